@@ -1,0 +1,495 @@
+//! One call, moved forward by value: each step names the only next one.
+//!
+//! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
+//! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
+//! in their place. A step that says no gives back what is known of the call, to be recorded.
+
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+
+use crate::{
+    args,
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Encoder, Item},
+    envelope::{Defaults, Form, ToolCall},
+    hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
+    id::{CallDigest, SentHash, Seq},
+    limits::MATCHES_MAX,
+    policy::{Decision, PolicyEngine, Question, Verdict},
+    provenance::Provenance,
+    reason::{ErrorKind, Reason, Refused},
+    record::{CallFields, RefusalKind},
+    registry::{Mode, Registered, Registry},
+    state::{KeySlot, Released, Session, State, TokenIndex},
+    store::CallSalts,
+    time::UnixMillis,
+    token::TokenFlags,
+    tool::{AnyPlan, Request},
+};
+
+mod step {
+    /// Marks the steps; sealed.
+    pub(crate) trait Step {}
+}
+use step::Step;
+
+/// A call at step `S`. No `Clone`; every method takes it by value.
+#[must_use = "a call must be moved forward or refused on the record"]
+pub(crate) struct Call<S: Step> {
+    fields: Box<CallFields>,
+    at: S,
+}
+
+/// The envelope was read and completed.
+pub(crate) struct Decoded {
+    call: ToolCall,
+}
+
+/// The session's token is live, and grants the tool.
+pub(crate) struct Checked {
+    call: ToolCall,
+    token: TokenIndex,
+}
+
+/// The arguments are resolved, fit the manifest and are hashed.
+pub(crate) struct Resolved {
+    call: ToolCall,
+    token: TokenIndex,
+    args: Vec<u8>,
+}
+
+/// The tool made a plan, and all that it would touch lies in scope.
+pub(crate) struct Planned {
+    call: ToolCall,
+    token: TokenIndex,
+    args: Vec<u8>,
+    plan: Box<dyn AnyPlan>,
+    hold: Amounts,
+}
+
+/// The policy allows it.
+pub(crate) struct Approved {
+    call: ToolCall,
+    token: TokenIndex,
+    args: Vec<u8>,
+    plan: Box<dyn AnyPlan>,
+    hold: Amounts,
+}
+
+/// The budget of the token and of all its ancestors has room.
+pub(crate) struct Reserved {
+    pub(crate) call: ToolCall,
+    pub(crate) args: Vec<u8>,
+    pub(crate) plan: Box<dyn AnyPlan>,
+    pub(crate) digest: CallDigest,
+    pub(crate) mode: Mode,
+    pub(crate) sent: Option<SentHash>,
+}
+
+impl Step for Decoded {}
+impl Step for Checked {}
+impl Step for Resolved {}
+impl Step for Planned {}
+impl Step for Approved {}
+impl Step for Reserved {}
+
+/// A call that a step said no to.
+#[must_use = "a refusal must be recorded"]
+pub(crate) struct Stopped {
+    pub(crate) fields: Box<CallFields>,
+    pub(crate) refused: Refused,
+    pub(crate) kind: RefusalKind,
+}
+
+impl Stopped {
+    pub(crate) fn new(fields: Box<CallFields>, refused: impl Into<Refused>) -> Self {
+        Self { fields, refused: refused.into(), kind: RefusalKind::Refused }
+    }
+
+    pub(crate) const fn error_kind(&self) -> ErrorKind {
+        match self.kind {
+            RefusalKind::Refused | RefusalKind::Control => ErrorKind::Refused,
+            RefusalKind::Asked => ErrorKind::Asked,
+            RefusalKind::Deferred => ErrorKind::Deferred,
+        }
+    }
+}
+
+type Step_<S> = Result<Call<S>, Box<Stopped>>;
+
+fn stop<T>(fields: Box<CallFields>, refused: impl Into<Refused>) -> Result<T, Box<Stopped>> {
+    Err(Box::new(Stopped::new(fields, refused)))
+}
+
+/// What a call must have from the vault before it can go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// The first outcome of an idempotency key: intent, outcome.
+    Repeat(Seq, Seq),
+    /// Results that its arguments refer to.
+    Results(Vec<Released>),
+}
+
+impl Call<Decoded> {
+    /// Reads the envelope; what it leaves out comes from the session and the state.
+    pub(crate) fn decode(
+        received: &[u8],
+        form: Form,
+        salts: &CallSalts,
+        seat: &Seat<'_>,
+        now: UnixMillis,
+    ) -> Step_<Decoded> {
+        let mut fields = Box::new(CallFields::unknown());
+        fields.agent_id = Some(seat.session.agent.clone());
+        fields.session = Some(seat.number);
+        fields.policy_hash = seat.state.policy;
+        fields.call_hash = Some(call_hash(&salts.call, received));
+        let Some(policy) = seat.state.policy else {
+            return stop(fields, Refused::new(Reason::PolicyMismatch).field("policy_hash"));
+        };
+        let defaults = Defaults {
+            agent: &seat.session.agent,
+            token: seat.session.token_id,
+            snapshot: seat.session.snapshot,
+            policy,
+            provenance: Provenance::agent(now),
+        };
+        let call = match ToolCall::decode(received, form, defaults) {
+            Ok(call) => call,
+            Err(refused) => return stop(fields, refused),
+        };
+        fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
+        fields.provenance = Some(call.provenance.clone());
+        // What a record names, the home knows: an id that a caller made up is not recorded.
+        fields.capability_token_id = seat.state.tokens.find(&call.token).map(|_| call.token);
+        let known = seat.state.snapshots.get(&seat.session.agent) == Some(&call.snapshot);
+        fields.state_snapshot_id = known.then_some(call.snapshot);
+        Ok(Self { fields, at: Decoded { call } })
+    }
+
+    /// Binding, revocation, freeze, expiry, grant: in this order.
+    pub(crate) fn check(
+        mut self,
+        seat: &Seat<'_>,
+        registry: &Registry,
+        now: UnixMillis,
+    ) -> Step_<Checked> {
+        let call = self.at.call;
+        let registered = registry.find(&call.tool);
+        self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
+        self.fields.manifest = registered.map(|found| found.manifest_id);
+        match standing(&call, seat, registered, registry, now) {
+            Ok(token) => Ok(Call { fields: self.fields, at: Checked { call, token } }),
+            Err(refused) => stop(self.fields, refused),
+        }
+    }
+}
+
+/// Where a call comes in: a session, and the state around it.
+pub(crate) struct Seat<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) session: &'a Session,
+    pub(crate) number: Seq,
+}
+
+fn standing(
+    call: &ToolCall,
+    seat: &Seat<'_>,
+    registered: Option<&Registered>,
+    registry: &Registry,
+    now: UnixMillis,
+) -> Result<TokenIndex, Refused> {
+    let Seat { state, session, .. } = seat;
+    let token = session.token;
+    if call.agent != session.agent || call.token != session.token_id {
+        let field = if call.agent == session.agent { "capability_token_id" } else { "agent_id" };
+        return Err(Refused::new(Reason::NotBound).field(field));
+    }
+    if state.tokens.is_revoked(token) {
+        return Err(Refused::new(Reason::Revoked));
+    }
+    let tool = registered.map_or(&call.tool, |found| &found.manifest.tool);
+    if state.frozen.stops(&session.agent, tool) {
+        return Err(Refused::new(Reason::Frozen));
+    }
+    let Some(body) = state.tokens.body(token) else {
+        return Err(Refused::new(Reason::NotBound));
+    };
+    if now >= body.expires {
+        return Err(Refused::new(Reason::Expired));
+    }
+    if now < body.not_before {
+        return Err(Refused::new(Reason::NotYetValid));
+    }
+    if state.unconfirmed_before.is_some_and(|boot| state.tokens.issued(token) < Some(boot)) {
+        return Err(Refused::new(Reason::ClockUnconfirmed));
+    }
+    let Some(registered) = registered else {
+        let refused = Refused::new(Reason::UnknownTool).field("tool_id");
+        return Err(refused.got(call.tool.as_str()).allowed(&registry.names()));
+    };
+    if body.grants.get(tool).is_none() {
+        let refused = Refused::new(Reason::NotGranted).field("tool_id");
+        return Err(refused.got(tool.as_str()).allowed(&body.grants.names()));
+    }
+    if body.flags.has(TokenFlags::READ_ONLY) && !registered.manifest.effect.is_read_only() {
+        return Err(Refused::new(Reason::ReadOnlyToken).field("tool_id").got(tool.as_str()));
+    }
+    Ok(token)
+}
+
+impl Call<Checked> {
+    /// What has to be fetched: the first outcome, for a repeat; else the results referred to.
+    pub(crate) fn needs(self, seat: &Seat<'_>) -> Result<(Self, Needs), Box<Stopped>> {
+        if let Some(slot) = self.key_slot()
+            && let Some(used) = seat.state.keys.get(&slot)
+        {
+            use crate::state::KeyState::{Done, InFlight, Unknown};
+            return match used.state {
+                Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
+                InFlight => stop(self.fields, Reason::KeyInFlight),
+                Unknown => stop(self.fields, Reason::OutcomeUnknown),
+            };
+        }
+        let wanted = match args::references(self.at.call.args()) {
+            Ok(wanted) => wanted,
+            Err(refused) => return stop(self.fields, refused),
+        };
+        if wanted.is_empty() {
+            return Ok((self, Needs::Nothing));
+        }
+        let found: Option<Vec<Released>> =
+            wanted.into_iter().map(|outcome| seat.session.released(outcome)).collect();
+        match found {
+            Some(found) => Ok((self, Needs::Results(found))),
+            None => stop(self.fields, Refused::new(Reason::UnknownReference).field("$ref")),
+        }
+    }
+
+    /// Where the call's idempotency key belongs, if it has one.
+    pub(crate) fn key_slot(&self) -> Option<KeySlot> {
+        let key = self.at.call.key.clone()?;
+        let (agent, tool) = (self.fields.agent_id.clone()?, self.fields.tool_id.clone()?);
+        Some(KeySlot { agent, tool, key })
+    }
+
+    /// The commitment to the arguments as sent, by the salt of an earlier call.
+    pub(crate) fn sent_by(&self, salts: &CallSalts) -> Option<SentHash> {
+        let tool = self.fields.tool_id.as_ref()?;
+        Some(sent_hash(&salts.args, tool, self.at.call.args()))
+    }
+
+    /// What is known of the call, where it goes no further.
+    pub(crate) fn into_fields(self) -> Box<CallFields> {
+        self.fields
+    }
+
+    /// Puts fetched results in the place of references, checks the arguments against the
+    /// manifest, adds defaults, and commits to what came of it.
+    pub(crate) fn resolve(
+        mut self,
+        fetched: &[(Seq, Canonical)],
+        registry: &Registry,
+        salts: &CallSalts,
+    ) -> Step_<Resolved> {
+        let Some(registered) = registry.find(&self.at.call.tool) else {
+            return stop(self.fields, Reason::UnknownTool);
+        };
+        let manifest = &registered.manifest;
+        let resolved = args::resolve(self.at.call.args(), |reference| {
+            let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
+            let (_, result) = found.ok_or(Refused::new(Reason::UnknownReference))?;
+            reference.pick(result.item())
+        });
+        let args = match resolved.and_then(|resolved| args::conform(manifest, resolved)) {
+            Ok(args) => args.into_owned(),
+            Err(refused) => return stop(self.fields, refused),
+        };
+        let item = Item::trusted(&args);
+        self.fields.args_hash =
+            Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, item));
+        let Checked { call, token } = self.at;
+        Ok(Call { fields: self.fields, at: Resolved { call, token, args } })
+    }
+}
+
+impl Call<Resolved> {
+    /// Lets the tool parse the arguments and holds the plan against the token's scopes.
+    pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Step_<Planned> {
+        let Resolved { call, token, args } = self.at;
+        match planned(&call, token, &args, seat, registry) {
+            Ok((plan, hold)) => {
+                let at = Planned { call, token, args, plan, hold };
+                Ok(Call { fields: self.fields, at })
+            }
+            Err(refused) => stop(self.fields, refused),
+        }
+    }
+}
+
+fn planned(
+    call: &ToolCall,
+    token: TokenIndex,
+    args: &[u8],
+    seat: &Seat<'_>,
+    registry: &Registry,
+) -> Result<(Box<dyn AnyPlan>, Amounts), Refused> {
+    let registered = registry.find(&call.tool).ok_or(Refused::new(Reason::UnknownTool))?;
+    let manifest = &registered.manifest;
+    let body = seat.state.tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
+    let grant = body.grants.get(&manifest.tool).ok_or(Refused::new(Reason::NotGranted))?;
+    let request = Request { agent: &seat.session.agent, args: Item::trusted(args), grant };
+    let plan = registered.tool.plan(&request)?;
+    for demand in &plan.demands().resources {
+        let scope = grant.scope(demand.dimension);
+        if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {
+            let allowed = scope.map_or(Cow::Borrowed("nothing"), |s| alloc::format!("{s}").into());
+            return Err(Refused::new(Reason::OutOfScope)
+                .field(demand.argument)
+                .got(&alloc::format!("{}", demand.resource))
+                .allowed(&allowed));
+        }
+    }
+    let hold = manifest
+        .hold
+        .plus(&plan.demands().hold)
+        .with(Dimension::Calls, 1)
+        .with(Dimension::Concurrent, 1);
+    Ok((plan, hold))
+}
+
+impl Call<Planned> {
+    /// Asks the kernel's own engine.
+    pub(crate) fn decide(
+        mut self,
+        seat: &Seat<'_>,
+        registry: &Registry,
+        engine: &dyn PolicyEngine,
+        now: UnixMillis,
+    ) -> Step_<Approved> {
+        let at = self.at;
+        if let Err(refused) = named(&at.call, &at.token, seat) {
+            return stop(self.fields, refused);
+        }
+        let Some(decision) = decision(&at, seat, registry, engine, now) else {
+            return stop(self.fields, Reason::NotBound);
+        };
+        let verdict = decision.verdict;
+        let obliged = !decision.obligations.0.is_empty();
+        self.fields.decision = Some(decision);
+        let (reason, kind) = match verdict {
+            Verdict::Allow if !obliged => {
+                let Planned { call, token, args, plan, hold } = at;
+                let at = Approved { call, token, args, plan, hold };
+                return Ok(Call { fields: self.fields, at });
+            }
+            // No tool can honour an obligation yet, and one that can't means deny.
+            Verdict::Allow | Verdict::Degrade => (Reason::Obligation, RefusalKind::Refused),
+            Verdict::Ask => (Reason::Asked, RefusalKind::Asked),
+            Verdict::Defer => (Reason::Deferred, RefusalKind::Deferred),
+            Verdict::Deny => (Reason::Denied, RefusalKind::Refused),
+        };
+        let (fields, refused) = (self.fields, Refused::new(reason));
+        Err(Box::new(Stopped { fields, refused, kind }))
+    }
+}
+
+/// The policy and the snapshot that the call names, or the token is bound to, must be those in
+/// force.
+fn named(call: &ToolCall, token: &TokenIndex, seat: &Seat<'_>) -> Result<(), Refused> {
+    let bound = seat.state.tokens.body(*token).and_then(|body| body.policy);
+    let in_force = seat.state.policy;
+    if Some(call.policy) != in_force || (bound.is_some() && bound != in_force) {
+        let refused = Refused::new(Reason::PolicyMismatch).field("policy_hash");
+        return Err(match in_force {
+            Some(policy) => refused.allowed(&alloc::format!("{policy}")),
+            None => refused,
+        });
+    }
+    if seat.state.snapshots.get(&seat.session.agent) != Some(&call.snapshot) {
+        return Err(Refused::new(Reason::UnknownSnapshot).field("state_snapshot_id"));
+    }
+    Ok(())
+}
+
+fn decision(
+    at: &Planned,
+    seat: &Seat<'_>,
+    registry: &Registry,
+    engine: &dyn PolicyEngine,
+    now: UnixMillis,
+) -> Option<Decision> {
+    let registered = registry.find(&at.call.tool)?;
+    let body = seat.state.tokens.body(at.token)?;
+    let mut decision = engine.decide(&Question {
+        agent: &seat.session.agent,
+        token: seat.session.token_id,
+        grant: body.grants.get(&registered.manifest.tool)?,
+        manifest: &registered.manifest,
+        args: Item::trusted(&at.args),
+        demands: &at.plan.demands().resources,
+        hold: &at.hold,
+        left: &seat.state.tokens.left(at.token),
+        now,
+    });
+    decision.matches.0.truncate(MATCHES_MAX);
+    Some(decision)
+}
+
+impl Call<Approved> {
+    /// Holds the plan's cost against the budget of the token and of all its ancestors.
+    pub(crate) fn reserve(
+        mut self,
+        seat: &Seat<'_>,
+        registry: &Registry,
+        salts: &CallSalts,
+    ) -> Step_<Reserved> {
+        let Approved { call, token, args, plan, hold } = self.at;
+        let tokens = &seat.state.tokens;
+        if tokens.is_exhausted(token) {
+            return stop(self.fields, Reason::Exhausted);
+        }
+        if let Some(dimension) = tokens.lacks(token, &hold) {
+            let refused = Refused::new(Reason::OverBudget)
+                .field(dimension.name())
+                .got(&alloc::format!("{}", hold.get(dimension)))
+                .allowed(&alloc::format!("{}", tokens.left(token).get(dimension)));
+            return stop(self.fields, refused);
+        }
+        let Some(registered) = registry.find(&call.tool) else {
+            return stop(self.fields, Reason::UnknownTool);
+        };
+        let sent = call
+            .key
+            .is_some()
+            .then(|| sent_hash(&salts.args, &registered.manifest.tool, call.args()));
+        let digest = digest(&call, registered, &args, seat);
+        let mode = registered.mode;
+        self.fields.held = hold;
+        let at = Reserved { call, args, plan, digest, mode, sent };
+        Ok(Call { fields: self.fields, at })
+    }
+}
+
+fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {
+    let head = prefix(7, |e| {
+        e.bytes(seat.state.home.as_bytes());
+        e.text(registered.manifest.tool.as_str());
+        e.bytes(registered.manifest_id.as_bytes());
+    });
+    let mut tail = Encoder::with_capacity(160);
+    tail.text(seat.session.agent.as_str());
+    tail.bytes(seat.session.token_id.as_bytes());
+    match &call.key {
+        Some(key) => tail.text(key.as_str()),
+        None => tail.null(),
+    }
+    call_digest(&head, Item::trusted(args), &tail.into_bytes())
+}
+
+impl Call<Reserved> {
+    /// Takes the call apart for its intent. The caller is `Kernel::intend`, the only one.
+    pub(crate) fn into_parts(self) -> (Box<CallFields>, Reserved) {
+        (self.fields, self.at)
+    }
+}

@@ -1,0 +1,272 @@
+//! The encoder: shortest heads, and maps whose keys it sorts.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Canonical, Item};
+
+/// Writes canonical CBOR.
+///
+/// Heads are always in their shortest form. Keys of a map written by [`Encoder::map`] must be
+/// given in ascending order; [`MapBuilder`] sorts text keys for the caller.
+#[derive(Clone, Debug, Default)]
+pub struct Encoder {
+    out: Vec<u8>,
+}
+
+impl Encoder {
+    /// An empty encoder.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { out: Vec::new() }
+    }
+
+    /// An empty encoder with room for `capacity` bytes.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { out: Vec::with_capacity(capacity) }
+    }
+
+    /// The bytes written.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// How many bytes were written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// An unsigned integer.
+    pub fn uint(&mut self, value: u64) {
+        self.head(0, value);
+    }
+
+    /// A signed integer.
+    pub fn int(&mut self, value: i64) {
+        match u64::try_from(value) {
+            Ok(value) => self.head(0, value),
+            Err(_) => self.head(1, value.unsigned_abs().saturating_sub(1)),
+        }
+    }
+
+    /// A byte string.
+    pub fn bytes(&mut self, value: &[u8]) {
+        self.head(2, length(value.len()));
+        self.out.extend_from_slice(value);
+    }
+
+    /// A text string.
+    pub fn text(&mut self, value: &str) {
+        self.head(3, length(value.len()));
+        self.out.extend_from_slice(value.as_bytes());
+    }
+
+    /// `false` or `true`.
+    pub fn boolean(&mut self, value: bool) {
+        self.out.push(if value { 0xf5 } else { 0xf4 });
+    }
+
+    /// `null`.
+    pub fn null(&mut self) {
+        self.out.push(0xf6);
+    }
+
+    /// A finite float in its shortest form; NaN and infinities, which the profile lacks, become
+    /// `null`.
+    pub fn float(&mut self, value: f64) {
+        if !value.is_finite() {
+            return self.null();
+        }
+        let (info, bits) = shortest_float(value);
+        self.out.push(0xe0 | info);
+        let bytes = bits.to_be_bytes();
+        let width = 1_usize << u32::from(info.saturating_sub(24));
+        let from = bytes.len().saturating_sub(width);
+        self.out.extend_from_slice(bytes.get(from..).unwrap_or_default());
+    }
+
+    /// The head of an array of `count` items.
+    pub fn array(&mut self, count: usize) {
+        self.head(4, length(count));
+    }
+
+    /// The head of a map of `count` entries, whose keys the caller gives in ascending order.
+    pub fn map(&mut self, count: usize) {
+        self.head(5, length(count));
+    }
+
+    /// A whole item that is canonical already.
+    pub fn item(&mut self, item: Item<'_>) {
+        self.out.extend_from_slice(item.as_bytes());
+    }
+
+    /// The head of a byte string whose bytes are hashed or written apart.
+    pub(crate) fn byte_head(&mut self, len: usize) {
+        self.head(2, length(len));
+    }
+
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn head(&mut self, major: u8, value: u64) {
+        let major = major << 5;
+        let bytes = value.to_be_bytes();
+        match value {
+            0..=23 => self.out.push(major | bytes[7]),
+            24..=0xff => self.out.extend_from_slice(&[major | 24, bytes[7]]),
+            0x100..=0xffff => {
+                self.out.push(major | 25);
+                self.out.extend_from_slice(&bytes[6..]);
+            }
+            0x1_0000..=0xffff_ffff => {
+                self.out.push(major | 26);
+                self.out.extend_from_slice(&bytes[4..]);
+            }
+            _ => {
+                self.out.push(major | 27);
+                self.out.extend_from_slice(&bytes);
+            }
+        }
+    }
+}
+
+/// A map with text keys in the making. The keys may come in any order; of a key that is set
+/// twice the last value stands.
+#[derive(Clone, Debug, Default)]
+pub struct MapBuilder {
+    entries: Vec<(String, Vec<u8>)>,
+}
+
+impl MapBuilder {
+    /// An empty map.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// Sets `key` to text.
+    #[must_use]
+    pub fn text(self, key: &str, value: &str) -> Self {
+        self.with(key, |encoder| encoder.text(value))
+    }
+
+    /// Sets `key` to a byte string.
+    #[must_use]
+    pub fn bytes(self, key: &str, value: &[u8]) -> Self {
+        self.with(key, |encoder| encoder.bytes(value))
+    }
+
+    /// Sets `key` to an unsigned integer.
+    #[must_use]
+    pub fn uint(self, key: &str, value: u64) -> Self {
+        self.with(key, |encoder| encoder.uint(value))
+    }
+
+    /// Sets `key` to a signed integer.
+    #[must_use]
+    pub fn int(self, key: &str, value: i64) -> Self {
+        self.with(key, |encoder| encoder.int(value))
+    }
+
+    /// Sets `key` to `false` or `true`.
+    #[must_use]
+    pub fn boolean(self, key: &str, value: bool) -> Self {
+        self.with(key, |encoder| encoder.boolean(value))
+    }
+
+    /// Sets `key` to an item.
+    #[must_use]
+    pub fn item(self, key: &str, value: Item<'_>) -> Self {
+        self.with(key, |encoder| encoder.item(value))
+    }
+
+    /// Sets `key` to what `write` writes, which must be exactly one canonical item.
+    #[must_use]
+    pub(crate) fn with(mut self, key: &str, write: impl FnOnce(&mut Encoder)) -> Self {
+        let mut encoder = Encoder::new();
+        write(&mut encoder);
+        let value = encoder.into_bytes();
+        match self.entries.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.entries.push((String::from(key), value)),
+        }
+        self
+    }
+
+    /// The map, its keys sorted.
+    #[must_use]
+    pub fn finish(mut self) -> Canonical {
+        // Encoded keys compare by length, then by bytes: the head carries the length.
+        self.entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        let mut encoder = Encoder::new();
+        encoder.map(self.entries.len());
+        for (key, value) in &self.entries {
+            encoder.text(key);
+            encoder.raw(value);
+        }
+        Canonical::from_encoder(encoder)
+    }
+}
+
+/// Widens half precision, exactly.
+pub(super) fn half_to_f64(half: u16) -> f64 {
+    let sign = u64::from(half >> 15) << 63;
+    let exponent = u64::from((half >> 10) & 0x1f);
+    let fraction = u64::from(half & 0x3ff);
+    match exponent {
+        // Subnormal: fraction * 2^-24.
+        0 => {
+            let magnitude = f64::from(half & 0x3ff) * f64::from_bits(0x3e70_0000_0000_0000);
+            f64::from_bits(magnitude.to_bits() | sign)
+        }
+        0x1f => f64::from_bits(sign | (0x7ff << 52) | (fraction << 42)),
+        // Re-bias from 15 to 1023.
+        _ => f64::from_bits(sign | (exponent.saturating_add(1008) << 52) | (fraction << 42)),
+    }
+}
+
+/// The additional information (25, 26, 27) and the bits of the shortest exact form.
+pub(super) fn shortest_float(value: f64) -> (u8, u64) {
+    if let Some(half) = exact_half(value) {
+        return (25, u64::from(half));
+    }
+    #[expect(clippy::as_conversions, reason = "narrowing floats has no other operator")]
+    let single = value as f32;
+    if f64::from(single).to_bits() == value.to_bits() {
+        return (26, u64::from(single.to_bits()));
+    }
+    (27, value.to_bits())
+}
+
+/// The half-precision bits that widen to exactly `value`, if there are any.
+fn exact_half(value: f64) -> Option<u16> {
+    let bits = value.to_bits();
+    let sign = u16::try_from(bits >> 63).ok()? << 15;
+    let exponent = i64::try_from((bits >> 52) & 0x7ff).ok()?.checked_sub(1023)?;
+    let fraction = bits & 0x000f_ffff_ffff_ffff;
+    let candidate = if bits << 1 == 0 {
+        sign
+    } else if (-14..=15).contains(&exponent) {
+        let biased = u16::try_from(exponent.checked_add(15)?).ok()?;
+        sign | (biased << 10) | u16::try_from(fraction >> 42).ok()?
+    } else if (-24..=-15).contains(&exponent) {
+        let shift = u32::try_from(28_i64.checked_sub(exponent)?).ok()?;
+        sign | u16::try_from((fraction | (1 << 52)) >> shift).ok()?
+    } else {
+        return None;
+    };
+    (half_to_f64(candidate).to_bits() == bits).then_some(candidate)
+}
+
+fn length(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

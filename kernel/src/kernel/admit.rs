@@ -1,0 +1,278 @@
+//! Admission: everything that can say no, then the intent.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::{
+    Effect, Kernel, Submit, Ticket,
+    settle::{InFlight, Reply, Waiting},
+};
+use crate::{
+    budget::{Amounts, Dimension},
+    call::{Call, Checked, Needs, Reserved, Seat, Stopped},
+    cbor::{Canonical, Item, Profile},
+    envelope::{Status, TxOutcome},
+    halt::Halt,
+    hash::result_hash,
+    id::Seq,
+    reason::{Reason, Refused},
+    record::{Body, CallFields, Intent, Repeat, RunMode},
+    registry::Mode,
+    state::Released,
+    store::{Room, VaultEntry, VaultWrite},
+};
+
+/// What admission came to.
+enum Admission {
+    Ready(Box<Call<Reserved>>),
+    Fetch(Vec<(Seq, Seq)>),
+    Repeat(Box<Repeated>),
+}
+
+/// A call whose idempotency key was used before, with what the vault has of the first one.
+struct Repeated {
+    fields: Box<CallFields>,
+    intent: Seq,
+    outcome: Seq,
+    delivered: Canonical,
+    status: Status,
+}
+
+type Admitted = Result<Admission, Box<Stopped>>;
+
+impl Kernel {
+    pub(super) fn submit(
+        &mut self,
+        submit: Submit,
+        fetched: Option<&[VaultEntry]>,
+    ) -> Result<(), Halt> {
+        if fetched.is_none() && self.is_full() {
+            return self.overload(&submit);
+        }
+        match self.admit(&submit, fetched) {
+            Ok(Admission::Ready(call)) => self.intend(submit, *call),
+            Ok(Admission::Fetch(wanted)) => {
+                self.emit(Effect::Fetch(submit.ticket, wanted));
+                self.fetching.insert(submit.ticket, submit);
+                Ok(())
+            }
+            Ok(Admission::Repeat(repeated)) => self.repeat(&submit, *repeated),
+            Err(stopped) => self.refuse(&submit, *stopped),
+        }
+    }
+
+    /// Goes on with a call that had to wait for the vault. All is checked again: the state may
+    /// have moved in between.
+    pub(super) fn fetched(&mut self, ticket: Ticket, entries: &[VaultEntry]) -> Result<(), Halt> {
+        match self.fetching.remove(&ticket) {
+            Some(submit) => self.submit(submit, Some(entries)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let busy = self.in_flight.len().saturating_add(self.waiting.len());
+        let busy = busy.saturating_add(self.fetching.len());
+        usize::try_from(self.state.limits.in_flight_max).is_ok_and(|max| busy >= max)
+    }
+
+    fn admit(&self, submit: &Submit, fetched: Option<&[VaultEntry]>) -> Admitted {
+        let Some(session) = self.state.sessions.get(&submit.session) else {
+            let refused = Refused::new(Reason::Closing).field("session");
+            return Err(Box::new(Stopped::new(Box::new(CallFields::unknown()), refused)));
+        };
+        let seat = Seat { state: &self.state, session, number: submit.session };
+        let now = self.now();
+        let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
+        let checked = decoded.check(&seat, &self.registry, now)?;
+        let checked = self.is_open(checked)?;
+        let (checked, needs) = checked.needs(&seat)?;
+        let results = match (needs, fetched) {
+            (Needs::Nothing, _) => Vec::new(),
+            (Needs::Repeat(intent, outcome), None) => {
+                return Ok(Admission::Fetch([(intent, outcome)].into()));
+            }
+            (Needs::Repeat(intent, outcome), Some(entries)) => {
+                return first_outcome(checked, &seat, (intent, outcome), entries);
+            }
+            (Needs::Results(wanted), None) => {
+                let wanted = wanted.iter().map(|found| (found.intent, found.outcome));
+                return Ok(Admission::Fetch(wanted.collect()));
+            }
+            (Needs::Results(wanted), Some(entries)) => match verified(&wanted, entries) {
+                Ok(results) => results,
+                Err(refused) => {
+                    return Err(Box::new(Stopped::new(checked.into_fields(), refused)));
+                }
+            },
+        };
+        let resolved = checked.resolve(&results, &self.registry, &submit.salts)?;
+        let planned = resolved.plan(&seat, &self.registry)?;
+        let approved = planned.decide(&seat, &self.registry, &*self.engine, now)?;
+        let reserved = approved.reserve(&seat, &self.registry, &submit.salts)?;
+        Ok(Admission::Ready(Box::new(reserved)))
+    }
+
+    /// The kernel takes new calls, and its policy and tools are those on record.
+    fn is_open(&self, call: Call<Checked>) -> Result<Call<Checked>, Box<Stopped>> {
+        let reason = if self.closing {
+            Reason::Closing
+        } else if self.room == Room::Reserve {
+            Reason::NoRoom
+        } else if self.state.policy != Some(self.engine_hash) {
+            Reason::PolicyMismatch
+        } else if self.state.tools != Some(self.tools_hash) {
+            Reason::ToolsMismatch
+        } else {
+            return Ok(call);
+        };
+        Err(Box::new(Stopped::new(call.into_fields(), reason)))
+    }
+
+    /// Writes down what is about to happen; this record sets the cost aside.
+    fn intend(&mut self, submit: Submit, call: Call<Reserved>) -> Result<(), Halt> {
+        self.close_run(Some(submit.session))?;
+        let (fields, at) = call.into_parts();
+        let Some(registered) = self.registry.find(&at.call.tool) else {
+            return self.refuse(&submit, Stopped::new(fields, Reason::UnknownTool));
+        };
+        let manifest = &registered.manifest;
+        let (effect, wall_ms_max) = (manifest.effect, manifest.wall_ms_max);
+        let result_bytes_max = manifest.result_limit();
+        let body = Self::boxed(
+            Intent {
+                call: *fields,
+                effect,
+                mode: match at.mode {
+                    Mode::IntentFirst => RunMode::IntentFirst,
+                    Mode::WithOutcome => RunMode::WithOutcome,
+                },
+                key: at.call.key.clone(),
+                sent_hash: at.sent,
+                filled: at.call.filled,
+            },
+            Body::Intent,
+        );
+        let (seq, leaf, body) = self.append(body)?;
+        let Body::Intent(intent) = body else {
+            return Err(Halt::Contradiction { seq });
+        };
+        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
+        self.pending.keep(VaultWrite::Arguments(seq, at.args));
+        let flight = InFlight {
+            ticket: submit.ticket,
+            leaf,
+            session: submit.session,
+            salts: submit.salts,
+            fields: Box::new(intent.call),
+            effect,
+            digest: at.digest,
+            result_bytes_max,
+            wall_ms_max,
+        };
+        match at.mode {
+            Mode::IntentFirst => {
+                self.waiting.push_back((seq, Waiting::Intent(Box::new(flight), at.plan)));
+            }
+            // A read's intent is durable with its outcome, before the answer leaves.
+            Mode::WithOutcome => self.start(seq, Box::new(flight), at.plan),
+        }
+        Ok(())
+    }
+
+    /// Answers a repeated key by the first outcome.
+    fn repeat(&mut self, submit: &Submit, repeated: Repeated) -> Result<(), Halt> {
+        self.close_run(Some(submit.session))?;
+        let Repeated { mut fields, intent, outcome, delivered, status } = repeated;
+        let hash = result_hash(&submit.salts.result, status.code(), delivered.item());
+        fields.result_hash = Some(hash);
+        fields.used = self.refusal_fee(submit.session);
+        let error = delivered.item().get("code").and_then(Item::as_uint);
+        let reason = match status {
+            Status::Ok => None,
+            Status::Error => error.and_then(Reason::from_code).or(Some(Reason::Failed)),
+        };
+        let body = Self::boxed(Repeat { call: *fields, intent, outcome }, Body::Repeat);
+        let (seq, leaf, body) = self.append(body)?;
+        let Body::Repeat(repeat) = body else {
+            return Err(Halt::Contradiction { seq });
+        };
+        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
+        self.pending.keep(VaultWrite::Result(seq, delivered.as_bytes().to_vec()));
+        let reply = Reply {
+            ticket: submit.ticket,
+            intent: None,
+            reason,
+            delivered,
+            tx: TxOutcome::NoOp,
+            left: self.left_of(submit.session),
+        };
+        self.answer(seq, leaf, &repeat.call, reply);
+        Ok(())
+    }
+
+    /// What a refused or repeated call pays: one of `calls`, as long as there is one.
+    pub(super) fn refusal_fee(&self, session: Seq) -> Amounts {
+        let left = self.left_of(session).get(Dimension::Calls);
+        Amounts::ZERO.with(Dimension::Calls, left.min(1))
+    }
+
+    pub(super) fn left_of(&self, session: Seq) -> Amounts {
+        let session = self.state.sessions.get(&session);
+        session.map_or(Amounts::ZERO, |session| self.state.tokens.left(session.token))
+    }
+}
+
+/// Compares a repeat with the first call by that call's own salt, and takes its outcome only if
+/// the outcome is what its record commits to.
+fn first_outcome(
+    call: Call<Checked>,
+    seat: &Seat<'_>,
+    (intent, outcome): (Seq, Seq),
+    entries: &[VaultEntry],
+) -> Admitted {
+    let entry = entries.first().cloned().unwrap_or_default();
+    let slot = call.key_slot();
+    let used = slot.and_then(|slot| seat.state.keys.get(&slot));
+    let stop = |call: Call<Checked>, reason: Reason| {
+        Err(Box::new(Stopped::new(call.into_fields(), reason)))
+    };
+    let (Some(salts), Some(result), Some(used)) = (entry.salts, entry.result, used) else {
+        return stop(call, Reason::OutcomeErased);
+    };
+    if call.sent_by(&salts) != Some(used.sent) {
+        return stop(call, Reason::KeyReused);
+    }
+    let Ok(delivered) = Canonical::check(result, Profile::DATA) else {
+        return stop(call, Reason::OutcomeErased);
+    };
+    let status = match used.result {
+        Some((hash, status))
+            if result_hash(&salts.result, status.code(), delivered.item()) == hash =>
+        {
+            status
+        }
+        _ => return stop(call, Reason::OutcomeErased),
+    };
+    let fields = call.into_fields();
+    Ok(Admission::Repeat(Box::new(Repeated { fields, intent, outcome, delivered, status })))
+}
+
+/// Fetched results that are what their records commit to.
+fn verified(wanted: &[Released], entries: &[VaultEntry]) -> Result<Vec<(Seq, Canonical)>, Refused> {
+    let erased = || Refused::new(Reason::ReferenceErased).field("$ref");
+    if wanted.len() != entries.len() {
+        return Err(erased());
+    }
+    let each = wanted.iter().zip(entries).map(|(released, entry)| {
+        let (Some(salts), Some(bytes)) = (entry.salts, entry.result.clone()) else {
+            return Err(erased());
+        };
+        let result = Canonical::check(bytes, Profile::DATA).map_err(|_| erased())?;
+        let hash = result_hash(&salts.result, Status::Ok.code(), result.item());
+        if hash != released.result_hash {
+            return Err(erased());
+        }
+        Ok((released.outcome, result))
+    });
+    each.collect()
+}

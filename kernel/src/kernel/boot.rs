@@ -1,0 +1,227 @@
+//! A kernel's beginning and end: genesis, replay, boot, shutdown.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+
+use super::{Ack, Kernel, Ticket, log::Pending, refuse::LiveRun};
+use crate::{
+    budget::Dimension,
+    control::Roles,
+    halt::Halt,
+    hash::leaf,
+    id::{Leaf, ObjectId, Seq},
+    limits::TOKEN_LIFE_MS_MAX,
+    object::Object,
+    policy::{PolicyEngine, PolicyObject},
+    record::{
+        Body, Boot, ClockFlags, Durability, Ended, Genesis, HomeLimits, Record, RecordError,
+        Recovered, Recovery, Shutdown,
+    },
+    registry::Registry,
+    sign,
+    state::{Objects, State},
+    store::{Head, Link, Next, Room, Store},
+    time::{KernelClock, Reading},
+};
+
+/// What a home is made with.
+#[derive(Clone, Debug)]
+pub struct NewHome {
+    /// 32 random bytes.
+    pub entropy: [u8; 32],
+    /// A name for people.
+    pub origin: Box<str>,
+    /// What is fixed for the home.
+    pub limits: HomeLimits,
+    /// What an acknowledged record survives.
+    pub durability: Durability,
+    /// The keys of the five roles.
+    pub roles: Roles,
+}
+
+/// What a kernel owns besides its log.
+pub struct Parts {
+    /// The policy engine.
+    pub engine: Box<dyn PolicyEngine>,
+    /// The tools.
+    pub registry: Registry,
+}
+
+/// How many records are read before they are folded in: the store can't be asked for objects
+/// while it reads.
+const CHUNK: usize = 1_024;
+
+impl Kernel {
+    /// Begins a log. The genesis record is the first of the first batch.
+    ///
+    /// # Errors
+    /// [`Halt::SelfTest`] where the signature library fails its known-answer test.
+    pub fn create(new: NewHome, parts: Parts, reading: Reading) -> Result<Self, Halt> {
+        sign::self_test()?;
+        let NewHome { entropy, origin, limits, durability, roles } = new;
+        let genesis = Genesis { entropy, origin, limits, durability, roles };
+        let record = Record {
+            seq: Seq::GENESIS,
+            prev: Leaf::from_bytes([0; 32]),
+            time: reading.wall,
+            boot: 0,
+            clock: ClockFlags::default(),
+            body: Body::Genesis(Box::new(genesis)),
+        };
+        let bytes = record.encode();
+        let leaf = leaf(&bytes);
+        let state = State::begin(&record, leaf)?;
+        let mut kernel = Self::with(state, parts, Pending::after(None));
+        kernel.pending.push(Link { seq: record.seq, leaf, bytes });
+        Ok(kernel)
+    }
+
+    /// Folds the log of a store. Verdicts and amounts are taken as recorded: nothing is decided
+    /// again.
+    ///
+    /// # Errors
+    /// [`Halt`]: the log is damaged, of a newer version or contradicts itself.
+    pub fn open(store: &mut dyn Store, parts: Parts) -> Result<Self, Halt> {
+        sign::self_test()?;
+        let mut state: Option<State> = None;
+        loop {
+            let from = state.as_ref().map_or(Seq::GENESIS, |state| state.head.seq.next());
+            let chunk = read_chunk(store, from)?;
+            if chunk.is_empty() {
+                break;
+            }
+            let mut objects = FromStore { store };
+            for (seq, bytes) in chunk {
+                let record = decode(seq, &bytes)?;
+                let leaf = leaf(&bytes);
+                match &mut state {
+                    None => state = Some(State::begin(&record, leaf)?),
+                    Some(state) => state.apply(&record, leaf, &mut objects)?,
+                }
+            }
+        }
+        let state = state.ok_or(Halt::Empty)?;
+        let head: Head = state.head;
+        Ok(Self::with(state, parts, Pending::after(Some(head))))
+    }
+
+    fn with(state: State, parts: Parts, pending: Pending) -> Self {
+        let Parts { engine, registry } = parts;
+        let engine_hash = PolicyObject::of(&*engine).hash();
+        let tools_hash = registry.tools_object().hash();
+        let gap = state.unconfirmed_before.is_some();
+        Self {
+            state,
+            engine,
+            engine_hash,
+            registry,
+            tools_hash,
+            clock: None,
+            gap,
+            room: Room::Enough,
+            closing: true,
+            pending,
+            waiting: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+            fetching: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            overloaded: LiveRun::default(),
+            effects: VecDeque::new(),
+            halted: None,
+        }
+    }
+
+    /// Starts kernel time, and closes every intent that was found open.
+    pub(super) fn boot(
+        &mut self,
+        ticket: Ticket,
+        id: [u8; 16],
+        software: Box<str>,
+        durability: Durability,
+        reading: Reading,
+    ) -> Result<(), Halt> {
+        let last = self.state.time;
+        let first = self.state.ended == Ended::First;
+        self.clock = Some(KernelClock::start(last, reading, self.state.limits.skew_ms_max));
+        // So far ahead that every token would have ended: perhaps the clock is wrong.
+        let gap = !first && reading.wall.since(last) > TOKEN_LIFE_MS_MAX;
+        self.gap = self.gap || gap;
+        let boot = Boot {
+            id,
+            before: self.state.ended,
+            wall: reading.wall,
+            software,
+            durability,
+            open: crate::field::count(self.state.open.len()),
+        };
+        let (mut seq, _, _) = self.append(Self::boxed(boot, Body::Boot))?;
+        let open: Vec<Seq> = self.state.open.keys().copied().collect();
+        for intent in open {
+            seq = self.recover(intent)?;
+        }
+        self.closing = false;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    /// An intent without an outcome: it is charged in full, since what it did is not known.
+    fn recover(&mut self, intent: Seq) -> Result<Seq, Halt> {
+        let Some(open) = self.state.open.get(&intent) else {
+            return Err(Halt::Contradiction { seq: intent });
+        };
+        // A read leaves everything as it was, and its answer never left.
+        let read_only = open.effect.is_read_only();
+        let verdict = if read_only { Recovered::NotDone } else { Recovered::Unknown };
+        let used = open.held.with(Dimension::Concurrent, 0);
+        let recovery = Recovery { intent, verdict, used, control: None };
+        let (seq, _, _) = self.append(Self::boxed(recovery, Body::Recovery))?;
+        Ok(seq)
+    }
+
+    /// Closes every session and the home. Calls in flight still settle; no new one is admitted.
+    pub(super) fn shutdown(&mut self, ticket: Ticket) -> Result<(), Halt> {
+        self.closing = true;
+        self.close_run(None)?;
+        let sessions: Vec<Seq> = self.state.sessions.keys().copied().collect();
+        for session in sessions {
+            self.end_session(session)?;
+        }
+        self.report_overload()?;
+        let open = crate::field::count(self.state.open.len());
+        let (seq, _, _) = self.append(Self::boxed(Shutdown { open }, Body::Shutdown))?;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+}
+
+fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, Halt> {
+    let mut chunk = Vec::new();
+    store.records(from, &mut |seq, bytes| {
+        chunk.push((seq, Vec::from(bytes)));
+        if chunk.len() < CHUNK { Next::More } else { Next::Enough }
+    })?;
+    Ok(chunk)
+}
+
+fn decode(seq: Seq, bytes: &[u8]) -> Result<Record, Halt> {
+    Record::decode(bytes).map_err(|error| match error {
+        RecordError::Damaged(fault) => Halt::Damaged { seq, fault },
+        RecordError::UnknownVersion(kind) | RecordError::UnknownKind(kind) => {
+            Halt::UnknownKind { seq, kind }
+        }
+    })
+}
+
+/// Objects of a log that is being replayed.
+struct FromStore<'a> {
+    store: &'a mut dyn Store,
+}
+
+impl Objects for FromStore<'_> {
+    fn find(&mut self, id: &ObjectId) -> Option<Object> {
+        self.store.object(id).ok().flatten()
+    }
+}

@@ -1,0 +1,295 @@
+//! Control events: tokens, sessions, policy, revocation, freeze, keys, charges.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::{Ack, Kernel, Ticket, settle::Waiting};
+use crate::{
+    budget::{Amounts, Dimension},
+    control::{
+        ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
+        Resolution, Revocation, Role, ToolsChange,
+    },
+    halt::Halt,
+    id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
+    limits::SESSIONS_MAX,
+    object::Object,
+    policy::{PolicyEngine, PolicyObject},
+    reason::{Reason, Refused},
+    record::{
+        Body, Charge, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase, SignedEvent,
+    },
+    snapshot::Snapshot,
+    token::Token,
+};
+
+impl Kernel {
+    /// A signed event that needs nothing but itself.
+    pub(super) fn control(
+        &mut self,
+        ticket: Ticket,
+        kind: Kind,
+        control: Control,
+    ) -> Result<(), Halt> {
+        let checked = self.authorised(kind, &control).and_then(|()| self.sensible(kind, &control));
+        if let Err(refused) = checked {
+            return self.refuse_control(ticket, refused);
+        }
+        let event = Box::new(SignedEvent { control });
+        let body = match kind {
+            Kind::Key => Body::Key(event),
+            Kind::Revoke => Body::Revoke(event),
+            Kind::Freeze => Body::Freeze(event),
+            Kind::Config => Body::Config(event),
+            Kind::Recovery => return self.resolve(ticket, event.control),
+            _ => return self.refuse_control(ticket, Refused::new(Reason::BadControl)),
+        };
+        if kind == Kind::Config {
+            self.gap = false;
+        }
+        let (seq, _, _) = self.append(body)?;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    /// The role's current key signed it, with a counter that has grown.
+    fn authorised(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
+        let role = Role::of(kind).ok_or(Refused::new(Reason::BadControl).field("kind"))?;
+        if control.key != self.state.key_of(role) {
+            return Err(Refused::new(Reason::BadSignature).field("key").allowed(role.name()));
+        }
+        if control.counter <= self.counter(&control.key) {
+            return Err(Refused::new(Reason::StaleCounter).field("counter"));
+        }
+        control
+            .verify(&self.state.home, kind)
+            .map_err(|_| Refused::new(Reason::BadSignature).field("signature"))
+    }
+
+    /// The body is of its kind's form and speaks of things that there are.
+    fn sensible(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
+        let bad = |field| Refused::new(Reason::BadControl).field(field);
+        let body = &control.body;
+        match kind {
+            Kind::Key => KeyChange::from_bytes(body).map(|_| ()).map_err(|_| bad("body")),
+            Kind::Revoke => {
+                let revocation = Revocation::from_bytes(body).map_err(|_| bad("body"))?;
+                let token = self.state.tokens.find(&revocation.token);
+                token.map(|_| ()).ok_or(Refused::new(Reason::UnknownToken).field("token"))
+            }
+            Kind::Freeze => {
+                let freeze = Freeze::from_bytes(body).map_err(|_| bad("body"))?;
+                let fine = match freeze.target {
+                    FreezeTarget::Agent => AgentId::new(&freeze.name).is_some(),
+                    FreezeTarget::Tool => ToolId::new(&freeze.name).is_some(),
+                    FreezeTarget::Kernel => freeze.name.is_empty(),
+                };
+                if fine { Ok(()) } else { Err(bad("name")) }
+            }
+            Kind::Config => ConfigChange::from_bytes(body).map(|_| ()).map_err(|_| bad("body")),
+            Kind::Recovery => {
+                let resolution = Resolution::from_bytes(body).map_err(|_| bad("body"))?;
+                let closed = !self.state.open.contains_key(&resolution.intent);
+                let known = resolution.intent < self.state.head.seq;
+                if closed && known { Ok(()) } else { Err(bad("intent")) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An operator's word about an intent that was found open.
+    fn resolve(&mut self, ticket: Ticket, control: Control) -> Result<(), Halt> {
+        let Ok(Resolution { intent, verdict }) = Resolution::from_bytes(&control.body) else {
+            return self.refuse_control(ticket, Refused::new(Reason::BadControl));
+        };
+        let control = Some(control);
+        let recovery = Recovery { intent, verdict, used: Amounts::ZERO, control };
+        let (seq, _, _) = self.append(Self::boxed(recovery, Body::Recovery))?;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    /// Another policy: the kernel hashes the engine's own document and compares.
+    pub(super) fn policy(
+        &mut self,
+        ticket: Ticket,
+        control: Control,
+        engine: Box<dyn PolicyEngine>,
+    ) -> Result<(), Halt> {
+        let object = PolicyObject::of(&*engine);
+        let hash = object.hash();
+        let named = PolicyChange::from_bytes(&control.body).map(|change| change.policy);
+        let checked = self.authorised(Kind::Policy, &control).and_then(|()| match named {
+            Ok(named) if named == hash => Ok(()),
+            Ok(_) => Err(Refused::new(Reason::WrongPolicy).field("policy")),
+            Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
+        });
+        if let Err(refused) = checked {
+            return self.refuse_control(ticket, refused);
+        }
+        let body = Body::Policy(Box::new(SignedEvent { control }));
+        let (seq, _, _) = self.append_with(body, [Object::policy(&object)].into())?;
+        self.swap_engine(engine, hash);
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    fn swap_engine(&mut self, engine: Box<dyn PolicyEngine>, hash: PolicyHash) {
+        self.engine = engine;
+        self.engine_hash = hash;
+    }
+
+    /// The tools that the kernel has are put on record.
+    pub(super) fn tools(&mut self, ticket: Ticket, control: Control) -> Result<(), Halt> {
+        let object = self.registry.tools_object();
+        let named = ToolsChange::from_bytes(&control.body).map(|change| change.tools);
+        let checked = self.authorised(Kind::Tools, &control).and_then(|()| match named {
+            Ok(named) if named == object.hash() => Ok(()),
+            Ok(_) => Err(Refused::new(Reason::ToolsMismatch).field("tools")),
+            Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
+        });
+        if let Err(refused) = checked {
+            return self.refuse_control(ticket, refused);
+        }
+        let mut objects: Vec<Object> = self.registry.manifests().map(Object::manifest).collect();
+        objects.push(Object::tools(&object));
+        let body = Body::Tools(Box::new(SignedEvent { control }));
+        let (seq, _, _) = self.append_with(body, objects)?;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    /// Registers a token: its signature is verified here, once.
+    pub(super) fn issue(&mut self, ticket: Ticket, wire: Vec<u8>) -> Result<(), Halt> {
+        let token = match self.issuable(&wire) {
+            Ok(token) => token,
+            Err(refused) => return self.refuse_control(ticket, refused),
+        };
+        let id = token.id();
+        let issue = Issue {
+            token: id,
+            issuer: token.body().issuer,
+            parent: token.body().parent,
+            agent: token.body().agent.clone(),
+        };
+        let objects = [Object::token(id, wire)].into();
+        let (seq, _, _) = self.append_with(Self::boxed(issue, Body::Issue), objects)?;
+        self.acknowledge(seq, ticket, Ack::Token(id));
+        Ok(())
+    }
+
+    fn issuable(&self, wire: &[u8]) -> Result<Token, Refused> {
+        if self.closing {
+            return Err(Refused::new(Reason::Closing));
+        }
+        let token = Token::read(wire)?;
+        let body = token.body();
+        if body.audience != self.state.home {
+            return Err(Refused::new(Reason::WrongAudience).field("audience"));
+        }
+        if body.parent.is_some() {
+            return Err(Refused::new(Reason::NoDelegation).field("parent"));
+        }
+        if body.issuer != self.state.key_of(Role::Issuer) {
+            return Err(Refused::new(Reason::WrongIssuer).field("issuer"));
+        }
+        if self.now() >= body.expires {
+            return Err(Refused::new(Reason::Expired).field("expires"));
+        }
+        if self.state.tokens.find(&token.id()).is_some() {
+            return Err(Refused::new(Reason::AlreadyIssued));
+        }
+        Ok(token)
+    }
+
+    /// Opens a slot for an agent with a token. A token that has ended may be bound: its calls
+    /// are refused, with the reason, on the record.
+    pub(super) fn open_session(
+        &mut self,
+        ticket: Ticket,
+        agent: AgentId,
+        token: TokenId,
+    ) -> Result<(), Halt> {
+        let body = self.state.tokens.find(&token).and_then(|token| self.state.tokens.body(token));
+        let refused = match body {
+            _ if self.closing => Some(Refused::new(Reason::Closing)),
+            _ if self.state.sessions.len() >= SESSIONS_MAX => {
+                Some(Refused::new(Reason::TooManySessions))
+            }
+            // The same for a missing and for a foreign token.
+            Some(body) if body.agent == agent => None,
+            _ => Some(Refused::new(Reason::NotBound).field("capability_token_id")),
+        };
+        if let Some(refused) = refused {
+            return self.refuse_control(ticket, refused);
+        }
+        let (snapshot, objects) = self.head_snapshot(&agent);
+        let phase = SessionPhase::Open;
+        let change = SessionChange { phase, session: None, agent, token, snapshot };
+        let (seq, _, _) = self.append_with(Self::boxed(change, Body::Session), objects)?;
+        self.acknowledge(seq, ticket, Ack::Session(Opened { session: seq, snapshot }));
+        Ok(())
+    }
+
+    /// The agent's head snapshot, and its object where this is the first time.
+    fn head_snapshot(&self, agent: &AgentId) -> (SnapshotId, Vec<Object>) {
+        match self.state.snapshots.get(agent) {
+            Some(snapshot) => (*snapshot, Vec::new()),
+            None => {
+                let snapshot = Snapshot::genesis(agent.clone());
+                (snapshot.id(), [Object::snapshot(&snapshot)].into())
+            }
+        }
+    }
+
+    /// Closes a slot.
+    pub(super) fn close_session(&mut self, ticket: Ticket, session: Seq) -> Result<(), Halt> {
+        match self.end_session(session)? {
+            Some(seq) => self.acknowledge(seq, ticket, Ack::Recorded(seq)),
+            None => {
+                let refused = Refused::new(Reason::Closing).field("session");
+                return self.refuse_control(ticket, refused);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_session(&mut self, session: Seq) -> Result<Option<Seq>, Halt> {
+        self.close_run(Some(session))?;
+        let Some(open) = self.state.sessions.get(&session) else {
+            return Ok(None);
+        };
+        let change = SessionChange {
+            phase: SessionPhase::Close,
+            session: Some(session),
+            agent: open.agent.clone(),
+            token: open.token_id,
+            snapshot: open.snapshot,
+        };
+        let (seq, _, _) = self.append(Self::boxed(change, Body::Session))?;
+        Ok(Some(seq))
+    }
+
+    /// The host posts usage after the fact.
+    pub(super) fn charge(
+        &mut self,
+        ticket: Ticket,
+        session: Seq,
+        amounts: Amounts,
+    ) -> Result<(), Halt> {
+        let chargeable = [Dimension::LlmTokens, Dimension::CreditsMicro];
+        let fine = amounts.iter().all(|(d, amount)| amount == 0 || chargeable.contains(&d));
+        let token = self.state.sessions.get(&session).map(|session| session.token_id);
+        let (Some(token), true) = (token, fine) else {
+            let refused = Refused::new(Reason::BadControl).field("charge");
+            return self.refuse_control(ticket, refused.allowed("llm_tokens, credits_micro"));
+        };
+        let charge = Charge { token, session, amounts };
+        let (seq, _, _) = self.append(Self::boxed(charge, Body::Charge))?;
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    pub(super) fn acknowledge(&mut self, seq: Seq, ticket: Ticket, ack: Ack) {
+        self.waiting.push_back((seq, Waiting::Ack(ticket, Ok(ack))));
+    }
+}

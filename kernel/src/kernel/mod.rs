@@ -1,0 +1,340 @@
+//! The kernel: events in, effects out.
+//!
+//! The host tells the kernel what happened ([`Kernel::handle`]) and carries out what it asks for
+//! ([`Kernel::poll_effect`], [`Kernel::take_batch`]). The kernel never blocks, has no clock, no
+//! randomness and no I/O, and owns policy, tools, tokens, budgets and the log's head; it lends
+//! none of them.
+//!
+//! | step of a call | can say no with | recorded as |
+//! |---|---|---|
+//! | decode | 1xx | `refusal` |
+//! | check: binding, revoked, frozen, expired, granted; repeat | 2xx | `refusal`, `repeat` |
+//! | resolve references | 25x | `refusal` |
+//! | plan, scopes | 3xx | `refusal` |
+//! | decide | 4xx | `refusal` |
+//! | reserve | 5xx | `refusal` |
+//! | intend; *durable*; run | 7xx | `intent` |
+//! | settle; *durable*; reply | | `outcome` |
+
+mod admit;
+mod boot;
+mod control;
+mod log;
+mod refuse;
+mod settle;
+
+pub use crate::state::TokenView;
+pub use boot::{NewHome, Parts};
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+
+use crate::{
+    budget::Amounts,
+    control::{Control, Role},
+    envelope::{Form, ToolResult},
+    halt::Halt,
+    id::{AgentId, HomeId, PolicyHash, Seq, TokenId, ToolsHash},
+    manifest::Manifest,
+    policy::PolicyEngine,
+    reason::Refused,
+    record::{Durability, Kind, Opened},
+    registry::Registry,
+    sign::PublicKey,
+    state::State,
+    store::{Batch, CallSalts, Head, Room, Stored, VaultEntry},
+    time::{KernelClock, Reading, UnixMillis},
+    tool::{Job, Ran},
+};
+use log::Pending;
+use refuse::LiveRun;
+use settle::{InFlight, Waiting};
+
+/// The host's name for a request, echoed with its answer. The host must not use one twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A call as it comes in.
+#[derive(Debug)]
+pub struct Submit {
+    /// The host's name for it.
+    pub ticket: Ticket,
+    /// The session that it comes through.
+    pub session: Seq,
+    /// The envelope's bytes.
+    pub received: Vec<u8>,
+    /// How they are written.
+    pub form: Form,
+    /// Random salts for its commitments.
+    pub salts: CallSalts,
+}
+
+/// Time that a run took, as the host measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Processor time of the thread, in microseconds.
+    pub cpu_us: u64,
+    /// Wall-clock time, in microseconds.
+    pub wall_us: u64,
+}
+
+/// Why a run will not be reported, or not in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It panicked.
+    Panicked,
+    /// It has not returned in time; it may still run.
+    TimedOut,
+    /// The host dropped it.
+    Abandoned,
+}
+
+/// What the host tells the kernel.
+pub enum Event {
+    /// The kernel starts on this home. Before this no call is admitted.
+    Boot {
+        /// Whom to tell.
+        ticket: Ticket,
+        /// 16 random bytes.
+        id: [u8; 16],
+        /// The version of the software.
+        software: Box<str>,
+        /// What an acknowledged record survives from here on.
+        durability: Durability,
+    },
+    /// A call.
+    Submit(Submit),
+    /// What [`Effect::Fetch`] asked for, in its order.
+    Fetched(Ticket, Vec<VaultEntry>),
+    /// A run came back.
+    Ran(Ran, Measured),
+    /// A run will not come back, or not in time.
+    Lost(Seq, Lost, Measured),
+    /// A batch is durable.
+    Stored(Stored),
+    /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`.
+    Control(Ticket, Kind, Control),
+    /// A signed event of kind `policy`, and the engine that it names.
+    Policy(Ticket, Control, Box<dyn PolicyEngine>),
+    /// A signed event of kind `tools`, for the tools that the kernel has.
+    Tools(Ticket, Control),
+    /// A token's wire.
+    Issue(Ticket, Vec<u8>),
+    /// The host opens a slot for an agent with a token.
+    OpenSession(Ticket, AgentId, TokenId),
+    /// The host closes a slot.
+    CloseSession(Ticket, Seq),
+    /// The host posts model tokens and credits after the fact.
+    Charge(Ticket, Seq, Amounts),
+    /// Whether the disk has room.
+    Room(Room),
+    /// Time passed.
+    Tick,
+    /// The host closes the home.
+    Shutdown(Ticket),
+}
+
+/// What a control event came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// It is on record.
+    Recorded(Seq),
+    /// A token is registered.
+    Token(TokenId),
+    /// A session is open.
+    Session(Opened),
+}
+
+/// What the kernel asks of the host.
+#[derive(Debug)]
+#[must_use = "an effect must be carried out"]
+pub enum Effect {
+    /// Fetch these pairs of intent and outcome from the vault.
+    Fetch(Ticket, Vec<(Seq, Seq)>),
+    /// Run this.
+    Run(Ticket, Box<Job>),
+    /// Answer this call.
+    Reply(Ticket, Box<ToolResult>),
+    /// Answer this control event.
+    Ack(Ticket, Result<Ack, Refused>),
+}
+
+/// The reference monitor.
+pub struct Kernel {
+    state: State,
+    engine: Box<dyn PolicyEngine>,
+    engine_hash: PolicyHash,
+    registry: Registry,
+    tools_hash: ToolsHash,
+    clock: Option<KernelClock>,
+    gap: bool,
+    room: Room,
+    closing: bool,
+    pending: Pending,
+    waiting: VecDeque<(Seq, Waiting)>,
+    in_flight: BTreeMap<Seq, InFlight>,
+    fetching: BTreeMap<Ticket, Submit>,
+    runs: BTreeMap<Option<Seq>, LiveRun>,
+    overloaded: LiveRun,
+    effects: VecDeque<Effect>,
+    halted: Option<Halt>,
+}
+
+impl Kernel {
+    /// Moves the kernel forward by one event. It never blocks; if it can't go on it halts, and
+    /// from then on ignores everything.
+    pub fn handle(&mut self, event: Event, reading: Reading) {
+        if self.halted.is_some() {
+            return;
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.advance(reading);
+        }
+        if let Err(halt) = self.dispatch(event, reading) {
+            self.halt(halt);
+        }
+    }
+
+    fn dispatch(&mut self, event: Event, reading: Reading) -> Result<(), Halt> {
+        match event {
+            Event::Boot { ticket, id, software, durability } => {
+                self.boot(ticket, id, software, durability, reading)
+            }
+            Event::Submit(submit) => self.submit(submit, None),
+            Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
+            Event::Ran(ran, measured) => self.ran(ran, measured),
+            Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
+            Event::Stored(stored) => self.stored(&stored),
+            Event::Control(ticket, kind, control) => self.control(ticket, kind, control),
+            Event::Policy(ticket, control, engine) => self.policy(ticket, control, engine),
+            Event::Tools(ticket, control) => self.tools(ticket, control),
+            Event::Issue(ticket, wire) => self.issue(ticket, wire),
+            Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
+            Event::CloseSession(ticket, session) => self.close_session(ticket, session),
+            Event::Charge(ticket, session, amounts) => self.charge(ticket, session, amounts),
+            Event::Room(room) => {
+                self.room = room;
+                Ok(())
+            }
+            Event::Tick => self.tick(),
+            Event::Shutdown(ticket) => self.shutdown(ticket),
+        }
+    }
+
+    /// The next thing for the host to do.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Whether an answer or a run waits for records that no batch has taken yet.
+    #[must_use]
+    pub fn wants_commit(&self) -> bool {
+        let waits_for = self.waiting.back().map(|(seq, _)| *seq);
+        self.halted.is_none() && waits_for >= self.pending.first() && self.pending.first().is_some()
+    }
+
+    /// Takes all records that no batch has taken yet.
+    pub fn take_batch(&mut self) -> Option<Batch> {
+        if self.halted.is_some() {
+            return None;
+        }
+        self.pending.take(self.state.home)
+    }
+
+    /// Stops the kernel: the host found that it can't go on.
+    pub fn halt(&mut self, halt: Halt) {
+        self.effects.clear();
+        self.halted.get_or_insert(halt);
+    }
+
+    /// Why the kernel stopped.
+    #[must_use]
+    pub const fn halted(&self) -> Option<&Halt> {
+        self.halted.as_ref()
+    }
+
+    /// The home's id.
+    #[must_use]
+    pub const fn home(&self) -> HomeId {
+        self.state.home
+    }
+
+    /// The log's last record, durable or not.
+    #[must_use]
+    pub const fn head(&self) -> Head {
+        self.state.head
+    }
+
+    /// Kernel time at the last event.
+    #[must_use]
+    pub fn now(&self) -> UnixMillis {
+        self.clock.as_ref().map_or(self.state.time, KernelClock::now)
+    }
+
+    /// The key of a role.
+    #[must_use]
+    pub fn role_key(&self, role: Role) -> PublicKey {
+        self.state.key_of(role)
+    }
+
+    /// The last counter of a key, 0 if it has signed nothing.
+    #[must_use]
+    pub fn counter(&self, key: &PublicKey) -> u64 {
+        self.state.counters.get(key).copied().unwrap_or(0)
+    }
+
+    /// The policy on record.
+    #[must_use]
+    pub const fn policy_hash(&self) -> Option<PolicyHash> {
+        self.state.policy
+    }
+
+    /// The tools on record.
+    #[must_use]
+    pub const fn tools_hash(&self) -> Option<ToolsHash> {
+        self.state.tools
+    }
+
+    /// The hash of the engine that the kernel was given.
+    #[must_use]
+    pub const fn engine_hash(&self) -> PolicyHash {
+        self.engine_hash
+    }
+
+    /// The hash of the tools that the kernel was given.
+    #[must_use]
+    pub const fn registry_hash(&self) -> ToolsHash {
+        self.tools_hash
+    }
+
+    /// The manifests of the tools.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.registry.manifests()
+    }
+
+    /// All tokens and their standing.
+    pub fn tokens(&self) -> impl Iterator<Item = TokenView<'_>> {
+        self.state.tokens.views()
+    }
+
+    /// One token and its standing.
+    #[must_use]
+    pub fn token(&self, id: &TokenId) -> Option<TokenView<'_>> {
+        self.state.tokens.find(id).and_then(|token| self.state.tokens.view(token))
+    }
+
+    /// Calls between their intent and their answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// The state as bytes, for the replay test: equal states print equally.
+    #[must_use]
+    pub fn state_image(&self) -> Vec<u8> {
+        alloc::format!("{:?}", self.state).into_bytes()
+    }
+}

@@ -1,0 +1,249 @@
+//! Refusals: each on the record, a flood of them counted together.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::{
+    Effect, Kernel, Submit, Ticket,
+    settle::{Reply, Waiting},
+};
+use crate::{
+    budget::{Amounts, Dimension},
+    call::Stopped,
+    cbor::Encoder,
+    envelope::{Status, TxOutcome},
+    halt::Halt,
+    hash::{Domain, Hasher, result_hash},
+    id::{Leaf, RefusalsDigest, Seq},
+    limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX},
+    reason::{ErrorKind, Reason, Refused},
+    record::{Body, CallFields, Refusal, RefusalKind, Refusals, RunPhase},
+    state::Aggregate,
+    store::VaultWrite,
+    time::UnixMillis,
+};
+
+/// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
+/// after a crash the aggregate counts in full.
+#[derive(Default)]
+pub(super) struct LiveRun {
+    count: u64,
+    hasher: Option<Hasher>,
+    leaf: Option<Leaf>,
+    since: UnixMillis,
+}
+
+impl LiveRun {
+    fn count(&mut self, now: UnixMillis, reason: Reason) {
+        let mut encoder = Encoder::with_capacity(16);
+        encoder.array(2);
+        encoder.uint(now.get());
+        encoder.uint(reason.code());
+        let hasher = self.hasher.get_or_insert_with(|| Domain::REFUSALS.hasher());
+        hasher.update(&encoder.into_bytes());
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn digest(&self) -> RefusalsDigest {
+        let hasher = self.hasher.clone().unwrap_or_else(|| Domain::REFUSALS.hasher());
+        RefusalsDigest::from_bytes(hasher.finish())
+    }
+}
+
+impl Kernel {
+    /// Answers a call that a step said no to.
+    pub(super) fn refuse(&mut self, submit: &Submit, stopped: Stopped) -> Result<(), Halt> {
+        let session = self.state.sessions.contains_key(&submit.session).then_some(submit.session);
+        let error = stopped.refused.error_object(stopped.error_kind());
+        let hash = result_hash(&submit.salts.result, Status::Error.code(), error.item());
+        let mut fields = stopped.fields;
+        fields.session = session;
+        fields.result_hash = Some(hash);
+        let reason = stopped.refused.reason();
+        let mut reply = Reply {
+            ticket: submit.ticket,
+            intent: None,
+            reason: Some(reason),
+            delivered: error,
+            tx: TxOutcome::NoOp,
+            left: Amounts::ZERO,
+        };
+        if let Some((aggregate, leaf)) = self.aggregated(session, reason)? {
+            reply.left = session.map_or(Amounts::ZERO, |session| self.left_of(session));
+            self.answer_at_once(aggregate.opened, leaf, &fields, &reply);
+            return Ok(());
+        }
+        fields.held = Amounts::ZERO;
+        fields.used = session.map_or(Amounts::ZERO, |session| self.refusal_fee(session));
+        let refusal = Refusal { call: *fields, kind: stopped.kind, reason };
+        let (seq, leaf, body) = self.append(Self::boxed(refusal, Body::Refusal))?;
+        let Body::Refusal(refusal) = body else {
+            return Err(Halt::Contradiction { seq });
+        };
+        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
+        self.pending.keep(VaultWrite::Result(seq, reply.delivered.as_bytes().to_vec()));
+        reply.left = session.map_or(Amounts::ZERO, |session| self.left_of(session));
+        self.answer(seq, leaf, &refusal.call, reply);
+        Ok(())
+    }
+
+    /// Refuses a control event, a token or a session, on the record.
+    pub(super) fn refuse_control(&mut self, ticket: Ticket, refused: Refused) -> Result<(), Halt> {
+        let reason = refused.reason();
+        if let Some((aggregate, _)) = self.aggregated(None, reason)? {
+            self.when_durable(aggregate.opened, Waiting::Ack(ticket, Err(refused)));
+            return Ok(());
+        }
+        let call = CallFields::unknown();
+        let refusal = Refusal { call, kind: RefusalKind::Control, reason };
+        let (seq, _, _) = self.append(Self::boxed(refusal, Body::Refusal))?;
+        self.waiting.push_back((seq, Waiting::Ack(ticket, Err(refused))));
+        Ok(())
+    }
+
+    /// Counts a refusal into the aggregate of its session, opening or renewing one where there
+    /// have been too many in a row; `None` where it gets a record of its own.
+    fn aggregated(
+        &mut self,
+        session: Option<Seq>,
+        reason: Reason,
+    ) -> Result<Option<(Aggregate, Leaf)>, Halt> {
+        let now = self.now();
+        if self.runs.get(&session).is_some_and(|run| now.since(run.since) >= AGGREGATE_MS_MAX) {
+            self.close_run(session)?;
+        }
+        let Some(run) = self.state.run_of(session) else {
+            return Ok(None);
+        };
+        if run.in_a_row < REFUSALS_IN_A_ROW_MAX {
+            return Ok(None);
+        }
+        let answered = self.runs.get(&session).map_or(0, |live| live.count);
+        if run.aggregate.is_some_and(|aggregate| answered >= aggregate.answers_max) {
+            self.close_run(session)?;
+        }
+        self.open_run(session)?;
+        let aggregate = self.state.run_of(session).and_then(|run| run.aggregate);
+        let live = self.runs.entry(session).or_default();
+        live.count(now, reason);
+        Ok(aggregate.zip(live.leaf))
+    }
+
+    fn open_run(&mut self, session: Option<Seq>) -> Result<(), Halt> {
+        let Some(run) = self.state.run_of(session).filter(|run| run.aggregate.is_none()) else {
+            return Ok(());
+        };
+        let answers_max = run.next_max;
+        let left = session.map_or(0, |session| self.left_of(session).get(Dimension::Calls));
+        let token = session.and_then(|session| self.state.sessions.get(&session));
+        let refusals = Refusals {
+            phase: RunPhase::Open,
+            session,
+            token: token.map(|session| session.token_id),
+            opened: None,
+            answers_max,
+            reserved: left.min(answers_max),
+            count: None,
+            digest: None,
+        };
+        let (_, leaf, _) = self.append(Self::boxed(refusals, Body::Refusals))?;
+        let since = self.now();
+        self.runs.insert(session, LiveRun { leaf: Some(leaf), since, ..LiveRun::default() });
+        Ok(())
+    }
+
+    /// Closes the aggregate of a session, if one is open.
+    pub(super) fn close_run(&mut self, session: Option<Seq>) -> Result<(), Halt> {
+        let Some(aggregate) = self.state.run_of(session).and_then(|run| run.aggregate) else {
+            return Ok(());
+        };
+        let live = self.runs.remove(&session).unwrap_or_default();
+        let token = session.and_then(|session| self.state.sessions.get(&session));
+        let refusals = Refusals {
+            phase: RunPhase::Close,
+            session,
+            token: token.map(|session| session.token_id),
+            opened: Some(aggregate.opened),
+            answers_max: aggregate.answers_max,
+            reserved: aggregate.reserved,
+            count: Some(live.count),
+            digest: Some(live.digest()),
+        };
+        self.append(Self::boxed(refusals, Body::Refusals)).map(|_| ())
+    }
+
+    /// Closes aggregates that have been open long enough.
+    pub(super) fn tick(&mut self) -> Result<(), Halt> {
+        let now = self.now();
+        let old: Vec<Option<Seq>> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| now.since(run.since) >= AGGREGATE_MS_MAX)
+            .map(|(session, _)| *session)
+            .collect();
+        old.into_iter().try_for_each(|session| self.close_run(session))
+    }
+
+    /// Turns a call away because too many are in flight. It is answered at once, and counted in
+    /// the next aggregate of such.
+    pub(super) fn overload(&mut self, submit: &Submit) -> Result<(), Halt> {
+        let now = self.now();
+        self.overloaded.count(now, Reason::Overloaded);
+        let refused = Refused::new(Reason::Overloaded);
+        let delivered = refused.error_object(ErrorKind::Refused);
+        let mut fields = CallFields::unknown();
+        fields.result_hash =
+            Some(result_hash(&submit.salts.result, Status::Error.code(), delivered.item()));
+        let reply = Reply {
+            ticket: submit.ticket,
+            intent: None,
+            reason: Some(Reason::Overloaded),
+            delivered,
+            tx: TxOutcome::NoOp,
+            left: self.left_of(submit.session),
+        };
+        let head = self.state.head;
+        let result = self.result(head.seq, head.leaf, &fields, &reply);
+        self.emit(Effect::Reply(reply.ticket, Box::new(result)));
+        Ok(())
+    }
+
+    /// Writes down how many calls were turned away, now that there is room again.
+    pub(super) fn report_overload(&mut self) -> Result<(), Halt> {
+        if self.overloaded.count == 0 {
+            return Ok(());
+        }
+        let live = core::mem::take(&mut self.overloaded);
+        let refusals = Refusals {
+            phase: RunPhase::Overload,
+            session: None,
+            token: None,
+            opened: None,
+            answers_max: live.count,
+            reserved: 0,
+            count: Some(live.count),
+            digest: Some(live.digest()),
+        };
+        self.append(Self::boxed(refusals, Body::Refusals)).map(|_| ())
+    }
+
+    fn answer_at_once(&mut self, opened: Seq, leaf: Leaf, fields: &CallFields, reply: &Reply) {
+        let result = self.result(opened, leaf, fields, reply);
+        let result = Box::new(result);
+        self.when_durable(opened, Waiting::Reply(reply.ticket, result));
+    }
+
+    /// Lets an answer go as soon as a record that exists already is durable.
+    fn when_durable(&mut self, seq: Seq, waiting: Waiting) {
+        if self.pending.is_durable(seq) {
+            match waiting {
+                Waiting::Reply(ticket, result) => self.emit(Effect::Reply(ticket, result)),
+                Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
+                Waiting::Intent(..) => {}
+            }
+            return;
+        }
+        // The queue is in order of records; what comes later may wait a little longer.
+        let last = self.waiting.back().map_or(seq, |(last, _)| seq.max(*last));
+        self.waiting.push_back((last, waiting));
+    }
+}

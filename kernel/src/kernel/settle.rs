@@ -1,0 +1,265 @@
+//! Running and settling: from the durable intent to the answer.
+
+use alloc::boxed::Box;
+
+use super::{Ack, Effect, Kernel, Lost, Measured, Ticket};
+use crate::{
+    budget::{Amounts, Dimension},
+    cbor::Canonical,
+    envelope::{Receipt, Status, ToolResult, TxOutcome},
+    halt::Halt,
+    hash::result_hash,
+    id::{CallDigest, Leaf, Seq},
+    manifest::{EffectClass, Enforcement},
+    reason::{ErrorKind, Reason, Refused},
+    record::{Body, CallFields, Late, Outcome, OutcomeFlags},
+    store::{CallSalts, VaultWrite},
+    tool::{AnyPlan, Job, PermitCore, Ran},
+};
+
+/// The kernel's half of a call that has an intent.
+pub(super) struct InFlight {
+    pub(super) ticket: Ticket,
+    pub(super) leaf: Leaf,
+    pub(super) session: Seq,
+    pub(super) salts: CallSalts,
+    pub(super) fields: Box<CallFields>,
+    pub(super) effect: EffectClass,
+    pub(super) digest: CallDigest,
+    pub(super) result_bytes_max: usize,
+    pub(super) wall_ms_max: Option<u64>,
+}
+
+/// What goes on once a record is durable.
+pub(super) enum Waiting {
+    Intent(Box<InFlight>, Box<dyn AnyPlan>),
+    Reply(Ticket, Box<ToolResult>),
+    Ack(Ticket, Result<Ack, Refused>),
+}
+
+/// What an answer is made of, beside its record's fields.
+pub(super) struct Reply {
+    pub(super) ticket: Ticket,
+    pub(super) intent: Option<(Seq, Leaf)>,
+    pub(super) reason: Option<Reason>,
+    pub(super) delivered: Canonical,
+    pub(super) tx: TxOutcome,
+    pub(super) left: Amounts,
+}
+
+/// How a run ended.
+struct End {
+    reason: Option<Reason>,
+    delivered: Canonical,
+    used: Amounts,
+    tx: TxOutcome,
+    enforcement: Enforcement,
+    flags: OutcomeFlags,
+}
+
+impl Kernel {
+    /// A record is durable: what waited for it goes on.
+    pub(super) fn proceed(&mut self, seq: Seq, waiting: Waiting) -> Result<(), Halt> {
+        match waiting {
+            Waiting::Reply(ticket, result) => self.emit(Effect::Reply(ticket, result)),
+            Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
+            Waiting::Intent(flight, plan) => match self.stopped(&flight) {
+                // The permit has not been made: nothing ran, and nothing will.
+                Some(flag) => return self.not_run(seq, *flight, flag),
+                None => self.start(seq, flight, plan),
+            },
+        }
+        Ok(())
+    }
+
+    /// Makes the permit. From here on the call is running.
+    pub(super) fn start(&mut self, seq: Seq, flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
+        let Some(tool) = flight.fields.tool_id.clone() else {
+            return self.halt(Halt::Contradiction { seq });
+        };
+        let permit = PermitCore::new(
+            seq,
+            tool,
+            flight.digest,
+            flight.fields.held,
+            flight.salts.result,
+            flight.result_bytes_max,
+        );
+        let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
+        self.emit(Effect::Run(flight.ticket, Box::new(job)));
+        self.in_flight.insert(seq, *flight);
+    }
+
+    /// Whether the token was revoked or a freeze began since admission.
+    fn stopped(&self, flight: &InFlight) -> Option<OutcomeFlags> {
+        let fields = &flight.fields;
+        let token = fields.capability_token_id.and_then(|id| self.state.tokens.find(&id))?;
+        if self.state.tokens.is_revoked(token) {
+            return Some(OutcomeFlags::REVOKED);
+        }
+        let (agent, tool) = (fields.agent_id.as_ref()?, fields.tool_id.as_ref()?);
+        self.state.frozen.stops(agent, tool).then_some(OutcomeFlags::FROZEN)
+    }
+
+    fn not_run(&mut self, seq: Seq, flight: InFlight, flags: OutcomeFlags) -> Result<(), Halt> {
+        let refused = Refused::new(Reason::NotRun);
+        let end = End {
+            reason: Some(Reason::NotRun),
+            delivered: refused.error_object(ErrorKind::Refused),
+            used: Amounts::ZERO,
+            tx: TxOutcome::NoOp,
+            enforcement: Enforcement::None,
+            flags,
+        };
+        self.settle(seq, flight, end)
+    }
+
+    /// A run came back.
+    pub(super) fn ran(&mut self, ran: Ran, measured: Measured) -> Result<(), Halt> {
+        let seq = ran.intent;
+        match self.in_flight.get(&seq) {
+            Some(flight) if flight.digest == ran.digest => {}
+            _ => return self.came_late(&ran),
+        }
+        let Some(flight) = self.in_flight.remove(&seq) else {
+            return Ok(());
+        };
+        let mut used = ran.used;
+        if ran.tx == TxOutcome::Unknown {
+            used = flight.fields.held;
+        }
+        let (used, overrun) = with_measured(used, &flight.fields.held, measured);
+        let flags = overrun.and(self.stopped(&flight).unwrap_or_default());
+        let end = End {
+            reason: ran.reason,
+            delivered: ran.delivered,
+            used,
+            tx: ran.tx,
+            enforcement: ran.enforcement,
+            flags,
+        };
+        self.settle_hashed(seq, flight, end, ran.result_hash)
+    }
+
+    /// A run will not come back, or not in time: it is charged in full.
+    pub(super) fn lost(&mut self, seq: Seq, lost: Lost, measured: Measured) -> Result<(), Halt> {
+        let Some(flight) = self.in_flight.remove(&seq) else {
+            return Ok(());
+        };
+        let (reason, running) = match lost {
+            Lost::Panicked => (Reason::Panicked, OutcomeFlags::default()),
+            Lost::TimedOut => (Reason::TimedOut, OutcomeFlags::RUNNING),
+            Lost::Abandoned => (Reason::Abandoned, OutcomeFlags::default()),
+        };
+        let held = flight.fields.held;
+        let (used, overrun) = with_measured(held, &held, measured);
+        let flags = overrun.and(running).and(self.stopped(&flight).unwrap_or_default());
+        let read_only = flight.effect.is_read_only();
+        let tx = if read_only { TxOutcome::NoOp } else { TxOutcome::Unknown };
+        let end = End {
+            reason: Some(reason),
+            delivered: Refused::new(reason).error_object(ErrorKind::Failed),
+            used,
+            tx,
+            enforcement: Enforcement::None,
+            flags,
+        };
+        self.settle(seq, flight, end)
+    }
+
+    /// A run that had been given up came back: its slot is free, its charge stands.
+    fn came_late(&mut self, ran: &Ran) -> Result<(), Halt> {
+        if !self.state.running.contains_key(&ran.intent) {
+            return Ok(());
+        }
+        let status = if ran.reason.is_some() { Status::Error } else { Status::Ok };
+        let late = Late { intent: ran.intent, status, result_hash: ran.result_hash, tx: ran.tx };
+        self.append(Self::boxed(late, Body::Late)).map(|_| ())
+    }
+
+    fn settle(&mut self, seq: Seq, flight: InFlight, end: End) -> Result<(), Halt> {
+        let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
+        let hash = result_hash(&flight.salts.result, status.code(), end.delivered.item());
+        self.settle_hashed(seq, flight, end, hash)
+    }
+
+    fn settle_hashed(
+        &mut self,
+        seq: Seq,
+        flight: InFlight,
+        end: End,
+        hash: crate::id::ResultHash,
+    ) -> Result<(), Halt> {
+        let InFlight { ticket, leaf: intent_leaf, session, mut fields, .. } = flight;
+        fields.result_hash = Some(hash);
+        fields.used = end.used;
+        fields.used.set(Dimension::Concurrent, 0);
+        fields.enforcement = Some(end.enforcement);
+        let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
+        let outcome = Outcome {
+            call: *fields,
+            intent: seq,
+            status,
+            tx: end.tx,
+            reason: end.reason,
+            flags: end.flags,
+            label: None,
+        };
+        let (outcome_seq, leaf, body) = self.append(Self::boxed(outcome, Body::Outcome))?;
+        let Body::Outcome(outcome) = body else {
+            return Err(Halt::Contradiction { seq: outcome_seq });
+        };
+        let delivered = end.delivered;
+        self.pending.keep(VaultWrite::Result(outcome_seq, delivered.as_bytes().to_vec()));
+        let left = self.left_of(session);
+        let intent = Some((seq, intent_leaf));
+        let reply = Reply { ticket, intent, reason: end.reason, delivered, tx: end.tx, left };
+        self.answer(outcome_seq, leaf, &outcome.call, reply);
+        self.report_overload()
+    }
+
+    /// Makes the answer, to be released when its record is durable.
+    pub(super) fn answer(&mut self, seq: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
+        let result = self.result(seq, leaf, fields, &reply);
+        self.waiting.push_back((seq, Waiting::Reply(reply.ticket, Box::new(result))));
+    }
+
+    pub(super) fn result(
+        &self,
+        seq: Seq,
+        leaf: Leaf,
+        fields: &CallFields,
+        reply: &Reply,
+    ) -> ToolResult {
+        ToolResult {
+            tool: fields.tool_id.clone(),
+            agent: fields.agent_id.clone(),
+            snapshot: fields.state_snapshot_id,
+            reason: reply.reason,
+            delivered: reply.delivered.clone(),
+            result_hash: fields.result_hash.unwrap_or(crate::id::ResultHash::from_bytes([0; 32])),
+            provenance: fields.provenance.clone(),
+            tx: reply.tx,
+            receipt: Receipt {
+                home: self.state.home,
+                intent: reply.intent,
+                outcome_seq: seq,
+                outcome_leaf: leaf,
+                used: fields.used,
+                left: reply.left,
+                enforcement: fields.enforcement.unwrap_or(Enforcement::None),
+            },
+        }
+    }
+}
+
+/// Puts measured time into what was used; says whether it exceeds what was held.
+fn with_measured(used: Amounts, held: &Amounts, measured: Measured) -> (Amounts, OutcomeFlags) {
+    let used =
+        used.with(Dimension::CpuUs, measured.cpu_us).with(Dimension::WallUs, measured.wall_us);
+    let overran = Dimension::ALL
+        .into_iter()
+        .any(|dimension| dimension.is_measured() && used.get(dimension) > held.get(dimension));
+    let flags = if overran { OutcomeFlags::OVERRUN } else { OutcomeFlags::default() };
+    (used, flags)
+}

@@ -1,0 +1,50 @@
+//! Every limit of the kernel in one place, each with its reason.
+
+/// Largest envelope, in bytes: one file of [`ARGS`](crate::cbor::Profile::DATA) size and its
+/// framing; larger payloads belong into files.
+pub const ENVELOPE_BYTES_MAX: usize = 1 << 20;
+/// Largest record, in bytes: C2SP tlog-tiles frames an entry by a 16-bit length.
+pub const RECORD_BYTES_MAX: usize = 65_535;
+/// Largest control document, in bytes: a policy of 10,000 constraints has room.
+pub const OBJECT_BYTES_MAX: usize = 16 << 20;
+/// Largest token wire, in bytes: what Tenuo allows, and four times a large real one.
+pub const TOKEN_BYTES_MAX: usize = 64 << 10;
+/// Largest result that a tool may deliver, in bytes, whatever its manifest says.
+pub const RESULT_BYTES_MAX: usize = 4 << 20;
+/// Longest life of a token: 90 days, so that revocations need not be kept for ever.
+pub const TOKEN_LIFE_MS_MAX: u64 = 90 * 24 * 3_600_000;
+/// Longest chain of tokens: each call walks it.
+pub const TOKEN_DEPTH_MAX: u64 = 16;
+/// Most tools that a token may grant: a linear look-up stays within one cache line's time.
+pub const GRANTS_MAX: usize = 256;
+/// Most dimensions that a grant may scope.
+pub const DIMENSIONS_MAX: usize = 16;
+/// Most input references that a provenance may carry: it stands in every record of a call.
+pub const PROVENANCE_INPUTS_MAX: usize = 16;
+/// Longest trace id, in bytes: a W3C `traceparent` has 55.
+pub const TRACE_BYTES_MAX: usize = 64;
+/// Most `$ref` values in one call's arguments.
+pub const REFERENCES_MAX: usize = 16;
+/// Most released results that a session can refer to by `$ref`; older ones are unknown.
+pub const RELEASED_MAX: usize = 1_024;
+/// Most calls in flight at once, over all sessions; one more is refused as overloaded.
+pub const IN_FLIGHT_MAX: usize = 1_024;
+/// Most open sessions.
+pub const SESSIONS_MAX: usize = 65_536;
+/// Refusals of a session in a row that get records of their own before an aggregate opens.
+pub const REFUSALS_IN_A_ROW_MAX: u32 = 16;
+/// Most refusals that the first aggregate of a session answers; each next one takes four times
+/// as many, up to [`AGGREGATE_MAX`].
+pub const AGGREGATE_FIRST: u64 = 64;
+/// Most refusals that any aggregate answers: after a crash it counts in full.
+pub const AGGREGATE_MAX: u64 = 65_536;
+/// Kernel time after which an open aggregate closes.
+pub const AGGREGATE_MS_MAX: u64 = 60_000;
+/// Default for how far the wall clock may deviate within one boot.
+pub const SKEW_MS_MAX: u64 = 300_000;
+/// Longest text of `got` and `allowed` in an error, in bytes: models read it.
+pub const DETAIL_BYTES_MAX: usize = 256;
+/// Most arguments that a tool may declare.
+pub const PARAMS_MAX: usize = 64;
+/// Most matches that a decision lists; the count and a digest cover the rest.
+pub const MATCHES_MAX: usize = 16;

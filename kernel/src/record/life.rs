@@ -1,0 +1,208 @@
+//! Records of the kernel's own life: genesis, boots, tokens, sessions, control events.
+
+use alloc::boxed::Box;
+
+use crate::{
+    budget::Amounts,
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    control::{Control, Roles},
+    field::{Field, code, shape},
+    id::{AgentId, Seq, SnapshotId, TokenId},
+    limits::SKEW_MS_MAX,
+    sign::PublicKey,
+    time::UnixMillis,
+};
+
+/// What was odd about the clocks when a record was made: a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockFlags(u64);
+
+impl ClockFlags {
+    /// The wall clock lies beyond the skew limit and is not followed.
+    pub const SKEWED: Self = Self(1);
+    /// At boot the wall clock lay further ahead than any token lives: tokens issued before are
+    /// refused until an operator confirms the time.
+    pub const GAP: Self = Self(2);
+
+    /// Both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Field for ClockFlags {
+    const SHAPE: &'static str = "uint bits";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.0);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let bits = decoder.uint()?;
+        if bits < 4 { Ok(Self(bits)) } else { Err(fault) }
+    }
+}
+
+code! {
+    /// What an acknowledged record survives.
+    pub enum Durability {
+        /// A power cut.
+        Full = 1 "full",
+        /// A crash of the process, not a power cut.
+        Process = 2 "process",
+        /// Nothing: the log lives in memory.
+        Memory = 3 "memory",
+    }
+}
+
+shape! {
+    /// Limits that are fixed for a home when it is made.
+    pub struct HomeLimits {
+        /// How far the wall clock may deviate within one boot, in milliseconds.
+        1 => pub skew_ms_max: u64,
+        /// Calls in flight at once.
+        2 => pub in_flight_max: u64,
+    }
+}
+
+impl Default for HomeLimits {
+    fn default() -> Self {
+        Self {
+            skew_ms_max: SKEW_MS_MAX,
+            in_flight_max: crate::field::count(crate::limits::IN_FLIGHT_MAX),
+        }
+    }
+}
+
+shape! {
+    /// The log begins. Its leaf is the home's id.
+    pub struct Genesis {
+        /// 32 random bytes: no two homes are alike.
+        10 => pub entropy: [u8; 32],
+        /// A name for people; it is no audience.
+        11 => pub origin: Box<str>,
+        /// What is fixed for the home.
+        12 => pub limits: HomeLimits,
+        /// What an acknowledged record survives.
+        13 => pub durability: Durability,
+        /// The keys of issuer, policy, revoker, approver and operator.
+        14 => pub roles: Roles,
+    }
+}
+
+code! {
+    /// How the boot before ended.
+    pub enum Ended {
+        /// This is the first boot.
+        First = 0 "first",
+        /// With a shutdown record.
+        Clean = 1 "clean",
+        /// Without.
+        Unclean = 2 "unclean",
+    }
+}
+
+shape! {
+    /// A kernel opened the home.
+    pub struct Boot {
+        /// 16 random bytes that name the boot.
+        10 => pub id: [u8; 16],
+        /// How the boot before ended.
+        11 => pub before: Ended,
+        /// The wall clock as it was read.
+        12 => pub wall: UnixMillis,
+        /// The version of the software.
+        13 => pub software: Box<str>,
+        /// What an acknowledged record survives from here on.
+        14 => pub durability: Durability,
+        /// Intents found open.
+        15 => pub open: u64,
+    }
+}
+
+shape! {
+    /// A kernel closed the home.
+    pub struct Shutdown {
+        /// Intents left open, because their runs had not come back.
+        10 => pub open: u64,
+    }
+}
+
+shape! {
+    /// A token was registered. Its wire is stored with the record.
+    pub struct Issue {
+        /// The token.
+        10 => pub token: TokenId,
+        /// Who signed it.
+        11 => pub issuer: PublicKey,
+        /// The token it was derived from.
+        12 => pub parent: Option<TokenId>,
+        /// The agent it is for.
+        13 => pub agent: AgentId,
+    }
+}
+
+code! {
+    /// Whether a session begins or ends.
+    pub enum SessionPhase {
+        /// It begins.
+        Open = 1 "open",
+        /// It ends.
+        Close = 2 "close",
+    }
+}
+
+shape! {
+    /// A session was opened or closed. A session is a slot of the host's, bound to one agent
+    /// and one token; its number is the position of the record that opened it.
+    pub struct SessionChange {
+        /// Whether it begins or ends.
+        10 => pub phase: SessionPhase,
+        /// The session; null where it begins.
+        11 => pub session: Option<Seq>,
+        /// The agent.
+        12 => pub agent: AgentId,
+        /// The token.
+        13 => pub token: TokenId,
+        /// The agent's head snapshot.
+        14 => pub snapshot: SnapshotId,
+    }
+}
+
+/// What a session is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The session.
+    pub session: Seq,
+    /// The agent's head snapshot.
+    pub snapshot: SnapshotId,
+}
+
+shape! {
+    /// A control event, in full: `key`, `revoke`, `freeze`, `policy`, `tools` and `config`
+    /// records have this shape. The body's form depends on the kind.
+    pub struct SignedEvent {
+        /// The event.
+        10 => pub control: Control,
+    }
+}
+
+shape! {
+    /// The host posted usage after the fact: model tokens and credits, upwards only.
+    pub struct Charge {
+        /// The token that pays, with all its ancestors.
+        10 => pub token: TokenId,
+        /// The session that it was posted through.
+        11 => pub session: Seq,
+        /// How much.
+        12 => pub amounts: Amounts,
+    }
+}

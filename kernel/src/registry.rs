@@ -1,0 +1,178 @@
+//! The tools that a kernel owns.
+
+use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+
+use crate::{
+    field::{List, encode, shape},
+    hash::Domain,
+    id::{ObjectId, ToolId, ToolsHash},
+    limits::PARAMS_MAX,
+    manifest::{EffectClass, Manifest, Presence},
+    tool::{AnyTool, ReadTool, Tool, full, reading},
+};
+
+/// When a tool's intent must be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Before the run.
+    IntentFirst,
+    /// With the outcome, before the answer.
+    WithOutcome,
+}
+
+pub(crate) struct Registered {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    pub(crate) manifest: Manifest,
+    pub(crate) manifest_id: ObjectId,
+    pub(crate) mode: Mode,
+}
+
+/// Why a tool can't be registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// Another tool has that id or alias.
+    #[error("two tools are called {0}")]
+    Duplicate(ToolId),
+    /// Only `pure` and `read` tools can be built-in reads.
+    #[error("{0} is registered as a read but is of class {1}")]
+    NotARead(ToolId, EffectClass),
+    /// A manifest breaks a rule of its form.
+    #[error("the manifest of {0} has too many, repeated or contradictory parameters")]
+    BadManifest(ToolId),
+}
+
+/// The tools, taken by value: once they are here nothing else reaches them.
+#[derive(Default)]
+pub struct Registry {
+    tools: Vec<Registered>,
+    index: BTreeMap<ToolId, usize>,
+}
+
+impl Registry {
+    /// No tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool whose intent is durable before it runs.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn add<T: Tool>(&mut self, tool: T) -> Result<(), RegistryError> {
+        self.insert(full(tool), Mode::IntentFirst)
+    }
+
+    /// Adds a built-in tool that only reads.
+    ///
+    /// # Errors
+    /// [`RegistryError`], also where its class is another than `pure` or `read`.
+    pub fn add_read<T: ReadTool>(&mut self, tool: T) -> Result<(), RegistryError> {
+        let tool = reading(tool);
+        let (id, effect) = (tool.manifest().tool.clone(), tool.manifest().effect);
+        if !effect.is_read_only() {
+            return Err(RegistryError::NotARead(id, effect));
+        }
+        self.insert(tool, Mode::WithOutcome)
+    }
+
+    /// The manifests, in the order in which the tools were added.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.tools.iter().map(|registered| &registered.manifest)
+    }
+
+    /// The object that lists the manifests, sorted by tool.
+    #[must_use]
+    pub fn tools_object(&self) -> ToolsObject {
+        let mut list: Vec<ToolEntry> = self
+            .tools
+            .iter()
+            .map(|registered| ToolEntry {
+                tool: registered.manifest.tool.clone(),
+                manifest: registered.manifest_id,
+            })
+            .collect();
+        list.sort_by(|a, b| a.tool.cmp(&b.tool));
+        ToolsObject { tools: List(list) }
+    }
+
+    pub(crate) fn find(&self, tool: &ToolId) -> Option<&Registered> {
+        self.index.get(tool).and_then(|place| self.tools.get(*place))
+    }
+
+    /// The names of the tools, for a refusal.
+    pub(crate) fn names(&self) -> String {
+        let mut names = String::new();
+        for registered in &self.tools {
+            if !names.is_empty() {
+                names.push_str(", ");
+            }
+            names.push_str(registered.manifest.tool.as_str());
+        }
+        names
+    }
+
+    fn insert(&mut self, tool: Arc<dyn AnyTool>, mode: Mode) -> Result<(), RegistryError> {
+        let manifest = tool.manifest().clone();
+        check(&manifest)?;
+        let place = self.tools.len();
+        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
+            if self.index.contains_key(name) {
+                return Err(RegistryError::Duplicate(name.clone()));
+            }
+        }
+        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
+            self.index.insert(name.clone(), place);
+        }
+        let manifest_id = manifest.id();
+        self.tools.push(Registered { tool, manifest, manifest_id, mode });
+        Ok(())
+    }
+}
+
+fn check(manifest: &Manifest) -> Result<(), RegistryError> {
+    let params = &manifest.params.0;
+    let repeated = params
+        .iter()
+        .enumerate()
+        .any(|(place, param)| params.iter().take(place).any(|other| other.name == param.name));
+    let contradictory =
+        params.iter().any(|param| param.default.is_some() && param.presence == Presence::Required);
+    if repeated || contradictory || params.len() > PARAMS_MAX {
+        return Err(RegistryError::BadManifest(manifest.tool.clone()));
+    }
+    Ok(())
+}
+
+shape! {
+    /// A tool and its manifest.
+    pub struct ToolEntry {
+        /// The tool.
+        1 => pub tool: ToolId,
+        /// Its manifest.
+        2 => pub manifest: ObjectId,
+    }
+}
+
+shape! {
+    /// The object that a tools hash names.
+    pub struct ToolsObject {
+        /// The tools, sorted by id.
+        1 => pub tools: List<ToolEntry>,
+    }
+}
+
+impl ToolsObject {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// The tools' hash.
+    #[must_use]
+    pub fn hash(&self) -> ToolsHash {
+        ToolsHash::from_bytes(Domain::TOOLS.hash(&[&self.to_bytes()]))
+    }
+}

@@ -1,0 +1,244 @@
+//! Paths below roots, and rights to them.
+
+use alloc::{string::String, sync::Arc};
+use core::{cmp::Ordering, fmt};
+
+use super::{ScopeError, shown::Shown};
+use crate::id::AgentId;
+
+/// What may be done at a path: a set of three bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Nothing: a rule with it takes away what a rule above gives.
+    pub const NONE: Self = Self(0);
+    /// To read files and to list folders.
+    pub const READ: Self = Self(1);
+    /// To create, change and remove.
+    pub const WRITE: Self = Self(2);
+    /// To follow symbolic links that stay within granted roots.
+    pub const FOLLOW: Self = Self(4);
+    /// All of them.
+    pub const ALL: Self = Self(7);
+
+    /// The bits on the wire.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The rights of `bits`; `None` where a bit is unknown.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        if bits <= Self::ALL.0 { Some(Self(bits)) } else { None }
+    }
+
+    /// What either has.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What both have.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether `other` has all of these.
+    #[must_use]
+    pub const fn leq(self, other: Self) -> bool {
+        self.0 & other.0 == self.0
+    }
+}
+
+impl fmt::Display for Rights {
+    /// `read, write, follow links`, or `nothing`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            0 => "nothing",
+            1 => "read",
+            2 => "write",
+            3 => "read, write",
+            4 => "follow links",
+            5 => "read, follow links",
+            6 => "write, follow links",
+            _ => "read, write, follow links",
+        })
+    }
+}
+
+/// The name of a root that belongs to no agent, such as `shared`: 1 to [`RootName::BYTES_MAX`]
+/// of `[A-Za-z0-9._-]`, not beginning with a dot, neither `agents` nor `workspace`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RootName(Arc<str>);
+
+impl RootName {
+    /// Longest name, in bytes: it is typed by people and models.
+    pub const BYTES_MAX: usize = 64;
+
+    /// Checks the form.
+    ///
+    /// # Errors
+    /// [`ScopeError::Root`].
+    pub fn new(text: &str) -> Result<Self, ScopeError> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let fine = (1..=Self::BYTES_MAX).contains(&text.len())
+            && text.bytes().all(allowed)
+            && !text.starts_with('.')
+            // `agents` is the folder of all workspaces; a workspace has an owner.
+            && !matches!(text, "agents" | Root::WORKSPACE);
+        if fine { Ok(Self(Arc::from(text))) } else { Err(ScopeError::Root) }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where a path begins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Root {
+    /// A root that belongs to no agent.
+    Named(RootName),
+    /// The workspace of one agent.
+    Workspace(AgentId),
+}
+
+impl Root {
+    /// What every workspace is called, in paths and on the wire.
+    pub const WORKSPACE: &str = "workspace";
+
+    /// A root that belongs to no agent.
+    ///
+    /// # Errors
+    /// [`ScopeError::Root`].
+    pub fn named(name: &str) -> Result<Self, ScopeError> {
+        RootName::new(name).map(Self::Named)
+    }
+
+    /// The name, as paths begin with it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name.as_str(),
+            Self::Workspace(_) => Self::WORKSPACE,
+        }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn owner(&self) -> Option<&AgentId> {
+        match self {
+            Self::Named(_) => None,
+            Self::Workspace(owner) => Some(owner),
+        }
+    }
+}
+
+/// A path as a root and components below it. Text that climbs, or that a file system could read
+/// in another way, has no such form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RootedPath {
+    root: Root,
+    /// The components joined by `/`, which none of them contains.
+    below: Arc<str>,
+}
+
+impl RootedPath {
+    /// Longest component, in bytes: what Linux takes as a file name.
+    pub const COMPONENT_BYTES_MAX: usize = 255;
+    /// Most components: deeper trees are no work of agents, and lookups stay short.
+    pub const COMPONENTS_MAX: usize = 64;
+
+    /// Checks the components.
+    ///
+    /// # Errors
+    /// [`ScopeError::Component`] or [`ScopeError::Depth`].
+    pub fn new<I>(root: Root, components: I) -> Result<Self, ScopeError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        let mut below = String::new();
+        for (n, component) in components.into_iter().enumerate() {
+            let component = component.as_ref();
+            if n >= Self::COMPONENTS_MAX {
+                return Err(ScopeError::Depth);
+            }
+            if !is_component(component) {
+                return Err(ScopeError::Component);
+            }
+            if n > 0 {
+                below.push('/');
+            }
+            below.push_str(component);
+        }
+        Ok(Self { root, below: Arc::from(below) })
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub const fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The components joined by `/`; empty for the root itself.
+    #[must_use]
+    pub fn below(&self) -> &str {
+        &self.below
+    }
+
+    /// The components.
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.below.split('/').filter(|component| !component.is_empty())
+    }
+
+    /// Whether this is `other` or lies below it, by whole components.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.root == other.root
+            && match self.below.strip_prefix(&*other.below) {
+                Some(rest) => other.below.is_empty() || rest.is_empty() || rest.starts_with('/'),
+                None => false,
+            }
+    }
+}
+
+impl Ord for RootedPath {
+    /// By root, then component by component: what lies below a path directly follows it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        // A separator must sort before every byte that a component can have; none has NUL.
+        let key = |byte: u8| if byte == b'/' { 0 } else { byte };
+        let below = || self.below.bytes().map(key).cmp(other.below.bytes().map(key));
+        self.root.cmp(&other.root).then_with(below)
+    }
+}
+
+impl PartialOrd for RootedPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for RootedPath {
+    /// `workspace/notes/a.txt`, escaped and cut. `{:#}` adds whose workspace it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.root.name())?;
+        if !self.below.is_empty() {
+            write!(f, "/{}", Shown(&self.below))?;
+        }
+        match self.root.owner() {
+            Some(owner) if f.alternate() => write!(f, " of {owner}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_component(text: &str) -> bool {
+    (1..=RootedPath::COMPONENT_BYTES_MAX).contains(&text.len())
+        && !matches!(text, "." | "..")
+        && !text.bytes().any(|b| matches!(b, b'/' | b'\\' | 0))
+}

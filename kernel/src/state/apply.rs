@@ -1,0 +1,343 @@
+//! `apply`: the only way in which the state changes, live and on replay.
+
+use alloc::sync::Arc;
+
+use super::{
+    Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Run, Session, State, Tokens,
+};
+use crate::{
+    budget::{Amounts, Dimension},
+    control::{
+        ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+        PolicyChange, Revocation, ToolsChange,
+    },
+    envelope::Status,
+    halt::Halt,
+    id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId},
+    object::Object,
+    reason::Reason,
+    record::{
+        Body, ClockFlags, Ended, Genesis, Intent, Issue, Outcome, OutcomeFlags, Record, Recovered,
+        Recovery, Refusals, RunPhase, SessionChange, SessionPhase,
+    },
+    store::Head,
+    token::Token,
+};
+
+/// Where `apply` finds the control documents that a record names.
+pub(crate) trait Objects {
+    fn find(&mut self, id: &ObjectId) -> Option<Object>;
+}
+
+impl State {
+    /// The state after the genesis record.
+    pub(crate) fn begin(record: &Record, leaf: Leaf) -> Result<Self, Halt> {
+        let zeros = Leaf::from_bytes([0; 32]);
+        let Body::Genesis(genesis) = &record.body else {
+            return Err(Halt::Contradiction { seq: record.seq });
+        };
+        if record.seq != Seq::GENESIS || record.prev != zeros || record.boot != 0 {
+            return Err(Halt::Unchained { seq: record.seq });
+        }
+        let Genesis { limits, durability, roles, .. } = &**genesis;
+        Ok(Self {
+            home: HomeId::from_bytes(*leaf.as_bytes()),
+            limits: limits.clone(),
+            durability: *durability,
+            head: Head { seq: record.seq, leaf },
+            time: record.time,
+            boot: 0,
+            ended: Ended::First,
+            roles: *roles,
+            counters: alloc::collections::BTreeMap::new(),
+            policy: None,
+            tools: None,
+            tokens: Tokens::default(),
+            sessions: alloc::collections::BTreeMap::new(),
+            snapshots: alloc::collections::BTreeMap::new(),
+            frozen: Frozen::default(),
+            open: alloc::collections::BTreeMap::new(),
+            running: alloc::collections::BTreeMap::new(),
+            keys: Keys::default(),
+            unconfirmed_before: None,
+            unbound: Run::default(),
+        })
+    }
+
+    /// Folds one more record in.
+    pub(crate) fn apply(
+        &mut self,
+        record: &Record,
+        leaf: Leaf,
+        objects: &mut dyn Objects,
+    ) -> Result<(), Halt> {
+        let seq = record.seq;
+        let boots = matches!(record.body, Body::Boot(_));
+        let boot = if boots { self.boot.saturating_add(1) } else { self.boot };
+        if seq != self.head.seq.next() || record.prev != self.head.leaf {
+            return Err(Halt::Unchained { seq });
+        }
+        if record.time < self.time || record.boot != boot {
+            return Err(Halt::Contradiction { seq });
+        }
+        self.apply_body(record, objects).ok_or(Halt::Contradiction { seq })??;
+        self.head = Head { seq, leaf };
+        self.time = record.time;
+        Ok(())
+    }
+
+    /// `None` where the record contradicts the state.
+    fn apply_body(
+        &mut self,
+        record: &Record,
+        objects: &mut dyn Objects,
+    ) -> Option<Result<(), Halt>> {
+        match &record.body {
+            Body::Genesis(_) => return None,
+            Body::Boot(boot) => {
+                self.boot = record.boot;
+                self.ended = Ended::Unclean;
+                self.durability = boot.durability;
+                self.sessions.clear();
+                self.running.clear();
+                self.unbound = Run::default();
+                self.tokens.free_gauge();
+                if record.clock.has(ClockFlags::GAP) {
+                    self.unconfirmed_before = Some(record.seq);
+                }
+            }
+            Body::Shutdown(_) => self.ended = Ended::Clean,
+            Body::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),
+            Body::Session(change) => self.session(record.seq, change)?,
+            Body::Key(event)
+            | Body::Revoke(event)
+            | Body::Freeze(event)
+            | Body::Policy(event)
+            | Body::Tools(event)
+            | Body::Config(event) => self.control(record, &event.control)?,
+            Body::Charge(charge) => {
+                let token = self.tokens.find(&charge.token)?;
+                self.tokens.settle(token, &Amounts::ZERO, &charge.amounts);
+                self.tokens.exhaust_where_used_up(token, &charge.amounts);
+            }
+            Body::Intent(intent) => self.intent(record.seq, intent)?,
+            Body::Outcome(outcome) => self.outcome(record.seq, outcome)?,
+            Body::Refusal(refusal) => {
+                self.pay(refusal.call.session, &refusal.call.used)?;
+                self.run_of_mut(refusal.call.session)?.count();
+            }
+            Body::Refusals(refusals) => self.refusals(record.seq, refusals)?,
+            Body::Repeat(repeat) => {
+                self.pay(repeat.call.session, &repeat.call.used)?;
+                self.run_of_mut(repeat.call.session)?.reset();
+            }
+            Body::Late(late) => {
+                let token = self.running.remove(&late.intent)?;
+                let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
+                self.tokens.settle(token, &slot, &Amounts::ZERO);
+            }
+            Body::Recovery(recovery) => self.recovery(recovery)?,
+        }
+        Some(Ok(()))
+    }
+
+    fn issue(&mut self, seq: Seq, issue: &Issue, objects: &mut dyn Objects) -> Result<(), Halt> {
+        let name = ObjectId::from_bytes(*issue.token.as_bytes());
+        let object = objects.find(&name).ok_or(Halt::Object { seq })?;
+        let token = Token::read_trusted(&object.bytes).map_err(|_| Halt::Object { seq })?;
+        if token.id() != issue.token {
+            return Err(Halt::Object { seq });
+        }
+        let parent = match &issue.parent {
+            Some(parent) => Some(self.tokens.find(parent).ok_or(Halt::Contradiction { seq })?),
+            None => None,
+        };
+        let body = Arc::new(token.into_body());
+        let inserted = self.tokens.insert(issue.token, body, parent, seq);
+        inserted.map(|_| ()).ok_or(Halt::Contradiction { seq })
+    }
+
+    fn session(&mut self, seq: Seq, change: &SessionChange) -> Option<()> {
+        match (change.phase, change.session) {
+            (SessionPhase::Open, None) => {
+                let token = self.tokens.find(&change.token)?;
+                let agent = change.agent.clone();
+                self.snapshots.insert(agent.clone(), change.snapshot);
+                let session = Session::new(agent, token, change.token, change.snapshot);
+                self.sessions.insert(seq, session);
+            }
+            (SessionPhase::Close, Some(session)) => {
+                self.sessions.remove(&session)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn control(&mut self, record: &Record, control: &Control) -> Option<()> {
+        let counter = self.counters.entry(control.key).or_insert(0);
+        if control.counter <= *counter {
+            return None;
+        }
+        *counter = control.counter;
+        let bytes = &control.body;
+        match &record.body {
+            Body::Key(_) => {
+                let change = KeyChange::from_bytes(bytes).ok()?;
+                self.roles.set(change.role, change.key);
+            }
+            Body::Revoke(_) => {
+                let token = self.tokens.find(&Revocation::from_bytes(bytes).ok()?.token)?;
+                self.tokens.revoke(token);
+            }
+            Body::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
+            Body::Policy(_) => self.policy = Some(PolicyChange::from_bytes(bytes).ok()?.policy),
+            Body::Tools(_) => self.tools = Some(ToolsChange::from_bytes(bytes).ok()?.tools),
+            Body::Config(_) => {
+                if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {
+                    self.unconfirmed_before = None;
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn freeze(&mut self, freeze: &Freeze) -> Option<()> {
+        let on = freeze.change == FreezeChange::Freeze;
+        let frozen = &mut self.frozen;
+        match freeze.target {
+            FreezeTarget::Kernel => frozen.kernel = on,
+            FreezeTarget::Agent => {
+                let agent = AgentId::new(&freeze.name)?;
+                if on {
+                    frozen.agents.insert(agent)
+                } else {
+                    frozen.agents.remove(&agent)
+                };
+            }
+            FreezeTarget::Tool => {
+                let tool = ToolId::new(&freeze.name)?;
+                if on {
+                    frozen.tools.insert(tool)
+                } else {
+                    frozen.tools.remove(&tool)
+                };
+            }
+        }
+        Some(())
+    }
+
+    fn intent(&mut self, seq: Seq, intent: &Intent) -> Option<()> {
+        let session = intent.call.session?;
+        let token = self.tokens.find(&intent.call.capability_token_id?)?;
+        let key = match &intent.key {
+            Some(key) => {
+                let agent = intent.call.agent_id.clone()?;
+                let tool = intent.call.tool_id.clone()?;
+                let slot = KeySlot { agent, tool, key: key.clone() };
+                self.keys.begin(slot.clone(), seq, intent.sent_hash?);
+                Some(slot)
+            }
+            None => None,
+        };
+        self.sessions.get_mut(&session)?.run.reset();
+        self.tokens.hold(token, &intent.call.held);
+        let (held, effect) = (intent.call.held, intent.effect);
+        self.open.insert(seq, OpenIntent { token, session, held, effect, key });
+        Some(())
+    }
+
+    fn outcome(&mut self, seq: Seq, outcome: &Outcome) -> Option<()> {
+        let open = self.open.remove(&outcome.intent)?;
+        let mut freed = open.held;
+        if outcome.flags.has(OutcomeFlags::RUNNING) {
+            freed.set(Dimension::Concurrent, 0);
+            self.running.insert(outcome.intent, open.token);
+        }
+        self.tokens.settle(open.token, &freed, &outcome.call.used);
+        if outcome.flags.has(OutcomeFlags::OVERRUN) {
+            self.tokens.exhaust(open.token);
+        }
+        if let Some(slot) = &open.key {
+            match (outcome.reason, outcome.tx) {
+                (Some(Reason::NotRun), _) => self.keys.release(slot),
+                (_, crate::envelope::TxOutcome::Unknown) => {
+                    self.keys.end(slot, KeyState::Unknown);
+                }
+                _ => self.keys.done(slot, seq, (outcome.call.result_hash?, outcome.status)),
+            }
+        }
+        if outcome.status == Status::Ok
+            && let Some(session) = self.sessions.get_mut(&open.session)
+        {
+            let result_hash = outcome.call.result_hash?;
+            session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
+        }
+        Some(())
+    }
+
+    /// Charges what a refused or repeated call pays: its session's token, if there is one.
+    fn pay(&mut self, session: Option<Seq>, used: &Amounts) -> Option<()> {
+        if let Some(session) = session {
+            let token = self.sessions.get(&session)?.token;
+            self.tokens.settle(token, &Amounts::ZERO, used);
+        }
+        Some(())
+    }
+
+    fn refusals(&mut self, seq: Seq, refusals: &Refusals) -> Option<()> {
+        let calls = |amount| Amounts::ZERO.with(Dimension::Calls, amount);
+        match refusals.phase {
+            RunPhase::Open => {
+                self.pay(refusals.session, &calls(refusals.reserved))?;
+                self.run_of_mut(refusals.session)?.open(Aggregate {
+                    opened: seq,
+                    answers_max: refusals.answers_max,
+                    reserved: refusals.reserved,
+                });
+            }
+            RunPhase::Close => {
+                let aggregate = self.run_of_mut(refusals.session)?.aggregate.take()?;
+                let unused = aggregate.reserved.saturating_sub(refusals.count?);
+                if let Some(session) = refusals.session {
+                    let token = self.sessions.get(&session)?.token;
+                    self.tokens.refund(token, &calls(unused));
+                }
+            }
+            RunPhase::Overload => {}
+        }
+        Some(())
+    }
+
+    fn recovery(&mut self, recovery: &Recovery) -> Option<()> {
+        match &recovery.control {
+            None => {
+                let open = self.open.remove(&recovery.intent)?;
+                self.tokens.settle(open.token, &open.held, &recovery.used);
+                if let Some(slot) = &open.key {
+                    match recovery.verdict {
+                        Recovered::NotDone => self.keys.release(slot),
+                        _ => self.keys.end(slot, KeyState::Unknown),
+                    }
+                }
+            }
+            // The operator's word changes no charge; the intent is closed already.
+            Some(control) => {
+                let counter = self.counters.entry(control.key).or_insert(0);
+                if control.counter <= *counter {
+                    return None;
+                }
+                *counter = control.counter;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Objects that came with the record itself.
+impl Objects for &[Object] {
+    fn find(&mut self, id: &ObjectId) -> Option<Object> {
+        self.iter().find(|object| object.id == *id).cloned()
+    }
+}

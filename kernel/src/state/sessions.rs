@@ -1,0 +1,95 @@
+//! Sessions: slots of the host's, each bound to one agent and one token.
+
+use alloc::collections::VecDeque;
+
+use super::TokenIndex;
+use crate::{
+    id::{AgentId, ResultHash, Seq, SnapshotId, TokenId},
+    limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX},
+};
+
+/// An open session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) agent: AgentId,
+    pub(crate) token: TokenIndex,
+    pub(crate) token_id: TokenId,
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) run: Run,
+    released: VecDeque<Released>,
+}
+
+/// A result that was released to a session, so that it can be referred to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    pub(crate) outcome: Seq,
+    pub(crate) intent: Seq,
+    pub(crate) result_hash: ResultHash,
+}
+
+impl Session {
+    pub(crate) fn new(
+        agent: AgentId,
+        token: TokenIndex,
+        token_id: TokenId,
+        snapshot: SnapshotId,
+    ) -> Self {
+        let (run, released) = (Run::default(), VecDeque::new());
+        Self { agent, token, token_id, snapshot, run, released }
+    }
+
+    /// Remembers a result; the oldest beyond [`RELEASED_MAX`] is forgotten.
+    pub(crate) fn release(&mut self, released: Released) {
+        if self.released.len() >= RELEASED_MAX {
+            self.released.pop_front();
+        }
+        self.released.push_back(released);
+    }
+
+    pub(crate) fn released(&self, outcome: Seq) -> Option<Released> {
+        let place = self.released.binary_search_by_key(&outcome, |r| r.outcome).ok()?;
+        self.released.get(place).copied()
+    }
+}
+
+/// Refusals in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) in_a_row: u32,
+    /// How many refusals the next aggregate answers at the most.
+    pub(crate) next_max: u64,
+    pub(crate) aggregate: Option<Aggregate>,
+}
+
+/// An aggregate that has been opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Aggregate {
+    pub(crate) opened: Seq,
+    pub(crate) answers_max: u64,
+    pub(crate) reserved: u64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { in_a_row: 0, next_max: AGGREGATE_FIRST, aggregate: None }
+    }
+}
+
+impl Run {
+    /// One more refusal in a row has a record of its own.
+    pub(crate) fn count(&mut self) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+    }
+
+    /// An aggregate opens; the one after it may answer four times as many.
+    pub(crate) fn open(&mut self, aggregate: Aggregate) {
+        self.aggregate = Some(aggregate);
+        self.next_max = self.next_max.saturating_mul(4).min(AGGREGATE_MAX);
+    }
+
+    /// A call was admitted: the row is broken.
+    pub(crate) fn reset(&mut self) {
+        self.in_a_row = 0;
+        self.next_max = AGGREGATE_FIRST;
+    }
+}

@@ -1,0 +1,198 @@
+//! The tokens and what they have used: arrays, indexed by a number that a session keeps.
+
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+
+use crate::{
+    budget::{Amounts, Dimension},
+    id::{Seq, TokenId},
+    token::TokenBody,
+};
+
+/// Place of a token in the arrays. Tokens are never dropped, so it stays good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TokenIndex(u32);
+
+/// What the fold keeps of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    id: TokenId,
+    parent: Option<TokenIndex>,
+    issued: Seq,
+    revoked: bool,
+    /// Measured time overran, or a charge used up a dimension.
+    exhausted: bool,
+    used: Amounts,
+    held: Amounts,
+    body: Arc<TokenBody>,
+}
+
+/// All tokens of a home.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    entries: Vec<Entry>,
+    index: BTreeMap<TokenId, TokenIndex>,
+}
+
+/// A token and its standing, for those who look.
+#[derive(Clone, Debug)]
+pub struct TokenView<'a> {
+    /// The id.
+    pub id: TokenId,
+    /// What it says.
+    pub body: &'a TokenBody,
+    /// The record that registered it.
+    pub issued: Seq,
+    /// Whether it, or one that it was derived from, was revoked.
+    pub revoked: bool,
+    /// What was used, by it and all that was derived from it.
+    pub used: Amounts,
+    /// What is set aside for calls in flight.
+    pub held: Amounts,
+    /// What is left, the tightest of its chain.
+    pub left: Amounts,
+}
+
+impl Tokens {
+    pub(crate) fn insert(
+        &mut self,
+        id: TokenId,
+        body: Arc<TokenBody>,
+        parent: Option<TokenIndex>,
+        issued: Seq,
+    ) -> Option<TokenIndex> {
+        let place = TokenIndex(u32::try_from(self.entries.len()).ok()?);
+        if self.index.insert(id, place).is_some() {
+            return None;
+        }
+        let (used, held) = (Amounts::ZERO, Amounts::ZERO);
+        let (revoked, exhausted) = (false, false);
+        self.entries.push(Entry { id, parent, issued, revoked, exhausted, used, held, body });
+        Some(place)
+    }
+
+    pub(crate) fn find(&self, id: &TokenId) -> Option<TokenIndex> {
+        self.index.get(id).copied()
+    }
+
+    pub(crate) fn body(&self, token: TokenIndex) -> Option<&Arc<TokenBody>> {
+        self.entry(token).map(|entry| &entry.body)
+    }
+
+    pub(crate) fn issued(&self, token: TokenIndex) -> Option<Seq> {
+        self.entry(token).map(|entry| entry.issued)
+    }
+
+    /// Whether the token or one of its ancestors was revoked.
+    pub(crate) fn is_revoked(&self, token: TokenIndex) -> bool {
+        self.chain(token).any(|entry| entry.revoked)
+    }
+
+    /// Whether the token or one of its ancestors ran out by a measurement or a charge.
+    pub(crate) fn is_exhausted(&self, token: TokenIndex) -> bool {
+        self.chain(token).any(|entry| entry.exhausted)
+    }
+
+    /// The first dimension in which `wanted` exceeds what is left anywhere in the chain.
+    pub(crate) fn lacks(&self, token: TokenIndex, wanted: &Amounts) -> Option<Dimension> {
+        let left = self.left(token);
+        wanted.iter().find(|(d, amount)| *amount > left.get(*d)).map(|(d, _)| d)
+    }
+
+    /// What is left in each dimension, the tightest of the chain.
+    pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
+        self.chain(token)
+            .map(|entry| entry.body.budget.amounts().minus(&entry.used.plus(&entry.held)))
+            .reduce(|a, b| a.meet(&b))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn revoke(&mut self, token: TokenIndex) {
+        if let Some(entry) = self.entry_mut(token) {
+            entry.revoked = true;
+        }
+    }
+
+    pub(crate) fn exhaust(&mut self, token: TokenIndex) {
+        if let Some(entry) = self.entry_mut(token) {
+            entry.exhausted = true;
+        }
+    }
+
+    /// Sets amounts aside.
+    pub(crate) fn hold(&mut self, token: TokenIndex, amounts: &Amounts) {
+        self.each_in_chain(token, |entry| entry.held = entry.held.plus(amounts));
+    }
+
+    /// Frees what was set aside and charges what was used.
+    pub(crate) fn settle(&mut self, token: TokenIndex, held: &Amounts, used: &Amounts) {
+        self.each_in_chain(token, |entry| {
+            entry.held = entry.held.minus(held);
+            entry.used = entry.used.plus(used);
+        });
+    }
+
+    /// Gives back what was charged and not needed.
+    pub(crate) fn refund(&mut self, token: TokenIndex, amounts: &Amounts) {
+        self.each_in_chain(token, |entry| entry.used = entry.used.minus(amounts));
+    }
+
+    /// Frees every slot of the gauge: nothing runs across a boot.
+    pub(crate) fn free_gauge(&mut self) {
+        for entry in &mut self.entries {
+            entry.held.set(Dimension::Concurrent, 0);
+        }
+    }
+
+    /// Marks every token of the chain that a charge has used up in a dimension it charged.
+    pub(crate) fn exhaust_where_used_up(&mut self, token: TokenIndex, charged: &Amounts) {
+        self.each_in_chain(token, |entry| {
+            let limit = entry.body.budget;
+            let used_up = |(d, amount): (Dimension, u64)| {
+                amount > 0 && entry.used.get(d) >= limit.amounts().get(d)
+            };
+            entry.exhausted |= charged.iter().any(used_up);
+        });
+    }
+
+    pub(crate) fn views(&self) -> impl Iterator<Item = TokenView<'_>> {
+        self.entries.iter().filter_map(|entry| self.view(self.find(&entry.id)?))
+    }
+
+    pub(crate) fn view(&self, token: TokenIndex) -> Option<TokenView<'_>> {
+        self.entry(token).map(|entry| TokenView {
+            id: entry.id,
+            body: &entry.body,
+            issued: entry.issued,
+            revoked: self.is_revoked(token),
+            used: entry.used,
+            held: entry.held,
+            left: self.left(token),
+        })
+    }
+
+    fn entry(&self, token: TokenIndex) -> Option<&Entry> {
+        self.entries.get(usize::try_from(token.0).ok()?)
+    }
+
+    fn entry_mut(&mut self, token: TokenIndex) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(token.0).ok()?)
+    }
+
+    /// The token and its ancestors. A parent is registered before its child, so this ends.
+    fn chain(&self, token: TokenIndex) -> impl Iterator<Item = &Entry> {
+        let mut next = Some(token);
+        core::iter::from_fn(move || {
+            let entry = self.entry(next?)?;
+            next = entry.parent;
+            Some(entry)
+        })
+    }
+
+    fn each_in_chain(&mut self, token: TokenIndex, mut f: impl FnMut(&mut Entry)) {
+        let mut next = Some(token);
+        while let Some(entry) = next.and_then(|token| self.entry_mut(token)) {
+            f(entry);
+            next = entry.parent;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Capability tokens: immutable, named by the hash of their body, verified once.
+//!
+//! The wire is CBOR `[version, algorithm, body, signature]`. The body's bytes are the truth:
+//! the id is their hash, the signature is over them, and the parsed [`TokenBody`] is a view.
+
+mod attenuate;
+mod body;
+mod grants;
+
+pub use attenuate::attenuates;
+pub use body::{Caveat, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+pub use grants::{Grant, Grants};

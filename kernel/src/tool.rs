@@ -1,0 +1,373 @@
+//! Tools: plan once, run once, by leave of the kernel.
+//!
+//! A [`Plan`] holds the parsed arguments, says what it would touch and cost, and later runs:
+//! what was checked is what runs. Its [`Permit`] names the plan's own type, so a permit for one
+//! tool can't run another's plan; it has no public constructor, is not `Clone` and is consumed
+//! by the run. The kernel owns the tools and hands out only [`Job`]s, in which plan and permit
+//! are sealed together.
+
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::{fmt, marker::PhantomData};
+
+use crate::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item},
+    envelope::{Status, TxOutcome},
+    hash::result_hash,
+    id::{AgentId, CallDigest, ResultHash, Salt, Seq, ToolId},
+    manifest::{Enforcement, Manifest},
+    reason::{ErrorKind, Reason, Refused},
+    scope::Resource,
+    token::Grant,
+};
+
+/// What a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The calling agent.
+    pub agent: &'a AgentId,
+    /// The resolved arguments after defaults: a map that fits the manifest.
+    pub args: Item<'a>,
+    /// What the token grants for this tool.
+    pub grant: &'a Grant,
+}
+
+/// One thing that a plan would touch.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// The dimension of the grant that must permit it.
+    pub dimension: &'static str,
+    /// What it is.
+    pub resource: Resource,
+    /// The argument that named it, for the refusal.
+    pub argument: &'static str,
+}
+
+/// What a plan would touch, and the most it may use of the counted dimensions.
+#[derive(Clone, Debug, Default)]
+pub struct Demands {
+    /// What it would touch.
+    pub resources: Vec<Demand>,
+    /// What it may use, beyond what its manifest sets aside.
+    pub hold: Amounts,
+}
+
+/// A tool whose intent is durable before it runs.
+pub trait Tool: Send + Sync + 'static {
+    /// What it makes of a call's arguments.
+    type Plan: Plan;
+
+    /// What the kernel knows of it. It must always return the same.
+    fn manifest(&self) -> &Manifest;
+
+    /// Parses the arguments, once, without I/O.
+    ///
+    /// # Errors
+    /// What is wrong with them, by [`Refused`].
+    fn plan(&self, request: &Request<'_>) -> Result<Self::Plan, Refused>;
+}
+
+/// Parsed arguments of a [`Tool`], ready to run.
+pub trait Plan: Send + Sized + 'static {
+    /// What it would touch and use.
+    fn demands(&self) -> &Demands;
+    /// Runs it. The only I/O of a call.
+    fn run(self, permit: Permit<Self>) -> Ran;
+}
+
+/// A built-in tool that only reads: its intent is made durable together with its outcome, before
+/// the answer leaves.
+pub trait ReadTool: Send + Sync + 'static {
+    /// What it makes of a call's arguments.
+    type Plan: ReadPlan;
+
+    /// What the kernel knows of it; its class must be `pure` or `read`.
+    fn manifest(&self) -> &Manifest;
+
+    /// Parses the arguments, once, without I/O.
+    ///
+    /// # Errors
+    /// What is wrong with them, by [`Refused`].
+    fn plan(&self, request: &Request<'_>) -> Result<Self::Plan, Refused>;
+}
+
+/// Parsed arguments of a [`ReadTool`], ready to run.
+pub trait ReadPlan: Send + Sized + 'static {
+    /// What it would touch and use.
+    fn demands(&self) -> &Demands;
+    /// Runs it.
+    fn run(self, permit: ReadPermit<Self>) -> Ran;
+}
+
+/// What both kinds of permit carry.
+pub(crate) struct PermitCore {
+    pub(crate) intent: Seq,
+    pub(crate) tool: ToolId,
+    pub(crate) digest: CallDigest,
+    pub(crate) hold: Amounts,
+    pub(crate) salt: Salt,
+    pub(crate) result_bytes_max: usize,
+    used: Amounts,
+    enforcement: Enforcement,
+}
+
+/// A unit would exceed what was set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more {} than was set aside", .0.name())]
+pub struct OverHold(pub Dimension);
+
+impl PermitCore {
+    pub(crate) fn new(
+        intent: Seq,
+        tool: ToolId,
+        digest: CallDigest,
+        hold: Amounts,
+        salt: Salt,
+        result_bytes_max: usize,
+    ) -> Self {
+        let used = Amounts::ZERO.with(Dimension::Calls, 1);
+        let enforcement = Enforcement::None;
+        Self { intent, tool, digest, hold, salt, result_bytes_max, used, enforcement }
+    }
+
+    fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
+        let total = self.used.get(dimension).checked_add(amount).ok_or(OverHold(dimension))?;
+        if !dimension.is_metered() || total > self.hold.get(dimension) {
+            return Err(OverHold(dimension));
+        }
+        self.used.set(dimension, total);
+        Ok(())
+    }
+
+    fn finish(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran {
+        let ended = ended.and_then(|result| {
+            if result.as_bytes().len() > self.result_bytes_max {
+                return Err(Refused::new(Reason::ResultTooLarge));
+            }
+            Ok(result)
+        });
+        let (status, reason, delivered) = match ended {
+            Ok(result) => (Status::Ok, None, result),
+            Err(refused) => {
+                (Status::Error, Some(refused.reason()), refused.error_object(ErrorKind::Failed))
+            }
+        };
+        let result_hash = result_hash(&self.salt, status.code(), delivered.item());
+        Ran {
+            intent: self.intent,
+            digest: self.digest,
+            reason,
+            delivered,
+            result_hash,
+            used: self.used,
+            tx,
+            enforcement: self.enforcement,
+        }
+    }
+}
+
+/// Declares a kind of permit.
+macro_rules! permit {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[must_use = "a permit must be finished"]
+        pub struct $name<P> {
+            core: PermitCore,
+            plan: PhantomData<fn(P)>,
+        }
+
+        impl<P> $name<P> {
+            const fn seal(core: PermitCore) -> Self {
+                Self { core, plan: PhantomData }
+            }
+
+            /// The tool that it is for.
+            #[must_use]
+            pub const fn tool(&self) -> &ToolId {
+                &self.core.tool
+            }
+
+            /// Position of the intent: unique in the log.
+            #[must_use]
+            pub const fn intent(&self) -> Seq {
+                self.core.intent
+            }
+
+            /// Names the plan that it is for.
+            #[must_use]
+            pub const fn digest(&self) -> CallDigest {
+                self.core.digest
+            }
+
+            /// What was set aside.
+            #[must_use]
+            pub const fn hold(&self) -> &Amounts {
+                &self.core.hold
+            }
+
+            /// The largest result that can be delivered, in bytes.
+            #[must_use]
+            pub const fn result_bytes_max(&self) -> usize {
+                self.core.result_bytes_max
+            }
+
+            /// Counts units *before* they are used.
+            ///
+            /// # Errors
+            /// [`OverHold`]: the units must not be used.
+            pub fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
+                self.core.meter(dimension, amount)
+            }
+
+            /// Says how the scope was enforced.
+            pub fn enforced_by(&mut self, enforcement: Enforcement) {
+                self.core.enforcement = enforcement;
+            }
+
+            /// Gives the permit back with a result.
+            pub fn ok(self, result: Canonical, tx: TxOutcome) -> Ran {
+                self.core.finish(Ok(result), tx)
+            }
+
+            /// Gives the permit back with what went wrong.
+            pub fn failed(self, why: Refused, tx: TxOutcome) -> Ran {
+                self.core.finish(Err(why), tx)
+            }
+        }
+
+        impl<P> fmt::Debug for $name<P> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({} {})"), self.core.tool, self.core.intent)
+            }
+        }
+    };
+}
+
+permit! {
+    /// Leave to run one plan of type `P`, once. Its intent is durable.
+    Permit
+}
+permit! {
+    /// Leave to run one reading plan of type `P`, once. Its intent is in the log, and will be
+    /// durable together with its outcome before the answer leaves.
+    ReadPermit
+}
+
+/// What a run came back with. Only a permit makes one.
+#[must_use = "a run must be reported to the kernel"]
+#[derive(Debug)]
+pub struct Ran {
+    pub(crate) intent: Seq,
+    pub(crate) digest: CallDigest,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) delivered: Canonical,
+    pub(crate) result_hash: ResultHash,
+    pub(crate) used: Amounts,
+    pub(crate) tx: TxOutcome,
+    pub(crate) enforcement: Enforcement,
+}
+
+impl Ran {
+    /// Position of the intent that it belongs to.
+    #[must_use]
+    pub const fn intent(&self) -> Seq {
+        self.intent
+    }
+}
+
+/// A plan sealed together with its permit.
+#[must_use = "a job must be run, or reported as lost"]
+pub struct Job {
+    pub(crate) plan: Box<dyn AnyPlan>,
+    pub(crate) permit: PermitCore,
+    pub(crate) wall_ms_max: Option<u64>,
+}
+
+impl Job {
+    /// Runs the plan.
+    pub fn run(self) -> Ran {
+        self.plan.run(self.permit)
+    }
+
+    /// Position of the intent: what [`crate::kernel::Event::Lost`] names.
+    #[must_use]
+    pub const fn intent(&self) -> Seq {
+        self.permit.intent
+    }
+
+    /// After how many milliseconds the host gives the run up, where the manifest says so.
+    #[must_use]
+    pub const fn wall_ms_max(&self) -> Option<u64> {
+        self.wall_ms_max
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({} {})", self.permit.tool, self.permit.intent)
+    }
+}
+
+/// A plan whose type is forgotten. Crate-private, so a host can't run one with a permit that it
+/// was given for another.
+pub(crate) trait AnyPlan: Send {
+    fn demands(&self) -> &Demands;
+    fn run(self: Box<Self>, core: PermitCore) -> Ran;
+}
+
+struct Full<P>(P);
+struct Reading<P>(P);
+
+impl<P: Plan> AnyPlan for Full<P> {
+    fn demands(&self) -> &Demands {
+        self.0.demands()
+    }
+
+    fn run(self: Box<Self>, core: PermitCore) -> Ran {
+        self.0.run(Permit::seal(core))
+    }
+}
+
+impl<P: ReadPlan> AnyPlan for Reading<P> {
+    fn demands(&self) -> &Demands {
+        self.0.demands()
+    }
+
+    fn run(self: Box<Self>, core: PermitCore) -> Ran {
+        self.0.run(ReadPermit::seal(core))
+    }
+}
+
+/// A tool whose plan's type is forgotten.
+pub(crate) trait AnyTool: Send + Sync {
+    fn manifest(&self) -> &Manifest;
+    fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
+}
+
+pub(crate) fn full<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
+    Arc::new(Full(tool))
+}
+
+pub(crate) fn reading<T: ReadTool>(tool: T) -> Arc<dyn AnyTool> {
+    Arc::new(Reading(tool))
+}
+
+impl<T: Tool> AnyTool for Full<T> {
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
+        Ok(Box::new(Full(self.0.plan(request)?)))
+    }
+}
+
+impl<T: ReadTool> AnyTool for Reading<T> {
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
+        Ok(Box::new(Reading(self.0.plan(request)?)))
+    }
+}

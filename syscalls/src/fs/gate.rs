@@ -1,0 +1,117 @@
+//! The one walk, and what is asked of a thing once it is opened.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::error::FsError;
+
+/// How often a walk that was disturbed is tried before the answer is "busy". Without `..` and
+/// links a disturbed walk is rare, so a caller that runs out faces a storm.
+const TRIES: u32 = 32;
+
+/// No climbing, no links of either sort, no other mount.
+const WALK: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_XDEV);
+
+/// Names a thing without opening it; a link is named itself.
+pub(super) const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
+/// Opens a directory. The kernel looks at the kind before it opens, so nothing else is touched.
+/// `NO_SYMLINKS` refuses a link at the end; with `O_NOFOLLOW` it would pass as "no directory".
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// Opens a file for reading; never waits and never takes a terminal.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// What something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file with one link, on the base's device.
+    File,
+    /// A directory on the base's device.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// Anything that can't be read here: a FIFO, a socket, a device, a file with more than one
+    /// link, another mount.
+    Other,
+}
+
+/// What tells one directory from another while both are held open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ident {
+    pub(super) device: u64,
+    inode: u64,
+}
+
+/// What `fstat` says of an open handle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) ident: Ident,
+    pub(super) size_bytes: u64,
+    /// The nine permission bits. The bits that change who runs a file are never carried over.
+    pub(super) permissions: u32,
+    file_type: FileType,
+    many_links: bool,
+}
+
+impl Node {
+    pub(super) fn of(fd: impl AsFd) -> Result<Self, FsError> {
+        let stat = rustix::fs::fstat(fd)?;
+        Ok(Self {
+            ident: Ident { device: stat.st_dev, inode: stat.st_ino },
+            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            permissions: stat.st_mode & 0o777,
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            // None is a file that was replaced since the walk: it was inside when it was opened.
+            many_links: stat.st_nlink > 1,
+        })
+    }
+
+    /// Whether this may be read or replaced: regular, of one link, on the base's device.
+    pub(super) fn expect_file(&self, device: u64) -> Result<(), FsError> {
+        match self.file_type {
+            FileType::Directory => return Err(FsError::IsDirectory),
+            FileType::Symlink => return Err(FsError::Link),
+            FileType::RegularFile => {}
+            _ => return Err(FsError::NotRegular),
+        }
+        self.expect_device(device)?;
+        if self.many_links { Err(FsError::ManyLinks) } else { Ok(()) }
+    }
+
+    /// Whether this is on the base's device. `NO_XDEV` sees mounts; this sees subvolumes too.
+    pub(super) fn expect_device(&self, device: u64) -> Result<(), FsError> {
+        if self.ident.device == device { Ok(()) } else { Err(FsError::OtherDevice) }
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    /// What a listing says of this: what can't be opened tells nothing else.
+    pub(super) fn kind(&self, device: u64) -> Kind {
+        match self.file_type {
+            FileType::Symlink => Kind::Link,
+            FileType::Directory if self.ident.device == device => Kind::Directory,
+            _ if self.expect_file(device).is_ok() => Kind::File,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// Opens `path` beneath `dir`. Never follows a link, at the end or on the way.
+pub(super) fn walk(dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
+    let flags = how | OFlags::CLOEXEC;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(&dir, path, flags, Mode::empty(), WALK) {
+            Ok(fd) => return Ok(fd),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(FsError::of_walk(errno)),
+        }
+    }
+    Err(FsError::Busy)
+}

@@ -1,0 +1,101 @@
+//! Where something is beneath the base: a list of names that can't climb.
+
+use super::error::FsError;
+use super::temp::is_temp;
+
+/// The longest name Linux allows, in bytes.
+const NAME_MAX_BYTES: usize = 255;
+/// The longest path Linux takes in one call, in bytes, without its NUL.
+const PATH_MAX_BYTES: usize = 4095;
+
+/// Whether symbolic links on the way are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Links {
+    /// A link on the way is an error.
+    Refuse,
+    /// Relative links that stay within the base are followed.
+    FollowWithin,
+}
+
+/// Where something is beneath the base, or the base itself.
+///
+/// Every name was checked: none is empty, `.`, `..`, holds `/` or NUL, or looks like one of our
+/// temporary files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The names joined by `/`; empty for the base.
+    path: String,
+}
+
+impl Location {
+    /// The location of these names below each other; no name is the base itself.
+    ///
+    /// # Errors
+    /// [`FsError::BadName`] or [`FsError::NameTooLong`].
+    pub fn new<S: AsRef<str>>(names: &[S]) -> Result<Self, FsError> {
+        let mut at = Self { path: String::new() };
+        for name in names {
+            at.push(name.as_ref())?;
+        }
+        Ok(at)
+    }
+
+    /// The names from the base down.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.path.split('/').filter(|name| !name.is_empty())
+    }
+
+    /// Goes down one name.
+    pub(super) fn push(&mut self, name: &str) -> Result<(), FsError> {
+        check_name(name)?;
+        // The base takes no separator.
+        let separator = if self.path.is_empty() { "" } else { "/" };
+        if self.path.len() + separator.len() + name.len() > PATH_MAX_BYTES {
+            return Err(FsError::NameTooLong);
+        }
+        self.path.push_str(separator);
+        self.path.push_str(name);
+        Ok(())
+    }
+
+    /// Goes up one name; from the base that is an escape.
+    pub(super) fn pop(&mut self) -> Result<(), FsError> {
+        if self.path.is_empty() {
+            return Err(FsError::Escapes);
+        }
+        self.path.truncate(self.path.rfind('/').unwrap_or(0));
+        Ok(())
+    }
+
+    /// The path to hand to a system call, `.` for the base.
+    pub(super) fn as_path(&self) -> &str {
+        path_or_dot(&self.path)
+    }
+
+    /// The path of the parent and the last name. The base has none: it is a directory.
+    pub(super) fn split(&self) -> Result<(&str, &str), FsError> {
+        if self.path.is_empty() {
+            return Err(FsError::IsDirectory);
+        }
+        let (parent, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        Ok((path_or_dot(parent), name))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), FsError> {
+    let bytes = name.as_bytes();
+    if matches!(name, "" | "." | "..") || bytes.contains(&b'/') || bytes.contains(&0) {
+        return Err(FsError::BadName);
+    }
+    if is_temp(bytes) {
+        return Err(FsError::BadName);
+    }
+    if bytes.len() > NAME_MAX_BYTES {
+        return Err(FsError::NameTooLong);
+    }
+    Ok(())
+}
+
+fn path_or_dot(path: &str) -> &str {
+    if path.is_empty() { "." } else { path }
+}

@@ -1,0 +1,155 @@
+//! The temporary file that becomes the new file.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::base::Base;
+use super::error::FsError;
+use super::gate::Node;
+use super::location::Location;
+use super::write::{Charge, Effect, Existing, Refused, State, Write, charge};
+
+/// The largest piece that is charged and written at once.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Temporary files begin so. No case is told apart: some file systems don't.
+const PREFIX: &[u8] = b".syscap-";
+/// Temporary files end so.
+const SUFFIX: &[u8] = b".tmp";
+
+/// The permissions of a new file, before the process's umask.
+const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
+
+/// The name of a temporary file, `.syscap-<unique>.tmp`.
+///
+/// The caller sees to it that no two writes use the same one. Taken from what is durable before
+/// the write starts, it lets [`Base::discard`] find what a crash left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TempName(String);
+
+impl TempName {
+    /// A name with this unique part: 1 to 64 of `[A-Za-z0-9_-]`.
+    ///
+    /// # Errors
+    /// [`FsError::BadName`].
+    pub fn new(unique: &str) -> Result<Self, FsError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if unique.is_empty() || unique.len() > 64 || !unique.bytes().all(plain) {
+            return Err(FsError::BadName);
+        }
+        Ok(Self(format!(".syscap-{unique}.tmp")))
+    }
+
+    /// The file name.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What [`Base::discard`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Discarded {
+    /// The temporary file was there and is gone.
+    Removed,
+    /// It was not there.
+    Absent,
+}
+
+impl Base {
+    /// Removes the temporary file that a write to `at` left when the process or machine died.
+    ///
+    /// No start searches for such files: who knows the writes that have no outcome knows their
+    /// names. Until then they can't be listed, read or written.
+    ///
+    /// # Errors
+    /// Any of a walk or of the removal; a missing folder is [`Discarded::Absent`].
+    pub fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError> {
+        let (parent, _) = at.split()?;
+        let dir = match self.open_directory(parent) {
+            Err(FsError::NotFound) => return Ok(Discarded::Absent),
+            opened => opened?,
+        };
+        match rustix::fs::unlinkat(&dir, temp.as_str(), AtFlags::empty()) {
+            Ok(()) => {
+                rustix::fs::fsync(&dir)?;
+                Ok(Discarded::Removed)
+            }
+            Err(Errno::NOENT) => Ok(Discarded::Absent),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+/// Whether a name has the form of our temporary files, which no caller may read, write or see.
+pub(super) fn is_temp(name: &[u8]) -> bool {
+    let begins = name.get(..PREFIX.len()).is_some_and(|s| s.eq_ignore_ascii_case(PREFIX));
+    let end = name.len().saturating_sub(SUFFIX.len());
+    begins && name.get(end..).is_some_and(|s| s.eq_ignore_ascii_case(SUFFIX))
+}
+
+/// Creates the temporary file. While it replaces a file, whose permissions may be narrow, no
+/// one else can look into it.
+pub(super) fn create(
+    dir: &OwnedFd,
+    temp: &TempName,
+    old: Option<&Node>,
+) -> Result<OwnedFd, FsError> {
+    let mode = if old.is_some() { Mode::RUSR | Mode::WUSR } else { NEW_FILE };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(dir, temp.as_str(), flags, mode) {
+        Ok(fd) => Ok(fd),
+        // Left by a crash, or the caller's name isn't unique. It is not ours to write to.
+        Err(Errno::EXIST) => Err(FsError::Busy),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Writes and syncs all of the content.
+pub(super) fn fill(
+    temp: &OwnedFd,
+    content: &[u8],
+    old: Option<&Node>,
+    meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+) -> Result<(), FsError> {
+    for piece in content.chunks(CHUNK_BYTES) {
+        charge(meter, Charge::Bytes(u64::try_from(piece.len()).unwrap_or(u64::MAX)))?;
+        let mut left = piece;
+        while !left.is_empty() {
+            let written = retry_on_intr(|| rustix::io::write(temp, left))?;
+            // A file that takes nothing has no room.
+            left = left.get(written..).filter(|_| written > 0).ok_or(FsError::NoSpace)?;
+        }
+    }
+    if let Some(old) = old {
+        rustix::fs::fchmod(temp, Mode::from_raw_mode(old.permissions))?;
+    }
+    Ok(rustix::fs::fsync(temp)?)
+}
+
+/// Gives the temporary file its name.
+pub(super) fn put(
+    dir: &OwnedFd,
+    job: &Write<'_>,
+    name: &str,
+    state: &mut State,
+) -> Result<(), FsError> {
+    let flags = match job.existing {
+        Existing::Replace => RenameFlags::empty(),
+        Existing::Refuse => RenameFlags::NOREPLACE,
+    };
+    let renamed = rustix::fs::renameat_with(dir, job.temp.as_str(), dir, name, flags);
+    renamed.map_err(|errno| {
+        let error = match errno {
+            // A file system without NOREPLACE.
+            Errno::INVAL => FsError::Unsupported,
+            errno => errno.into(),
+        };
+        if matches!(error, FsError::Io(_)) {
+            // A remote or failing disk may have done it and lost the answer.
+            state.effect = Effect::Unknown;
+        }
+        error
+    })
+}

@@ -1,0 +1,147 @@
+//! Symbolic links: none is followed but by `locate`, and none out of the base at all.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use syscap_syscalls::fs::{FsError, Kind, Links, Location};
+
+use crate::support::{CANARY, World};
+
+/// Links out, in every form.
+fn world() -> World {
+    let world = World::new();
+    fs::create_dir_all(world.inside("d/e")).unwrap();
+    fs::write(world.inside("d/ok"), b"ok").unwrap();
+    for (name, target) in [
+        ("up", "../outside/secret"),
+        ("up_folder", "../outside"),
+        ("up_slash", "../outside/"),
+        ("d/e/up", "../../../outside/secret"),
+        ("there_and_back", "../inside/d/ok"),
+        ("parent", ".."),
+        ("chain", "d/chain"),
+        ("d/chain", "../up"),
+    ] {
+        symlink(target, world.inside(name)).unwrap();
+    }
+    symlink(world.outside("secret"), world.inside("absolute")).unwrap();
+    symlink(world.outside("folder"), world.inside("absolute_folder")).unwrap();
+    symlink(world.inside("d/ok"), world.inside("absolute_inside")).unwrap();
+    symlink("/", world.inside("root")).unwrap();
+    world
+}
+
+#[test]
+fn relative_symlink_out() {
+    for path in ["up", "d/e/up", "there_and_back", "parent", "chain", "up_folder"] {
+        world().assert_refused(path, Links::Refuse, FsError::Link);
+        world().assert_refused(path, Links::FollowWithin, FsError::Escapes);
+    }
+}
+
+#[test]
+fn absolute_symlink_out_or_in() {
+    for path in ["absolute", "absolute_folder", "absolute_inside", "root"] {
+        world().assert_refused(path, Links::Refuse, FsError::Link);
+        world().assert_refused(path, Links::FollowWithin, FsError::Escapes);
+    }
+}
+
+#[test]
+fn child_of_a_symlink() {
+    for path in ["up_folder/secret", "absolute_folder/secret", "root/etc/passwd", "parent/outside"]
+    {
+        world().assert_refused(path, Links::Refuse, FsError::Link);
+        world().assert_refused(path, Links::FollowWithin, FsError::Escapes);
+    }
+}
+
+#[test]
+fn symlink_with_a_trailing_slash() {
+    world().assert_refused("up_slash", Links::Refuse, FsError::Link);
+    world().assert_refused("up_slash", Links::FollowWithin, FsError::Escapes);
+    world().assert_refused("up_slash/secret", Links::FollowWithin, FsError::Escapes);
+    world().assert_refused("up_slash/", Links::FollowWithin, FsError::BadName);
+    let world = World::new();
+    fs::write(world.inside("file"), b"file").unwrap();
+    for (name, target) in [("slash", "file/"), ("dot", "file/."), ("up", "file/../file")] {
+        symlink(target, world.inside(name)).unwrap();
+        world.assert_refused(name, Links::FollowWithin, FsError::NotDirectory);
+    }
+}
+
+#[test]
+fn a_new_file_through_a_dangling_symlink_out() {
+    let world = World::new();
+    symlink("../outside/new", world.inside("way")).unwrap();
+    symlink(world.outside("new"), world.inside("absolute_way")).unwrap();
+    world.assert_refused("way", Links::FollowWithin, FsError::Escapes);
+    world.assert_refused("absolute_way", Links::FollowWithin, FsError::Escapes);
+    let linked = world.put("way", b"x").unwrap_err().error;
+    assert_eq!(linked, FsError::Link);
+    assert!(!world.outside("new").exists());
+}
+
+#[test]
+fn loops_and_long_chains_end() {
+    let world = World::new();
+    symlink("loop", world.inside("loop")).unwrap();
+    symlink("b", world.inside("a")).unwrap();
+    symlink("a/x", world.inside("b")).unwrap();
+    fs::write(world.inside("l0"), b"end").unwrap();
+    for n in 1..=9 {
+        symlink(format!("l{}", n - 1), world.inside(&format!("l{n}"))).unwrap();
+    }
+    for path in ["loop", "a", "l9", "loop/x"] {
+        world.assert_refused(path, Links::FollowWithin, FsError::Link);
+    }
+    assert_eq!(world.read("l8", Links::FollowWithin).unwrap(), b"end");
+}
+
+#[test]
+fn locate_gives_the_real_place() {
+    let world = World::new();
+    fs::create_dir_all(world.inside("other/deep")).unwrap();
+    fs::create_dir_all(world.inside("mine")).unwrap();
+    fs::write(world.inside("other/deep/f"), b"theirs").unwrap();
+    symlink("../other", world.inside("mine/way")).unwrap();
+    symlink("way/deep/./../deep//f", world.inside("mine/file")).unwrap();
+    symlink("../new", world.inside("mine/new")).unwrap();
+    for (written, real) in [
+        (vec!["mine", "way", "deep", "f"], vec!["other", "deep", "f"]),
+        (vec!["mine", "file"], vec!["other", "deep", "f"]),
+        (vec!["mine", "way", "none", "x"], vec!["other", "none", "x"]),
+        (vec!["mine", "new"], vec!["new"]),
+        (vec![], vec![]),
+    ] {
+        let found = world.base.locate(&written, Links::FollowWithin).unwrap();
+        assert_eq!(found, Location::new(&real).unwrap());
+        assert_eq!(found.names().collect::<Vec<_>>(), real);
+    }
+    assert_eq!(world.read("mine/file", Links::FollowWithin).unwrap(), b"theirs");
+}
+
+#[test]
+fn what_was_located_is_what_is_opened() {
+    let world = World::new();
+    fs::create_dir(world.inside("d")).unwrap();
+    fs::write(world.inside("d/secret"), b"inside").unwrap();
+    symlink("d", world.inside("way")).unwrap();
+    let at = world.base.locate(&["way", "secret"], Links::FollowWithin).unwrap();
+    // The checked place becomes a link out after the check.
+    fs::rename(world.inside("d"), world.inside("old")).unwrap();
+    symlink("../outside", world.inside("d")).unwrap();
+    assert_eq!(world.base.open_file(&at, 100).map(drop), Err(FsError::Link));
+    assert_eq!(fs::read(world.outside("secret")).unwrap(), CANARY);
+}
+
+#[test]
+fn a_link_is_listed_as_a_link() {
+    let world = world();
+    let listing = world.base.list(&Location::default(), 100).unwrap();
+    for entry in listing.entries {
+        let directory = entry.name == b"d";
+        assert_eq!(entry.kind, if directory { Kind::Directory } else { Kind::Link });
+        assert_eq!(entry.size_bytes, 0, "not the size of its target");
+    }
+}

@@ -1,0 +1,17 @@
+//! The handle layer of files against every trap of the attack catalogue: each test is named
+//! after its trap or advisory and judges effects and error variants.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod advisories;
+mod differential;
+mod faults;
+mod limits;
+mod links;
+mod listing;
+mod names;
+mod race;
+mod random;
+mod setup;
+mod special;
+mod support;
+mod writes;

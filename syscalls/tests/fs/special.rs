@@ -1,0 +1,133 @@
+//! Things that have a harmless name: hard links, mounts, FIFOs, devices, sockets.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
+use rustix::io::Errno;
+use syscap_syscalls::fs::{Base, FsError, Kind, Links, Location};
+
+use crate::support::{CANARY, SIZE_MAX, World, is_root, mount, snapshot, with_mounts};
+
+/// The kind and size a listing of the base shows for `name`.
+fn listed(base: &Base, name: &str) -> (Kind, u64) {
+    let listing = base.list(&Location::default(), 100).unwrap();
+    let entry = listing.entries.iter().find(|entry| entry.name == name.as_bytes()).unwrap();
+    (entry.kind, entry.size_bytes)
+}
+
+#[test]
+fn hard_link_to_a_file_outside() {
+    let world = World::new();
+    fs::hard_link(world.outside("secret"), world.inside("link")).unwrap();
+    let before = snapshot(world.root());
+    for links in [Links::Refuse, Links::FollowWithin] {
+        assert_eq!(world.read("link", links), Err(FsError::ManyLinks));
+    }
+    assert_eq!(world.put("link", b"gone").unwrap_err().error, FsError::ManyLinks);
+    assert_eq!(listed(&world.base, "link"), (Kind::Other, 0), "its size is a fact from outside");
+    assert_eq!(snapshot(world.root()), before);
+}
+
+/// Asserts that nothing opens `path` while `body` runs. An `O_PATH` handle is no opening.
+fn assert_unopened(path: &Path, body: impl FnOnce()) {
+    let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
+    let watch = inotify::init(flags).unwrap();
+    inotify::add_watch(&watch, path, inotify::WatchFlags::OPEN).unwrap();
+    body();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 512];
+    let seen = inotify::Reader::new(&watch, &mut buffer).next().map(|event| event.events());
+    assert_eq!(seen, Err(Errno::AGAIN), "{} was opened", path.display());
+}
+
+fn assert_special(world: &World, name: &str) {
+    assert_unopened(&world.inside(name), || {
+        for links in [Links::Refuse, Links::FollowWithin] {
+            assert_eq!(world.read(name, links), Err(FsError::NotRegular));
+            assert_eq!(world.list(name, links), Err(FsError::NotDirectory));
+        }
+        assert_eq!(world.put(name, b"x").unwrap_err().error, FsError::NotRegular);
+        assert_eq!(listed(&world.base, name), (Kind::Other, 0));
+    });
+}
+
+#[test]
+fn fifo_neither_blocks_nor_is_opened() {
+    let world = World::new();
+    mknodat(CWD, world.inside("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    assert_special(&world, "fifo");
+}
+
+#[test]
+fn character_device_is_not_opened() {
+    let world = World::new();
+    let null = rustix::fs::makedev(1, 3);
+    let made = mknodat(CWD, world.inside("null"), FileType::CharacterDevice, Mode::RWXU, null);
+    if made.is_err() {
+        println!("skipped: mknod needs root ({made:?}, root: {})", is_root());
+        return;
+    }
+    assert_special(&world, "null");
+}
+
+#[test]
+fn socket_is_not_opened() {
+    let world = World::new();
+    let _listener = UnixListener::bind(world.inside("socket")).unwrap();
+    assert_special(&world, "socket");
+}
+
+#[test]
+fn bind_mount_inside() {
+    with_mounts("special::bind_mount_inside", || {
+        let world = World::new();
+        fs::create_dir_all(world.inside("d/bind")).unwrap();
+        fs::write(world.inside("file"), b"").unwrap();
+        let (from, secret) = (world.outside(""), world.outside("secret"));
+        // Both are on the base's own device: only the kernel's walk can tell.
+        mount(&["--bind", from.to_str().unwrap()], &world.inside("d/bind"));
+        mount(&["--bind", secret.to_str().unwrap()], &world.inside("file"));
+        for links in [Links::Refuse, Links::FollowWithin] {
+            for path in ["d/bind", "d/bind/secret", "d/bind/folder", "d/bind/new", "file"] {
+                world.assert_refused(path, links, FsError::OtherDevice);
+            }
+        }
+        assert_eq!(listed(&world.base, "file"), (Kind::Other, 0));
+        let d = world.base.list(&Location::new(&["d"]).unwrap(), 10).unwrap();
+        assert_eq!((d.entries[0].kind, d.entries[0].size_bytes), (Kind::Other, 0));
+        assert_eq!(fs::read(world.outside("secret")).unwrap(), CANARY);
+    });
+}
+
+#[test]
+fn other_file_system_inside() {
+    with_mounts("special::other_file_system_inside", || {
+        let world = World::new();
+        fs::create_dir(world.inside("proc")).unwrap();
+        mount(&["-t", "tmpfs", "none"], &world.inside("proc"));
+        fs::write(world.inside("proc/f"), CANARY).unwrap();
+        for path in ["proc", "proc/f", "proc/new"] {
+            world.assert_refused(path, Links::Refuse, FsError::OtherDevice);
+        }
+        assert_eq!(listed(&world.base, "proc"), (Kind::Other, 0));
+        // A base of its own there is the operator's choice, and works.
+        let base = Base::open(&world.inside("proc")).unwrap();
+        let at = Location::new(&["f"]).unwrap();
+        assert_eq!(base.open_file(&at, SIZE_MAX).unwrap().read(0, 100).unwrap().bytes, CANARY);
+    });
+}
+
+#[test]
+fn directory_as_file_and_file_as_directory() {
+    let world = World::new();
+    fs::create_dir(world.inside("d")).unwrap();
+    fs::write(world.inside("f"), b"f").unwrap();
+    let before = snapshot(world.root());
+    for path in ["d", ""] {
+        assert_eq!(world.read(path, Links::Refuse), Err(FsError::IsDirectory));
+        assert_eq!(world.put(path, b"x").unwrap_err().error, FsError::IsDirectory);
+    }
+    assert_eq!(world.list("f", Links::Refuse), Err(FsError::NotDirectory));
+    assert_eq!(snapshot(world.root()), before);
+}

@@ -1,0 +1,187 @@
+//! A base with something secret beside it, and what shows that the secret was left alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use syscap_syscalls::fs::{
+    Base, Charge, Effect, Existing, FsError, Links, Location, Parents, Refused, TempName, Write,
+    WriteFailure, Written,
+};
+use tempfile::TempDir;
+
+/// What no read may ever return.
+pub(crate) const CANARY: &[u8] = b"CANARY: this is outside";
+/// No file in these tests is larger, but for the ones that are there to be.
+pub(crate) const SIZE_MAX: u64 = 1 << 20;
+
+/// `inside`, which is the base, and `outside`, with a secret file and a secret folder.
+pub(crate) struct World {
+    dir: TempDir,
+    pub(crate) base: Base,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::within(TempDir::new().unwrap())
+    }
+
+    /// In memory where that is possible: for tests that write thousands of files.
+    pub(crate) fn fast() -> Self {
+        let memory = Path::new("/dev/shm");
+        Self::within(TempDir::new_in(memory).or_else(|_| TempDir::new()).unwrap())
+    }
+
+    fn within(dir: TempDir) -> Self {
+        fs::create_dir(dir.path().join("inside")).unwrap();
+        let outside = dir.path().join("outside");
+        fs::create_dir_all(outside.join("folder")).unwrap();
+        fs::write(outside.join("secret"), CANARY).unwrap();
+        fs::write(outside.join("folder/secret"), CANARY).unwrap();
+        let base = Base::open(&dir.path().join("inside")).unwrap();
+        Self { dir, base }
+    }
+
+    pub(crate) fn inside(&self, path: &str) -> PathBuf {
+        self.dir.path().join("inside").join(path)
+    }
+
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
+        self.dir.path().join("outside").join(path)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Reads all of a file, as the tools do: locate, open, read.
+    pub(crate) fn read(&self, path: &str, links: Links) -> Result<Vec<u8>, FsError> {
+        let at = self.base.locate(&names(path), links)?;
+        Ok(self.base.open_file(&at, SIZE_MAX)?.read(0, 1 << 16)?.bytes)
+    }
+
+    /// Lists the names of a directory.
+    pub(crate) fn list(&self, path: &str, links: Links) -> Result<Vec<Vec<u8>>, FsError> {
+        let at = self.base.locate(&names(path), links)?;
+        let listing = self.base.list(&at, 1000)?;
+        Ok(listing.entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    /// Writes a file under an unlimited meter.
+    pub(crate) fn write(
+        &self,
+        path: &str,
+        content: &[u8],
+        existing: Existing,
+        parents: Parents,
+        links: Links,
+    ) -> Result<Written, WriteFailure> {
+        let early = |error| WriteFailure { error, effect: Effect::NotDone, folders: 0 };
+        let at = self.base.locate(&names(path), links).map_err(early)?;
+        self.write_at(&at, content, existing, parents, &mut |_| Ok(()))
+    }
+
+    /// Replaces a file, refusing links and missing folders.
+    pub(crate) fn put(&self, path: &str, content: &[u8]) -> Result<Written, WriteFailure> {
+        self.write(path, content, Existing::Replace, Parents::Require, Links::Refuse)
+    }
+
+    pub(crate) fn write_at(
+        &self,
+        at: &Location,
+        content: &[u8],
+        existing: Existing,
+        parents: Parents,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Written, WriteFailure> {
+        let temp = fresh_temp();
+        self.base.write(&Write { at, content, existing, parents, temp: &temp }, meter)
+    }
+
+    /// Asserts that every operation refuses `path` so, and that nothing was read or changed.
+    pub(crate) fn assert_refused(&self, path: &str, links: Links, error: FsError) {
+        let before = snapshot(self.root());
+        assert_eq!(self.read(path, links), Err(error), "read {path}");
+        assert_eq!(self.list(path, links), Err(error), "list {path}");
+        let parents = Parents::Create(syscap_syscalls::fs::FolderMode::Shared);
+        let wrote = self.write(path, b"gone", Existing::Replace, parents, links);
+        let expected = WriteFailure { error, effect: Effect::NotDone, folders: 0 };
+        assert_eq!(wrote, Err(expected), "write {path}");
+        assert_eq!(snapshot(self.root()), before, "{path} changed something");
+    }
+}
+
+/// The names of `a/b/c`, empty ones included, since they are to be refused; "" is the base.
+pub(crate) fn names(path: &str) -> Vec<&str> {
+    if path.is_empty() { Vec::new() } else { path.split('/').collect() }
+}
+
+pub(crate) fn fresh_temp() -> TempName {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    TempName::new(&format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed))).unwrap()
+}
+
+/// All of a tree: kinds, permissions, contents and link targets by path.
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
+    let mut seen = BTreeMap::new();
+    let mut todo = vec![root.to_path_buf()];
+    while let Some(path) = todo.pop() {
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let kind = meta.file_type();
+        let mode = meta.permissions().mode() & 0o7777;
+        let (name, content) = if kind.is_symlink() {
+            ("link", fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
+        } else if kind.is_dir() {
+            todo.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            ("directory", Vec::new())
+        } else if kind.is_file() && meta.len() <= SIZE_MAX {
+            ("file", fs::read(&path).unwrap())
+        } else {
+            (if kind.is_fifo() { "fifo" } else { "other" }, meta.len().to_le_bytes().to_vec())
+        };
+        seen.insert(path.strip_prefix(root).unwrap().into(), (format!("{name} {mode:o}"), content));
+    }
+    seen
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs `body` in a process of its own where it may mount, or says why not. `test` is the name
+/// of the calling test, which is started again inside; nothing it mounts is seen out here.
+pub(crate) fn with_mounts(test: &str, body: impl FnOnce()) {
+    let inner = "SYSCAP_TEST_MOUNTS";
+    if std::env::var_os(inner).is_some_and(|name| name == *test) {
+        return body();
+    }
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        if !is_root() {
+            command.arg("--map-root-user");
+        }
+        command.arg("--mount");
+        command
+    };
+    let probe = unshare().args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        println!("skipped: {test} needs `unshare --mount` and `mount`");
+        return;
+    }
+    let exe = std::env::current_exe().unwrap();
+    let output =
+        unshare().arg(exe).args(["--exact", test]).env(inner, test).output().expect("unshare runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "no such test: {text}");
+}
+
+/// Runs `mount` with these arguments.
+pub(crate) fn mount(arguments: &[&str], at: &Path) {
+    let status = Command::new("mount").args(arguments).arg(at).status().unwrap();
+    assert!(status.success(), "mount {arguments:?}");
+}
