@@ -1,1 +1,10 @@
-//! Placeholder
+//! Where syscap's log is kept, and the proof that it is whole.
+//!
+//! Stores implement [`syscap_kernel::store::Store`]: [`sqlite::SqliteStore`] keeps a home in one
+//! SQLite file, [`memory::MemoryStore`] in memory, [`fault::FaultStore`] fails where a test
+//! wants it to.
+#![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
+
+pub mod fault;
+pub mod memory;
+pub mod sqlite;

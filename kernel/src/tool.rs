@@ -11,7 +11,7 @@ use core::{fmt, marker::PhantomData};
 
 use crate::{
     budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
+    cbor::{Canonical, Item, Profile},
     envelope::{Status, TxOutcome},
     hash::result_hash,
     id::{AgentId, CallDigest, ResultHash, Salt, Seq, ToolId},
@@ -141,10 +141,10 @@ impl PermitCore {
 
     fn finish(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran {
         let ended = ended.and_then(|result| {
-            if result.as_bytes().len() > self.result_bytes_max {
-                return Err(Refused::new(Reason::ResultTooLarge));
-            }
-            Ok(result)
+            // A tool may have nested what was canonical one level too deep.
+            let fits = result.as_bytes().len() <= self.result_bytes_max
+                && Item::check(result.as_bytes(), Profile::DATA).is_ok();
+            if fits { Ok(result) } else { Err(Refused::new(Reason::ResultTooLarge)) }
         });
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),

@@ -7,8 +7,8 @@ mod json_tree;
 mod tree;
 
 use json_tree::{Mode, base64, meaning, read, refusal};
-use syscap_kernel::cbor::Profile;
-use syscap_kernel::json::{JsonFault, from_item, to_cbor};
+use syscap_kernel::cbor::{Canonical, Fault, Item, MapBuilder, Profile};
+use syscap_kernel::json::{JsonFault, from_data, from_item, to_cbor};
 use tree::{Tree, foreign};
 
 fn serde(text: &str) -> Option<Tree> {
@@ -395,4 +395,19 @@ fn printing_is_exact() {
     ] {
         assert_eq!(from_item(foreign(&tree).item()), text);
     }
+}
+
+/// The map builder does not count depth, so it can make what the profile refuses.
+#[test]
+fn an_item_nested_too_deep_prints_as_null() {
+    let nest = |levels: usize| {
+        let wrap = |inner: Canonical, _| MapBuilder::new().item("a", inner.item()).finish();
+        (0..levels).fold(Canonical::null(), wrap)
+    };
+    let (full, over) = (nest(64), nest(65));
+    assert_eq!(to_cbor(from_item(full.item()).as_bytes()), Ok(full));
+    let refused = Item::check(over.as_bytes(), Profile::DATA).unwrap_err();
+    assert_eq!(refused.fault, Fault::Depth);
+    assert_eq!(from_item(over.item()), "null");
+    assert_eq!(from_data(over.item()), "null");
 }

@@ -176,6 +176,15 @@ impl Canonical {
         Self(encoder.into_bytes())
     }
 
+    /// A list of items.
+    #[must_use]
+    pub fn list(items: impl ExactSizeIterator<Item = Self>) -> Self {
+        let mut encoder = Encoder::new();
+        encoder.array(items.len());
+        items.for_each(|item| encoder.item(item.item()));
+        Self(encoder.into_bytes())
+    }
+
     /// `null`.
     #[must_use]
     pub fn null() -> Self {

@@ -5,4 +5,4 @@ mod result;
 
 pub(crate) use call::Defaults;
 pub use call::{Filled, Form, ToolCall};
-pub use result::{Receipt, Status, ToolResult, TxOutcome};
+pub use result::{Receipt, Status, ToolError, ToolResult, TxOutcome};

@@ -1,8 +1,10 @@
 //! The result's envelope and the receipt in it.
 
+use core::fmt;
+
 use crate::{
     budget::Amounts,
-    cbor::{Canonical, MapBuilder},
+    cbor::{Canonical, Item, MapBuilder},
     field::code,
     id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
     manifest::Enforcement,
@@ -110,6 +112,28 @@ impl ToolResult {
         self.tool.as_ref()
     }
 
+    /// The result.
+    ///
+    /// # Errors
+    /// [`ToolError`] where the call was refused or its run failed.
+    pub fn value(&self) -> Result<Item<'_>, ToolError> {
+        match self.reason {
+            None => Ok(self.delivered.item()),
+            Some(reason) => Err(ToolError { reason, object: self.delivered.clone() }),
+        }
+    }
+
+    /// The text of the result: its entry `text` where it is a map, else the result itself;
+    /// empty where there is no text in it.
+    ///
+    /// # Errors
+    /// [`ToolError`] where the call was refused or its run failed.
+    pub fn text(&self) -> Result<&str, ToolError> {
+        let value = self.value()?;
+        let text = value.get("text").or(Some(value)).and_then(Item::as_text);
+        Ok(text.unwrap_or_default())
+    }
+
     /// The whole envelope as one map with text keys.
     #[must_use]
     pub fn to_canonical(&self) -> Canonical {
@@ -142,6 +166,41 @@ impl ToolResult {
         map.item("receipt", self.receipt.to_canonical().item()).finish()
     }
 }
+
+/// A call that was refused, or whose run failed, as an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolError {
+    reason: Reason,
+    object: Canonical,
+}
+
+impl ToolError {
+    /// The reason.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The error object that was delivered.
+    #[must_use]
+    pub fn object(&self) -> Item<'_> {
+        self.object.item()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason.name(), self.reason.code())?;
+        for name in ["field", "got", "allowed"] {
+            if let Some(value) = self.object().get(name).and_then(Item::as_text) {
+                write!(f, ", {name}: {value}")?;
+            }
+        }
+        write!(f, ". {}", self.reason.hint())
+    }
+}
+
+impl core::error::Error for ToolError {}
 
 impl Receipt {
     /// The receipt as a map with text keys.

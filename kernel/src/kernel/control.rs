@@ -108,14 +108,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// Another policy: the kernel hashes the engine's own document and compares.
+    /// Another policy, or that of the engine that the kernel has: the kernel hashes the engine's
+    /// own document and compares.
     pub(super) fn policy(
         &mut self,
         ticket: Ticket,
         control: Control,
-        engine: Box<dyn PolicyEngine>,
+        engine: Option<Box<dyn PolicyEngine>>,
     ) -> Result<(), Halt> {
-        let object = PolicyObject::of(&*engine);
+        let object = PolicyObject::of(engine.as_deref().unwrap_or(&*self.engine));
         let hash = object.hash();
         let named = PolicyChange::from_bytes(&control.body).map(|change| change.policy);
         let checked = self.authorised(Kind::Policy, &control).and_then(|()| match named {
@@ -128,7 +129,9 @@ impl Kernel {
         }
         let body = Body::Policy(Box::new(SignedEvent { control }));
         let (seq, _, _) = self.append_with(body, [Object::policy(&object)].into())?;
-        self.swap_engine(engine, hash);
+        if let Some(engine) = engine {
+            self.swap_engine(engine, hash);
+        }
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }

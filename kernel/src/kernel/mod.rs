@@ -119,6 +119,8 @@ pub enum Event {
     Control(Ticket, Kind, Control),
     /// A signed event of kind `policy`, and the engine that it names.
     Policy(Ticket, Control, Box<dyn PolicyEngine>),
+    /// A signed event of kind `policy`, for the engine that the kernel has.
+    PolicyInForce(Ticket, Control),
     /// A signed event of kind `tools`, for the tools that the kernel has.
     Tools(Ticket, Control),
     /// A token's wire.
@@ -209,7 +211,8 @@ impl Kernel {
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::Stored(stored) => self.stored(&stored),
             Event::Control(ticket, kind, control) => self.control(ticket, kind, control),
-            Event::Policy(ticket, control, engine) => self.policy(ticket, control, engine),
+            Event::Policy(ticket, control, engine) => self.policy(ticket, control, Some(engine)),
+            Event::PolicyInForce(ticket, control) => self.policy(ticket, control, None),
             Event::Tools(ticket, control) => self.tools(ticket, control),
             Event::Issue(ticket, wire) => self.issue(ticket, wire),
             Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),

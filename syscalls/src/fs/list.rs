@@ -1,95 +1,116 @@
-//! Listing a directory.
+//! `fs.list`.
 
-use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use rustix::fs::Dir;
+use syscap_kernel::{
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    reason::Refused,
+    scope::Rights,
+    tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
+};
 
-use super::base::Base;
-use super::error::FsError;
-use super::gate::{Kind, NAMED, Node, walk};
-use super::location::Location;
-use super::temp::is_temp;
+use super::{
+    manifest,
+    path::{Ending, Place},
+    refusal,
+};
+use crate::beneath::{Base, Entry, Kind, Listing};
 
-/// How many names of one directory are looked at. A larger one is an error, since an answer
-/// from a part of it would depend on the order on disk.
-pub const SCAN_MAX: usize = 100_000;
+/// Most names that one call lists.
+pub const LIST_MAX: u64 = 5_000;
 
-/// What is in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    /// The entries, in the order of their names' bytes.
-    pub entries: Vec<Entry>,
-    /// Whether there are names behind these.
-    pub truncated: bool,
+/// `fs.list`: the names in a folder.
+#[derive(Debug)]
+pub struct FsList {
+    manifest: Manifest,
+    base: Arc<Base>,
 }
 
-/// One name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The name as it is on disk, which need not be UTF-8. Two names never become one.
-    pub name: Vec<u8>,
-    /// What it is.
-    pub kind: Kind,
-    /// The size of a regular file, else 0.
-    pub size_bytes: u64,
-}
-
-impl Base {
-    /// Lists the first `limit` names, by bytes, of a directory.
-    ///
-    /// All names are read, so which ones are first and whether that is all doesn't depend on
-    /// their order on disk; only names that come or go during the call may be in it or not.
-    /// Each one passes the gates of a read: a file that could not be opened shows no size.
-    ///
-    /// # Errors
-    /// Any of a walk; [`FsError::TooLarge`] for more than [`SCAN_MAX`] names.
-    pub fn list(&self, at: &Location, limit: usize) -> Result<Listing, FsError> {
-        let mut dir = Dir::new(self.open_directory(at.as_path())?)?;
-        let (names, truncated) = first_names(&mut dir, limit)?;
-        let mut entries = Vec::new();
-        for name in names {
-            let (kind, size_bytes) = match self.look(&dir, &name) {
-                Ok(seen) => seen,
-                // Removed since its name was read.
-                Err(FsError::NotFound) => continue,
-                Err(FsError::OtherDevice) => (Kind::Other, 0),
-                Err(error) => return Err(error),
-            };
-            entries.push(Entry { name, kind, size_bytes });
-        }
-        Ok(Listing { entries, truncated })
-    }
-
-    fn look(&self, dir: &Dir, name: &[u8]) -> Result<(Kind, u64), FsError> {
-        let node = Node::of(walk(dir.fd()?, name, NAMED)?)?;
-        let kind = node.kind(self.device());
-        Ok((kind, if kind == Kind::File { node.size_bytes } else { 0 }))
+impl FsList {
+    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+        let mut manifest = manifest("list", EffectClass::Read)?
+            .described("List a folder", "Lists the names in a folder.")
+            .param(
+                Param::optional("path", ParamType::Path, "The folder; the workspace if absent.")
+                    .within(1, 4_096)
+                    .or(Canonical::text(".")),
+            )
+            .param(
+                Param::optional("limit", ParamType::Int, "How many names at most.")
+                    .within(1, LIST_MAX),
+            );
+        manifest.result_bytes_max = 2 << 20;
+        Some(Self { manifest, base })
     }
 }
 
-/// The first `limit` names in order, and whether there are more.
-fn first_names(dir: &mut Dir, limit: usize) -> Result<(Vec<Vec<u8>>, bool), FsError> {
-    let mut first = BinaryHeap::new();
-    let mut truncated = false;
-    let mut scanned = 0_usize;
-    for entry in dir {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if matches!(name, b"." | b"..") {
-            continue;
-        }
-        scanned += 1;
-        if scanned > SCAN_MAX {
-            return Err(FsError::TooLarge);
-        }
-        if is_temp(name) {
-            continue;
-        }
-        first.push(name.to_vec());
-        if first.len() > limit {
-            first.pop();
-            truncated = true;
+impl ReadTool for FsList {
+    type Plan = FsListPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<FsListPlan, Refused> {
+        let place = Place::parse(request, Ending::Folder, Rights::READ)?;
+        let limit = request.args.get("limit").and_then(Item::as_uint).unwrap_or(1_000);
+        Ok(FsListPlan {
+            demands: Demands { resources: vec![place.demand()], ..Demands::default() },
+            place,
+            limit: usize::try_from(limit.min(LIST_MAX)).unwrap_or(usize::MAX),
+            base: Arc::clone(&self.base),
+        })
+    }
+}
+
+/// A planned `fs.list`.
+#[derive(Debug)]
+pub struct FsListPlan {
+    demands: Demands,
+    place: Place,
+    limit: usize,
+    base: Arc<Base>,
+}
+
+impl ReadPlan for FsListPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: ReadPermit<Self>) -> Ran {
+        permit.enforced_by(Enforcement::Openat2);
+        let listing = self
+            .place
+            .locate(&self.base)
+            .and_then(|location| self.base.list(&location, self.limit).map_err(refusal));
+        match listing {
+            Ok(listing) => permit.ok(result(&listing), TxOutcome::NoOp),
+            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
     }
-    Ok((first.into_sorted_vec(), truncated))
+}
+
+/// `{entries: [{name | name_bytes, kind, size_bytes?}], truncated}`: a name that is not UTF-8
+/// stands as bytes, so that two names never become one.
+fn result(listing: &Listing) -> Canonical {
+    let entries = Canonical::list(listing.entries.iter().map(entry));
+    MapBuilder::new()
+        .item("entries", entries.item())
+        .boolean("truncated", listing.truncated)
+        .finish()
+}
+
+fn entry(entry: &Entry) -> Canonical {
+    let map = match std::str::from_utf8(&entry.name) {
+        Ok(name) => MapBuilder::new().text("name", name),
+        Err(_) => MapBuilder::new().bytes("name_bytes", &entry.name),
+    };
+    match entry.kind {
+        Kind::File => map.text("kind", "file").uint("size_bytes", entry.size_bytes).finish(),
+        Kind::Directory => map.text("kind", "folder").finish(),
+        Kind::Link => map.text("kind", "link").finish(),
+        Kind::Other => map.text("kind", "other").finish(),
+    }
 }

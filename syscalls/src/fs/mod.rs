@@ -1,34 +1,111 @@
-//! Files by handle: what `fs.read`, `fs.list` and `fs.write` rest on.
+//! `fs.read`, `fs.list` and `fs.write`.
 //!
-//! A [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
-//! a [`Location`], a list of checked names, with one walk: `openat2` beneath the base, no links,
-//! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
-//! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
-//!
-//! Links are followed only by [`Base::locate`], which answers with the real location. The caller
-//! checks that against its scope and opens it; since every opener refuses links, what was
-//! checked is what is opened.
-//!
-//! What this can't see: a bind mount made *above* the base before it was opened, a directory
-//! that someone with the right to do so moves out of the base while a call holds its handle
-//! (the call goes on in that same directory), and extended attributes and ACLs, which a
-//! replaced file loses.
+//! A path is relative to the agent's workspace, or begins with the name of a granted root
+//! (`shared/...`). It is resolved by components, checked against the token's path scope, and
+//! then opened beneath the base directory by handle; see [`crate::beneath`] for what that
+//! keeps out.
 
-mod base;
-mod error;
-mod gate;
 mod list;
-mod location;
+mod path;
 mod read;
-mod resolve;
-mod temp;
 mod write;
 
-pub use base::{Base, FolderMode};
-pub use error::FsError;
-pub use gate::Kind;
-pub use list::{Entry, Listing, SCAN_MAX};
-pub use location::{Links, Location};
-pub use read::{Chunk, OpenFile};
-pub use temp::{CHUNK_BYTES, Discarded, TempName};
-pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};
+pub use list::{FsList, FsListPlan, LIST_MAX};
+pub use read::{FsRead, FsReadPlan, READ_BYTES_MAX};
+pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
+
+use std::sync::Arc;
+
+use syscap_kernel::{
+    id::AgentId,
+    manifest::{EffectClass, Manifest},
+    reason::{Reason, Refused},
+};
+
+use crate::beneath::{Base, FolderMode, FsError, Location};
+
+/// The dimension of a grant that holds path scopes.
+pub const PATH_DIMENSION: &str = "path";
+
+/// The file tools over one base directory.
+#[derive(Clone, Debug)]
+pub struct Files {
+    base: Arc<Base>,
+}
+
+impl Files {
+    /// The tools over an open base.
+    #[must_use]
+    pub fn over(base: Base) -> Self {
+        Self { base: Arc::new(base) }
+    }
+
+    /// Makes an agent's workspace, where it is missing.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn prepare(&self, agent: &AgentId) -> Result<(), FsError> {
+        let folder = agent.folder();
+        let workspace = Location::new(&["agents", folder.as_str(), "workspace"])?;
+        self.base.make_folders(&workspace, FolderMode::Private).map(|_| ())
+    }
+
+    /// Makes a named root, where it is missing.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn prepare_root(&self, name: &str) -> Result<(), FsError> {
+        self.base.make_folders(&Location::new(&[name])?, FolderMode::Private).map(|_| ())
+    }
+
+    /// `fs.read`.
+    #[must_use]
+    pub fn read(&self) -> Option<FsRead> {
+        FsRead::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.list`.
+    #[must_use]
+    pub fn list(&self) -> Option<FsList> {
+        FsList::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.write`.
+    #[must_use]
+    pub fn write(&self) -> Option<FsWrite> {
+        FsWrite::new(Arc::clone(&self.base))
+    }
+}
+
+/// The manifest that the three tools have in common: names, aliases, the path dimension.
+fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
+    use syscap_kernel::id::ToolId;
+
+    let manifest = Manifest::new(ToolId::new(&format!("fs.{verb}"))?, effect)
+        .alias(ToolId::new(&format!("fs_{verb}"))?)
+        .alias(ToolId::new(&format!("file_{verb}"))?)
+        .needs(PATH_DIMENSION);
+    Some(manifest)
+}
+
+/// What an error of the file layer is to a caller. The path stands in the call; it is not
+/// repeated.
+fn refusal(error: FsError) -> Refused {
+    let reason = match error {
+        FsError::BadName | FsError::NameTooLong => Reason::BadPath,
+        FsError::NotFound => Reason::NotFound,
+        FsError::IsDirectory | FsError::NotRegular | FsError::ManyLinks => Reason::NotAFile,
+        FsError::NotDirectory => Reason::NotAFolder,
+        FsError::OtherDevice | FsError::Escapes => Reason::OutOfScope,
+        FsError::Link => Reason::Link,
+        FsError::TooLarge => Reason::FileTooLarge,
+        FsError::Exists => Reason::Exists,
+        FsError::Denied => Reason::AccessDenied,
+        FsError::NoSpace => Reason::DiskFull,
+        FsError::Busy => Reason::Busy,
+        FsError::Unsupported => Reason::Unsupported,
+        FsError::Refused => Reason::OverHold,
+        _ => Reason::Failed,
+    };
+    Refused::new(reason).field("path").got(&error.to_string())
+}

@@ -1,98 +1,124 @@
-//! Reading a bounded part of a file.
+//! `fs.read`.
 
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use rustix::buffer::spare_capacity;
-use rustix::io::{pread, retry_on_intr};
+use syscap_kernel::{
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    reason::Refused,
+    scope::Rights,
+    tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
+};
 
-use super::base::Base;
-use super::error::FsError;
-use super::gate::{NAMED, Node, READ, walk};
-use super::location::Location;
+use super::{
+    manifest,
+    path::{Ending, Place},
+    refusal,
+};
+use crate::beneath::{Base, Chunk};
 
-/// The step in which a buffer grows: a size that a file claims never decides an allocation.
-const STEP_BYTES: usize = 64 * 1024;
-/// Behind this the system rejects the offset, where a caller should see the end of the file.
-const OFFSET_MAX: u64 = 1 << 62;
+/// Most bytes that one call reads: what a model can take in, several times over.
+pub const READ_BYTES_MAX: u64 = 1 << 20;
+/// What a call reads where it doesn't say.
+const READ_BYTES_DEFAULT: u64 = 256 << 10;
+/// Largest file that is opened at all; a part of it may be asked for.
+const FILE_BYTES_MAX: u64 = 1 << 50;
 
-/// A regular file, open for reading.
+/// `fs.read`: a regular file, or a part of it.
 #[derive(Debug)]
-pub struct OpenFile {
-    fd: OwnedFd,
-    size_bytes: u64,
+pub struct FsRead {
+    manifest: Manifest,
+    base: Arc<Base>,
 }
 
-/// A part of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    /// The bytes from the offset on, at most as many as asked for.
-    pub bytes: Vec<u8>,
-    /// Whether the file went on behind them when they were read.
-    pub more: bool,
-    /// The file's size after the read. A file that others change at the same time may have been
-    /// longer or shorter before.
-    pub size_bytes: u64,
-}
-
-impl Base {
-    /// Opens a regular file of one link and at most `max_size_bytes` for reading.
-    ///
-    /// To open a device is already to act on it, so the file is first named by an `O_PATH`
-    /// handle, which opens nothing, and judged. Such a handle can only be reopened through the
-    /// magic links of /proc, so a second walk opens the file, and what it opened is judged again:
-    /// only that judgement counts. Who can put a device node in place between the two walks can
-    /// make device nodes; it is opened without waiting, refused and closed.
-    ///
-    /// # Errors
-    /// Any of a walk or a gate.
-    pub fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
-        let path = at.as_path().as_bytes();
-        self.judge(&walk(self.handle(), path, NAMED)?, max_size_bytes)?;
-        let fd = walk(self.handle(), path, READ)?;
-        let size_bytes = self.judge(&fd, max_size_bytes)?;
-        Ok(OpenFile { fd, size_bytes })
-    }
-
-    /// The size of a file that may be read.
-    fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<u64, FsError> {
-        let node = Node::of(fd)?;
-        node.expect_file(self.device())?;
-        if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node.size_bytes) }
+impl FsRead {
+    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+        let mut manifest = manifest("read", EffectClass::Read)?
+            .described("Read a file", "Reads a file, or a part of it.")
+            .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
+            .param(
+                Param::optional("offset", ParamType::Int, "First byte to read.")
+                    .within(0, u64::MAX >> 1),
+            )
+            .param(
+                Param::optional("max_bytes", ParamType::Int, "How many bytes at most.")
+                    .within(1, READ_BYTES_MAX),
+            );
+        // Room for the bytes and for what stands around them.
+        manifest.result_bytes_max = READ_BYTES_MAX.saturating_add(64 << 10);
+        Some(Self { manifest, base })
     }
 }
 
-impl OpenFile {
-    /// The size when it was opened.
-    #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
+impl ReadTool for FsRead {
+    type Plan = FsReadPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
     }
 
-    /// Reads at most `limit_bytes` from `offset_bytes` on; past the end that is nothing.
-    ///
-    /// # Errors
-    /// What the system says of the read.
-    pub fn read(&self, offset_bytes: u64, limit_bytes: usize) -> Result<Chunk, FsError> {
-        // One byte more tells whether the file goes on, without trusting its size.
-        let goal = limit_bytes.saturating_add(1);
-        let expected = self.size_bytes.saturating_sub(offset_bytes).saturating_add(1);
-        let first = usize::try_from(expected).unwrap_or(STEP_BYTES).min(STEP_BYTES);
-        let mut bytes = Vec::with_capacity(first.min(goal));
-        while bytes.len() < goal {
-            if bytes.len() == bytes.capacity() {
-                bytes.reserve(STEP_BYTES.min(goal - bytes.len()));
-            }
-            let at = offset_bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            if at > OFFSET_MAX {
-                break;
-            }
-            let read = retry_on_intr(|| pread(&self.fd, spare_capacity(&mut bytes), at))?;
-            if read == 0 {
-                break;
-            }
+    fn plan(&self, request: &Request<'_>) -> Result<FsReadPlan, Refused> {
+        let place = Place::parse(request, Ending::File, Rights::READ)?;
+        let number = |name| request.args.get(name).and_then(Item::as_uint);
+        let limit = number("max_bytes").unwrap_or(READ_BYTES_DEFAULT).min(READ_BYTES_MAX);
+        Ok(FsReadPlan {
+            demands: Demands { resources: vec![place.demand()], ..Demands::default() },
+            place,
+            offset_bytes: number("offset").unwrap_or(0),
+            limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
+            base: Arc::clone(&self.base),
+        })
+    }
+}
+
+/// A planned `fs.read`.
+#[derive(Debug)]
+pub struct FsReadPlan {
+    demands: Demands,
+    place: Place,
+    offset_bytes: u64,
+    limit_bytes: usize,
+    base: Arc<Base>,
+}
+
+impl ReadPlan for FsReadPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: ReadPermit<Self>) -> Ran {
+        permit.enforced_by(Enforcement::Openat2);
+        match self.read() {
+            Ok(chunk) => permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp),
+            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
-        let more = bytes.len() > limit_bytes;
-        bytes.truncate(limit_bytes);
-        Ok(Chunk { bytes, more, size_bytes: Node::of(&self.fd)?.size_bytes })
+    }
+}
+
+impl FsReadPlan {
+    fn read(&self) -> Result<Chunk, Refused> {
+        let location = self.place.locate(&self.base)?;
+        let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
+        file.read(self.offset_bytes, self.limit_bytes).map_err(refusal)
+    }
+}
+
+/// `{text | bytes, size_bytes, offset, more}`: text where the bytes are UTF-8, cut before a
+/// character that the limit splits.
+fn result(mut chunk: Chunk, offset_bytes: u64) -> Canonical {
+    if chunk.more
+        && let Err(error) = std::str::from_utf8(&chunk.bytes)
+        && error.error_len().is_none()
+    {
+        chunk.bytes.truncate(error.valid_up_to());
+    }
+    let map = MapBuilder::new()
+        .uint("size_bytes", chunk.size_bytes)
+        .uint("offset", offset_bytes)
+        .boolean("more", chunk.more);
+    match std::str::from_utf8(&chunk.bytes) {
+        Ok(text) => map.text("text", text).finish(),
+        Err(_) => map.bytes("bytes", &chunk.bytes).finish(),
     }
 }

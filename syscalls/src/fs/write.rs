@@ -1,207 +1,165 @@
-//! Creating or replacing a file.
+//! `fs.write`.
 
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, unlinkat};
+use syscap_kernel::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    reason::{Reason, Refused},
+    scope::Rights,
+    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+};
 
-use super::base::{Base, FolderMode, Step};
-use super::error::FsError;
-use super::gate::{NAMED, Node, walk};
-use super::location::Location;
-use super::temp::{TempName, create, fill, put};
+use super::{
+    manifest,
+    path::{Ending, Place},
+    refusal,
+};
+use crate::beneath::{
+    Base, Charge, Effect, Existing, FolderMode, Parents, Refused as NoMore, TempName, Write,
+    WriteFailure, Written,
+};
 
-/// What to write, and where.
-#[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
-    /// The file to create or replace.
-    pub at: &'a Location,
-    /// All of its new content.
-    pub content: &'a [u8],
-    /// What becomes of a file that is there.
-    pub existing: Existing,
-    /// What becomes of missing folders.
-    pub parents: Parents,
-    /// The name of the temporary file, used by no other write.
-    pub temp: &'a TempName,
+/// Most bytes that one call writes: what fits into an envelope.
+pub const WRITE_BYTES_MAX: u64 = 1 << 20;
+
+/// `fs.write`: creates or replaces a file, whole and durable or not at all.
+#[derive(Debug)]
+pub struct FsWrite {
+    manifest: Manifest,
+    base: Arc<Base>,
 }
 
-/// What a write does with a file that is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Existing {
-    /// It is replaced.
-    Replace,
-    /// The write is refused.
-    Refuse,
+impl FsWrite {
+    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+        let manifest = manifest("write", EffectClass::LocalWrite)?
+            .described("Write a file", "Creates or replaces a file with a text or with bytes.")
+            .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
+            .param(
+                Param::optional("text", ParamType::Text, "Its new content, as text.")
+                    .within(0, WRITE_BYTES_MAX),
+            )
+            .param(
+                Param::optional("bytes", ParamType::Bytes, "Its new content, as bytes.")
+                    .within(0, WRITE_BYTES_MAX),
+            )
+            .param(Param::optional(
+                "create_only",
+                ParamType::Bool,
+                "Fail if there is a file already.",
+            ))
+            .param(Param::optional("parents", ParamType::Bool, "Make missing folders."));
+        Some(Self { manifest, base })
+    }
 }
 
-/// What a write does about missing folders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Parents {
-    /// They are an error.
-    Require,
-    /// They are made. Those made stay, even if the write then fails.
-    Create(FolderMode),
-}
+impl Tool for FsWrite {
+    type Plan = FsWritePlan;
 
-/// What a write is about to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Charge {
-    /// One folder.
-    Folder,
-    /// One file that isn't there yet.
-    File,
-    /// This many bytes, at most [`CHUNK_BYTES`](super::CHUNK_BYTES).
-    Bytes(u64),
-}
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
 
-/// The meter's no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("refused by the meter")]
-pub struct Refused;
-
-/// What a write did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Written {
-    /// The size of the file.
-    pub size_bytes: u64,
-    /// How many folders were made.
-    pub folders: u32,
-    /// Whether a file was there before.
-    pub replaced: bool,
-}
-
-/// A write that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{error}")]
-pub struct WriteFailure {
-    /// Why.
-    pub error: FsError,
-    /// What it left.
-    pub effect: Effect,
-    /// How many folders were made, and stay.
-    pub folders: u32,
-}
-
-/// What a write that failed left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Nothing.
-    NotDone,
-    /// The file is as it was, but folders were made or the temporary file could not be removed.
-    Partly,
-    /// The file may have its old or its new content, whole, and a power cut may change which.
-    Unknown,
-}
-
-impl Base {
-    /// Creates or replaces a file: whole and durable, or not at all.
-    ///
-    /// The content goes to a temporary file in the same directory, which is synced and then
-    /// renamed. What exists is never opened for writing and never truncated, so a hard link or
-    /// a file swapped in at the last moment keeps its content: at most its name here is replaced.
-    /// A file that is there must pass the gates of a read and have a permission to write; its
-    /// nine permission bits are kept, its owner and attributes are not.
-    ///
-    /// `meter` is asked before each folder, before a new file, and before each piece of the
-    /// content; its no ends the write.
-    ///
-    /// # Errors
-    /// [`WriteFailure`] says why and what was left.
-    pub fn write(
-        &self,
-        job: &Write<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-    ) -> Result<Written, WriteFailure> {
-        let mut state = State { effect: Effect::NotDone, folders: 0 };
-        self.replace(job, meter, &mut state).map_err(|error| WriteFailure {
-            error,
-            effect: state.effect,
-            folders: state.folders,
+    fn plan(&self, request: &Request<'_>) -> Result<FsWritePlan, Refused> {
+        let place = Place::parse(request, Ending::File, Rights::WRITE)?;
+        let text = request.args.get("text").and_then(Item::as_text).map(str::as_bytes);
+        let bytes = request.args.get("bytes").and_then(Item::as_byte_string);
+        let content = match (text, bytes) {
+            (Some(content), None) | (None, Some(content)) => content.to_vec(),
+            _ => {
+                let refused = Refused::new(Reason::BadArgument).field("text");
+                return Err(refused.allowed("exactly one of text and bytes"));
+            }
+        };
+        let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
+        let parents =
+            if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
+        let existing = if set("create_only") { Existing::Refuse } else { Existing::Replace };
+        let folders = match parents {
+            Parents::Create(_) => place.depth(),
+            Parents::Require => 0,
+        };
+        let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        let hold = Amounts::ZERO
+            .with(Dimension::DiskWriteBytes, size)
+            .with(Dimension::DiskFiles, folders.saturating_add(1));
+        Ok(FsWritePlan {
+            demands: Demands { resources: vec![place.demand()], hold },
+            place,
+            content,
+            existing,
+            parents,
+            base: Arc::clone(&self.base),
         })
     }
+}
 
-    fn replace(
-        &self,
-        job: &Write<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-        state: &mut State,
-    ) -> Result<Written, FsError> {
-        let (parent, name) = job.at.split()?;
-        let dir = self.open_parent(parent, job.parents, meter, state)?;
-        let old = self.old_file(&dir, name, job.existing)?;
-        if old.is_none() {
-            charge(meter, Charge::File)?;
-        }
-        let temp = create(&dir, job.temp, old.as_ref())?;
-        let filled = fill(&temp, job.content, old.as_ref(), meter);
-        if let Err(error) = filled.and_then(|()| put(&dir, job, name, state)) {
-            let removed = unlinkat(&dir, job.temp.as_str(), AtFlags::empty());
-            if state.effect == Effect::NotDone && removed.is_err() {
-                state.effect = Effect::Partly;
+/// A planned `fs.write`.
+#[derive(Debug)]
+pub struct FsWritePlan {
+    demands: Demands,
+    place: Place,
+    content: Vec<u8>,
+    existing: Existing,
+    parents: Parents,
+    base: Arc<Base>,
+}
+
+impl Plan for FsWritePlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<Self>) -> Ran {
+        permit.enforced_by(Enforcement::Openat2);
+        match self.write(&mut permit) {
+            Ok(written) => permit.ok(result(&written), TxOutcome::Committed),
+            Err((refused, effect)) => {
+                let tx = match effect {
+                    Effect::NotDone => TxOutcome::NoOp,
+                    Effect::Partly => TxOutcome::RolledBack,
+                    Effect::Unknown => TxOutcome::Unknown,
+                };
+                permit.failed(refused, tx)
             }
-            return Err(error);
-        }
-        state.effect = Effect::Unknown;
-        rustix::fs::fsync(&dir)?;
-        let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
-        Ok(Written { size_bytes, folders: state.folders, replaced: old.is_some() })
-    }
-
-    fn open_parent(
-        &self,
-        parent: &str,
-        parents: Parents,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-        state: &mut State,
-    ) -> Result<OwnedFd, FsError> {
-        match parents {
-            Parents::Require => self.open_directory(parent),
-            Parents::Create(mode) => self.make_path(parent, mode, &mut |step| {
-                match step {
-                    Step::Missing => charge(meter, Charge::Folder)?,
-                    Step::Made => {
-                        state.folders += 1;
-                        state.effect = Effect::Partly;
-                    }
-                }
-                Ok(())
-            }),
         }
     }
+}
 
-    /// The file that would be replaced, if there is one and it may be.
-    fn old_file(
-        &self,
-        dir: &OwnedFd,
-        name: &str,
-        existing: Existing,
-    ) -> Result<Option<Node>, FsError> {
-        let named = match walk(dir, name.as_bytes(), NAMED) {
-            Err(FsError::NotFound) => return Ok(None),
-            named => named?,
+impl FsWritePlan {
+    fn write(&self, permit: &mut Permit<Self>) -> Result<Written, (Refused, Effect)> {
+        let not_done = |refused| (refused, Effect::NotDone);
+        let location = self.place.locate(&self.base).map_err(not_done)?;
+        // The digest tells homes that share a base apart, the intent tells calls apart.
+        let digest = permit.digest().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
+        let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(digest));
+        let temp = TempName::new(&unique).map_err(|error| not_done(refusal(error)))?;
+        let job = Write {
+            at: &location,
+            content: &self.content,
+            existing: self.existing,
+            parents: self.parents,
+            temp: &temp,
         };
-        if existing == Existing::Refuse {
-            return Err(FsError::Exists);
-        }
-        let node = Node::of(&named)?;
-        node.expect_file(self.device())?;
-        // A rename needs no right on the file, so a file marked read-only is seen here or never.
-        if node.permissions & 0o222 == 0 {
-            return Err(FsError::Denied);
-        }
-        Ok(Some(node))
+        let mut meter = |charge| {
+            let (dimension, amount) = match charge {
+                Charge::Folder | Charge::File => (Dimension::DiskFiles, 1),
+                Charge::Bytes(bytes) => (Dimension::DiskWriteBytes, bytes),
+            };
+            permit.meter(dimension, amount).map_err(|_| NoMore)
+        };
+        let failed = |WriteFailure { error, effect, .. }| (refusal(error), effect);
+        self.base.write(&job, &mut meter).map_err(failed)
     }
 }
 
-/// How far a write got, for its failure.
-pub(super) struct State {
-    pub(super) effect: Effect,
-    folders: u32,
-}
-
-pub(super) fn charge(
-    meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-    what: Charge,
-) -> Result<(), FsError> {
-    meter(what).map_err(|Refused| FsError::Refused)
+/// `{size_bytes, created, folders}`.
+fn result(written: &Written) -> Canonical {
+    MapBuilder::new()
+        .uint("size_bytes", written.size_bytes)
+        .boolean("created", !written.replaced)
+        .uint("folders", u64::from(written.folders))
+        .finish()
 }

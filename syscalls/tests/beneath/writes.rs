@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use syscap_syscalls::fs::{
+use syscap_syscalls::beneath::{
     Base, CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Links, Location,
     Parents, Refused, TempName, Write, WriteFailure, Written,
 };

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
 use rustix::io::Errno;
-use syscap_syscalls::fs::{Base, FsError, Kind, Links, Location};
+use syscap_syscalls::beneath::{Base, FsError, Kind, Links, Location};
 
 use crate::support::{CANARY, SIZE_MAX, World, is_root, mount, snapshot, with_mounts};
 
@@ -115,6 +116,35 @@ fn other_file_system_inside() {
         let base = Base::open(&world.inside("proc")).unwrap();
         let at = Location::new(&["f"]).unwrap();
         assert_eq!(base.open_file(&at, SIZE_MAX).unwrap().read(0, 100).unwrap().bytes, CANARY);
+    });
+}
+
+/// A file of another device without a mount on the way: `NO_XDEV` doesn't see it.
+#[test]
+fn file_of_another_device_on_an_overlay() {
+    with_mounts("special::file_of_another_device_on_an_overlay", || {
+        let world = World::new();
+        for dir in ["lower", "upper"] {
+            fs::create_dir(world.outside(dir)).unwrap();
+            mount(&["-t", "tmpfs", "none"], &world.outside(dir));
+        }
+        fs::create_dir(world.outside("upper/upper")).unwrap();
+        fs::create_dir(world.outside("upper/work")).unwrap();
+        fs::write(world.outside("lower/f"), CANARY).unwrap();
+        let part = |path| world.outside(path).to_str().unwrap().to_owned();
+        let (lower, upper, work) = (part("lower"), part("upper/upper"), part("upper/work"));
+        let how = format!("lowerdir={lower},upperdir={upper},workdir={work},xino=off");
+        let mut mounted = Command::new("mount");
+        mounted.args(["-t", "overlay", "none", "-o", &how]);
+        if !mounted.arg(world.inside("")).status().unwrap().success() {
+            println!("skipped: no overlay here");
+            return;
+        }
+        let base = Base::open(&world.inside("")).unwrap();
+        let at = Location::new(&["f"]).unwrap();
+        assert_eq!(base.open_file(&at, 100).map(drop), Err(FsError::OtherDevice));
+        assert_eq!(listed(&base, "f"), (Kind::Other, 0));
+        assert_eq!(base.locate(&["f"], Links::FollowWithin), Err(FsError::OtherDevice));
     });
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use syscap_syscalls::fs::{FsError, Kind, Links, Location, TempName};
+use syscap_syscalls::beneath::{FsError, Kind, Links, Location, TempName};
 
 use crate::support::World;
 
@@ -66,6 +66,7 @@ fn nul_is_no_name() {
 fn long_names_and_paths() {
     let world = world();
     world.assert_refused(&"n".repeat(256), Links::Refuse, FsError::NameTooLong);
+    assert_eq!(Location::new(&["n".repeat(256)]), Err(FsError::NameTooLong));
     assert_eq!(world.read(&"n".repeat(255), Links::Refuse), Err(FsError::NotFound));
     world.assert_refused(&vec!["n"; 3000].join("/"), Links::Refuse, FsError::NameTooLong);
     assert!(Location::new(&["n"; 2048]).is_ok(), "4095 bytes");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use syscap_syscalls::fs::{FsError, Kind, Links, Location};
+use syscap_syscalls::beneath::{FsError, Kind, Links, Location};
 
 use crate::support::{CANARY, World};
 

@@ -4,7 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use syscap_syscalls::fs::{Effect, Existing, FolderMode, FsError, Links, Parents, WriteFailure};
+use syscap_syscalls::beneath::{
+    Effect, Existing, FolderMode, FsError, Links, Parents, WriteFailure,
+};
 
 use crate::support::World;
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
-use syscap_syscalls::fs::{Base, FolderMode, FsError, Location};
+use syscap_syscalls::beneath::{Base, FolderMode, FsError, Location};
 
 use crate::support::{World, mount, snapshot, with_mounts};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use syscap_syscalls::fs::{Effect, FsError, Links};
+use syscap_syscalls::beneath::{Effect, FsError, Links};
 
 use crate::support::{CANARY, World, snapshot};
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use syscap_syscalls::fs::{Effect, Existing, FolderMode, FsError, Links, Parents};
+use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Links, Parents};
 
 use crate::support::{World, names, snapshot};
 

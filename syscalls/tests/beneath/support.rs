@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap_syscalls::fs::{
+use syscap_syscalls::beneath::{
     Base, Charge, Effect, Existing, FsError, Links, Location, Parents, Refused, TempName, Write,
     WriteFailure, Written,
 };
@@ -18,6 +18,9 @@ use tempfile::TempDir;
 pub(crate) const CANARY: &[u8] = b"CANARY: this is outside";
 /// No file in these tests is larger, but for the ones that are there to be.
 pub(crate) const SIZE_MAX: u64 = 1 << 20;
+
+/// Names the test that runs where it may mount.
+const MOUNTS: &str = "SYSCAP_TEST_MOUNTS";
 
 /// `inside`, which is the base, and `outside`, with a secret file and a secret folder.
 pub(crate) struct World {
@@ -36,7 +39,9 @@ impl World {
         Self::within(TempDir::new_in(memory).or_else(|_| TempDir::new()).unwrap())
     }
 
-    fn within(dir: TempDir) -> Self {
+    fn within(mut dir: TempDir) -> Self {
+        // What is mounted must not be walked into and emptied: `with_mounts` cleans up.
+        dir.disable_cleanup(std::env::var_os(MOUNTS).is_some());
         fs::create_dir(dir.path().join("inside")).unwrap();
         let outside = dir.path().join("outside");
         fs::create_dir_all(outside.join("folder")).unwrap();
@@ -107,7 +112,7 @@ impl World {
         let before = snapshot(self.root());
         assert_eq!(self.read(path, links), Err(error), "read {path}");
         assert_eq!(self.list(path, links), Err(error), "list {path}");
-        let parents = Parents::Create(syscap_syscalls::fs::FolderMode::Shared);
+        let parents = Parents::Create(syscap_syscalls::beneath::FolderMode::Shared);
         let wrote = self.write(path, b"gone", Existing::Replace, parents, links);
         let expected = WriteFailure { error, effect: Effect::NotDone, folders: 0 };
         assert_eq!(wrote, Err(expected), "write {path}");
@@ -155,8 +160,7 @@ pub(crate) fn is_root() -> bool {
 /// Runs `body` in a process of its own where it may mount, or says why not. `test` is the name
 /// of the calling test, which is started again inside; nothing it mounts is seen out here.
 pub(crate) fn with_mounts(test: &str, body: impl FnOnce()) {
-    let inner = "SYSCAP_TEST_MOUNTS";
-    if std::env::var_os(inner).is_some_and(|name| name == *test) {
+    if std::env::var_os(MOUNTS).is_some_and(|name| name == *test) {
         return body();
     }
     let unshare = || {
@@ -173,8 +177,11 @@ pub(crate) fn with_mounts(test: &str, body: impl FnOnce()) {
         return;
     }
     let exe = std::env::current_exe().unwrap();
-    let output =
-        unshare().arg(exe).args(["--exact", test]).env(inner, test).output().expect("unshare runs");
+    let mut command = unshare();
+    command.arg(exe).args(["--exact", test]).env(MOUNTS, test);
+    // Removed from out here, where nothing is mounted in it.
+    let scratch = TempDir::new().unwrap();
+    let output = command.env("TMPDIR", scratch.path()).output().expect("unshare runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("1 passed"), "no such test: {text}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use syscap_syscalls::fs::{
+use syscap_syscalls::beneath::{
     Base, Charge, Existing, FsError, Kind, Links, Location, Parents, Refused, SCAN_MAX,
 };
 

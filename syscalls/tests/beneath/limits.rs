@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 
-use syscap_syscalls::fs::{FsError, Location};
+use syscap_syscalls::beneath::{FsError, Location};
 
 use crate::support::{SIZE_MAX, World};
 
@@ -21,6 +21,18 @@ fn sparse_file_of_one_tebibyte() {
     assert!(chunk.bytes.capacity() <= 1 << 17, "{}", chunk.bytes.capacity());
     let end = file.read(size - 10, 4096).unwrap();
     assert_eq!((end.bytes.len(), end.more), (10, false));
+}
+
+#[test]
+fn a_size_that_was_claimed_is_not_allocated() {
+    let world = World::new();
+    let sparse = File::create(world.inside("sparse")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let file = world.base.open_file(&Location::new(&["sparse"]).unwrap(), u64::MAX).unwrap();
+    sparse.set_len(3).unwrap();
+    let chunk = file.read(0, usize::MAX).unwrap();
+    assert_eq!((chunk.bytes.len(), chunk.more, chunk.size_bytes), (3, false, 3));
+    assert!(chunk.bytes.capacity() <= 1 << 17, "{}", chunk.bytes.capacity());
 }
 
 #[test]

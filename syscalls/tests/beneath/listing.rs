@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use syscap_syscalls::fs::{Entry, FsError, Kind, Listing, Location, SCAN_MAX};
+use syscap_syscalls::beneath::{Entry, FsError, Kind, Listing, Location, SCAN_MAX};
 
 use crate::support::World;
 

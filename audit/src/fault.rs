@@ -1,0 +1,116 @@
+//! A store that fails where a test wants it to, as a crash or a bad disk would.
+
+use syscap_kernel::{
+    id::{ObjectId, Seq},
+    object::Object,
+    store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+};
+
+use crate::memory::MemoryStore;
+
+/// What [`FaultStore`] reports at its fault: `EIO`.
+pub const FAULT: StoreError = StoreError::Io(5);
+
+/// Where a store fails. Commits are counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultPoint {
+    /// Never.
+    Nowhere,
+    /// Before a commit: nothing of it is durable.
+    Before(u64),
+    /// After a commit: all of it is durable, but it is not acknowledged.
+    After(u64),
+    /// In the middle of a commit: only so many of its records are durable. No sound store does
+    /// that; see [`FaultStore::torn`].
+    Torn(u64, usize),
+}
+
+/// A store that fails at one commit and from then on answers nothing.
+#[derive(Debug)]
+pub struct FaultStore<S> {
+    inner: S,
+    point: FaultPoint,
+    tear: fn(&mut S, &Batch, usize) -> Result<(), StoreError>,
+    commits: u64,
+    down: bool,
+}
+
+impl<S: Store> FaultStore<S> {
+    /// Wraps a store. At [`FaultPoint::Torn`] it stores nothing.
+    #[must_use]
+    pub const fn new(inner: S, point: FaultPoint) -> Self {
+        Self { inner, point, tear: |_, _, _| Ok(()), commits: 0, down: false }
+    }
+
+    /// How many commits were tried, that which failed included.
+    #[must_use]
+    pub const fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Whether the fault has happened.
+    #[must_use]
+    pub const fn is_down(&self) -> bool {
+        self.down
+    }
+
+    /// The store as the fault left it.
+    #[must_use]
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn up(&mut self) -> Result<&mut S, StoreError> {
+        if self.down { Err(StoreError::Poisoned) } else { Ok(&mut self.inner) }
+    }
+}
+
+impl FaultStore<MemoryStore> {
+    /// Fails in the middle of commit `commit`, when `records` of its records are stored.
+    #[must_use]
+    pub const fn torn(inner: MemoryStore, commit: u64, records: usize) -> Self {
+        let point = FaultPoint::Torn(commit, records);
+        Self { inner, point, tear: MemoryStore::commit_torn, commits: 0, down: false }
+    }
+}
+
+impl<S: Store> Store for FaultStore<S> {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.up()?;
+        self.commits = self.commits.saturating_add(1);
+        match self.point {
+            FaultPoint::Before(commit) if commit == self.commits => {}
+            FaultPoint::After(commit) if commit == self.commits => self.inner.commit(batch)?,
+            FaultPoint::Torn(commit, records) if commit == self.commits => {
+                (self.tear)(&mut self.inner, batch, records)?;
+            }
+            _ => return self.inner.commit(batch),
+        }
+        self.down = true;
+        Err(FAULT)
+    }
+
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.up()?.records(from, each)
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.up()?.object(id)
+    }
+
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        self.up()?.vault(intent, outcome)
+    }
+
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.up()?.room()
+    }
+
+    fn idle(&mut self) -> Result<(), StoreError> {
+        self.up()?.idle()
+    }
+}

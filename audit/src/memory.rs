@@ -1,0 +1,178 @@
+//! A store in memory: nothing outlives the process.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use syscap_kernel::{
+    id::{ObjectId, Seq},
+    object::Object,
+    store::{Batch, CallSalts, Head, Link, Next, Room, Store, StoreError, VaultEntry, VaultWrite},
+};
+
+/// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    log: Arc<Mutex<Log>>,
+    poisoned: bool,
+    commits: u64,
+    room: RoomSet,
+}
+
+/// What a home holds.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    head: Option<Head>,
+    records: Vec<Arc<[u8]>>,
+    objects: BTreeMap<ObjectId, Object>,
+    salts: BTreeMap<Seq, CallSalts>,
+    args: BTreeMap<Seq, Vec<u8>>,
+    results: BTreeMap<Seq, Vec<u8>>,
+}
+
+/// What [`Store::room`] answers.
+#[derive(Clone, Copy, Debug)]
+struct RoomSet(Room);
+
+impl Default for RoomSet {
+    fn default() -> Self {
+        Self(Room::Enough)
+    }
+}
+
+impl MemoryStore {
+    /// An empty log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another handle on the same log, as another process would have one.
+    #[must_use]
+    pub fn share(&self) -> Self {
+        Self { log: Arc::clone(&self.log), ..Self::default() }
+    }
+
+    /// A log of its own with the same content: what a copy of the home's folder is.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let log = self.log().clone();
+        Self { log: Arc::new(Mutex::new(log)), ..Self::default() }
+    }
+
+    /// How many batches this handle has committed.
+    #[must_use]
+    pub const fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Where the log ends; `None` where it is empty.
+    #[must_use]
+    pub fn head(&self) -> Option<Head> {
+        self.log().head
+    }
+
+    /// All records' bytes.
+    #[must_use]
+    pub fn all_records(&self) -> Vec<Vec<u8>> {
+        self.log().records.iter().map(|bytes| bytes.to_vec()).collect()
+    }
+
+    /// All control documents.
+    #[must_use]
+    pub fn all_objects(&self) -> Vec<Object> {
+        self.log().objects.values().cloned().collect()
+    }
+
+    /// Sets what [`Store::room`] answers.
+    pub const fn set_room(&mut self, room: Room) {
+        self.room = RoomSet(room);
+    }
+
+    /// Makes only the first records of a batch durable, as a store would that is not atomic.
+    /// It is for tests of what finds such a log.
+    ///
+    /// # Errors
+    /// [`StoreError::HeadMoved`].
+    pub fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
+        self.poisoned = true;
+        let links = batch.links().get(..records).unwrap_or(batch.links());
+        self.write(batch, links)
+    }
+
+    fn write(&self, batch: &Batch, links: &[Link]) -> Result<(), StoreError> {
+        let mut log = self.log();
+        if log.head != batch.after() {
+            return Err(StoreError::HeadMoved);
+        }
+        for link in links {
+            log.records.push(Arc::from(link.bytes.as_slice()));
+            log.head = Some(Head { seq: link.seq, leaf: link.leaf });
+        }
+        for object in batch.objects() {
+            log.objects.entry(object.id).or_insert_with(|| object.clone());
+        }
+        for write in batch.vault() {
+            match write {
+                VaultWrite::Salts(seq, salts) => drop(log.salts.insert(*seq, *salts)),
+                VaultWrite::Arguments(seq, args) => drop(log.args.insert(*seq, args.clone())),
+                VaultWrite::Result(seq, result) => drop(log.results.insert(*seq, result.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Every change is made whole under the lock, so one that panicked elsewhere left it sound.
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, place: usize) -> Option<Arc<[u8]>> {
+        self.log().records.get(place).map(Arc::clone)
+    }
+}
+
+impl Store for MemoryStore {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let written = self.write(batch, batch.links());
+        match written {
+            Ok(()) => self.commits = self.commits.saturating_add(1),
+            Err(_) => self.poisoned = true,
+        }
+        written
+    }
+
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        let mut seq = from;
+        // The lock is not held while `each` runs: it may use another handle.
+        while let Some(bytes) = usize::try_from(seq.get()).ok().and_then(|n| self.record(n)) {
+            if each(seq, &bytes) == Next::Enough {
+                break;
+            }
+            seq = seq.next();
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Ok(self.log().objects.get(id).cloned())
+    }
+
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        let log = self.log();
+        let salts = log.salts.get(&intent).copied();
+        Ok(VaultEntry { salts, result: log.results.get(&outcome).cloned() })
+    }
+
+    fn room(&mut self) -> Result<Room, StoreError> {
+        Ok(self.room.0)
+    }
+}

@@ -1,0 +1,31 @@
+//! SQLite's errors in the store's terms.
+
+use rusqlite::{Error, ErrorCode};
+use syscap_kernel::store::StoreError;
+
+pub(super) fn from_sqlite(error: Error) -> StoreError {
+    let Error::SqliteFailure(failure, _) = error else {
+        // The rest is about columns and values that are not of our schema.
+        return StoreError::Damaged;
+    };
+    match failure.code {
+        ErrorCode::DiskFull => StoreError::Full,
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,
+        // A constraint is broken only where a row that must not be there is.
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
+            StoreError::Damaged
+        }
+        _ => StoreError::Io(failure.extended_code),
+    }
+}
+
+pub(super) fn from_io(error: &std::io::Error) -> StoreError {
+    match (error.kind(), error.raw_os_error()) {
+        (std::io::ErrorKind::StorageFull, _) => StoreError::Full,
+        (_, code) => StoreError::Io(code.unwrap_or(0)),
+    }
+}
+
+pub(super) fn from_errno(error: rustix::io::Errno) -> StoreError {
+    from_io(&std::io::Error::from(error))
+}

@@ -1,0 +1,360 @@
+//! A home in one SQLite file: a transaction a batch, one fsync of the WAL each.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `home.db`, `home.db-wal`, `home.db-shm` | records, objects, head and vault |
+//! | `lock` | locked by the process that holds the home |
+//! | `reserve` | [`BALLAST_BYTES`] that are given up when the disk is full |
+//!
+//! The operating system's lock makes the holder the only writer; SQLite's own locks only keep
+//! readers ([`SqliteReader`]) and writer apart. The process must not open `home.db` by other
+//! means than SQLite: closing such a file would drop SQLite's locks.
+
+mod error;
+mod files;
+mod reader;
+mod rows;
+mod schema;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, config::DbConfig};
+use syscap_kernel::{
+    id::{ObjectId, Seq},
+    object::Object,
+    record::Durability,
+    store::{Batch, Head, Next, Room, Store, StoreError, VaultEntry},
+};
+
+use error::{from_errno, from_sqlite};
+use files::{Ballast, HomeLock, Release};
+
+pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, LOCK_FILE, LockState, WAL_FILE};
+pub use reader::SqliteReader;
+pub use schema::{APPLICATION_ID, FORMAT};
+
+/// Below this much free room, in bytes, no new call is admitted: four times the ballast, so
+/// that calls in flight settle long before the ballast is needed.
+pub const ROOM_BYTES_MIN: u64 = 16 << 20;
+/// A WAL of this size, in bytes, is checkpointed when nobody waits: a few milliseconds' work.
+const WAL_BYTES_IDLE: u64 = 4 << 20;
+/// A WAL of this size is checkpointed before the next commit, so that it doesn't grow for ever.
+const WAL_BYTES_MAX: u64 = 32 << 20;
+/// What a commit adds to the WAL besides its content: one page for each table it touches.
+const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    durability: Durability,
+    room_bytes_min: u64,
+    pages: Pages,
+}
+
+/// How large the database may grow.
+#[derive(Clone, Copy, Debug)]
+enum Pages {
+    Unlimited,
+    AtMost(u32),
+}
+
+impl Settings {
+    /// The defaults for a durability. [`Durability::Memory`] is taken as
+    /// [`Durability::Process`].
+    #[must_use]
+    pub const fn new(durability: Durability) -> Self {
+        Self { durability, room_bytes_min: ROOM_BYTES_MIN, pages: Pages::Unlimited }
+    }
+
+    /// Replaces [`ROOM_BYTES_MIN`].
+    #[must_use]
+    pub const fn room_bytes_min(mut self, bytes: u64) -> Self {
+        self.room_bytes_min = bytes;
+        self
+    }
+
+    /// Lets the database have that many pages and no more, as if the disk were full then. The
+    /// ballast counts: when it is given up there are [`BALLAST_BYTES`] more.
+    #[must_use]
+    pub const fn pages_max(mut self, pages: u32) -> Self {
+        self.pages = Pages::AtMost(pages);
+        self
+    }
+}
+
+/// The holder of a home. It is the only one, until it is dropped.
+pub struct SqliteStore {
+    // The connection is closed before the lock is given up: fields drop in this order.
+    connection: Connection,
+    ballast: Ballast,
+    settings: Settings,
+    home: PathBuf,
+    poisoned: bool,
+    counts: Counts,
+    /// At least what the WAL holds that was not checkpointed.
+    wal_bytes: u64,
+    _lock: HomeLock,
+}
+
+/// What a store has done since it was opened, for tests and benchmarks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Transactions committed; at full durability that is also fsyncs of the WAL.
+    pub commits: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Checkpoints begun.
+    pub checkpoints: u64,
+    /// Transactions tried again after the ballast was given up.
+    pub retries: u64,
+}
+
+impl SqliteStore {
+    /// Makes a home in a folder, which is made too unless it is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] where there is a home, [`StoreError::Locked`],
+    /// [`StoreError::Library`], [`StoreError::Full`] or [`StoreError::Io`].
+    pub fn create(home: &Path, durability: Durability) -> Result<Self, StoreError> {
+        Self::create_with(home, &Settings::new(durability))
+    }
+
+    /// The same, with settings.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::create`].
+    pub fn create_with(home: &Path, settings: &Settings) -> Result<Self, StoreError> {
+        schema::check_library()?;
+        files::make_folder(home)?;
+        let lock = HomeLock::take(home)?;
+        if std::fs::symlink_metadata(home.join(DATABASE_FILE)).is_ok() {
+            return Err(StoreError::Exists);
+        }
+        schema::create(home)?;
+        Self::with(home, settings, lock)
+    }
+
+    /// Opens a home.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Locked`], [`StoreError::Damaged`],
+    /// [`StoreError::Newer`], [`StoreError::Library`] or [`StoreError::Io`].
+    pub fn open(home: &Path, durability: Durability) -> Result<Self, StoreError> {
+        Self::open_with(home, &Settings::new(durability))
+    }
+
+    /// The same, with settings.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn open_with(home: &Path, settings: &Settings) -> Result<Self, StoreError> {
+        schema::check_library()?;
+        if !home.join(DATABASE_FILE).is_file() {
+            return Err(StoreError::Missing);
+        }
+        let lock = HomeLock::take(home)?;
+        Self::with(home, settings, lock)
+    }
+
+    fn with(home: &Path, settings: &Settings, lock: HomeLock) -> Result<Self, StoreError> {
+        let connection = schema::open_writer(home, settings.durability)?;
+        if let Pages::AtMost(pages) = settings.pages {
+            limit_pages(&connection, pages)?;
+        }
+        let mut store = Self {
+            connection,
+            ballast: Ballast::of(home),
+            settings: *settings,
+            home: home.to_path_buf(),
+            poisoned: false,
+            counts: Counts::default(),
+            // What a crash left in the WAL is checkpointed at the first chance.
+            wal_bytes: WAL_BYTES_IDLE,
+            _lock: lock,
+        };
+        store.refill()?;
+        Ok(store)
+    }
+
+    /// How many transactions were committed.
+    #[must_use]
+    pub const fn commits(&self) -> u64 {
+        self.counts.commits
+    }
+
+    /// What was done since the store was opened.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The home's folder.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Where the log ends; `None` where it is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
+        rows::head(&self.connection)
+    }
+
+    /// Whether the ballast is there to be given up.
+    #[must_use]
+    pub const fn has_ballast(&self) -> bool {
+        self.ballast.is_present()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        if self.wal_bytes >= WAL_BYTES_MAX {
+            self.checkpoint()?;
+        }
+        let result = match self.transact(batch) {
+            Err(StoreError::Full) if self.ballast.release()? == Release::Released => {
+                if let Pages::AtMost(pages) = self.settings.pages {
+                    let more = u32::try_from(BALLAST_BYTES.div_euclid(4_096)).unwrap_or(0);
+                    limit_pages(&self.connection, pages.saturating_add(more))?;
+                }
+                self.counts.retries = self.counts.retries.saturating_add(1);
+                self.transact(batch)
+            }
+            result => result,
+        };
+        result?;
+        let bytes = rows::size(batch);
+        let grown = bytes.saturating_mul(2).saturating_add(WAL_BYTES_A_COMMIT);
+        self.wal_bytes = self.wal_bytes.saturating_add(grown);
+        let records = u64::try_from(batch.links().len()).unwrap_or(u64::MAX);
+        self.counts.records = self.counts.records.saturating_add(records);
+        self.counts.commits = self.counts.commits.saturating_add(1);
+        Ok(())
+    }
+
+    fn transact(&self, batch: &Batch) -> Result<(), StoreError> {
+        let written = rows::execute(&self.connection, "BEGIN IMMEDIATE")
+            .and_then(|()| rows::write(&self.connection, batch))
+            .and_then(|()| rows::execute(&self.connection, "COMMIT"));
+        // Some errors end the transaction by themselves.
+        if written.is_err() && !self.connection.is_autocommit() {
+            rows::execute(&self.connection, "ROLLBACK")?;
+        }
+        written
+    }
+
+    /// Moves what the WAL holds into the database, as far as no reader is in the way. A full
+    /// disk is no error here: what is committed is safe in the WAL.
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        self.counts.checkpoints = self.counts.checkpoints.saturating_add(1);
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        });
+        self.wal_bytes = match done.map_err(from_sqlite) {
+            Ok(true) => 0,
+            // Once more after as much has been written again.
+            Ok(false) | Err(StoreError::Full | StoreError::Locked) => WAL_BYTES_IDLE.div_euclid(2),
+            Err(error) => return Err(error),
+        };
+        Ok(())
+    }
+
+    fn free_bytes(&self) -> Result<u64, StoreError> {
+        let disk = rustix::fs::statvfs(&self.home).map_err(from_errno)?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        match self.settings.pages {
+            Pages::Unlimited => Ok(free),
+            Pages::AtMost(_) => Ok(free.min(self.free_pages()?.saturating_mul(4_096))),
+        }
+    }
+
+    fn free_pages(&self) -> Result<u64, StoreError> {
+        let number = |name| {
+            let value =
+                self.connection.pragma_query_value(None, name, |row| rows::unsigned(row, 0));
+            value.map_err(from_sqlite)
+        };
+        let free = number("max_page_count")?.saturating_sub(number("page_count")?);
+        Ok(free.saturating_add(number("freelist_count")?))
+    }
+
+    /// Makes the ballast again, if there is room for it and to spare.
+    fn refill(&mut self) -> Result<(), StoreError> {
+        let wanted = self.settings.room_bytes_min.saturating_add(BALLAST_BYTES);
+        if !self.ballast.is_present() && self.free_bytes()? >= wanted {
+            self.ballast.fill()?;
+        }
+        Ok(())
+    }
+
+    /// From here on nothing more is written: what the file holds is settled by whoever opens
+    /// it next, not by this connection when it closes.
+    fn poison(&mut self) {
+        self.poisoned = true;
+        let no_checkpoint = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        drop(self.connection.set_db_config(no_checkpoint, true));
+    }
+
+    fn usable(&self) -> Result<(), StoreError> {
+        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.usable()?;
+        let written = self.write(batch);
+        if written.is_err() {
+            self.poison();
+        }
+        written
+    }
+
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.usable()?;
+        rows::records(&self.connection, from, each)
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.usable()?;
+        rows::object(&self.connection, id)
+    }
+
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        self.usable()?;
+        rows::vault(&self.connection, intent, outcome)
+    }
+
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.usable()?;
+        let enough = self.free_bytes()? >= self.settings.room_bytes_min;
+        Ok(if enough { Room::Enough } else { Room::Reserve })
+    }
+
+    fn idle(&mut self) -> Result<(), StoreError> {
+        self.usable()?;
+        if self.wal_bytes >= WAL_BYTES_IDLE {
+            let done = self.checkpoint();
+            if done.is_err() {
+                self.poison();
+            }
+            done?;
+        }
+        self.refill()
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+fn limit_pages(connection: &Connection, pages: u32) -> Result<(), StoreError> {
+    connection.pragma_update(None, "max_page_count", pages).map_err(from_sqlite)
+}

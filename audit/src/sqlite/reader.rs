@@ -1,0 +1,95 @@
+//! Reading a home beside the process that holds it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use syscap_kernel::{
+    id::{ObjectId, Seq},
+    object::Object,
+    store::{Head, Next, StoreError},
+};
+
+use super::{
+    files::{DATABASE_FILE, HomeLock, LockState},
+    rows, schema,
+};
+
+/// How many records are read in one transaction: one that stays open keeps the holder's WAL
+/// from being reused.
+const CHUNK: usize = 4_096;
+
+/// A home, read only. It needs no lock, and sees what the holder has committed.
+pub struct SqliteReader {
+    connection: Connection,
+    home: PathBuf,
+}
+
+impl SqliteReader {
+    /// Opens a home for reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Damaged`], [`StoreError::Newer`],
+    /// [`StoreError::Library`] or [`StoreError::Io`].
+    pub fn open(home: &Path) -> Result<Self, StoreError> {
+        schema::check_library()?;
+        if !home.join(DATABASE_FILE).is_file() {
+            return Err(StoreError::Missing);
+        }
+        let connection = schema::open_reader(home)?;
+        Ok(Self { connection, home: home.to_path_buf() })
+    }
+
+    /// Whether a process holds the home at the moment.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn lock_state(&self) -> Result<LockState, StoreError> {
+        HomeLock::look(&self.home)
+    }
+
+    /// Where the log ends; `None` where it is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
+        rows::head(&self.connection)
+    }
+
+    /// Gives `each` every record's bytes from `from` on, in order, until it says no.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        let mut from = from;
+        loop {
+            let (mut read, mut next) = (0_usize, Next::More);
+            rows::records(&self.connection, from, &mut |seq, bytes| {
+                read = read.saturating_add(1);
+                from = seq.next();
+                next = each(seq, bytes);
+                if read < CHUNK { next } else { Next::Enough }
+            })?;
+            if read < CHUNK || next == Next::Enough {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A control document.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        rows::object(&self.connection, id)
+    }
+}
+
+impl std::fmt::Debug for SqliteReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteReader").field("home", &self.home).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,40 @@
+//! The engine that adds nothing to the capability.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use syscap_kernel::{
+    cbor::MapBuilder,
+    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+};
+
+/// Allows what the capability grants, and nothing else: every resource that the plan would
+/// touch must be permitted by the token's scope in its dimension. It has no rules of its own,
+/// so its document is the empty map.
+///
+/// ```
+/// use syscap_kernel::policy::{PolicyEngine, PolicyObject};
+/// use syscap_policy::WithinToken;
+///
+/// assert_eq!(WithinToken.document(), [0xa0]);
+/// assert_eq!(PolicyObject::of(&WithinToken).hash(), PolicyObject::of(&WithinToken).hash());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WithinToken;
+
+impl PolicyEngine for WithinToken {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from("within-token"), version: 1 }
+    }
+
+    fn document(&self) -> Vec<u8> {
+        MapBuilder::new().finish().into_bytes()
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        let within = question
+            .demands
+            .iter()
+            .all(|demand| question.grant.permits(demand.dimension, &demand.resource));
+        Decision::plain(if within { Verdict::Allow } else { Verdict::Deny })
+    }
+}

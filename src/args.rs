@@ -1,0 +1,75 @@
+//! Arguments of a call, written in Rust.
+
+use syscap_kernel::cbor::{Canonical, MapBuilder};
+
+/// The arguments of a call: a canonical map with text keys. [`crate::args!`] writes one.
+#[derive(Clone, Debug, Default)]
+pub struct Args {
+    map: MapBuilder,
+}
+
+impl Args {
+    /// No arguments.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { map: MapBuilder::new() }
+    }
+
+    /// Sets one.
+    #[must_use]
+    pub fn with(self, name: &str, value: impl IntoArg) -> Self {
+        Self { map: value.put(self.map, name) }
+    }
+
+    /// The canonical map.
+    #[must_use]
+    pub fn finish(self) -> Canonical {
+        self.map.finish()
+    }
+}
+
+/// What can stand as an argument.
+pub trait IntoArg {
+    /// Sets `name` to this value.
+    fn put(self, map: MapBuilder, name: &str) -> MapBuilder;
+}
+
+/// Declares what stands for what.
+macro_rules! into_arg {
+    ($($type:ty => $put:expr,)*) => {$(
+        impl IntoArg for $type {
+            fn put(self, map: MapBuilder, name: &str) -> MapBuilder {
+                let put: fn(MapBuilder, &str, $type) -> MapBuilder = $put;
+                put(map, name, self)
+            }
+        }
+    )*};
+}
+
+into_arg! {
+    &str => |map, name, value| map.text(name, value),
+    String => |map, name, value| map.text(name, &value),
+    &String => |map, name, value| map.text(name, value),
+    bool => |map, name, value| map.boolean(name, value),
+    u64 => |map, name, value| map.uint(name, value),
+    u32 => |map, name, value| map.uint(name, u64::from(value)),
+    i64 => |map, name, value| map.int(name, value),
+    i32 => |map, name, value| map.int(name, i64::from(value)),
+    &[u8] => |map, name, value| map.bytes(name, value),
+    Vec<u8> => |map, name, value| map.bytes(name, &value),
+    Canonical => |map, name, value| map.item(name, value.item()),
+    &Canonical => |map, name, value| map.item(name, value.item()),
+}
+
+/// Writes the arguments of a call.
+///
+/// ```
+/// let args = syscap::args! { "path": "a.txt", "text": "hello" };
+/// assert_eq!(args.finish().item().count(), 2);
+/// ```
+#[macro_export]
+macro_rules! args {
+    ($($name:literal : $value:expr),* $(,)?) => {
+        $crate::Args::new()$(.with($name, $value))*
+    };
+}

@@ -1,0 +1,87 @@
+//! What can go wrong for a host. A refused call is not among it: that is an answer.
+
+use std::{io, path::PathBuf};
+
+use syscap_kernel::{
+    envelope::ToolError, halt::Halt, ports::NoEntropy, reason::Refused, registry::RegistryError,
+    store::StoreError,
+};
+use syscap_syscalls::beneath::FsError;
+
+use crate::keys::SignerError;
+
+/// What can go wrong for a host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel has stopped, or did not start: no call is answered any more.
+    #[error("the kernel has stopped: {0}")]
+    Halted(Halt),
+    /// The home can't be opened.
+    #[error("the home can't be opened: {0}")]
+    Home(StoreError),
+    /// A control event, a token or a session was refused.
+    #[error("refused: {0}")]
+    Refused(#[from] Refused),
+    /// A call was refused or failed, and its result was asked for.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A signature can't be had.
+    #[error("signing failed: {0}")]
+    Signer(#[from] SignerError),
+    /// Randomness can't be had.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
+    /// The tools contradict each other.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The files' base directory can't be used.
+    #[error("the base directory can't be used: {0}")]
+    Base(FsError),
+    /// The base directory contains the home: an agent could reach keys and log.
+    #[error("the base directory {0} contains the home, its keys and its log")]
+    BaseContainsHome(PathBuf),
+    /// A name is not of the form that it must have.
+    #[error("{what} is not of its form: {got:?}")]
+    BadName {
+        /// What was named.
+        what: &'static str,
+        /// The name.
+        got: String,
+    },
+    /// A scope contradicts itself.
+    #[error("the grant is not sound: {0}")]
+    Scope(#[from] syscap_kernel::scope::ScopeError),
+    /// A file of the home can't be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The trust file can't be made.
+    #[error("the trust file can't be written")]
+    Trust,
+}
+
+impl From<Halt> for Error {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Store(store) => Self::Home(store),
+            halt => Self::Halted(halt),
+        }
+    }
+}
+
+impl From<FsError> for Error {
+    fn from(error: FsError) -> Self {
+        Self::Base(error)
+    }
+}
+
+/// Names the file that an error of the operating system belongs to.
+pub(crate) fn at(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_path_buf();
+    move |source| Error::File { path, source }
+}

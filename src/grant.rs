@@ -1,0 +1,160 @@
+//! What a host grants: written in words, turned into the body of a token.
+
+use std::time::Duration;
+
+use syscap_kernel::{
+    budget::Budget,
+    id::{AgentId, ToolId},
+    limits::TOKEN_LIFE_MS_MAX,
+    scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
+    token::{self, Grants, TokenFlags},
+};
+use syscap_syscalls::fs::PATH_DIMENSION;
+
+use crate::error::Error;
+
+/// What a token is to grant. Nothing that is not said here is granted.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    agent: String,
+    tools: Vec<String>,
+    paths: Vec<(String, Rights)>,
+    scopes: Vec<(String, Scope)>,
+    pub(crate) budget: Budget,
+    pub(crate) life: Duration,
+    pub(crate) flags: TokenFlags,
+}
+
+impl Grant {
+    /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour.
+    #[must_use]
+    pub fn to(agent: &str) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            tools: Vec::new(),
+            paths: Vec::new(),
+            scopes: Vec::new(),
+            budget: Budget::standard(),
+            life: Duration::from_hours(1),
+            flags: TokenFlags::default(),
+        }
+    }
+
+    /// Adds tools, by their ids.
+    #[must_use]
+    pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        self.tools.extend(tools.into_iter().map(|tool| tool.as_ref().to_owned()));
+        self
+    }
+
+    /// Lets the agent read and write its own workspace.
+    #[must_use]
+    pub fn workspace(self) -> Self {
+        self.path("workspace", Rights::READ.union(Rights::WRITE))
+    }
+
+    /// Lets the agent read below a root: `workspace`, `shared`, `docs/guides`.
+    #[must_use]
+    pub fn read(self, root: &str) -> Self {
+        self.path(root, Rights::READ)
+    }
+
+    /// Lets the agent write below a root.
+    #[must_use]
+    pub fn write(self, root: &str) -> Self {
+        self.path(root, Rights::WRITE)
+    }
+
+    /// Gives rights below a root, beside those given already.
+    #[must_use]
+    pub fn path(mut self, root: &str, rights: Rights) -> Self {
+        self.paths.push((root.to_owned(), rights));
+        self
+    }
+
+    /// Gives every tool of the grant a scope in a dimension.
+    #[must_use]
+    pub fn scope(mut self, dimension: &str, scope: Scope) -> Self {
+        self.scopes.push((dimension.to_owned(), scope));
+        self
+    }
+
+    /// Sets the budget.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets how long the token lives, from when it is issued; at most 90 days.
+    #[must_use]
+    pub fn expires_in(mut self, life: Duration) -> Self {
+        self.life = life;
+        self
+    }
+
+    /// Grants only tools that leave everything as it is, whatever else is said.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.flags = self.flags.and(TokenFlags::READ_ONLY);
+        self
+    }
+
+    pub(crate) fn agent(&self) -> Result<AgentId, Error> {
+        let got = self.agent.clone();
+        AgentId::new(&self.agent).ok_or(Error::BadName { what: "the agent", got })
+    }
+
+    pub(crate) fn life_ms(&self) -> u64 {
+        u64::try_from(self.life.as_millis()).unwrap_or(u64::MAX).min(TOKEN_LIFE_MS_MAX)
+    }
+
+    /// The roots that are named.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().filter_map(|(path, _)| path.split('/').next())
+    }
+
+    pub(crate) fn grants(&self) -> Result<Grants, Error> {
+        let agent = self.agent()?;
+        let mut grant = token::Grant::new();
+        if !self.paths.is_empty() {
+            grant = grant.with(PATH_DIMENSION, Scope::Paths(self.rules(&agent)?));
+        }
+        for (dimension, scope) in &self.scopes {
+            grant = grant.with(dimension, scope.clone());
+        }
+        let mut grants = Grants::new();
+        for tool in &self.tools {
+            let got = tool.clone();
+            let tool = ToolId::new(tool).ok_or(Error::BadName { what: "the tool", got })?;
+            grants = grants.with(tool, grant.clone());
+        }
+        Ok(grants)
+    }
+
+    /// One rule a path, with the rights that are given to it and to the paths above it: what is
+    /// said of a grant adds up, while in a token the longest prefix decides alone.
+    fn rules(&self, agent: &AgentId) -> Result<Paths, Error> {
+        let mut rules: Vec<Rule> = Vec::new();
+        for (path, rights) in &self.paths {
+            let mut names = path.split('/').filter(|name| !name.is_empty());
+            let root = match names.next() {
+                Some("workspace") => Root::Workspace(agent.clone()),
+                Some(name) => Root::named(name)?,
+                None => return Err(Error::BadName { what: "the root", got: path.clone() }),
+            };
+            let path = RootedPath::new(root, names)?;
+            match rules.iter_mut().find(|rule| rule.path == path) {
+                Some(rule) => rule.rights = rule.rights.union(*rights),
+                None => rules.push(Rule { path, rights: *rights }),
+            }
+        }
+        let given = rules.clone();
+        for rule in &mut rules {
+            for above in given.iter().filter(|above| rule.path.is_within(&above.path)) {
+                rule.rights = rule.rights.union(above.rights);
+            }
+        }
+        Ok(Paths::new(rules)?)
+    }
+}

@@ -1,0 +1,90 @@
+//! Running a job: measured, caught if it panics, given up if it takes too long.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use syscap_kernel::{
+    id::Seq,
+    kernel::{Event, Lost, Measured},
+    tool::Job,
+};
+
+use crate::{clock::thread_cpu_us, core::Core};
+
+/// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
+/// on the caller's own thread; another gets a thread, so that it can be given up.
+pub(crate) fn run(core: &Arc<Core>, job: Job) -> Event {
+    match job.wall_ms_max() {
+        None => run_here(job),
+        Some(ms) => run_apart(core, job, Duration::from_millis(ms)),
+    }
+}
+
+fn run_here(job: Job) -> Event {
+    let intent = job.intent();
+    let (wall, cpu) = (Instant::now(), thread_cpu_us());
+    // A plan that panics is consumed by it; what it shares with its tool is the tool's to guard.
+    let ended = catch_unwind(AssertUnwindSafe(|| job.run()));
+    let measured =
+        Measured { cpu_us: thread_cpu_us().saturating_sub(cpu), wall_us: micros(wall.elapsed()) };
+    match ended {
+        Ok(ran) => Event::Ran(ran, measured),
+        Err(_) => Event::Lost(intent, Lost::Panicked, measured),
+    }
+}
+
+/// Between the thread that runs and the one that waits.
+enum Slot {
+    Running,
+    Ended(Event),
+    GivenUp,
+}
+
+fn run_apart(core: &Arc<Core>, job: Job, limit: Duration) -> Event {
+    let intent = job.intent();
+    let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
+    let theirs = Arc::clone(&shared);
+    let core = Arc::clone(core);
+    let started = thread::Builder::new().name("syscap-run".to_owned()).spawn(move || {
+        let event = run_here(job);
+        let (slot, ended) = &*theirs;
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*slot, Slot::GivenUp) {
+            drop(slot);
+            // It was answered long ago: what is left is to free its place.
+            core.post(event);
+        } else {
+            *slot = Slot::Ended(event);
+            ended.notify_one();
+        }
+    });
+    match started {
+        Ok(_) => wait(&shared, intent, limit),
+        // The job went down with the thread that was not made: it did not run.
+        Err(_) => Event::Lost(intent, Lost::Abandoned, Measured::default()),
+    }
+}
+
+fn wait(shared: &(Mutex<Slot>, Condvar), intent: Seq, limit: Duration) -> Event {
+    let (slot, ended) = shared;
+    let start = Instant::now();
+    let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let running = |slot: &mut Slot| matches!(slot, Slot::Running);
+    let waited = ended.wait_timeout_while(slot, limit, running);
+    let (mut slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    match std::mem::replace(&mut *slot, Slot::GivenUp) {
+        Slot::Ended(event) => event,
+        Slot::Running | Slot::GivenUp => {
+            let measured = Measured { cpu_us: 0, wall_us: micros(start.elapsed()) };
+            Event::Lost(intent, Lost::TimedOut, measured)
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

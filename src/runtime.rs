@@ -1,0 +1,474 @@
+//! The runtime: a kernel on a home.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use syscap_audit::sqlite::SqliteStore;
+use syscap_kernel::{
+    cbor::MapBuilder,
+    control::{
+        CONTROL_CONTEXT, Control, ControlBody, Freeze, PolicyChange, Revocation, Role, ToolsChange,
+    },
+    id::{AgentId, HomeId, Seq, TokenId, ToolId},
+    kernel::{Ack, Event, Kernel, NewHome, Parts, Ticket},
+    manifest::Manifest,
+    policy::{PolicyEngine, PolicyObject},
+    ports::{Clock, Entropy},
+    record::{Durability, HomeLimits},
+    registry::Registry,
+    sign::preimage,
+    store::Store,
+    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
+    tool::{ReadTool, Tool},
+};
+use syscap_policy::WithinToken;
+use syscap_syscalls::{
+    builtin::{CurrentTime, Echo},
+    fs::Files,
+};
+
+use crate::{
+    clock::SystemClock,
+    core::{Answer, Core},
+    entropy::{Salts, SystemEntropy},
+    error::Error,
+    grant::Grant,
+    home::{BasePlace, Home},
+    keys::{FileKeys, Signer, roles},
+    session::{Session, acknowledged},
+};
+
+/// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
+pub struct Options {
+    base: BasePlace,
+    durability: Durability,
+    engine: Box<dyn PolicyEngine>,
+    registry: Registry,
+    clock: Arc<dyn Clock>,
+    entropy: Box<dyn Entropy>,
+    signer: Option<Box<dyn Signer>>,
+    store: Option<Box<dyn Store>>,
+    limits: HomeLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            base: BasePlace::InHome,
+            durability: Durability::Full,
+            engine: Box::new(WithinToken),
+            registry: Registry::new(),
+            clock: Arc::new(SystemClock),
+            entropy: Box::new(SystemEntropy),
+            signer: None,
+            store: None,
+            limits: HomeLimits::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: files in the home, full durability, [`WithinToken`], the built-in tools,
+    /// keys in the home.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts the agents' files below a folder that exists, when the home is made.
+    #[must_use]
+    pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
+        self.base = BasePlace::Elsewhere(folder.as_ref().to_path_buf());
+        self
+    }
+
+    /// Sets what an acknowledged record survives. Weaker than [`Durability::Full`] is recorded.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the policy engine.
+    #[must_use]
+    pub fn policy(mut self, engine: impl PolicyEngine + 'static) -> Self {
+        self.engine = Box::new(engine);
+        self
+    }
+
+    /// Adds a tool of the host's. Its intent is durable before it runs.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub fn tool(mut self, tool: impl Tool) -> Result<Self, Error> {
+        self.registry.add(tool)?;
+        Ok(self)
+    }
+
+    /// Adds a tool that only reads, to be trusted like a built-in one: its intent is made
+    /// durable with its outcome.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub fn trusted_read(mut self, tool: impl ReadTool) -> Result<Self, Error> {
+        self.registry.add_read(tool)?;
+        Ok(self)
+    }
+
+    /// Sets the clocks.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets the source of randomness.
+    #[must_use]
+    pub fn entropy(mut self, entropy: impl Entropy + 'static) -> Self {
+        self.entropy = Box::new(entropy);
+        self
+    }
+
+    /// Keeps the keys elsewhere than in the home.
+    #[must_use]
+    pub fn signer(mut self, signer: impl Signer + 'static) -> Self {
+        self.signer = Some(Box::new(signer));
+        self
+    }
+
+    /// Keeps log, documents and vault in another store than the home's database.
+    #[must_use]
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Some(Box::new(store));
+        self
+    }
+
+    /// Sets what is fixed for a home, when it is made.
+    #[must_use]
+    pub fn limits(mut self, limits: HomeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Makes a home in a folder that has none.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn create(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        let home = Home::at(folder);
+        home.make()?;
+        let mut store = match self.store.take() {
+            Some(store) => store,
+            None => Box::new(SqliteStore::create(home.folder(), self.durability)?),
+        };
+        let signer = match self.signer.take() {
+            Some(signer) => signer,
+            None => Box::new(FileKeys::create(&home.keys(), &*self.entropy)?),
+        };
+        home.settle_base(&self.base)?;
+        let files = home.open_files()?;
+        files.prepare_root("shared")?;
+        self.add_builtins(&files)?;
+        let mut entropy = [0; 32];
+        self.entropy.fill(&mut entropy)?;
+        let new = NewHome {
+            entropy,
+            origin: Box::from("syscap"),
+            limits: self.limits.clone(),
+            durability: self.durability,
+            roles: roles(&*signer)?,
+        };
+        let parts = Parts { engine: self.engine, registry: self.registry };
+        let mut kernel = Kernel::create(new, parts, self.clock.read())?;
+        if let Some(batch) = kernel.take_batch() {
+            kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
+        }
+        // TRUST
+        let started = Started { kernel, store, signer, files, home };
+        started.boot(self.clock, self.entropy, self.durability)
+    }
+
+    /// Opens a home.
+    ///
+    /// # Errors
+    /// [`Error::Home`] where it is missing, held by another process, damaged or of a newer
+    /// version; [`Error`] besides.
+    pub fn open(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        let home = Home::at(folder);
+        let mut store = match self.store.take() {
+            Some(store) => store,
+            None => Box::new(SqliteStore::open(home.folder(), self.durability)?),
+        };
+        let signer = match self.signer.take() {
+            Some(signer) => signer,
+            None => Box::new(FileKeys::open(&home.keys())?),
+        };
+        let files = home.open_files()?;
+        self.add_builtins(&files)?;
+        let parts = Parts { engine: self.engine, registry: self.registry };
+        let kernel = Kernel::open(&mut *store, parts)?;
+        let started = Started { kernel, store, signer, files, home };
+        started.boot(self.clock, self.entropy, self.durability)
+    }
+
+    fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {
+        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
+        let registry = &mut self.registry;
+        registry.add_read(files.read().ok_or_else(bad)?)?;
+        registry.add_read(files.list().ok_or_else(bad)?)?;
+        registry.add(files.write().ok_or_else(bad)?)?;
+        registry.add_read(Echo::new().ok_or_else(bad)?)?;
+        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
+        Ok(())
+    }
+}
+
+/// A kernel that has its log, and has not booted.
+struct Started {
+    kernel: Kernel,
+    store: Box<dyn Store>,
+    signer: Box<dyn Signer>,
+    files: Files,
+    home: Home,
+}
+
+impl Started {
+    /// Boots the kernel; puts tools and policy on record where they are others than those there.
+    fn boot(
+        self,
+        clock: Arc<dyn Clock>,
+        entropy: Box<dyn Entropy>,
+        durability: Durability,
+    ) -> Result<Runtime, Error> {
+        let Self { kernel, store, signer, files, home } = self;
+        let core = Core::new(kernel, store, clock, Salts::new(entropy));
+        let id = core.salts.bytes()?;
+        let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
+        acknowledged(core.request(|ticket| Event::Boot { ticket, id, software, durability }))?;
+        let runtime = Runtime { core, signer, files, home, signing: Mutex::new(()) };
+        let (tools, on_record) = runtime.core.look(|k| (k.registry_hash(), k.tools_hash()));
+        if on_record != Some(tools) {
+            runtime.sign(&ToolsChange { tools }, Event::Tools)?;
+        }
+        let (policy, on_record) = runtime.core.look(|k| (k.engine_hash(), k.policy_hash()));
+        if on_record.is_none() {
+            let change = PolicyChange { policy };
+            // The first policy is the engine that the kernel was made with; its equal is handed
+            // in by the caller of a later swap.
+            runtime.sign(&change, Event::PolicyInForce)?;
+        }
+        Ok(runtime)
+    }
+}
+
+/// A kernel on a home. It can be shared between threads.
+pub struct Runtime {
+    core: Arc<Core>,
+    signer: Box<dyn Signer>,
+    files: Files,
+    home: Home,
+    /// Held while a counter is read, signed and recorded.
+    signing: Mutex<()>,
+}
+
+impl Runtime {
+    /// Makes a home in a folder, with [`Options::new`].
+    ///
+    /// # Errors
+    /// [`Error`]; also where there is a home already.
+    pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().create(folder)
+    }
+
+    /// Opens a home, with [`Options::new`].
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().open(folder)
+    }
+
+    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
+    /// roots that it names are made where they are missing.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
+    /// where the kernel refuses the token, with the reason on record.
+    pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
+        let agent = grant.agent()?;
+        let grants = self.named(&grant.grants()?)?;
+        self.files.prepare(&agent)?;
+        for root in grant.roots().filter(|root| *root != "workspace") {
+            self.files.prepare_root(root)?;
+        }
+        let issuer = self.signer.public_key(Role::Issuer)?;
+        let (home, now) = self.core.look(|kernel| (kernel.home(), kernel.now()));
+        let body = TokenBody {
+            version: 1,
+            nonce: self.core.salts.bytes()?,
+            issuer,
+            holder: None,
+            agent,
+            parent: None,
+            depth: 0,
+            depth_max: 0,
+            not_before: now,
+            expires: now.plus(grant.life_ms()),
+            epoch: 0,
+            grants,
+            budget: grant.budget,
+            caveats: syscap_kernel::field::List(Vec::new()),
+            policy: None,
+            flags: grant.flags,
+            ext: MapBuilder::new().finish(),
+            audience: home,
+        }
+        .to_bytes();
+        let signature = self.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
+        self.register(&Token::wire(&body, &signature))
+    }
+
+    /// Registers a token that was signed elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
+        match self.core.request(|ticket| Event::Issue(ticket, wire.to_vec()))? {
+            Answer::Ack(Ok(Ack::Token(token))) => Ok(token),
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),
+        }
+    }
+
+    /// Opens a session for an agent with a token that is for it.
+    ///
+    /// # Errors
+    /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
+    /// agent's.
+    pub fn session(&self, agent: &str, token: TokenId) -> Result<Session, Error> {
+        let got = agent.to_owned();
+        let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
+        let opened =
+            self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
+        match opened {
+            Answer::Ack(Ok(Ack::Session(opened))) => {
+                self.files.prepare(&agent)?;
+                Ok(Session::new(Arc::clone(&self.core), opened.session, agent, token))
+            }
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),
+        }
+    }
+
+    /// Ends a token, and all that was derived from it, for ever.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token.
+    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
+        self.sign(&Revocation { token }, |ticket, control| {
+            Event::Control(ticket, Revocation::KIND, control)
+        })
+    }
+
+    /// Begins or ends a freeze of an agent, a tool or the kernel.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the name is not of its form.
+    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
+        self.sign(freeze, |ticket, control| Event::Control(ticket, Freeze::KIND, control))
+    }
+
+    /// Signs a control event of any kind that needs nothing but itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
+        self.sign(body, |ticket, control| Event::Control(ticket, B::KIND, control))
+    }
+
+    /// Puts another policy in force.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
+        let policy = PolicyObject::of(&engine).hash();
+        let engine = Box::new(engine);
+        self.sign(&PolicyChange { policy }, |ticket, control| {
+            Event::Policy(ticket, control, engine)
+        })
+    }
+
+    /// The home's id.
+    #[must_use]
+    pub fn id(&self) -> HomeId {
+        self.core.look(Kernel::home)
+    }
+
+    /// The home's folder.
+    #[must_use]
+    pub const fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// A look at the kernel: tokens, tools, policy, head.
+    pub fn look<T>(&self, look: impl FnOnce(&Kernel) -> T) -> T {
+        self.core.look(look)
+    }
+
+    /// Tells the kernel that time has passed, so that open aggregates close.
+    pub fn tick(&self) {
+        self.core.post(Event::Tick);
+    }
+
+    /// Closes every session and the home. Runs that have not come back are left open in the
+    /// log, where the next boot finds them.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
+    pub fn close(self) -> Result<(), Error> {
+        acknowledged(self.core.request(Event::Shutdown))?;
+        self.core.with_store(|store| store.idle())?;
+        Ok(())
+    }
+
+    /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
+    fn named(&self, grants: &Grants) -> Result<Grants, Error> {
+        self.core.look(|kernel| {
+            let mut named = Grants::new();
+            for (tool, grant) in grants.iter() {
+                let called = |m: &&Manifest| m.tool == *tool || m.aliases.0.contains(tool);
+                let found: Option<ToolId> =
+                    kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
+                let got = tool.as_str().to_owned();
+                let found = found.ok_or(Error::BadName { what: "the tool", got })?;
+                named = named.with(found, grant.clone());
+            }
+            Ok(named)
+        })
+    }
+
+    fn sign<B: ControlBody>(
+        &self,
+        body: &B,
+        event: impl FnOnce(Ticket, Control) -> Event,
+    ) -> Result<Seq, Error> {
+        let role = Role::of(B::KIND).ok_or(crate::keys::SignerError::NoKey)?;
+        let _one_at_a_time = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.signer.public_key(role)?;
+        let (home, counter) = self.core.look(|kernel| (kernel.home(), kernel.counter(&key)));
+        let counter = counter.saturating_add(1);
+        let body = body.to_bytes();
+        let message = Control::message(&home, &key, counter, B::KIND, &body);
+        let signature = self.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
+        let control = Control { key, counter, body, signature };
+        acknowledged(self.core.request(|ticket| event(ticket, control)))
+    }
+}
+
+impl From<syscap_kernel::store::StoreError> for Error {
+    fn from(error: syscap_kernel::store::StoreError) -> Self {
+        Self::Home(error)
+    }
+}

@@ -1,0 +1,136 @@
+//! A session: an agent's seat at the kernel.
+
+use std::sync::Arc;
+
+use syscap_kernel::{
+    budget::Amounts,
+    cbor::{Canonical, MapBuilder},
+    envelope::{Form, ToolResult},
+    halt::Halt,
+    id::{AgentId, Seq, TokenId},
+    kernel::{Ack, Event, Submit},
+};
+
+use crate::{
+    args::Args,
+    core::{Answer, Core},
+    error::Error,
+};
+
+/// A seat at the kernel, bound to one agent and one token. Calls through it may name no others.
+///
+/// It is the capability in process: who has the `Session` can call, and nobody who has only
+/// the token's id. It can be used from several threads at once.
+pub struct Session {
+    core: Arc<Core>,
+    number: Seq,
+    agent: AgentId,
+    token: TokenId,
+}
+
+impl Session {
+    pub(crate) const fn new(core: Arc<Core>, number: Seq, agent: AgentId, token: TokenId) -> Self {
+        Self { core, number, agent, token }
+    }
+
+    /// Calls a tool. The answer is on record, and durable, when this returns.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped, and only then: a
+    /// refusal is an answer, raised by [`ToolResult::text`] or [`ToolResult::value`].
+    pub fn call(&self, tool: &str, args: Args) -> Result<ToolResult, Error> {
+        self.send(envelope(tool, &args.finish(), None))
+    }
+
+    /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
+    /// answer. The key (see [`syscap_kernel::id::IdempotencyKey`]) stands in the log.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_once(&self, key: &str, tool: &str, args: Args) -> Result<ToolResult, Error> {
+        self.send(envelope(tool, &args.finish(), Some(key)))
+    }
+
+    /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
+    ///
+    /// # Errors
+    /// As [`Session::call`]: bytes that are no envelope are refused, on the record.
+    pub fn send_cbor(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
+        self.submit(envelope.to_vec(), Form::Cbor)
+    }
+
+    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`.
+    ///
+    /// # Errors
+    /// As [`Session::call`]: text that is no envelope is refused, on the record.
+    pub fn send_json(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
+        self.submit(envelope.to_vec(), Form::Json)
+    }
+
+    /// Posts model tokens and credits that were used, after the fact.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where another dimension is posted; else as [`Session::call`].
+    pub fn charge(&self, amounts: Amounts) -> Result<Seq, Error> {
+        acknowledged(self.core.request(|ticket| Event::Charge(ticket, self.number, amounts)))
+    }
+
+    /// The agent.
+    #[must_use]
+    pub const fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// The token.
+    #[must_use]
+    pub const fn token(&self) -> TokenId {
+        self.token
+    }
+
+    /// The record that opened the session.
+    #[must_use]
+    pub const fn number(&self) -> Seq {
+        self.number
+    }
+
+    /// Closes the session. One that is dropped stays open until the home is closed.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
+    pub fn close(self) -> Result<(), Error> {
+        acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
+            .map(|_| ())
+    }
+
+    fn send(&self, envelope: Canonical) -> Result<ToolResult, Error> {
+        self.submit(envelope.into_bytes(), Form::Cbor)
+    }
+
+    fn submit(&self, received: Vec<u8>, form: Form) -> Result<ToolResult, Error> {
+        let (session, salts) = (self.number, self.core.salts.draw()?);
+        let answer = self
+            .core
+            .request(|ticket| Event::Submit(Submit { ticket, session, received, form, salts }))?;
+        match answer {
+            Answer::Reply(result) => Ok(*result),
+            Answer::Ack(_) => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+}
+
+fn envelope(tool: &str, args: &Canonical, key: Option<&str>) -> Canonical {
+    let map = MapBuilder::new().text("tool_id", tool).item("args", args.item());
+    match key {
+        Some(key) => map.text("idempotency_key", key).finish(),
+        None => map.finish(),
+    }
+}
+
+/// The record that a control event came to.
+pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
+    match answer? {
+        Answer::Ack(Ok(Ack::Recorded(seq))) => Ok(seq),
+        Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+        _ => Err(Error::Halted(Halt::Halted)),
+    }
+}

@@ -1,0 +1,34 @@
+//! Files by handle: what `fs.read`, `fs.list` and `fs.write` rest on.
+//!
+//! A [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
+//! a [`Location`], a list of checked names, with one walk: `openat2` beneath the base, no links,
+//! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
+//! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
+//!
+//! Links are followed only by [`Base::locate`], which answers with the real location. The caller
+//! checks that against its scope and opens it; since every opener refuses links, what was
+//! checked is what is opened.
+//!
+//! What this can't see: a bind mount made *above* the base before it was opened, a directory
+//! that someone with the right to do so moves out of the base while a call holds its handle
+//! (the call goes on in that same directory), and extended attributes and ACLs, which a
+//! replaced file loses.
+
+mod base;
+mod error;
+mod gate;
+mod list;
+mod location;
+mod read;
+mod resolve;
+mod temp;
+mod write;
+
+pub use base::{Base, FolderMode};
+pub use error::FsError;
+pub use gate::Kind;
+pub use list::{Entry, Listing, SCAN_MAX};
+pub use location::{Links, Location};
+pub use read::{Chunk, OpenFile};
+pub use temp::{CHUNK_BYTES, Discarded, TempName};
+pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

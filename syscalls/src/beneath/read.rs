@@ -1,0 +1,98 @@
+//! Reading a bounded part of a file.
+
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::io::{pread, retry_on_intr};
+
+use super::base::Base;
+use super::error::FsError;
+use super::gate::{NAMED, Node, READ, walk};
+use super::location::Location;
+
+/// The step in which a buffer grows: a size that a file claims never decides an allocation.
+const STEP_BYTES: usize = 64 * 1024;
+/// Behind this the system rejects the offset, where a caller should see the end of the file.
+const OFFSET_MAX: u64 = 1 << 62;
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub struct OpenFile {
+    fd: OwnedFd,
+    size_bytes: u64,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The bytes from the offset on, at most as many as asked for.
+    pub bytes: Vec<u8>,
+    /// Whether the file went on behind them when they were read.
+    pub more: bool,
+    /// The file's size after the read. A file that others change at the same time may have been
+    /// longer or shorter before.
+    pub size_bytes: u64,
+}
+
+impl Base {
+    /// Opens a regular file of one link and at most `max_size_bytes` for reading.
+    ///
+    /// To open a device is already to act on it, so the file is first named by an `O_PATH`
+    /// handle, which opens nothing, and judged. Such a handle can only be reopened through the
+    /// magic links of /proc, so a second walk opens the file, and what it opened is judged again:
+    /// only that judgement counts. Who can put a device node in place between the two walks can
+    /// make device nodes; it is opened without waiting, refused and closed.
+    ///
+    /// # Errors
+    /// Any of a walk or a gate.
+    pub fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
+        let path = at.as_path().as_bytes();
+        self.judge(&walk(self.handle(), path, NAMED)?, max_size_bytes)?;
+        let fd = walk(self.handle(), path, READ)?;
+        let size_bytes = self.judge(&fd, max_size_bytes)?;
+        Ok(OpenFile { fd, size_bytes })
+    }
+
+    /// The size of a file that may be read.
+    fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<u64, FsError> {
+        let node = Node::of(fd)?;
+        node.expect_file(self.device())?;
+        if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node.size_bytes) }
+    }
+}
+
+impl OpenFile {
+    /// The size when it was opened.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Reads at most `limit_bytes` from `offset_bytes` on; past the end that is nothing.
+    ///
+    /// # Errors
+    /// What the system says of the read.
+    pub fn read(&self, offset_bytes: u64, limit_bytes: usize) -> Result<Chunk, FsError> {
+        // One byte more tells whether the file goes on, without trusting its size.
+        let goal = limit_bytes.saturating_add(1);
+        let expected = self.size_bytes.saturating_sub(offset_bytes).saturating_add(1);
+        let first = usize::try_from(expected).unwrap_or(STEP_BYTES).min(STEP_BYTES);
+        let mut bytes = Vec::with_capacity(first.min(goal));
+        while bytes.len() < goal {
+            if bytes.len() == bytes.capacity() {
+                bytes.reserve(STEP_BYTES.min(goal - bytes.len()));
+            }
+            let at = offset_bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            if at > OFFSET_MAX {
+                break;
+            }
+            let read = retry_on_intr(|| pread(&self.fd, spare_capacity(&mut bytes), at))?;
+            if read == 0 {
+                break;
+            }
+        }
+        let more = bytes.len() > limit_bytes;
+        bytes.truncate(limit_bytes);
+        Ok(Chunk { bytes, more, size_bytes: Node::of(&self.fd)?.size_bytes })
+    }
+}

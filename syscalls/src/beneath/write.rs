@@ -1,0 +1,207 @@
+//! Creating or replacing a file.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, unlinkat};
+
+use super::base::{Base, FolderMode, Step};
+use super::error::FsError;
+use super::gate::{NAMED, Node, walk};
+use super::location::Location;
+use super::temp::{TempName, create, fill, put};
+
+/// What to write, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// The file to create or replace.
+    pub at: &'a Location,
+    /// All of its new content.
+    pub content: &'a [u8],
+    /// What becomes of a file that is there.
+    pub existing: Existing,
+    /// What becomes of missing folders.
+    pub parents: Parents,
+    /// The name of the temporary file, used by no other write.
+    pub temp: &'a TempName,
+}
+
+/// What a write does with a file that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Existing {
+    /// It is replaced.
+    Replace,
+    /// The write is refused.
+    Refuse,
+}
+
+/// What a write does about missing folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parents {
+    /// They are an error.
+    Require,
+    /// They are made. Those made stay, even if the write then fails.
+    Create(FolderMode),
+}
+
+/// What a write is about to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Charge {
+    /// One folder.
+    Folder,
+    /// One file that isn't there yet.
+    File,
+    /// This many bytes, at most [`CHUNK_BYTES`](super::CHUNK_BYTES).
+    Bytes(u64),
+}
+
+/// The meter's no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("refused by the meter")]
+pub struct Refused;
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Written {
+    /// The size of the file.
+    pub size_bytes: u64,
+    /// How many folders were made.
+    pub folders: u32,
+    /// Whether a file was there before.
+    pub replaced: bool,
+}
+
+/// A write that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{error}")]
+pub struct WriteFailure {
+    /// Why.
+    pub error: FsError,
+    /// What it left.
+    pub effect: Effect,
+    /// How many folders were made, and stay.
+    pub folders: u32,
+}
+
+/// What a write that failed left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing.
+    NotDone,
+    /// The file is as it was, but folders were made or the temporary file could not be removed.
+    Partly,
+    /// The file may have its old or its new content, whole, and a power cut may change which.
+    Unknown,
+}
+
+impl Base {
+    /// Creates or replaces a file: whole and durable, or not at all.
+    ///
+    /// The content goes to a temporary file in the same directory, which is synced and then
+    /// renamed. What exists is never opened for writing and never truncated, so a hard link or
+    /// a file swapped in at the last moment keeps its content: at most its name here is replaced.
+    /// A file that is there must pass the gates of a read and have a permission to write; its
+    /// nine permission bits are kept, its owner and attributes are not.
+    ///
+    /// `meter` is asked before each folder, before a new file, and before each piece of the
+    /// content; its no ends the write.
+    ///
+    /// # Errors
+    /// [`WriteFailure`] says why and what was left.
+    pub fn write(
+        &self,
+        job: &Write<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Written, WriteFailure> {
+        let mut state = State { effect: Effect::NotDone, folders: 0 };
+        self.replace(job, meter, &mut state).map_err(|error| WriteFailure {
+            error,
+            effect: state.effect,
+            folders: state.folders,
+        })
+    }
+
+    fn replace(
+        &self,
+        job: &Write<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+        state: &mut State,
+    ) -> Result<Written, FsError> {
+        let (parent, name) = job.at.split()?;
+        let dir = self.open_parent(parent, job.parents, meter, state)?;
+        let old = self.old_file(&dir, name, job.existing)?;
+        if old.is_none() {
+            charge(meter, Charge::File)?;
+        }
+        let temp = create(&dir, job.temp, old.as_ref())?;
+        let filled = fill(&temp, job.content, old.as_ref(), meter);
+        if let Err(error) = filled.and_then(|()| put(&dir, job, name, state)) {
+            let removed = unlinkat(&dir, job.temp.as_str(), AtFlags::empty());
+            if state.effect == Effect::NotDone && removed.is_err() {
+                state.effect = Effect::Partly;
+            }
+            return Err(error);
+        }
+        state.effect = Effect::Unknown;
+        rustix::fs::fsync(&dir)?;
+        let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
+        Ok(Written { size_bytes, folders: state.folders, replaced: old.is_some() })
+    }
+
+    fn open_parent(
+        &self,
+        parent: &str,
+        parents: Parents,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+        state: &mut State,
+    ) -> Result<OwnedFd, FsError> {
+        match parents {
+            Parents::Require => self.open_directory(parent),
+            Parents::Create(mode) => self.make_path(parent, mode, &mut |step| {
+                match step {
+                    Step::Missing => charge(meter, Charge::Folder)?,
+                    Step::Made => {
+                        state.folders += 1;
+                        state.effect = Effect::Partly;
+                    }
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    /// The file that would be replaced, if there is one and it may be.
+    fn old_file(
+        &self,
+        dir: &OwnedFd,
+        name: &str,
+        existing: Existing,
+    ) -> Result<Option<Node>, FsError> {
+        let named = match walk(dir, name.as_bytes(), NAMED) {
+            Err(FsError::NotFound) => return Ok(None),
+            named => named?,
+        };
+        if existing == Existing::Refuse {
+            return Err(FsError::Exists);
+        }
+        let node = Node::of(&named)?;
+        node.expect_file(self.device())?;
+        // A rename needs no right on the file, so a file marked read-only is seen here or never.
+        if node.permissions & 0o222 == 0 {
+            return Err(FsError::Denied);
+        }
+        Ok(Some(node))
+    }
+}
+
+/// How far a write got, for its failure.
+pub(super) struct State {
+    pub(super) effect: Effect,
+    folders: u32,
+}
+
+pub(super) fn charge(
+    meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    what: Charge,
+) -> Result<(), FsError> {
+    meter(what).map_err(|Refused| FsError::Refused)
+}

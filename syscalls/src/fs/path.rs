@@ -1,0 +1,207 @@
+//! From the text of a path to a place beneath the base.
+
+use std::fmt::Write as _;
+
+use syscap_kernel::{
+    cbor::Item,
+    id::AgentId,
+    reason::{Reason, Refused},
+    scope::{Paths, Resource, Rights, Root, RootedPath, Scope},
+    tool::{Demand, Request},
+};
+
+use super::{PATH_DIMENSION, refusal};
+use crate::beneath::{Base, FsError, Links, Location};
+
+/// The folder that holds the agents' folders.
+const AGENTS: &str = "agents";
+/// The folder of an agent that is its root.
+const WORKSPACE: &str = "workspace";
+
+/// Whether a path may end in a slash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It names a folder: it may.
+    Folder,
+    /// It names a file: it may not.
+    File,
+}
+
+/// A path that was parsed: where it leads by name, and by which rights it may be followed.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    path: RootedPath,
+    needs: Rights,
+    links: Links,
+    /// The scope, to hold against it what links lead to.
+    scope: Paths,
+}
+
+impl Place {
+    /// Reads the argument `path`.
+    pub(super) fn parse(
+        request: &Request<'_>,
+        ending: Ending,
+        needs: Rights,
+    ) -> Result<Self, Refused> {
+        let bad = || Refused::new(Reason::BadPath).field("path");
+        let text = request.args.get("path").and_then(Item::as_text).ok_or_else(bad)?;
+        let Some(Scope::Paths(scope)) = request.grant.scope(PATH_DIMENSION) else {
+            return Err(Refused::new(Reason::OutOfScope).field("path").allowed("nothing"));
+        };
+        let refuse = || bad().got(text).allowed(&roots(scope));
+        if text.starts_with('/') || text.contains(['\\', '\0']) {
+            return Err(refuse());
+        }
+        if ending == Ending::File && (text.is_empty() || text.ends_with('/')) {
+            return Err(refuse());
+        }
+        let names = names(text, request.agent, scope).ok_or_else(refuse)?;
+        let path = rooted(&names).ok_or_else(refuse)?;
+        let follow = scope.rights(&path).intersection(Rights::FOLLOW) == Rights::FOLLOW;
+        let links = if follow { Links::FollowWithin } else { Links::Refuse };
+        Ok(Self { path, needs, links, scope: scope.clone() })
+    }
+
+    /// What the plan demands for it.
+    pub(super) fn demand(&self) -> Demand {
+        let resource = Resource::Path { path: self.path.clone(), needs: self.needs };
+        Demand { dimension: PATH_DIMENSION, resource, argument: "path" }
+    }
+
+    /// How many folders it lies deep in its root.
+    pub(super) fn depth(&self) -> u64 {
+        u64::try_from(self.path.components().count()).unwrap_or(u64::MAX)
+    }
+
+    /// Where to open it. Links are followed only where the scope lets them be, and what they
+    /// lead to must be in scope as well: the openers refuse links, so what is checked here is
+    /// what is opened.
+    pub(super) fn locate(&self, base: &Base) -> Result<Location, Refused> {
+        let names = located(&self.path);
+        let location = base.locate(&names, self.links).map_err(refusal)?;
+        if self.links == Links::FollowWithin {
+            let reached: Vec<&str> = location.names().collect();
+            let path = rooted(&reached).ok_or_else(|| refusal(FsError::Escapes))?;
+            if !self.scope.permits(&path, self.needs) {
+                let refused = Refused::new(Reason::OutOfScope).field("path");
+                return Err(refused.allowed(&roots(&self.scope)));
+            }
+        }
+        Ok(location)
+    }
+}
+
+/// The names from the base down. `.` and `..` are resolved by components; `None` where they
+/// lead above the base.
+fn names<'a>(text: &'a str, agent: &AgentId, scope: &Paths) -> Option<Vec<Box<str>>> {
+    let mut components = text.split('/').filter(|name| !name.is_empty()).peekable();
+    let mut names: Vec<Box<str>> = Vec::new();
+    let workspace = [AGENTS, &agent.folder(), WORKSPACE].map(Box::from);
+    let first: Option<&&'a str> = components.peek();
+    match first.and_then(|first| named_root(first, agent, scope)) {
+        Some(Root::Workspace(_)) => {
+            components.next();
+            names.extend(workspace);
+        }
+        Some(Root::Named(_)) => {}
+        None => names.extend(workspace),
+    }
+    for component in components {
+        match component {
+            "." => {}
+            ".." => drop(names.pop()?),
+            name => names.push(Box::from(name)),
+        }
+    }
+    Some(names)
+}
+
+/// The granted root of that name, if there is one.
+fn named_root(name: &str, agent: &AgentId, scope: &Paths) -> Option<Root> {
+    let mut roots = scope.rules().iter().map(|rule| rule.path.root());
+    let found = roots.find(|root| match root {
+        Root::Named(granted) => granted.as_str() == name,
+        Root::Workspace(owner) => name == WORKSPACE && owner == agent,
+    });
+    found.cloned()
+}
+
+/// The root and the path in it that names from the base down stand for.
+fn rooted<S: AsRef<str>>(names: &[S]) -> Option<RootedPath> {
+    let mut rest = names.iter().map(AsRef::as_ref);
+    let root = match rest.next()? {
+        AGENTS => {
+            let owner = AgentId::new(&rest.next()?.replace('+', "/"))?;
+            (rest.next()? == WORKSPACE).then_some(Root::Workspace(owner))?
+        }
+        name => Root::named(name).ok()?,
+    };
+    RootedPath::new(root, rest).ok()
+}
+
+/// The names from the base down that a root and a path in it stand for.
+fn located(path: &RootedPath) -> Vec<Box<str>> {
+    let mut names: Vec<Box<str>> = match path.root() {
+        Root::Named(name) => vec![Box::from(name.as_str())],
+        Root::Workspace(owner) => [AGENTS, &owner.folder(), WORKSPACE].map(Box::from).to_vec(),
+    };
+    names.extend(path.components().map(Box::from));
+    names
+}
+
+/// The granted roots, for a refusal.
+fn roots(scope: &Paths) -> String {
+    let mut text = String::from("a relative path in ");
+    for (place, rule) in scope.rules().iter().enumerate().take(8) {
+        let separator = if place == 0 { "" } else { ", " };
+        // Writing to a String can't fail.
+        let _infallible = write!(text, "{separator}{}", rule.path);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscap_kernel::scope::Rule;
+
+    fn scope(agent: &AgentId) -> Paths {
+        let workspace = RootedPath::new(Root::Workspace(agent.clone()), [""; 0]).unwrap();
+        let shared = RootedPath::new(Root::named("shared").unwrap(), [""; 0]).unwrap();
+        let rights = Rights::READ;
+        Paths::new([Rule { path: workspace, rights }, Rule { path: shared, rights }]).unwrap()
+    }
+
+    /// Every form of path, and where it leads: `None` is refused.
+    #[test]
+    fn paths_resolve_by_components() {
+        let agent = AgentId::new("team/a").unwrap();
+        let scope = scope(&agent);
+        let own = "agents/team+a/workspace";
+        for (text, leads_to) in [
+            ("a.txt", Some(format!("{own}/a.txt"))),
+            ("./a//b/./c", Some(format!("{own}/a/b/c"))),
+            ("a/../b", Some(format!("{own}/b"))),
+            ("workspace/a", Some(format!("{own}/a"))),
+            ("workspace/workspace/a", Some(format!("{own}/workspace/a"))),
+            ("shared/x", Some("shared/x".into())),
+            ("sharedx", Some(format!("{own}/sharedx"))),
+            ("../../../shared/x", Some("shared/x".into())),
+            ("../../other/workspace/x", Some("agents/other/workspace/x".into())),
+            ("../../../..", None),
+            ("../../../../etc/passwd", None),
+        ] {
+            let names = names(text, &agent, &scope).map(|names| names.join("/"));
+            assert_eq!(names, leads_to, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_workspaces_lie_below_agents() {
+        assert_eq!(rooted(&["agents", "a", "workspace", "x"]).unwrap().below(), "x");
+        for outside in [&["agents"][..], &["agents", "a"], &["agents", "a", "other"], &[]] {
+            assert_eq!(rooted(outside), None);
+        }
+    }
+}
