@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use syscap_audit::sqlite::SqliteStore;
+use syscap_audit::sqlite::{SqliteReader, SqliteStore};
 use syscap_kernel::{
     cbor::MapBuilder,
     control::{
@@ -211,6 +211,19 @@ impl Options {
         let kernel = Kernel::open(&mut *store, parts)?;
         let started = Started { kernel, store, signer, files, home };
         started.boot(self.clock, self.entropy, self.durability)
+    }
+
+    /// Replays the log of a home, to look at. Nothing is written and nothing can be called, and
+    /// another process may hold the home.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn inspect(mut self, folder: impl AsRef<Path>) -> Result<Kernel, Error> {
+        let home = Home::at(folder);
+        let mut store = SqliteReader::open(home.folder())?;
+        self.add_builtins(&home.open_files()?)?;
+        let parts = Parts { engine: self.engine, registry: self.registry };
+        Ok(Kernel::open(&mut store, parts)?)
     }
 
     fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {

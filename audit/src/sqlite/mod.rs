@@ -355,6 +355,12 @@ impl std::fmt::Debug for SqliteStore {
     }
 }
 
+/// The version of the SQLite library, as `3.51.3`.
+#[must_use]
+pub fn library_version() -> &'static str {
+    rusqlite::version()
+}
+
 fn limit_pages(connection: &Connection, pages: u32) -> Result<(), StoreError> {
     connection.pragma_update(None, "max_page_count", pages).map_err(from_sqlite)
 }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Head, Next, StoreError},
+    store::{Batch, Head, Next, Room, Store, StoreError, VaultEntry},
 };
 
 use super::{
@@ -85,6 +85,33 @@ impl SqliteReader {
     /// [`StoreError`].
     pub fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         rows::object(&self.connection, id)
+    }
+}
+
+/// To replay the log to look at it: nothing can be committed.
+impl Store for SqliteReader {
+    fn commit(&mut self, _: &Batch) -> Result<(), StoreError> {
+        Err(StoreError::Poisoned)
+    }
+
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        Self::records(self, from, each)
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Self::object(self, id)
+    }
+
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        rows::vault(&self.connection, intent, outcome)
+    }
+
+    fn room(&mut self) -> Result<Room, StoreError> {
+        Ok(Room::Reserve)
     }
 }
 

@@ -1,0 +1,397 @@
+//! Drives the real kernel over a store, step by step.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests; each uses a part"
+)]
+
+pub(crate) mod tools;
+
+use ed25519_dalek::{Signer, SigningKey};
+use syscap_kernel::{
+    budget::Budget,
+    cbor::MapBuilder,
+    control::{Control, ControlBody, Role, Roles},
+    envelope::{Form, ToolResult},
+    field::List,
+    halt::Halt,
+    id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
+    kernel::{Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Submit, Ticket},
+    policy::{PolicyEngine, PolicyObject},
+    reason::Refused,
+    record::{Durability, HomeLimits, Kind},
+    registry::Registry,
+    sign::{PublicKey, Signature, preimage},
+    store::{CallSalts, Store},
+    time::{Reading, UnixMillis},
+    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+    tool::{Job, Ran},
+};
+
+use tools::AllowAll;
+
+/// When the tests' logs begin.
+pub(crate) const START_MS: u64 = 1_800_000_000_000;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
+
+pub(crate) fn key(role: Role) -> SigningKey {
+    SigningKey::from_bytes(&[u8::try_from(role.code()).unwrap(); 32])
+}
+
+pub(crate) fn public(key: &SigningKey) -> PublicKey {
+    PublicKey::new(key.verifying_key().to_bytes()).unwrap()
+}
+
+pub(crate) fn roles() -> Roles {
+    Roles::new(
+        [Role::Issuer, Role::Policy, Role::Revoker, Role::Approver, Role::Operator]
+            .map(|role| public(&key(role))),
+    )
+}
+
+pub(crate) fn sign(key: &SigningKey, context: &[u8], message: &[u8]) -> Signature {
+    Signature::from_bytes(key.sign(&preimage(context, message)).to_bytes())
+}
+
+pub(crate) fn signed(
+    home: &HomeId,
+    key: &SigningKey,
+    counter: u64,
+    kind: Kind,
+    body: Vec<u8>,
+) -> Control {
+    let message = Control::message(home, &public(key), counter, kind, &body);
+    let signature = sign(key, syscap_kernel::control::CONTROL_CONTEXT, &message);
+    Control { key: public(key), counter, body, signature }
+}
+
+pub(crate) fn agent(name: &str) -> AgentId {
+    AgentId::new(name).unwrap()
+}
+
+pub(crate) fn tool(name: &str) -> ToolId {
+    ToolId::new(name).unwrap()
+}
+
+/// A token for the tests' tools, valid for an hour from the start.
+pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
+    let grants = ["echo", "disk.write", "post"]
+        .into_iter()
+        .fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()));
+    TokenBody {
+        version: 1,
+        nonce: [nonce; 16],
+        issuer: public(&key(Role::Issuer)),
+        holder: None,
+        agent: agent.clone(),
+        parent: None,
+        depth: 0,
+        depth_max: 0,
+        not_before: UnixMillis::new(START_MS),
+        expires: UnixMillis::new(START_MS + HOUR_MS),
+        epoch: 0,
+        grants,
+        budget: Budget::standard(),
+        caveats: List(Vec::new()),
+        policy: None,
+        flags: TokenFlags::default(),
+        ext: MapBuilder::new().finish(),
+        audience: home,
+    }
+}
+
+pub(crate) fn wire(body: &TokenBody) -> Vec<u8> {
+    let bytes = body.to_bytes();
+    let signature = sign(&key(Role::Issuer), TOKEN_CONTEXT, &bytes);
+    Token::wire(&bytes, &signature)
+}
+
+/// A kernel, its store and the host around them.
+pub(crate) struct Driver<S: Store> {
+    pub(crate) kernel: Kernel,
+    pub(crate) store: S,
+    pub(crate) reading: Reading,
+    pub(crate) replies: Vec<(Ticket, ToolResult)>,
+    pub(crate) acks: Vec<(Ticket, Result<Ack, Refused>)>,
+    /// Jobs that were not run yet.
+    pub(crate) jobs: Vec<Job>,
+    /// Whether jobs are run at once.
+    pub(crate) run: Run,
+    pub(crate) error: Option<Halt>,
+    next: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Run {
+    AtOnce,
+    Later,
+}
+
+pub(crate) fn parts(engine: impl PolicyEngine + 'static) -> Parts {
+    let mut registry = Registry::new();
+    registry.add_read(tools::Echo::new()).unwrap();
+    registry.add(tools::DiskWrite::new()).unwrap();
+    registry.add(tools::Post::new()).unwrap();
+    Parts { engine: Box::new(engine), registry }
+}
+
+pub(crate) fn new_home(entropy: u8) -> NewHome {
+    NewHome {
+        entropy: [entropy; 32],
+        origin: Box::from("test"),
+        limits: HomeLimits::default(),
+        durability: Durability::Full,
+        roles: roles(),
+    }
+}
+
+pub(crate) fn start() -> Reading {
+    Reading { wall: UnixMillis::new(START_MS), boottime_ms: 0 }
+}
+
+impl<S: Store> Driver<S> {
+    pub(crate) fn create(store: S, entropy: u8) -> Self {
+        let reading = start();
+        let kernel = Kernel::create(new_home(entropy), parts(AllowAll::new(0)), reading).unwrap();
+        Self::with(kernel, store, reading)
+    }
+
+    pub(crate) fn open(mut store: S, reading: Reading, engine: u8) -> Result<Self, Halt> {
+        let kernel = Kernel::open(&mut store, parts(AllowAll::new(engine)))?;
+        Ok(Self::with(kernel, store, reading))
+    }
+
+    fn with(kernel: Kernel, store: S, reading: Reading) -> Self {
+        Self {
+            kernel,
+            store,
+            reading,
+            replies: Vec::new(),
+            acks: Vec::new(),
+            jobs: Vec::new(),
+            run: Run::AtOnce,
+            error: None,
+            next: 0,
+        }
+    }
+
+    /// A home with tools and policy, booted.
+    pub(crate) fn ready(store: S) -> Self {
+        let mut driver = Self::create(store, 7);
+        driver.boot();
+        driver.set_tools();
+        driver.set_policy(0);
+        driver
+    }
+
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.reading.wall = self.reading.wall.plus(ms);
+        self.reading.boottime_ms += ms;
+    }
+
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.next += 1;
+        Ticket(self.next)
+    }
+
+    /// One event, and all that follows from it.
+    pub(crate) fn event(&mut self, event: Event) {
+        self.kernel.handle(event, self.reading);
+        self.pump();
+    }
+
+    pub(crate) fn pump(&mut self) {
+        loop {
+            while let Some(effect) = self.kernel.poll_effect() {
+                self.effect(effect);
+            }
+            if !self.kernel.wants_commit() || !self.commit() {
+                break;
+            }
+        }
+    }
+
+    /// Makes durable what waits, even if nobody waits for it.
+    pub(crate) fn flush(&mut self) {
+        while self.commit() {
+            self.pump();
+        }
+    }
+
+    fn commit(&mut self) -> bool {
+        let Some(batch) = self.kernel.take_batch() else {
+            return false;
+        };
+        match batch.commit(&mut self.store) {
+            Ok(stored) => self.kernel.handle(Event::Stored(stored), self.reading),
+            Err(halt) => {
+                self.error = Some(halt.clone());
+                self.kernel.halt(halt);
+            }
+        }
+        true
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Fetch(ticket, wanted) => {
+                let entries =
+                    wanted.iter().map(|(i, o)| self.store.vault(*i, *o).unwrap()).collect();
+                self.kernel.handle(Event::Fetched(ticket, entries), self.reading);
+            }
+            Effect::Run(_, job) if self.run == Run::AtOnce => {
+                let ran = job.run();
+                self.kernel
+                    .handle(Event::Ran(ran, Measured { cpu_us: 3, wall_us: 5 }), self.reading);
+            }
+            Effect::Run(_, job) => self.jobs.push(*job),
+            Effect::Reply(ticket, result) => self.replies.push((ticket, *result)),
+            Effect::Ack(ticket, ack) => self.acks.push((ticket, ack)),
+        }
+    }
+
+    pub(crate) fn boot(&mut self) {
+        let ticket = self.ticket();
+        self.event(Event::Boot {
+            ticket,
+            id: [1; 16],
+            software: Box::from("test"),
+            durability: Durability::Full,
+        });
+        self.acked(ticket).unwrap();
+    }
+
+    pub(crate) fn shutdown(&mut self) {
+        let ticket = self.ticket();
+        self.event(Event::Shutdown(ticket));
+    }
+
+    pub(crate) fn acked(&self, ticket: Ticket) -> Result<Ack, Refused> {
+        let found = self.acks.iter().find(|(t, _)| *t == ticket);
+        found.expect("acknowledged").1.clone()
+    }
+
+    pub(crate) fn control(
+        &mut self,
+        role: Role,
+        body: &impl ControlBodyKind,
+    ) -> Result<Ack, Refused> {
+        self.control_by(&key(role), body)
+    }
+
+    pub(crate) fn control_by(
+        &mut self,
+        key: &SigningKey,
+        body: &impl ControlBodyKind,
+    ) -> Result<Ack, Refused> {
+        let counter = self.kernel.counter(&public(key)) + 1;
+        let control = signed(&self.kernel.home(), key, counter, body.kind(), body.bytes());
+        let ticket = self.ticket();
+        self.event(Event::Control(ticket, body.kind(), control));
+        self.acked(ticket)
+    }
+
+    pub(crate) fn set_tools(&mut self) {
+        let key = key(Role::Operator);
+        let counter = self.kernel.counter(&public(&key)) + 1;
+        let body = syscap_kernel::control::ToolsChange { tools: self.kernel.registry_hash() };
+        let control = signed(&self.kernel.home(), &key, counter, Kind::Tools, body.to_bytes());
+        let ticket = self.ticket();
+        self.event(Event::Tools(ticket, control));
+        self.acked(ticket).unwrap();
+    }
+
+    pub(crate) fn set_policy(&mut self, number: u8) {
+        let engine = AllowAll::new(number);
+        let key = key(Role::Policy);
+        let counter = self.kernel.counter(&public(&key)) + 1;
+        let policy = PolicyObject::of(&engine).hash();
+        let body = syscap_kernel::control::PolicyChange { policy };
+        let control = signed(&self.kernel.home(), &key, counter, Kind::Policy, body.to_bytes());
+        let ticket = self.ticket();
+        self.event(Event::Policy(ticket, control, Box::new(engine)));
+        self.acked(ticket).unwrap();
+    }
+
+    pub(crate) fn issue(&mut self, body: &TokenBody) -> TokenId {
+        let ticket = self.ticket();
+        self.event(Event::Issue(ticket, wire(body)));
+        match self.acked(ticket).unwrap() {
+            Ack::Token(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn session(&mut self, agent: &AgentId, token: TokenId) -> Seq {
+        let ticket = self.ticket();
+        self.event(Event::OpenSession(ticket, agent.clone(), token));
+        match self.acked(ticket).unwrap() {
+            Ack::Session(opened) => opened.session,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A token and a session for it.
+    pub(crate) fn agent(&mut self, name: &str, nonce: u8) -> (TokenId, Seq) {
+        let body = body(self.kernel.home(), nonce, &agent(name));
+        let token = self.issue(&body);
+        (token, self.session(&agent(name), token))
+    }
+
+    /// Sends a call; its answer, if there is one yet, is the last of the replies.
+    pub(crate) fn call(&mut self, session: Seq, json: &str) -> Ticket {
+        let ticket = self.ticket();
+        self.event(Event::Submit(Submit {
+            ticket,
+            session,
+            received: json.as_bytes().to_vec(),
+            form: Form::Json,
+            salts: salts(self.next),
+        }));
+        ticket
+    }
+
+    pub(crate) fn reply(&self, ticket: Ticket) -> &ToolResult {
+        &self.replies.iter().find(|(t, _)| *t == ticket).expect("answered").1
+    }
+
+    pub(crate) fn ran(&mut self, ran: Ran) {
+        self.event(Event::Ran(ran, Measured { cpu_us: 1, wall_us: 1 }));
+    }
+
+    pub(crate) fn lost(&mut self, intent: Seq, lost: Lost) {
+        self.event(Event::Lost(intent, lost, Measured { cpu_us: 1, wall_us: 1 }));
+    }
+
+    /// What is left when the process dies: the store.
+    pub(crate) fn crash(self) -> S {
+        self.store
+    }
+}
+
+pub(crate) fn salts(n: u64) -> CallSalts {
+    let salt = |kind: u8| {
+        let mut bytes = [kind; 32];
+        bytes[..8].copy_from_slice(&n.to_be_bytes());
+        Salt::from_bytes(bytes)
+    };
+    CallSalts { call: salt(1), args: salt(2), result: salt(3) }
+}
+
+/// A control body whose kind is known.
+pub(crate) trait ControlBodyKind {
+    fn kind(&self) -> Kind;
+    fn bytes(&self) -> Vec<u8>;
+}
+
+impl<T: ControlBody> ControlBodyKind for T {
+    fn kind(&self) -> Kind {
+        T::KIND
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.to_bytes()
+    }
+}

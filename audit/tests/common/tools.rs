@@ -1,0 +1,127 @@
+//! Three small tools, and a policy that allows everything but what it is asked to deny.
+
+use syscap_kernel::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, MapBuilder},
+    envelope::TxOutcome,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    reason::{Reason, Refused},
+    tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+};
+
+/// Returns nothing; only reads.
+pub(crate) struct Echo(Manifest);
+
+impl Echo {
+    pub(crate) fn new() -> Self {
+        let text = Param::optional("text", ParamType::Text, "anything");
+        Self(Manifest::new(super::tool("echo"), EffectClass::Pure).param(text))
+    }
+}
+
+impl ReadTool for Echo {
+    type Plan = EchoPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.0
+    }
+
+    fn plan(&self, _: &Request<'_>) -> Result<EchoPlan, Refused> {
+        Ok(EchoPlan(Demands::default()))
+    }
+}
+
+pub(crate) struct EchoPlan(Demands);
+
+impl ReadPlan for EchoPlan {
+    fn demands(&self) -> &Demands {
+        &self.0
+    }
+
+    fn run(self, permit: ReadPermit<Self>) -> Ran {
+        permit.ok(MapBuilder::new().finish(), TxOutcome::NoOp)
+    }
+}
+
+/// Declares a tool that holds and then uses bytes of a dimension.
+macro_rules! writer {
+    ($tool:ident $plan:ident $name:literal $effect:ident $dimension:ident) => {
+        pub(crate) struct $tool(Manifest);
+
+        impl $tool {
+            pub(crate) fn new() -> Self {
+                let bytes = Param::required("bytes", ParamType::Int, "how many");
+                let fail = Param::optional("fail", ParamType::Bool, "whether to fail");
+                let manifest = Manifest::new(super::tool($name), EffectClass::$effect);
+                Self(manifest.param(bytes).param(fail))
+            }
+        }
+
+        impl Tool for $tool {
+            type Plan = $plan;
+
+            fn manifest(&self) -> &Manifest {
+                &self.0
+            }
+
+            fn plan(&self, request: &Request<'_>) -> Result<$plan, Refused> {
+                let bytes = request.args.get("bytes").and_then(|item| item.as_uint());
+                let bytes = bytes.ok_or(Refused::new(Reason::BadArgument).field("bytes"))?;
+                let fail = request.args.get("fail").and_then(|item| item.as_bool());
+                let hold = Amounts::ZERO.with(Dimension::$dimension, bytes);
+                let demands = Demands { resources: Vec::new(), hold };
+                Ok($plan { demands, bytes, fail: fail.unwrap_or(false) })
+            }
+        }
+
+        pub(crate) struct $plan {
+            demands: Demands,
+            bytes: u64,
+            fail: bool,
+        }
+
+        impl Plan for $plan {
+            fn demands(&self) -> &Demands {
+                &self.demands
+            }
+
+            fn run(self, mut permit: Permit<Self>) -> Ran {
+                // One byte less than was held, so that something is freed.
+                let used = self.bytes.saturating_sub(1);
+                if permit.meter(Dimension::$dimension, used).is_err() || self.fail {
+                    return permit.failed(Refused::new(Reason::Failed), TxOutcome::RolledBack);
+                }
+                permit.ok(Canonical::null(), TxOutcome::Committed)
+            }
+        }
+    };
+}
+
+writer! { DiskWrite DiskWritePlan "disk.write" LocalWrite DiskWriteBytes }
+writer! { Post PostPlan "post" ExternalWrite EgressBytes }
+
+/// Allows all; denies `post` of exactly 13 bytes. The number makes it another policy.
+pub(crate) struct AllowAll(u8);
+
+impl AllowAll {
+    pub(crate) const fn new(number: u8) -> Self {
+        Self(number)
+    }
+}
+
+impl PolicyEngine for AllowAll {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from("allow-all"), version: 1 }
+    }
+
+    fn document(&self) -> Vec<u8> {
+        vec![0xa1, 0x01, self.0]
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        let bytes = question.args.get("bytes").and_then(|item| item.as_uint());
+        let verdict = if bytes == Some(13) { Verdict::Deny } else { Verdict::Allow };
+        Decision::plain(verdict)
+    }
+}

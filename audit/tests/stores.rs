@@ -1,0 +1,477 @@
+//! What every store must do, and what only the one on disk can.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod common;
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use common::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
+use rusqlite::Connection;
+use syscap_audit::{
+    fault::{FAULT, FaultPoint, FaultStore},
+    memory::MemoryStore,
+    sqlite::{
+        BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, LOCK_FILE, LockState, Settings, SqliteReader,
+        SqliteStore,
+    },
+};
+use syscap_kernel::{
+    halt::Halt,
+    id::Seq,
+    kernel::Kernel,
+    record::Durability,
+    store::{Batch, Next, Room, Store, StoreError},
+};
+use tempfile::TempDir;
+
+fn genesis(entropy: u8) -> Batch {
+    let mut kernel = Kernel::create(new_home(entropy), parts(AllowAll::new(0)), start()).unwrap();
+    kernel.take_batch().unwrap()
+}
+
+fn records(store: &mut dyn Store, from: u64) -> Vec<(u64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let each = &mut |seq: Seq, bytes: &[u8]| {
+        found.push((seq.get(), bytes.to_vec()));
+        Next::More
+    };
+    store.records(Seq::new(from), each).unwrap();
+    found
+}
+
+fn create(dir: &TempDir) -> SqliteStore {
+    SqliteStore::create(dir.path(), Durability::Full).unwrap()
+}
+
+fn open(dir: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(dir, Durability::Full)
+}
+
+/// The suite: `reopen` gives another store on what the first one has kept.
+fn suite<S: Store>(store: S, reopen: impl FnOnce(S) -> S) {
+    let mut driver = Driver::ready(store);
+    let (token, session) = driver.agent("ada", 1);
+    let ticket = driver.call(session, r#"{"tool_id":"disk.write","args":{"bytes":10}}"#);
+    let receipt = driver.reply(ticket).receipt().clone();
+    let delivered = driver.reply(ticket).delivered().clone();
+    driver.shutdown();
+    driver.flush();
+    assert!(driver.error.is_none());
+    let head = driver.kernel.head();
+    let image = driver.kernel.state_image();
+
+    let mut store = driver.crash();
+    let before = records(&mut store, 0);
+    let mut store = reopen(store);
+    let all = records(&mut store, 0);
+    assert_eq!(all, before);
+    assert_eq!(all.len() as u64, head.seq.get() + 1);
+    assert!(all.iter().enumerate().all(|(place, (seq, _))| place as u64 == *seq));
+    assert_eq!(syscap_kernel::hash::leaf(&all.last().unwrap().1), head.leaf);
+    assert_eq!(records(&mut store, 5), all[5..]);
+
+    let mut first = Vec::new();
+    let each = &mut |seq: Seq, _: &[u8]| {
+        first.push(seq.get());
+        if first.len() < 3 { Next::More } else { Next::Enough }
+    };
+    store.records(Seq::new(1), each).unwrap();
+    assert_eq!(first, [1, 2, 3]);
+
+    let id = syscap_kernel::id::ObjectId::from_bytes(*token.as_bytes());
+    let object = store.object(&id).unwrap().unwrap();
+    assert!(object.is_sound());
+    let absent = syscap_kernel::id::ObjectId::from_bytes([9; 32]);
+    assert_eq!(store.object(&absent), Ok(None));
+
+    let entry = store.vault(receipt.intent.unwrap().0, receipt.outcome_seq).unwrap();
+    assert!(entry.salts.is_some());
+    assert_eq!(entry.result.as_deref(), Some(delivered.as_bytes()));
+    let none = store.vault(Seq::GENESIS, Seq::GENESIS).unwrap();
+    assert!(none.salts.is_none() && none.result.is_none());
+    assert_eq!(store.room(), Ok(Room::Enough));
+    assert_eq!(store.idle(), Ok(()));
+
+    let kernel = Kernel::open(&mut store, parts(AllowAll::new(0))).unwrap();
+    assert_eq!(kernel.head(), head);
+    assert_eq!(kernel.state_image(), image, "replay makes the same state");
+
+    // Another home's beginning does not follow this log; nor does anything after that.
+    let other = genesis(1);
+    assert_eq!(store.commit(&other), Err(StoreError::HeadMoved));
+    assert_eq!(store.commit(&other), Err(StoreError::Poisoned));
+}
+
+#[test]
+fn memory_store_keeps_what_it_acknowledged() {
+    suite(MemoryStore::new(), |store| store.share());
+}
+
+#[test]
+fn sqlite_store_keeps_what_it_acknowledged() {
+    let dir = TempDir::new().unwrap();
+    suite(create(&dir), |store| {
+        drop(store);
+        open(dir.path()).unwrap()
+    });
+}
+
+#[test]
+fn a_store_that_never_fails_is_transparent() {
+    suite(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere), |store| {
+        FaultStore::new(store.into_inner(), FaultPoint::Nowhere)
+    });
+}
+
+/// Of two kernels on one log, one goes on.
+#[test]
+fn two_kernels_can_not_fork_a_log() {
+    let mut first = Driver::ready(MemoryStore::new());
+    let shared = first.store.share();
+    let mut second = Driver::open(shared, first.reading, 0).unwrap();
+    first.agent("ada", 1);
+    second.kernel.handle(boot_event(), start());
+    let batch = second.kernel.take_batch().unwrap();
+    assert!(matches!(batch.commit(&mut second.store), Err(Halt::Store(StoreError::HeadMoved))));
+    let head = first.store.head();
+    assert_eq!(head, Some(first.kernel.head()));
+}
+
+fn boot_event() -> syscap_kernel::kernel::Event {
+    syscap_kernel::kernel::Event::Boot {
+        ticket: syscap_kernel::kernel::Ticket(1),
+        id: [2; 16],
+        software: Box::from("test"),
+        durability: Durability::Full,
+    }
+}
+
+#[test]
+fn a_stale_batch_leaves_nothing_behind() {
+    let dir = TempDir::new().unwrap();
+    let mut store = create(&dir);
+    store.commit(&genesis(1)).unwrap();
+    assert_eq!(store.commit(&genesis(2)), Err(StoreError::HeadMoved));
+    drop(store);
+    let mut store = open(dir.path()).unwrap();
+    assert_eq!(records(&mut store, 0), [(0, genesis(1).links()[0].bytes.clone())]);
+    assert_eq!(store.head().unwrap().unwrap().leaf, genesis(1).links()[0].leaf);
+}
+
+#[test]
+fn a_batch_after_a_head_needs_one() {
+    let mut driver = Driver::create(MemoryStore::new(), 1);
+    driver.flush();
+    driver.kernel.handle(boot_event(), start());
+    let batch = driver.kernel.take_batch().unwrap();
+    let dir = TempDir::new().unwrap();
+    assert_eq!(create(&dir).commit(&batch), Err(StoreError::HeadMoved));
+    assert_eq!(MemoryStore::new().commit(&batch), Err(StoreError::HeadMoved));
+}
+
+#[test]
+fn records_and_objects_are_append_only() {
+    let dir = TempDir::new().unwrap();
+    let mut driver = Driver::ready(create(&dir));
+    driver.agent("ada", 1);
+    drop(driver.crash());
+    let connection = Connection::open(dir.path().join(DATABASE_FILE)).unwrap();
+    for sql in [
+        "UPDATE records SET body = x'00' WHERE seq = 1",
+        "DELETE FROM records",
+        "UPDATE objects SET kind = 2",
+        "DELETE FROM objects",
+        "UPDATE head SET seq = seq - 1",
+        "DELETE FROM head",
+        "INSERT INTO head VALUES (2, 0, x'00')",
+        "INSERT INTO records VALUES (1, 'text')",
+    ] {
+        assert!(connection.execute(sql, []).is_err(), "{sql}");
+    }
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert!(count("records") > 4 && count("objects") > 4);
+}
+
+#[test]
+fn a_home_has_one_holder() {
+    let dir = TempDir::new().unwrap();
+    let store = create(&dir);
+    let reader = SqliteReader::open(dir.path()).unwrap();
+    assert_eq!(reader.lock_state(), Ok(LockState::Held));
+    assert_eq!(open(dir.path()).err(), Some(StoreError::Locked));
+    assert_eq!(SqliteStore::create(dir.path(), Durability::Full).err(), Some(StoreError::Locked));
+    drop(store);
+    assert_eq!(reader.lock_state(), Ok(LockState::Free));
+    assert_eq!(SqliteStore::create(dir.path(), Durability::Full).err(), Some(StoreError::Exists));
+    let mut child = holder(dir.path());
+    assert_eq!(open(dir.path()).err(), Some(StoreError::Locked));
+    assert_eq!(reader.lock_state(), Ok(LockState::Held));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(reader.lock_state(), Ok(LockState::Free));
+    let mut store = open(dir.path()).unwrap();
+    assert_eq!(records(&mut store, 0).len(), 1);
+}
+
+const CHILD_HOME: &str = "SYSCAP_TEST_CHILD_HOME";
+
+/// Another process that holds the home, once it says so.
+fn holder(home: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_holds_the_home", "--nocapture"])
+        .env(CHILD_HOME, home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let held = lines.map(Result::unwrap).find(|line| line.contains("child holds"));
+    assert!(held.is_some());
+    child
+}
+
+/// Only does anything when the test above starts it: commits a genesis record and waits.
+#[test]
+fn child_holds_the_home() {
+    let Some(home) = std::env::var_os(CHILD_HOME) else {
+        return;
+    };
+    let mut store = open(Path::new(&home)).unwrap();
+    store.commit(&genesis(1)).unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "child holds").unwrap();
+    out.flush().unwrap();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+fn what_is_no_home_is_not_opened() {
+    let dir = TempDir::new().unwrap();
+    assert_eq!(open(dir.path()).err(), Some(StoreError::Missing));
+    assert_eq!(SqliteReader::open(dir.path()).err(), Some(StoreError::Missing));
+    assert_eq!(open(&dir.path().join("none")).err(), Some(StoreError::Missing));
+    assert!(!dir.path().join("none").exists() && !dir.path().join(LOCK_FILE).exists());
+
+    let file = dir.path().join(DATABASE_FILE);
+    let damaged = |what: &str| {
+        assert_eq!(open(dir.path()).err(), Some(StoreError::Damaged), "{what}");
+        assert_eq!(SqliteReader::open(dir.path()).err(), Some(StoreError::Damaged), "{what}");
+    };
+    std::fs::write(&file, b"").unwrap();
+    damaged("empty");
+    std::fs::write(&file, [7; 8_192]).unwrap();
+    damaged("no database");
+    std::fs::remove_file(&file).unwrap();
+    Connection::open(&file).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    damaged("another program's");
+}
+
+#[test]
+fn another_format_or_schema_is_not_opened() {
+    let change = |sql: &str| {
+        let dir = TempDir::new().unwrap();
+        let mut store = create(&dir);
+        store.commit(&genesis(1)).unwrap();
+        drop(store);
+        Connection::open(dir.path().join(DATABASE_FILE)).unwrap().execute_batch(sql).unwrap();
+        let error = open(dir.path()).err();
+        assert_eq!(SqliteReader::open(dir.path()).err(), error);
+        error
+    };
+    assert_eq!(change("PRAGMA user_version = 2"), Some(StoreError::Newer(2)));
+    assert_eq!(change("PRAGMA user_version = 0"), Some(StoreError::Damaged));
+    assert_eq!(change("PRAGMA application_id = 1"), Some(StoreError::Damaged));
+    assert_eq!(change("DROP TRIGGER records_delete"), Some(StoreError::Damaged));
+    assert_eq!(change("CREATE TABLE more (x)"), Some(StoreError::Damaged));
+    assert_eq!(change("SELECT 1"), None);
+}
+
+#[test]
+fn a_page_that_was_overwritten_is_found() {
+    let dir = TempDir::new().unwrap();
+    let mut driver = Driver::ready(create(&dir));
+    driver.agent("ada", 1);
+    drop(driver.crash());
+    let file = dir.path().join(DATABASE_FILE);
+    let mut bytes = std::fs::read(&file).unwrap();
+    // All but the first page, which holds the schema.
+    bytes[4_096..].fill(0xff);
+    std::fs::write(&file, bytes).unwrap();
+    let read =
+        open(dir.path()).and_then(|mut store| store.records(Seq::GENESIS, &mut |_, _| Next::More));
+    assert_eq!(read, Err(StoreError::Damaged));
+}
+
+#[test]
+fn files_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new().unwrap();
+    let home = dir.path().join("deep").join("home");
+    let mut store = SqliteStore::create(&home, Durability::Full).unwrap();
+    store.commit(&genesis(1)).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&home), 0o700);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&home).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.file_name());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["home.db", "home.db-shm", "home.db-wal", "lock", "reserve"]);
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let dir = TempDir::new().unwrap();
+    let settings = Settings::new(Durability::Full).pages_max(64).room_bytes_min(64 << 10);
+    let store = SqliteStore::create_with(dir.path(), &settings).unwrap();
+    assert!(std::fs::metadata(dir.path().join(BALLAST_FILE)).is_err(), "no room for ballast");
+    drop(store);
+    // A disk that was larger when the home was made.
+    drop(open(dir.path()).unwrap());
+    let ballast = std::fs::metadata(dir.path().join(BALLAST_FILE)).unwrap();
+    assert_eq!(ballast.len(), BALLAST_BYTES);
+    {
+        use std::os::unix::fs::MetadataExt;
+        assert!(ballast.blocks() * 512 >= BALLAST_BYTES, "the room is really taken");
+    }
+
+    let mut store = SqliteStore::open_with(dir.path(), &settings).unwrap();
+    assert_eq!(store.room(), Ok(Room::Enough));
+    let mut driver = Driver::ready(store);
+    let (_, session) = driver.agent("ada", 1);
+    let mut reserved_first = false;
+    while driver.store.has_ballast() {
+        driver.call(session, &call_of(2_000));
+        reserved_first |= driver.store.has_ballast() && driver.store.room() == Ok(Room::Reserve);
+        assert!(driver.error.is_none());
+    }
+    assert!(reserved_first, "the room ran low before it ran out");
+    assert_eq!(driver.store.counts().retries, 1);
+    assert!(std::fs::metadata(dir.path().join(BALLAST_FILE)).is_err());
+    assert_eq!(driver.store.idle(), Ok(()));
+    assert!(!driver.store.has_ballast(), "there is no room for it yet");
+
+    // What the ballast left room for is used up too.
+    while driver.error.is_none() {
+        driver.call(session, &call_of(30_000));
+    }
+    assert_eq!(driver.error, Some(Halt::Store(StoreError::Full)));
+    let commits = driver.store.commits();
+    let answered = driver.replies.last().unwrap().1.receipt().clone();
+    assert_eq!(driver.store.room(), Err(StoreError::Poisoned));
+    let mut store = driver.crash();
+    assert_eq!(store.commit(&genesis(1)), Err(StoreError::Poisoned));
+    assert_eq!(store.commits(), commits);
+    drop(store);
+
+    let mut store = open(dir.path()).unwrap();
+    assert!(store.has_ballast(), "it is made again where there is room");
+    let kept = records(&mut store, answered.outcome_seq.get());
+    assert_eq!(syscap_kernel::hash::leaf(&kept[0].1), answered.outcome_leaf);
+    let reading = start();
+    let mut driver = Driver::open(store, reading, 0).unwrap();
+    driver.boot();
+    assert!(driver.error.is_none());
+}
+
+fn call_of(len: usize) -> String {
+    format!(r#"{{"tool_id":"echo","args":{{"text":"{}"}}}}"#, "x".repeat(len))
+}
+
+#[test]
+fn a_reader_reads_beside_a_writer() {
+    let dir = TempDir::new().unwrap();
+    let mut driver = Driver::ready(create(&dir));
+    let mut reader = SqliteReader::open(dir.path()).unwrap();
+    assert_eq!(reader.head(), Ok(Some(driver.kernel.head())));
+    let (_, session) = driver.agent("ada", 1);
+    driver.pass(HOUR_MS / 2);
+    driver.call(session, r#"{"tool_id":"echo","args":{}}"#);
+    assert_eq!(reader.head(), Ok(Some(driver.kernel.head())));
+    let mut read = Vec::new();
+    let each = &mut |seq: Seq, bytes: &[u8]| {
+        read.push((seq.get(), bytes.to_vec()));
+        Next::More
+    };
+    reader.records(Seq::GENESIS, each).unwrap();
+    assert_eq!(read, records(&mut driver.store, 0));
+
+    // A crash leaves a WAL behind: it is read too, and by a reader that comes first.
+    let files = TempDir::new().unwrap();
+    for name in ["home.db", "home.db-wal"] {
+        std::fs::copy(dir.path().join(name), files.path().join(name)).unwrap();
+    }
+    let mut copy = SqliteReader::open(files.path()).unwrap();
+    assert_eq!(copy.lock_state(), Ok(LockState::Free));
+    assert_eq!(copy.head(), Ok(Some(driver.kernel.head())));
+}
+
+#[test]
+fn the_wal_is_checkpointed_and_used_again() {
+    let dir = TempDir::new().unwrap();
+    let mut driver = Driver::ready(create(&dir));
+    let (_, session) = driver.agent("ada", 1);
+    let wal = || std::fs::metadata(dir.path().join("home.db-wal")).unwrap().len();
+    let mut largest = 0;
+    for _ in 0..300 {
+        driver.call(session, &call_of(100_000));
+        largest = largest.max(wal());
+        if largest > 8 << 20 {
+            driver.store.idle().unwrap();
+        }
+    }
+    assert!(driver.error.is_none());
+    let counts = driver.store.counts();
+    assert!(counts.checkpoints >= 3, "{counts:?}");
+    assert!(largest < 16 << 20, "{largest}");
+    // Without idle time the WAL is kept within bounds too.
+    for _ in 0..900 {
+        driver.call(session, &call_of(100_000));
+        largest = largest.max(wal());
+    }
+    assert!(driver.store.counts().checkpoints > counts.checkpoints);
+    assert!(largest < 64 << 20, "{largest}");
+}
+
+#[test]
+fn a_fault_stops_a_store_where_it_was_told_to() {
+    for (point, kept) in
+        [(FaultPoint::Before(3), 2), (FaultPoint::After(3), 3), (FaultPoint::Torn(3, 1), 2)]
+    {
+        let memory = MemoryStore::new();
+        let mut driver = Driver::create(FaultStore::new(memory.share(), point), 1);
+        driver.flush();
+        driver.kernel.handle(boot_event(), start());
+        driver.flush();
+        assert!(driver.error.is_none());
+        driver.kernel.handle(syscap_kernel::kernel::Event::Tick, start());
+        let ticket = driver.ticket();
+        driver.event(syscap_kernel::kernel::Event::Shutdown(ticket));
+        assert_eq!(driver.error, Some(Halt::Store(FAULT)));
+        assert_eq!(memory.all_records().len(), kept);
+        let mut store = driver.crash();
+        assert!(store.is_down());
+        assert_eq!(store.commits(), 3);
+        assert_eq!(store.room(), Err(StoreError::Poisoned));
+    }
+}
+
+#[test]
+fn a_torn_commit_keeps_a_part() {
+    let memory = MemoryStore::new();
+    let mut driver = Driver::create(FaultStore::torn(memory.share(), 1, 1), 1);
+    driver.kernel.handle(boot_event(), start());
+    driver.flush();
+    assert_eq!(driver.error, Some(Halt::Store(FAULT)));
+    assert_eq!(memory.all_records().len(), 1);
+    assert_eq!(driver.kernel.head().seq.get(), 1);
+}

@@ -1,0 +1,20 @@
+//! expect: E0560
+//! Hands in an approval as part of the call.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(ticket: Ticket, session: Seq, salts: CallSalts) -> Submit {
+    Submit {
+        ticket,
+        session,
+        received: Vec::new(),
+        form: Form::Cbor,
+        salts,
+        decision: Decision::plain(Verdict::Allow), //~
+    }
+}
+
+fn main() {
+    drop(attack(any(), any(), any()));
+}

@@ -1,0 +1,16 @@
+//! expect: E0451
+//! Makes a permit out of nothing, by naming its fields.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack() -> Permit<MinePlan> {
+    Permit {
+        core: any(), //~
+        plan: PhantomData, //~
+    }
+}
+
+fn main() {
+    drop(attack());
+}

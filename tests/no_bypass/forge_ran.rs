@@ -1,0 +1,22 @@
+//! expect: E0451
+//! Settles a call that did not run, by a made-up report.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack() -> Ran {
+    Ran {
+        intent: Seq::new(1), //~
+        digest: any(), //~
+        reason: None, //~
+        delivered: done(), //~
+        result_hash: any(), //~
+        used: Amounts::ZERO, //~
+        tx: TxOutcome::NoOp, //~
+        enforcement: any(), //~
+    }
+}
+
+fn main() {
+    drop(attack());
+}

@@ -1,0 +1,16 @@
+//! expect: E0451
+//! Makes a reading permit out of nothing, by naming its fields.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack() -> ReadPermit<PeekPlan> {
+    ReadPermit {
+        core: any(), //~
+        plan: PhantomData, //~
+    }
+}
+
+fn main() {
+    drop(attack());
+}

@@ -1,0 +1,23 @@
+//! expect: E0451
+//! Answers a call by itself.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack() -> ToolResult {
+    ToolResult {
+        tool: None, //~
+        agent: None, //~
+        snapshot: None, //~
+        reason: None, //~
+        delivered: done(), //~
+        result_hash: any(), //~
+        provenance: None, //~
+        tx: TxOutcome::NoOp, //~
+        receipt: any(), //~
+    }
+}
+
+fn main() {
+    drop(attack());
+}

@@ -1,0 +1,16 @@
+//! expect: E0451
+//! Claims that records are durable.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(home: HomeId, head: Head) -> Stored {
+    Stored {
+        home, //~
+        head, //~
+    }
+}
+
+fn main() {
+    drop(attack(any(), any()));
+}

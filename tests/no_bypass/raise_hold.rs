@@ -1,0 +1,14 @@
+//! expect: E0616
+//! Raises what a permit has set aside, and lowers what it has used.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(mut permit: Permit<MinePlan>) -> Ran {
+    permit.core.hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, u64::MAX); //~
+    permit.ok(done(), TxOutcome::Committed)
+}
+
+fn main() {
+    drop(attack(any()));
+}

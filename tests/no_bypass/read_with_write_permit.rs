@@ -1,0 +1,13 @@
+//! expect: E0308
+//! Runs a reading plan with a permit of the other kind.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(plan: PeekPlan, permit: Permit<PeekPlan>) -> Ran {
+    plan.run(permit) //~
+}
+
+fn main() {
+    drop(attack(any(), any()));
+}

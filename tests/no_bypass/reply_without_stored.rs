@@ -1,0 +1,17 @@
+//! expect: E0624
+//! Makes the kernel answer, start or go on before its record is durable.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(kernel: &mut Kernel) {
+    kernel.answer(any(), any(), any(), any()); //~
+    kernel.start(any(), any(), any()); //~
+    drop(kernel.proceed(any(), any())); //~
+    drop(kernel.stored(any())); //~
+    kernel.emit(any()); //~
+}
+
+fn main() {
+    attack(any());
+}

@@ -1,0 +1,24 @@
+//! expect: E0308
+//! Hides a file write in a plan of the attacker's own and runs it with the plan's own permit.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+struct Trojan {
+    demands: Demands,
+    inner: FsWritePlan,
+}
+
+impl Plan for Trojan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: Permit<Self>) -> Ran {
+        self.inner.run(permit) //~
+    }
+}
+
+fn main() {
+    drop(any::<Trojan>());
+}

@@ -1,0 +1,15 @@
+//! expect: E0382
+//! Runs one plan twice, with two permits.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(plan: MinePlan, first: Permit<MinePlan>, second: Permit<MinePlan>) -> [Ran; 2] {
+    let first = plan.run(first);
+    let second = plan.run(second); //~
+    [first, second]
+}
+
+fn main() {
+    drop(attack(any(), any(), any()));
+}

@@ -1,0 +1,13 @@
+//! expect: E0308
+//! Reports a run by its position alone.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(kernel: &mut Kernel, intent: Seq, now: Reading) {
+    kernel.handle(Event::Ran(intent, any()), now); //~
+}
+
+fn main() {
+    attack(any(), any(), any());
+}

@@ -1,0 +1,104 @@
+//! What the programs share: a tool of the attacker's own, as any host may write one.
+#![allow(dead_code, unused_imports, reason = "each program uses a part of it")]
+
+pub use core::marker::PhantomData;
+
+pub use syscap::{
+    Options, Runtime, Session,
+    kernel::{
+        budget::{Amounts, Dimension},
+        cbor::{Canonical, Item, MapBuilder},
+        envelope::{Form, ToolResult, TxOutcome},
+        id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
+        kernel::{Effect, Event, Kernel, Submit, Ticket},
+        manifest::{EffectClass, Manifest},
+        policy::{Decision, Verdict},
+        reason::Refused,
+        registry::Registry,
+        store::{Batch, CallSalts, Head, Store, Stored},
+        time::{Reading, UnixMillis},
+        token::{Token, TokenBody},
+        tool::{
+            Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+        },
+    },
+    syscalls::fs::{FsRead, FsReadPlan, FsWrite, FsWritePlan},
+};
+
+/// A tool that writes.
+pub struct Mine(pub Manifest);
+
+impl Mine {
+    pub fn new() -> Option<Self> {
+        Some(Self(Manifest::new(ToolId::new("mine")?, EffectClass::LocalWrite)))
+    }
+}
+
+/// What it plans.
+pub struct MinePlan(pub Demands);
+
+impl Tool for Mine {
+    type Plan = MinePlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.0
+    }
+
+    fn plan(&self, _: &Request<'_>) -> Result<MinePlan, Refused> {
+        Ok(MinePlan(Demands::default()))
+    }
+}
+
+impl Plan for MinePlan {
+    fn demands(&self) -> &Demands {
+        &self.0
+    }
+
+    fn run(self, permit: Permit<Self>) -> Ran {
+        permit.ok(done(), TxOutcome::Committed)
+    }
+}
+
+/// A tool that only reads.
+pub struct Peek(pub Manifest);
+
+impl Peek {
+    pub fn new() -> Option<Self> {
+        Some(Self(Manifest::new(ToolId::new("peek")?, EffectClass::Read)))
+    }
+}
+
+/// What it plans.
+pub struct PeekPlan(pub Demands);
+
+impl ReadTool for Peek {
+    type Plan = PeekPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.0
+    }
+
+    fn plan(&self, _: &Request<'_>) -> Result<PeekPlan, Refused> {
+        Ok(PeekPlan(Demands::default()))
+    }
+}
+
+impl ReadPlan for PeekPlan {
+    fn demands(&self) -> &Demands {
+        &self.0
+    }
+
+    fn run(self, permit: ReadPermit<Self>) -> Ran {
+        permit.ok(done(), TxOutcome::NoOp)
+    }
+}
+
+/// A result.
+pub fn done() -> Canonical {
+    MapBuilder::new().text("text", "done").finish()
+}
+
+/// Stands for any value that an attacker might hope to get hold of.
+pub fn any<T>() -> T {
+    panic!("only the types matter")
+}

@@ -1,0 +1,24 @@
+//! expect: E0308
+//! Writes in a plan that was registered as a read: its permit's intent is not durable yet.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+struct Trojan {
+    demands: Demands,
+    inner: FsWritePlan,
+}
+
+impl ReadPlan for Trojan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: ReadPermit<Self>) -> Ran {
+        self.inner.run(permit) //~
+    }
+}
+
+fn main() {
+    drop(any::<Trojan>());
+}

@@ -1,0 +1,258 @@
+//! Whatever comes in whatever order: nothing is overspent, nothing is answered unrecorded, and
+//! the log replays to the same state, byte for byte.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+mod sim;
+
+use proptest::prelude::*;
+use sim::{Ending, Sim, parts};
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+    },
+    kernel::{
+        budget::{Amounts, Dimension},
+        control::FreezeChange,
+        kernel::{Event, Kernel},
+        store::Room,
+    },
+};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
+    Open { agent: u8, token: usize },
+    Spend { session: usize, units: u64, tries: u64, key: Option<u8> },
+    Look { session: usize },
+    Refer { session: usize, record: u64 },
+    Bad { session: usize, form: u8 },
+    Close { session: usize },
+    Revoke { token: usize },
+    Freeze(bool),
+    Charge { session: usize, tokens: u64 },
+    End { job: usize, ending: Ending },
+    Late,
+    Commit,
+    Room(bool),
+    Tick,
+    Time { wall: i64, boot: u64 },
+    Crash,
+    Shutdown,
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        6 => Just(Ending::Runs),
+        1 => Just(Ending::Panics),
+        1 => Just(Ending::TimesOut),
+        1 => Just(Ending::Dropped),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let small = 0_usize..6;
+    prop_oneof![
+        3 => (0_u8..3, 0_u64..40, 0_u64..60, 1_u64..100_000).prop_map(
+            |(agent, calls, units, life_ms)| Step::Issue { agent, calls, units, life_ms }
+        ),
+        4 => (0_u8..3, small.clone()).prop_map(|(agent, token)| Step::Open { agent, token }),
+        12 => (small.clone(), 0_u64..30, 0_u64..40, proptest::option::of(0_u8..4)).prop_map(
+            |(session, units, tries, key)| Step::Spend { session, units, tries, key }
+        ),
+        6 => small.clone().prop_map(|session| Step::Look { session }),
+        3 => (small.clone(), 0_u64..80)
+            .prop_map(|(session, record)| Step::Refer { session, record }),
+        6 => (small.clone(), 0_u8..8).prop_map(|(session, form)| Step::Bad { session, form }),
+        1 => small.clone().prop_map(|session| Step::Close { session }),
+        1 => small.clone().prop_map(|token| Step::Revoke { token }),
+        1 => any::<bool>().prop_map(Step::Freeze),
+        1 => (small.clone(), 0_u64..600)
+            .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
+        12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
+        2 => Just(Step::Late),
+        10 => Just(Step::Commit),
+        1 => any::<bool>().prop_map(Step::Room),
+        1 => Just(Step::Tick),
+        3 => (-1_000_000_i64..1_000_000, 0_u64..90_000)
+            .prop_map(|(wall, boot)| Step::Time { wall, boot }),
+        1 => Just(Step::Crash),
+        1 => Just(Step::Shutdown),
+    ]
+}
+
+fn apply(sim: &mut Sim, step: &Step) {
+    let pick = |sim: &Sim, place: usize| {
+        sim.sessions.get(place % sim.sessions.len().max(1)).copied()
+    };
+    match step {
+        Step::Issue { agent, calls, units, life_ms } => {
+            sim.issue(&format!("a{agent}"), *calls, *units, *life_ms);
+        }
+        Step::Open { agent, token } => {
+            if let Some((token, _)) = sim.tokens.get(token % sim.tokens.len().max(1)).copied() {
+                sim.open(&format!("a{agent}"), token);
+            }
+        }
+        Step::Spend { session, units, tries, key } => {
+            if let Some(session) = pick(sim, *session) {
+                let key = key.map_or(String::new(), |key| {
+                    format!(", \"idempotency_key\": \"k{key}\"")
+                });
+                let args = format!("{{\"units\": {units}, \"tries\": {tries}}}");
+                sim.submit_json(
+                    session,
+                    &format!("{{\"tool_id\": \"spend\", \"args\": {args}{key}}}"),
+                );
+            }
+        }
+        Step::Look { session } => {
+            if let Some(session) = pick(sim, *session) {
+                sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": [1, "x"]}}"#);
+            }
+        }
+        Step::Refer { session, record } => {
+            if let Some(session) = pick(sim, *session) {
+                let at = format!("{{\"$ref\": {{\"record\": {record}, \"path\": [\"saw\"]}}}}");
+                let args = format!("{{\"at\": {at}}}");
+                sim.submit_json(session, &format!("{{\"tool_id\": \"look\", \"args\": {args}}}"));
+            }
+        }
+        Step::Bad { session, form } => {
+            if let Some(session) = pick(sim, *session) {
+                let bad = [
+                    "",
+                    "{",
+                    r#"{"tool_id": "look", "tool_id": "look", "args": {}}"#,
+                    r#"{"tool_id": "nothing", "args": {}}"#,
+                    r#"{"tool_id": "look", "args": {"at": 1, "bcc": 2}}"#,
+                    r#"{"tool_id": "look", "args": {"at": 1}, "agent_id": "other"}"#,
+                    r#"{"tool_id": "look", "args": {"at": 1}, "v": 2}"#,
+                    r#"{"tool_id": "spend", "args": {"units": -1}}"#,
+                ];
+                sim.submit_json(session, bad[usize::from(*form) % bad.len()]);
+            }
+        }
+        Step::Close { session } => {
+            if let Some(session) = pick(sim, *session) {
+                let ticket = sim.ticket();
+                sim.event(Event::CloseSession(ticket, session));
+            }
+        }
+        Step::Revoke { token } => {
+            if let Some((token, _)) = sim.tokens.get(token % sim.tokens.len().max(1)).copied() {
+                sim.revoke(token);
+            }
+        }
+        Step::Freeze(on) => {
+            sim.freeze(if *on { FreezeChange::Freeze } else { FreezeChange::Thaw });
+        }
+        Step::Charge { session, tokens } => {
+            if let Some(session) = pick(sim, *session) {
+                let amounts = Amounts::ZERO.with(Dimension::LlmTokens, *tokens);
+                let ticket = sim.ticket();
+                sim.event(Event::Charge(ticket, session, amounts));
+            }
+        }
+        Step::End { job, ending } => sim.end_job(*job, *ending),
+        Step::Late => {
+            if let Some(ran) = sim.late.pop() {
+                sim.event(Event::Ran(ran, syscap::kernel::kernel::Measured::default()));
+            }
+        }
+        Step::Commit => sim.commit(),
+        Step::Room(enough) => {
+            sim.event(Event::Room(if *enough { Room::Enough } else { Room::Reserve }));
+        }
+        Step::Tick => sim.event(Event::Tick),
+        Step::Time { wall, boot } => {
+            sim.wall = sim.wall.saturating_add_signed(*wall);
+            sim.boottime += boot;
+        }
+        Step::Crash => {
+            sim.crash().unwrap();
+            sim.boot();
+        }
+        Step::Shutdown => {
+            let ticket = sim.ticket();
+            sim.event(Event::Shutdown(ticket));
+            sim.commit();
+            sim.crash().unwrap();
+            sim.boot();
+        }
+    }
+}
+
+/// The log on disk makes the state that the kernel has, byte for byte.
+fn replays(sim: &mut Sim) {
+    sim.commit();
+    let live = sim.kernel.state_image();
+    let world = std::sync::Arc::clone(&sim.world);
+    let replayed = Kernel::open(&mut sim.store, parts(&world)).unwrap();
+    assert_eq!(String::from_utf8(replayed.state_image()), String::from_utf8(live));
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("SYSCAP_LONG").is_some() { 20_000 } else { 600 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_never_overspends_and_replays(steps in proptest::collection::vec(step(), 1..120)) {
+        let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere));
+        for step in &steps {
+            apply(&mut sim, step);
+            prop_assert_eq!(sim.kernel.halted(), None);
+        }
+        replays(&mut sim);
+        // Every call that was given up is on the books: after a restart nothing is open.
+        sim.crash().unwrap();
+        sim.boot();
+        replays(&mut sim);
+        sim.check();
+    }
+
+    #[test]
+    fn a_store_that_stops_anywhere_loses_nothing_answered(
+        steps in proptest::collection::vec(step(), 1..80),
+        point in 4_u64..30,
+        after in any::<bool>(),
+    ) {
+        let point = if after { FaultPoint::After(point) } else { FaultPoint::Before(point) };
+        let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), point));
+        for step in &steps {
+            if sim.kernel.halted().is_some() {
+                break;
+            }
+            if matches!(step, Step::Crash | Step::Shutdown) {
+                continue;
+            }
+            apply(&mut sim, step);
+        }
+        let answered: Vec<_> = sim
+            .replies
+            .iter()
+            .map(|(_, result)| (result.receipt().outcome_seq, result.receipt().outcome_leaf))
+            .collect();
+        sim.crash().unwrap();
+        let mut leaves = Vec::new();
+        syscap::kernel::store::Store::records(
+            &mut sim.store,
+            syscap::kernel::id::Seq::GENESIS,
+            &mut |_, bytes| {
+                leaves.push(syscap::kernel::hash::leaf(bytes));
+                syscap::kernel::store::Next::More
+            },
+        )
+        .unwrap();
+        for (seq, leaf) in answered {
+            prop_assert_eq!(leaves[usize::try_from(seq.get()).unwrap()], leaf);
+        }
+        sim.boot();
+        replays(&mut sim);
+        sim.check();
+    }
+}

@@ -1,0 +1,498 @@
+//! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
+//! that are held back, a store that can fail; and what must hold after every step.
+
+use std::sync::{Arc, Mutex};
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use syscap::{
+    audit::{fault::FaultStore, memory::MemoryStore},
+    kernel::{
+        budget::{Amounts, Budget, Dimension},
+        cbor::{Item, MapBuilder},
+        control::{
+            CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
+            PolicyChange, Revocation, Role, Roles, ToolsChange,
+        },
+        envelope::{Form, ToolResult, TxOutcome},
+        field::List,
+        halt::Halt,
+        id::{AgentId, Salt, Seq, TokenId, ToolId},
+        kernel::{Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Submit, Ticket},
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        reason::{Reason, Refused},
+        record::{Durability, HomeLimits, Kind},
+        registry::Registry,
+        sign::{PublicKey, Signature, preimage},
+        store::{CallSalts, Store, VaultEntry},
+        time::{Reading, UnixMillis},
+        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+        tool::{
+            Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+        },
+    },
+    policy::WithinToken,
+};
+
+/// Effects that the tools really made, by intent.
+#[derive(Default)]
+pub struct World {
+    /// (intent, units) of every unit spent, in order.
+    pub spent: Vec<(Seq, u64)>,
+}
+
+pub type Shared = Arc<Mutex<World>>;
+
+/// A tool that spends: it writes `units`, one metered unit at a time, and may fail or lie about
+/// how much it needs.
+pub struct Spend {
+    manifest: Manifest,
+    world: Shared,
+}
+
+impl Spend {
+    pub fn new(world: &Shared) -> Self {
+        let mut manifest = Manifest::new(ToolId::new("spend").unwrap(), EffectClass::LocalWrite)
+            .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
+            .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
+            .param(Param::optional("note", ParamType::Any, ""));
+        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
+        Self { manifest, world: Arc::clone(world) }
+    }
+}
+
+impl Tool for Spend {
+    type Plan = SpendPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<SpendPlan, Refused> {
+        let units = request.args.get("units").and_then(Item::as_uint);
+        let units = units.ok_or(Refused::new(Reason::BadArgument).field("units"))?;
+        let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
+        let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
+        let demands = Demands { resources: Vec::new(), hold };
+        Ok(SpendPlan { demands, tries, world: Arc::clone(&self.world) })
+    }
+}
+
+pub struct SpendPlan {
+    demands: Demands,
+    tries: u64,
+    world: Shared,
+}
+
+impl Plan for SpendPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<Self>) -> Ran {
+        for _ in 0..self.tries {
+            if permit.meter(Dimension::DiskWriteBytes, 1).is_err() {
+                return permit.failed(Refused::new(Reason::OverHold), TxOutcome::Committed);
+            }
+            let mut world = self.world.lock().unwrap();
+            world.spent.push((permit.intent(), 1));
+        }
+        permit.ok(MapBuilder::new().uint("units", self.tries).finish(), TxOutcome::Committed)
+    }
+}
+
+/// A tool that reads: it gives back its argument.
+pub struct Look {
+    manifest: Manifest,
+}
+
+impl Look {
+    pub fn new() -> Self {
+        let mut manifest = Manifest::new(ToolId::new("look").unwrap(), EffectClass::Read)
+            .param(Param::required("at", ParamType::Any, ""));
+        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
+        Self { manifest }
+    }
+}
+
+impl ReadTool for Look {
+    type Plan = LookPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<LookPlan, Refused> {
+        let at = request.args.get("at").unwrap_or(Item::NULL);
+        Ok(LookPlan { demands: Demands::default(), at: at.into() })
+    }
+}
+
+pub struct LookPlan {
+    demands: Demands,
+    at: syscap::kernel::cbor::Canonical,
+}
+
+impl ReadPlan for LookPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: ReadPermit<Self>) -> Ran {
+        permit.ok(MapBuilder::new().item("saw", self.at.item()).finish(), TxOutcome::NoOp)
+    }
+}
+
+/// The five keys of the simulated home.
+pub fn key(role: Role) -> SigningKey {
+    SigningKey::from_bytes(&[u8::try_from(role.code()).unwrap(); 32])
+}
+
+fn public(role: Role) -> PublicKey {
+    PublicKey::new(key(role).verifying_key().to_bytes()).unwrap()
+}
+
+pub fn roles() -> Roles {
+    Roles::new([
+        public(Role::Issuer),
+        public(Role::Policy),
+        public(Role::Revoker),
+        public(Role::Approver),
+        public(Role::Operator),
+    ])
+}
+
+pub fn parts(world: &Shared) -> Parts {
+    let mut registry = Registry::new();
+    registry.add(Spend::new(world)).unwrap();
+    registry.add_read(Look::new()).unwrap();
+    Parts { engine: Box::new(WithinToken), registry }
+}
+
+/// How a held-back job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Runs,
+    Panics,
+    TimesOut,
+    Dropped,
+}
+
+/// The kernel, its store, and everything that the host has in its hands.
+pub struct Sim {
+    pub kernel: Kernel,
+    pub store: FaultStore<MemoryStore>,
+    pub world: Shared,
+    pub wall: u64,
+    pub boottime: u64,
+    pub tickets: u64,
+    pub salt: u64,
+    pub jobs: Vec<(Ticket, Box<Job>)>,
+    /// Runs that were given up and may still come back.
+    pub late: Vec<Ran>,
+    pub replies: Vec<(Ticket, ToolResult)>,
+    pub acks: Vec<(Ticket, Result<Ack, Refused>)>,
+    pub tokens: Vec<(TokenId, u64)>,
+    pub sessions: Vec<Seq>,
+}
+
+impl Sim {
+    /// A new home, booted, with policy and tools on record.
+    pub fn new(store: FaultStore<MemoryStore>) -> Self {
+        Self::with_limits(store, HomeLimits::default())
+    }
+
+    pub fn with_limits(store: FaultStore<MemoryStore>, limits: HomeLimits) -> Self {
+        let world = Shared::default();
+        let new = NewHome {
+            entropy: [7; 32],
+            origin: Box::from("sim"),
+            limits,
+            durability: Durability::Memory,
+            roles: roles(),
+        };
+        let (wall, boottime) = (1_800_000_000_000, 1_000);
+        let reading = Reading { wall: UnixMillis::new(wall), boottime_ms: boottime };
+        let kernel = Kernel::create(new, parts(&world), reading).unwrap();
+        let mut sim = Self {
+            kernel,
+            store,
+            world,
+            wall,
+            boottime,
+            tickets: 0,
+            salt: 0,
+            jobs: Vec::new(),
+            late: Vec::new(),
+            replies: Vec::new(),
+            acks: Vec::new(),
+            tokens: Vec::new(),
+            sessions: Vec::new(),
+        };
+        sim.boot();
+        sim
+    }
+
+    /// Boots the kernel and puts what it has on record.
+    pub fn boot(&mut self) {
+        self.salt += 1;
+        let id = [u8::try_from(self.salt % 251).unwrap(); 16];
+        let ticket = self.ticket();
+        let software = Box::from("sim");
+        self.event(Event::Boot { ticket, id, software, durability: Durability::Memory });
+        self.commit();
+        if self.kernel.tools_hash().is_none() && self.kernel.halted().is_none() {
+            let tools = self.kernel.registry_hash();
+            let control = self.signed(&ToolsChange { tools });
+            let ticket = self.ticket();
+            self.event(Event::Tools(ticket, control));
+            let policy = self.kernel.engine_hash();
+            let control = self.signed(&PolicyChange { policy });
+            let ticket = self.ticket();
+            self.event(Event::PolicyInForce(ticket, control));
+            self.commit();
+        }
+    }
+
+    pub fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    pub fn salts(&mut self) -> CallSalts {
+        self.salt += 1;
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.salt.to_le_bytes());
+        let salt = Salt::from_bytes(bytes);
+        CallSalts { call: salt, args: salt, result: salt }
+    }
+
+    pub fn reading(&self) -> Reading {
+        Reading { wall: UnixMillis::new(self.wall), boottime_ms: self.boottime }
+    }
+
+    /// Brings an event before the kernel and takes up what it asks for. Jobs are held back.
+    pub fn event(&mut self, event: Event) {
+        let reading = self.reading();
+        self.kernel.handle(event, reading);
+        self.effects();
+        self.check();
+    }
+
+    fn effects(&mut self) {
+        while let Some(effect) = self.kernel.poll_effect() {
+            match effect {
+                Effect::Run(ticket, job) => self.jobs.push((ticket, job)),
+                Effect::Reply(ticket, result) => {
+                    // No answer leaves before its own record is durable.
+                    let head = self.durable_head();
+                    assert!(result.receipt().outcome_seq <= head, "answered unrecorded");
+                    self.replies.push((ticket, *result));
+                }
+                Effect::Ack(ticket, ack) => {
+                    match &ack {
+                        Ok(Ack::Session(opened)) => self.sessions.push(opened.session),
+                        Ok(Ack::Recorded(seq)) => assert!(*seq <= self.durable_head()),
+                        _ => {}
+                    }
+                    self.acks.push((ticket, ack));
+                }
+                Effect::Fetch(ticket, wanted) => {
+                    let entries: Vec<VaultEntry> = wanted
+                        .iter()
+                        .map(|(intent, outcome)| {
+                            self.store.vault(*intent, *outcome).unwrap_or_default()
+                        })
+                        .collect();
+                    let reading = self.reading();
+                    self.kernel.handle(Event::Fetched(ticket, entries), reading);
+                }
+            }
+        }
+    }
+
+    pub fn durable_head(&mut self) -> Seq {
+        let mut head = Seq::GENESIS;
+        let probe = self.store.records(Seq::GENESIS, &mut |seq, _| {
+            head = seq;
+            syscap::kernel::store::Next::More
+        });
+        if probe.is_err() {
+            // A store that is down answers nothing: then nothing may be answered either.
+            return Seq::GENESIS;
+        }
+        head
+    }
+
+    /// Commits what is pending. A failed commit halts the kernel.
+    pub fn commit(&mut self) {
+        let Some(batch) = self.kernel.take_batch() else { return };
+        match batch.commit(&mut self.store) {
+            Ok(stored) => self.event(Event::Stored(stored)),
+            Err(halt) => self.kernel.halt(halt),
+        }
+    }
+
+    /// The process dies; another opens the log as it is on disk. Nothing in hand survives.
+    pub fn crash(&mut self) -> Result<(), Halt> {
+        let store = std::mem::replace(
+            &mut self.store,
+            FaultStore::new(MemoryStore::new(), syscap::audit::fault::FaultPoint::Nowhere),
+        );
+        self.store = FaultStore::new(
+            store.into_inner().share(),
+            syscap::audit::fault::FaultPoint::Nowhere,
+        );
+        self.jobs.clear();
+        self.late.clear();
+        self.sessions.clear();
+        self.kernel = Kernel::open(&mut self.store, parts(&self.world))?;
+        Ok(())
+    }
+
+    pub fn signed<B: ControlBody>(&self, body: &B) -> Control {
+        let role = Role::of(B::KIND).unwrap();
+        let (key, signer) = (public(role), key(role));
+        let counter = self.kernel.counter(&key) + 1;
+        let body = body.to_bytes();
+        let message = Control::message(&self.kernel.home(), &key, counter, B::KIND, &body);
+        let signature = signer.sign(&preimage(CONTROL_CONTEXT, &message)).to_bytes();
+        Control { key, counter, body, signature: Signature::from_bytes(signature) }
+    }
+
+    pub fn token_body(&mut self, agent: &str, budget: Budget, life_ms: u64) -> TokenBody {
+        self.salt += 1;
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&self.salt.to_le_bytes());
+        let now = self.kernel.now();
+        let grants = Grants::new()
+            .with(ToolId::new("spend").unwrap(), Grant::new())
+            .with(ToolId::new("look").unwrap(), Grant::new());
+        TokenBody {
+            version: 1,
+            nonce,
+            issuer: public(Role::Issuer),
+            holder: None,
+            agent: AgentId::new(agent).unwrap(),
+            parent: None,
+            depth: 0,
+            depth_max: 0,
+            not_before: now,
+            expires: now.plus(life_ms),
+            epoch: 0,
+            grants,
+            budget,
+            caveats: List(Vec::new()),
+            policy: None,
+            flags: TokenFlags::default(),
+            ext: MapBuilder::new().finish(),
+            audience: self.kernel.home(),
+        }
+    }
+
+    pub fn wire(body: &TokenBody) -> Vec<u8> {
+        let bytes = body.to_bytes();
+        let signature = key(Role::Issuer).sign(&preimage(TOKEN_CONTEXT, &bytes)).to_bytes();
+        Token::wire(&bytes, &Signature::from_bytes(signature))
+    }
+
+    /// Registers a token with so many calls and units.
+    pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
+        let budget = Budget::none()
+            .with(Dimension::Calls, calls)
+            .with(Dimension::DiskWriteBytes, units)
+            .with(Dimension::WallUs, 1_000_000)
+            .with(Dimension::CpuUs, 1_000_000)
+            .with(Dimension::LlmTokens, 1_000)
+            .with(Dimension::Concurrent, 4);
+        let body = self.token_body(agent, budget, life_ms);
+        let id = TokenBody::id_of(&body.to_bytes());
+        let ticket = self.ticket();
+        self.event(Event::Issue(ticket, Self::wire(&body)));
+        self.tokens.push((id, units));
+        id
+    }
+
+    pub fn open(&mut self, agent: &str, token: TokenId) {
+        let ticket = self.ticket();
+        self.event(Event::OpenSession(ticket, AgentId::new(agent).unwrap(), token));
+    }
+
+    pub fn submit(&mut self, session: Seq, envelope: Vec<u8>, form: Form) -> Ticket {
+        let (ticket, salts) = (self.ticket(), self.salts());
+        self.event(Event::Submit(Submit { ticket, session, received: envelope, form, salts }));
+        ticket
+    }
+
+    pub fn submit_json(&mut self, session: Seq, json: &str) -> Ticket {
+        self.submit(session, json.as_bytes().to_vec(), Form::Json)
+    }
+
+    pub fn revoke(&mut self, token: TokenId) {
+        let control = self.signed(&Revocation { token });
+        let ticket = self.ticket();
+        self.event(Event::Control(ticket, Kind::Revoke, control));
+    }
+
+    pub fn freeze(&mut self, change: FreezeChange) {
+        let freeze = Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
+        let control = self.signed(&freeze);
+        let ticket = self.ticket();
+        self.event(Event::Control(ticket, Kind::Freeze, control));
+    }
+
+    /// Ends a held-back job.
+    pub fn end_job(&mut self, place: usize, ending: Ending) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let (_, job) = self.jobs.remove(place % self.jobs.len());
+        let intent = job.intent();
+        let measured = Measured { cpu_us: 100, wall_us: 200 };
+        match ending {
+            Ending::Runs => {
+                let ran = self.run(*job);
+                self.event(Event::Ran(ran, measured));
+            }
+            Ending::Panics => self.event(Event::Lost(intent, Lost::Panicked, measured)),
+            Ending::Dropped => self.event(Event::Lost(intent, Lost::Abandoned, measured)),
+            Ending::TimesOut => {
+                self.event(Event::Lost(intent, Lost::TimedOut, measured));
+                let ran = self.run(*job);
+                self.late.push(ran);
+            }
+        }
+    }
+
+    /// Runs a job, holding it against what is durable at that moment.
+    fn run(&mut self, job: Job) -> Ran {
+        let (intent, before) = (job.intent(), self.world.lock().unwrap().spent.len());
+        let durable = self.durable_head();
+        let ran = job.run();
+        let acted = self.world.lock().unwrap().spent.len() > before;
+        assert!(!acted || intent <= durable, "an effect without a durable intent");
+        ran
+    }
+
+    pub fn reply_to(&self, ticket: Ticket) -> Option<&ToolResult> {
+        self.replies.iter().find(|(t, _)| *t == ticket).map(|(_, result)| result)
+    }
+
+    pub fn reason_of(&self, ticket: Ticket) -> Option<Reason> {
+        self.reply_to(ticket).and_then(ToolResult::reason)
+    }
+
+    /// Holds after every step: nothing counted is overspent, by the books or in the world.
+    pub fn check(&mut self) {
+        let counted = [Dimension::Calls, Dimension::DiskWriteBytes, Dimension::Concurrent];
+        for view in self.kernel.tokens() {
+            let limits = view.body.budget.amounts();
+            for dimension in counted {
+                let booked = view.used.get(dimension) + view.held.get(dimension);
+                assert!(booked <= limits.get(dimension), "{dimension:?} is overbooked");
+            }
+        }
+        let limit: u64 = self.tokens.iter().map(|(_, units)| units).sum();
+        let spent: u64 = self.world.lock().unwrap().spent.iter().map(|(_, n)| n).sum();
+        assert!(spent <= limit, "more was spent than any token had");
+    }
+}
