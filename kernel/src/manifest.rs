@@ -4,8 +4,8 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     budget::{Amounts, Dimension},
-    cbor::Canonical,
-    field::{List, code, encode, shape},
+    cbor::{Canonical, DecodeError},
+    field::{List, code, decode, encode, shape},
     hash::object_id,
     id::{ObjectId, ToolId},
     limits::RESULT_BYTES_MAX,
@@ -203,6 +203,14 @@ impl Manifest {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
     }
 
     /// The id.

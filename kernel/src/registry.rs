@@ -3,7 +3,8 @@
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 
 use crate::{
-    field::{List, encode, shape},
+    cbor::DecodeError,
+    field::{List, decode, encode, shape},
     hash::Domain,
     id::{ObjectId, ToolId, ToolsHash},
     limits::PARAMS_MAX,
@@ -168,6 +169,14 @@ impl ToolsObject {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
     }
 
     /// The tools' hash.

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::{
-    cbor::{Canonical, MapBuilder},
-    field::{encode, shape},
+    cbor::{Canonical, DecodeError, MapBuilder},
+    field::{decode, encode, shape},
     hash::Domain,
     id::{AgentId, SnapshotId},
 };
@@ -39,6 +39,14 @@ impl Snapshot {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
     }
 
     /// The id.

@@ -1,5 +1,5 @@
 //! expect: E0603
-//! Names the crate-private plan without a type, and the tool without one.
+//! Runs a plan by its crate-private face, which takes any permit.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
@@ -8,7 +8,7 @@ use syscap::kernel::tool::AnyPlan; //~
 use syscap::kernel::tool::AnyTool; //~
 
 fn attack(plan: Box<dyn AnyPlan>, tool: &dyn AnyTool) -> Ran {
-    drop(tool.manifest());
+    drop(tool.manifest().clone());
     plan.run(any())
 }
 

@@ -4,9 +4,9 @@
 mod support;
 use support::*;
 
-fn attack(batch: Batch, a: &mut dyn Store, b: &mut dyn Store) {
-    drop(batch.commit(a));
-    drop(batch.commit(b)); //~
+fn attack(batch: Batch, one: &mut dyn Store, other: &mut dyn Store) {
+    drop(batch.commit(one));
+    drop(batch.commit(other)); //~
 }
 
 fn main() {

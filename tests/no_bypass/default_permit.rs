@@ -1,18 +1,21 @@
 //! expect: E0277
-//! Asks for a permit by `Default`, by parsing text and by conversion, as a deserialiser would.
+//! Asks for a permit as a deserialiser would: by default, from text, from bytes.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
 
-fn default<T: Default>() {}
-fn parsed<T: core::str::FromStr>() {}
-fn converted<T: From<Vec<u8>>>() {}
+fn by_default<T: Default>() {}
+fn from_text<T: core::str::FromStr>() {}
+fn from_bytes<T: From<Vec<u8>>>() {}
+fn from_some<T: for<'a> TryFrom<&'a [u8]>>() {}
 
 fn main() {
-    default::<Permit<MinePlan>>(); //~
-    default::<ReadPermit<PeekPlan>>(); //~
-    parsed::<Permit<MinePlan>>(); //~
-    converted::<Permit<MinePlan>>(); //~
-    default::<Ran>(); //~
-    default::<Stored>(); //~
+    by_default::<Permit<MinePlan>>(); //~
+    by_default::<ReadPermit<PeekPlan>>(); //~
+    from_text::<Permit<MinePlan>>(); //~
+    from_bytes::<Permit<MinePlan>>(); //~
+    from_some::<Permit<MinePlan>>(); //~
+    by_default::<Ran>(); //~
+    by_default::<Stored>(); //~
+    by_default::<ToolResult>(); //~
 }

@@ -1,5 +1,5 @@
 //! expect: E0616
-//! Changes a report: fewer units used, another call answered.
+//! Changes a report: less used, another call answered, another result.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

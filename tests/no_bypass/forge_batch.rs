@@ -6,11 +6,11 @@ use support::*;
 
 fn attack(home: HomeId) -> Batch {
     Batch {
-        home, //~
-        after: None, //~
-        links: Vec::new(), //~
+        home,                //~
+        after: None,         //~
+        links: Vec::new(),   //~
         objects: Vec::new(), //~
-        vault: Vec::new(), //~
+        vault: Vec::new(),   //~
     }
 }
 

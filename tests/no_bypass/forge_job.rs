@@ -6,8 +6,8 @@ use support::*;
 
 fn attack() -> Job {
     Job {
-        plan: any(), //~
-        permit: any(), //~
+        plan: panic!(),    //~
+        permit: panic!(),  //~
         wall_ms_max: None, //~
     }
 }

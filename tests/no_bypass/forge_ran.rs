@@ -1,5 +1,5 @@
 //! expect: E0451
-//! Settles a call that did not run, by a made-up report.
+//! Settles a call that did not run, by a report of its own making.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
@@ -7,13 +7,13 @@ use support::*;
 fn attack() -> Ran {
     Ran {
         intent: Seq::new(1), //~
-        digest: any(), //~
-        reason: None, //~
-        delivered: done(), //~
-        result_hash: any(), //~
+        digest: any(),       //~
+        reason: None,        //~
+        delivered: done(),   //~
+        result_hash: any(),  //~
         used: Amounts::ZERO, //~
         tx: TxOutcome::NoOp, //~
-        enforcement: any(), //~
+        enforcement: any(),  //~
     }
 }
 

@@ -6,15 +6,15 @@ use support::*;
 
 fn attack() -> ToolResult {
     ToolResult {
-        tool: None, //~
-        agent: None, //~
-        snapshot: None, //~
-        reason: None, //~
-        delivered: done(), //~
-        result_hash: any(), //~
-        provenance: None, //~
+        tool: None,          //~
+        agent: None,         //~
+        snapshot: None,      //~
+        reason: None,        //~
+        delivered: done(),   //~
+        result_hash: any(),  //~
+        provenance: None,    //~
         tx: TxOutcome::NoOp, //~
-        receipt: any(), //~
+        receipt: any(),      //~
     }
 }
 

@@ -1,5 +1,5 @@
 //! expect: E0382
-//! Keeps a tool after the registry has taken it.
+//! Keeps a tool that a registry has taken.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

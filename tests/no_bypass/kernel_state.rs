@@ -1,5 +1,5 @@
 //! expect: E0616
-//! Gets at the kernel's state, its engine and its queue of effects.
+//! Gets at the kernel's state, its engine, its effects and its halt.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

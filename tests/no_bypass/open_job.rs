@@ -5,9 +5,8 @@ mod support;
 use support::*;
 
 fn attack(job: Job) {
-    let plan = job.plan; //~
-    let permit = job.permit; //~
-    drop((plan, permit));
+    drop(job.plan); //~
+    drop(job.permit); //~
 }
 
 fn main() {

@@ -1,5 +1,5 @@
 //! expect: E0616
-//! Raises what a permit has set aside, and lowers what it has used.
+//! Raises what a permit has set aside.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

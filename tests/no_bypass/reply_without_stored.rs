@@ -1,12 +1,12 @@
 //! expect: E0624
-//! Makes the kernel answer, start or go on before its record is durable.
+//! Makes the kernel start a run or answer before its record is durable.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
 
 fn attack(kernel: &mut Kernel) {
-    kernel.answer(any(), any(), any(), any()); //~
     kernel.start(any(), any(), any()); //~
+    kernel.answer(any(), any(), any(), any()); //~
     drop(kernel.proceed(any(), any())); //~
     drop(kernel.stored(any())); //~
     kernel.emit(any()); //~

@@ -1,5 +1,5 @@
 //! expect: E0308
-//! Reports a run by its position alone.
+//! Reports a run by the position of its intent alone.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

@@ -4,9 +4,9 @@
 mod support;
 use support::*;
 
-fn attack(a: &mut Kernel, b: &mut Kernel, stored: Stored, now: Reading) {
-    a.handle(Event::Stored(stored), now);
-    b.handle(Event::Stored(stored), now); //~
+fn attack(one: &mut Kernel, other: &mut Kernel, stored: Stored, now: Reading) {
+    one.handle(Event::Stored(stored), now);
+    other.handle(Event::Stored(stored), now); //~
 }
 
 fn main() {

@@ -1,10 +1,11 @@
-//! expect: E0119
-//! Implements `Plan` anew for a plan that has it, to get at its bare permit.
+//! expect: E0117
+//! Implements `Plan` for a plan of another crate, to get at its bare permit.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
 
-impl Plan for syscap::syscalls::fs::FsWritePlan { //~
+impl Plan for FsReadPlan {
+    //~
     fn demands(&self) -> &Demands {
         any()
     }

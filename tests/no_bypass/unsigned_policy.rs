@@ -1,11 +1,12 @@
 //! expect: E0308
-//! Swaps the policy engine without a signature.
+//! Swaps the policy engine without a signed event.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
 
 fn attack(kernel: &mut Kernel, ticket: Ticket, now: Reading) {
-    kernel.handle(Event::Policy(ticket, (), Box::new(syscap::policy::WithinToken)), now); //~
+    let engine = Box::new(syscap::policy::WithinToken);
+    kernel.handle(Event::Policy(ticket, (), engine), now); //~
 }
 
 fn main() {

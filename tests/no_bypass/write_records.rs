@@ -1,5 +1,5 @@
 //! expect: E0624
-//! Appends a record to the log by itself.
+//! Appends a record of its own to the log.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

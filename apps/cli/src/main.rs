@@ -1,1 +1,85 @@
-fn main() {}
+//! `syscap`: homes, tokens, calls and the log from the command line.
+//!
+//! A module a command. What a command prints goes through [`output::Out`]; how it ends is an
+//! [`exit::Exit`].
+#![deny(clippy::as_conversions)]
+
+mod call;
+mod demo;
+mod doctor;
+mod exit;
+mod fields;
+mod init;
+mod lines;
+mod log;
+mod output;
+mod parse;
+mod runtime;
+mod token;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    exit::{Exit, Failure},
+    output::{Form, Out},
+};
+
+/// A capability kernel for AI agents' tools.
+#[derive(Debug, Parser)]
+#[command(name = "syscap", version, about, after_help = exit::HELP, propagate_version = true)]
+struct Cli {
+    /// Print for machines: one JSON document, or one JSON line for each item.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a home: log, keys, trust file and the agents' files.
+    Init(init::Init),
+    /// Issue, list, show and revoke tokens.
+    #[command(subcommand)]
+    Token(token::Token),
+    /// Make calls for an agent: JSON lines in, one result a line out.
+    Call(call::Call),
+    /// Show or export the log.
+    #[command(subcommand)]
+    Log(log::Log),
+    /// Check that a log is whole and says what happened.
+    Verify(verify::Verify),
+    /// Look whether this machine, and a home, are fit for work.
+    Doctor(doctor::Doctor),
+    /// See what is allowed, what is refused, and that the log knows.
+    Demo(demo::Demo),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
+    let ended = match cli.command {
+        Command::Init(init) => init.run(&mut out),
+        Command::Token(token) => token.run(&mut out),
+        Command::Call(call) => call.run(&mut out),
+        Command::Log(log) => log.run(&mut out),
+        Command::Verify(verify) => verify.run(&mut out),
+        Command::Doctor(doctor) => doctor.run(&mut out),
+        Command::Demo(demo) => demo.run(&mut out),
+    };
+    let flushed = out.flush();
+    let exit = match ended.and_then(|exit| flushed.map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            failure.report();
+            failure.exit()
+        }
+    };
+    exit.into()
+}
+
+/// How a command ended.
+type Ended = Result<Exit, Failure>;

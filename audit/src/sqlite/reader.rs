@@ -86,6 +86,14 @@ impl SqliteReader {
     pub fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         rows::object(&self.connection, id)
     }
+
+    /// The names of all control documents, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError> {
+        rows::object_ids(&self.connection)
+    }
 }
 
 /// To replay the log to look at it: nothing can be committed.

@@ -138,6 +138,14 @@ pub(super) fn object(connection: &Connection, id: &ObjectId) -> Result<Option<Ob
     Ok(Some(Object { kind, id: *id, bytes }))
 }
 
+/// The names of all control documents.
+pub(super) fn object_ids(connection: &Connection) -> Result<Vec<ObjectId>, StoreError> {
+    let sql = "SELECT id FROM objects ORDER BY id";
+    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+    let ids = statement.query_map([], |row| row.get(0).map(ObjectId::from_bytes));
+    ids.and_then(Iterator::collect).map_err(from_sqlite)
+}
+
 /// What the vault has of a call.
 pub(super) fn vault(
     connection: &Connection,

@@ -12,9 +12,7 @@ mod report;
 mod source;
 mod trust;
 
-pub use report::{
-    Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Report, Verdict,
-};
+pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Report, Verdict};
 pub use source::{Chunk, FromStore, Source};
 pub use trust::{TRUST_FILE, Trust};
 

@@ -23,13 +23,13 @@ pub(super) struct Pending {
     /// The last record of the batch before, or of the log as it was opened.
     after: Option<Head>,
     committing: VecDeque<Head>,
-    durable: Option<Seq>,
+    durable: Option<Head>,
 }
 
 impl Pending {
     /// Nothing pending after `head`.
     pub(super) fn after(head: Option<Head>) -> Self {
-        Self { after: head, durable: head.map(|head| head.seq), ..Self::default() }
+        Self { after: head, durable: head, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, link: Link) {
@@ -59,13 +59,18 @@ impl Pending {
 
     /// Whether `head` is that of the oldest batch on its way, which it then no longer is.
     fn acknowledge(&mut self, head: Head) -> bool {
-        self.durable = Some(head.seq);
+        self.durable = Some(head);
         self.committing.pop_front() == Some(head)
+    }
+
+    /// The last record that is durable.
+    pub(super) const fn durable(&self) -> Option<Head> {
+        self.durable
     }
 
     /// Whether a record is durable.
     pub(super) fn is_durable(&self, seq: Seq) -> bool {
-        self.durable.is_some_and(|durable| seq <= durable)
+        self.durable.is_some_and(|durable| seq <= durable.seq)
     }
 }
 

@@ -201,7 +201,8 @@ impl Kernel {
             tx: TxOutcome::NoOp,
             left: self.left_of(submit.session),
         };
-        let head = self.state.head;
+        // There is no record of its own to point to: the last durable one says when it was.
+        let head = self.pending.durable().unwrap_or(self.state.head);
         let result = self.result(head.seq, head.leaf, &fields, &reply);
         self.emit(Effect::Reply(reply.ticket, Box::new(result)));
         Ok(())

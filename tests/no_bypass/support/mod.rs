@@ -18,9 +18,7 @@ pub use syscap::{
         store::{Batch, CallSalts, Head, Store, Stored},
         time::{Reading, UnixMillis},
         token::{Token, TokenBody},
-        tool::{
-            Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
-        },
+        tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     syscalls::fs::{FsRead, FsReadPlan, FsWrite, FsWritePlan},
 };

@@ -108,8 +108,7 @@ impl Accounts {
     pub(super) fn charge(&mut self, account: Account, amounts: &Amounts) {
         self.each(account, |holder| {
             holder.used = holder.used.plus(amounts);
-            for (dimension, amount) in amounts.iter().filter(|(_, amount)| *amount > 0) {
-                let _: u64 = amount;
+            for (dimension, _) in amounts.iter().filter(|(_, amount)| *amount > 0) {
                 let limit = holder.body.budget.amounts().get(dimension);
                 holder.exhausted |= holder.used.get(dimension) >= limit;
             }

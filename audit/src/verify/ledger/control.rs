@@ -11,11 +11,11 @@ use syscap_kernel::{
     manifest::Manifest,
     object::ObjectKind,
     record::Kind,
+    registry::ToolsObject,
     store::StoreError,
 };
 
 use super::{Entry, Fault, Ledger, Registered, Source, object};
-use crate::wire;
 
 impl Ledger {
     /// The role's current key signed it, for this home and kind, with a counter that has grown.
@@ -96,9 +96,11 @@ impl Ledger {
         };
         let found = object(entry, source, ObjectKind::Tools, *change.tools.as_bytes())?;
         let mut tools = BTreeMap::new();
-        for (tool, id) in found.and_then(|found| wire::tools(&found.bytes)).unwrap_or_default() {
-            if let Some(manifest) = manifest(entry, source, &tool, id)? {
-                tools.insert(tool, Registered { id, manifest });
+        let list = found.and_then(|found| ToolsObject::from_bytes(&found.bytes).ok());
+        for listed in list.into_iter().flat_map(|list| list.tools.0) {
+            let id = listed.manifest;
+            if let Some(manifest) = manifest(entry, source, &listed.tool, id)? {
+                tools.insert(listed.tool, Registered { id, manifest });
             }
         }
         self.tools = tools;
@@ -121,7 +123,7 @@ fn manifest(
     id: ObjectId,
 ) -> Result<Option<Manifest>, StoreError> {
     let found = object(entry, source, ObjectKind::Manifest, *id.as_bytes())?;
-    let manifest = found.and_then(|found| wire::manifest(&found.bytes));
+    let manifest = found.and_then(|found| Manifest::from_bytes(&found.bytes).ok());
     if let Some(manifest) = &manifest {
         entry.expect(manifest.tool == *tool, Fault::ObjectUnsound);
     }

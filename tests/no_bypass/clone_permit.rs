@@ -1,5 +1,5 @@
 //! expect: E0277
-//! Requires of the things that must be used once that they can be copied.
+//! Copies what must be used once.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
@@ -13,6 +13,7 @@ fn main() {
     cloned::<Job>(); //~
     cloned::<Batch>(); //~
     cloned::<Stored>(); //~
+    cloned::<Effect>(); //~
     cloned::<Kernel>(); //~
     cloned::<Registry>(); //~
     cloned::<Session>(); //~

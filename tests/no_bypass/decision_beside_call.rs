@@ -1,5 +1,5 @@
 //! expect: E0061
-//! Hands in an approval with the call.
+//! Hands in an approval beside the call.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;

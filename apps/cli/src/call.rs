@@ -1,0 +1,101 @@
+//! `syscap call`: JSON lines in, one result a line out.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::PathBuf,
+};
+
+use clap::Args;
+use syscap::{
+    Session,
+    kernel::{
+        envelope::ToolResult,
+        id::{AgentId, TokenId},
+        json,
+    },
+};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    lines::{self, Read},
+    output::{Object, Out, with_hex},
+    parse, runtime,
+};
+
+/// Whose calls, and where they stand.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lines are skipped.
+A line that is no envelope is refused, on the record. Each answer is printed as soon as it is
+durable. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log and leaves) are
+hexadecimal text; byte strings in results are {\"$bytes\": base64}.")]
+pub(crate) struct Call {
+    /// The home.
+    home: PathBuf,
+    /// The agent that calls.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: AgentId,
+    /// Its token.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    token: TokenId,
+    /// The calls; standard input where it is - or left out.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+}
+
+impl Call {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        // Before the home is opened: a file that is missing is no matter for the log.
+        let mut input: Box<dyn BufRead> = if self.file.as_os_str() == "-" {
+            Box::new(io::stdin().lock())
+        } else {
+            let file = File::open(&self.file).map_err(Failure::file(&self.file))?;
+            Box::new(BufReader::new(file))
+        };
+        runtime::with(&self.home, |runtime| {
+            let session = runtime.session(self.agent.as_str(), self.token)?;
+            answer_all(&session, &mut input, out)?;
+            session.close()?;
+            Ok(Exit::Done)
+        })
+    }
+}
+
+/// Answers every line before the next one is read.
+fn answer_all(
+    session: &Session,
+    input: &mut impl BufRead,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {
+        if lines::is_blank(&line) {
+            continue;
+        }
+        let result = session.send_json(&line)?;
+        out.line(&envelope(&result))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// A result's envelope as JSON, ids and hashes as hexadecimal text.
+pub(crate) fn envelope(result: &ToolResult) -> String {
+    let whole = result.to_canonical();
+    let mut object = Object::new();
+    for (key, value) in whole.item().entries() {
+        let value = match key {
+            "result" | "error" => json::from_data(value),
+            "receipt" => receipt(value),
+            _ => with_hex(value),
+        };
+        object = object.json(key, &value);
+    }
+    object.finish()
+}
+
+fn receipt(receipt: syscap::kernel::cbor::Item<'_>) -> String {
+    receipt.entries().fold(Object::new(), |o, (key, value)| o.json(key, &with_hex(value))).finish()
+}

@@ -1,0 +1,185 @@
+//! How a run ends: exit codes, and failures in one clear line.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use syscap::kernel::{id::TokenId, reason::Refused, store::StoreError};
+
+/// The table of exit codes, for `--help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+   0  done; verify: sound; call: every line was answered, perhaps by a refusal
+   1  failed: input or output, the kernel halted, demo or doctor found something wrong
+   2  the command line is wrong
+   3  the kernel refused a control event: a token, a session, a revocation
+   4  the home can't be made or opened: missing, held by another process, damaged, newer
+  10  verify: tampered with
+  11  verify: incomplete (open intents, or the last run did not end properly)
+  12  verify: sound or incomplete, but not anchored, and --require-anchor was given";
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// Failed.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// A control event was refused.
+    Refused,
+    /// The home can't be made or opened.
+    Home,
+    /// The log was tampered with.
+    Tampered,
+    /// The log is incomplete.
+    Incomplete,
+    /// The log is not anchored.
+    NotAnchored,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::Home => 4,
+            Exit::Tampered => 10,
+            Exit::Incomplete => 11,
+            Exit::NotAnchored => 12,
+        })
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A home can't be made or opened.
+    #[error("{}: {source}{}", folder.display(), advice(source))]
+    Home { folder: PathBuf, source: Box<syscap::Error> },
+    /// A control event was refused.
+    #[error("the kernel {0}")]
+    Refused(Refused),
+    /// The kernel stopped on the way, or something about a home's files failed.
+    #[error("{0}")]
+    Runtime(Box<syscap::Error>),
+    /// A file can't be read or written.
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// A file is there already.
+    #[error("{}: exists already, and is not overwritten; name another file", .0.display())]
+    Exists(PathBuf),
+    /// Standard input or output failed.
+    #[error("{0}")]
+    Stream(io::Error),
+    /// Whoever read the output has gone.
+    #[error("the reader of the output has gone")]
+    Pipe,
+    /// No such token.
+    #[error("there is no token {0} here; `syscap token list` shows those there are")]
+    UnknownToken(TokenId),
+    /// What was named on the command line is not there or not of its form.
+    #[error("{what}: {advice}")]
+    Usage { what: String, advice: String },
+    /// Records of the log can't be read.
+    #[error("{0} records can't be read; `syscap verify` says more")]
+    Unreadable(u64),
+    /// A log can't be verified or exported.
+    #[error("{}: {problem}", path.display())]
+    Audit { path: PathBuf, problem: String },
+}
+
+impl Failure {
+    /// The exit code that says so.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Home { .. } => Exit::Home,
+            Self::Refused(_) => Exit::Refused,
+            Self::Usage { .. } => Exit::Usage,
+            Self::Runtime(_)
+            | Self::File { .. }
+            | Self::Exists(_)
+            | Self::Stream(_)
+            | Self::Pipe
+            | Self::UnknownToken(_)
+            | Self::Unreadable(_)
+            | Self::Audit { .. } => Exit::Failed,
+        }
+    }
+
+    /// Says it on standard error. Where nobody reads the output nobody is told.
+    pub(crate) fn report(&self) {
+        if !matches!(self, Self::Pipe) {
+            diagnose(&self.to_string());
+        }
+    }
+
+    /// For a home that can't be made or opened.
+    pub(crate) fn home(folder: &Path) -> impl FnOnce(syscap::Error) -> Self {
+        let folder = folder.to_path_buf();
+        move |source| match source {
+            error @ (syscap::Error::BaseContainsHome(_) | syscap::Error::Base(_)) => {
+                Self::Usage { what: folder.display().to_string(), advice: error.to_string() }
+            }
+            source => Self::Home { folder, source: Box::new(source) },
+        }
+    }
+
+    /// For a file.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| match source.kind() {
+            io::ErrorKind::AlreadyExists => Self::Exists(path),
+            _ => Self::File { path, source },
+        }
+    }
+}
+
+impl From<syscap::Error> for Failure {
+    fn from(error: syscap::Error) -> Self {
+        match error {
+            syscap::Error::Refused(refused) => Self::Refused(refused),
+            error @ (syscap::Error::BadName { .. } | syscap::Error::Scope(_)) => {
+                let advice = "see `syscap token issue --help`".to_owned();
+                Self::Usage { what: error.to_string(), advice }
+            }
+            error => Self::Runtime(Box::new(error)),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Pipe,
+            _ => Self::Stream(error),
+        }
+    }
+}
+
+/// One line on standard error. If it can't be written there is nowhere to say so.
+pub(crate) fn diagnose(text: &str) {
+    drop(writeln!(io::stderr(), "syscap: {text}"));
+}
+
+/// What to do about a home that can't be made or opened.
+fn advice(error: &syscap::Error) -> &'static str {
+    match error {
+        syscap::Error::Home(error) => match error {
+            StoreError::Missing => "; make one with `syscap init`",
+            StoreError::Exists => "; use it, or name another folder",
+            StoreError::Locked => "; end that process or wait (log, verify and token list work)",
+            StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
+            StoreError::Newer(_) => "; use the newer syscap",
+            StoreError::Full => "; make room",
+            _ => "; `syscap doctor` may say more",
+        },
+        syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",
+        _ => "; `syscap doctor` may say more",
+    }
+}

@@ -1,0 +1,144 @@
+//! Records as JSON, every field under the name that its table gives it.
+//!
+//! A record's bytes are walked as they are, led by the tables that the kernel made them with:
+//! codes become their names, amounts a map of the dimensions that are not zero, and ids, hashes,
+//! keys and signatures hexadecimal text.
+
+use syscap::kernel::{
+    budget::Dimension,
+    cbor::{self, Decoder, Item, Profile},
+    control::{
+        ConfigChange, Control, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
+        Resolution, Revocation, Role, ToolsChange,
+    },
+    envelope::{Status, TxOutcome},
+    field::FieldSpec,
+    hash::leaf,
+    json,
+    manifest::{EffectClass, Enforcement},
+    policy::{Decision, Verdict},
+    provenance::{Provenance, Source},
+    reason::Reason,
+    record::{
+        COMMON_FIELDS, Durability, Ended, HomeLimits, Kind, Record, Recovered, RefusalKind,
+        RunMode, RunPhase, SessionPhase,
+    },
+};
+
+use crate::output::{Object, array, hex, quote, with_hex};
+
+/// A record, with its leaf and its time for people. `body` of a signed event is read too.
+pub(crate) fn record(record: &Record, bytes: &[u8]) -> String {
+    let kind = record.body.kind();
+    let mut specs: Vec<FieldSpec> = COMMON_FIELDS.to_vec();
+    specs.extend(kind.fields().unwrap_or_default());
+    let object = Object::new().shown("leaf", leaf(bytes)).shown("utc", record.time);
+    let checked = Item::check(bytes, Profile::CONTROL).unwrap_or(Item::NULL);
+    entries(object, checked, &specs, kind).finish()
+}
+
+/// The entries of a map with integer keys, by the names of its table.
+fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: Kind) -> Object {
+    for (key, item) in uint_entries(map) {
+        let spec = specs.iter().find(|spec| spec.key == key);
+        let name = spec.map_or_else(|| key.to_string(), |spec| spec.name.to_owned());
+        object = object.json(&name, &value(item, spec.map_or("any", |spec| spec.shape), kind));
+        if name == "body"
+            && let Some(bytes) = item.as_byte_string()
+            && let Ok(body) = Item::check(bytes, Profile::CONTROL)
+        {
+            let said = entries(Object::new(), body, &said_by(kind), kind);
+            object = object.json("says", &said.finish());
+        }
+    }
+    object
+}
+
+fn uint_entries(map: Item<'_>) -> Vec<(u64, Item<'_>)> {
+    let mut decoder = Decoder::new(map.as_bytes(), Profile::CONTROL);
+    let count = u64::try_from(map.count()).unwrap_or(0);
+    if map.kind() != cbor::Kind::Map || decoder.shape(count).is_err() {
+        return Vec::new();
+    }
+    (0..count).map_while(|_| Some((decoder.uint().ok()?, decoder.item().ok()?))).collect()
+}
+
+/// A value, by the shape that its table gives it.
+fn value(item: Item<'_>, shape: &str, kind: Kind) -> String {
+    match (shape, item.kind()) {
+        (_, cbor::Kind::Null) => "null".to_owned(),
+        ("any", _) => json::from_data(item),
+        ("array of 10 uint", cbor::Kind::Array) => amounts(item),
+        (shape, cbor::Kind::Array) if shape.starts_with("array of 5") => roles(item),
+        (shape, cbor::Kind::Array) => array(item.elements().map(|item| value(item, shape, kind))),
+        (shape, cbor::Kind::Map) => {
+            entries(Object::new(), item, &nested(shape), kind).finish()
+        }
+        (shape, cbor::Kind::Uint) => match item.as_uint().and_then(|code| name(shape, code)) {
+            Some(name) => quote(name),
+            None => json::from_data(item),
+        },
+        (_, cbor::Kind::Bytes) => with_hex(item),
+        _ => json::from_data(item),
+    }
+}
+
+/// The tables of what stands inside records.
+fn nested(shape: &str) -> Vec<FieldSpec> {
+    match shape {
+        "Decision" => Decision::fields(),
+        "Provenance" => Provenance::fields(),
+        "Control" => Control::fields(),
+        "HomeLimits" => HomeLimits::fields(),
+        _ => Vec::new(),
+    }
+}
+
+/// The tables of what signed events say.
+fn said_by(kind: Kind) -> Vec<FieldSpec> {
+    match kind {
+        Kind::Key => KeyChange::fields(),
+        Kind::Revoke => Revocation::fields(),
+        Kind::Freeze => Freeze::fields(),
+        Kind::Policy => PolicyChange::fields(),
+        Kind::Tools => ToolsChange::fields(),
+        Kind::Config => ConfigChange::fields(),
+        Kind::Recovery => Resolution::fields(),
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a code.
+fn name(shape: &str, code: u64) -> Option<&'static str> {
+    macro_rules! names {
+        ($($type:ident)*) => {
+            match shape.strip_prefix("uint ")? {
+                $( stringify!($type) => $type::from_code(code).map($type::name), )*
+                _ => None,
+            }
+        };
+    }
+    names! {
+        Kind Reason Status TxOutcome RefusalKind RunMode RunPhase SessionPhase Ended Durability
+        Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
+    }
+}
+
+fn amounts(item: Item<'_>) -> String {
+    let mut object = Object::new();
+    for (dimension, amount) in Dimension::ALL.into_iter().zip(item.elements()) {
+        match amount.as_uint() {
+            Some(0) | None => {}
+            Some(amount) => object = object.uint(dimension.name(), amount),
+        }
+    }
+    object.finish()
+}
+
+fn roles(item: Item<'_>) -> String {
+    let mut object = Object::new();
+    for (role, key) in Role::ALL.iter().zip(item.elements()) {
+        object = object.text(role.name(), &hex(key.as_byte_string().unwrap_or_default()));
+    }
+    object.finish()
+}

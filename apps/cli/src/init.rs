@@ -1,0 +1,102 @@
+//! `syscap init`: makes a home.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use syscap::{Options, kernel::store::StoreError};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Object, Out},
+};
+
+/// What to make, and where.
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    /// The folder of the home: one that is empty, or not there yet.
+    home: PathBuf,
+    /// Keep the agents' files below this folder, which must exist, and not in the home.
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
+    /// Write the trust file here as well: keep it where who changes the home can't reach it.
+    #[arg(long, value_name = "FILE")]
+    trust_out: Option<PathBuf>,
+}
+
+impl Init {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        // A home that is half made helps nobody: what can be seen to fail is looked at first.
+        expect_empty(&self.home)?;
+        let mut options = Options::new();
+        if let Some(base) = &self.base {
+            if !base.is_dir() {
+                let what = base.display().to_string();
+                let advice = "is no folder; make it, or leave out --base".to_owned();
+                return Err(Failure::Usage { what, advice });
+            }
+            options = options.base(base);
+        }
+        if let Some(trust) = self.trust_out.as_deref().filter(|path| path.symlink_metadata().is_ok())
+        {
+            return Err(Failure::Exists(trust.to_path_buf()));
+        }
+        let runtime = options.create(&self.home).map_err(Failure::home(&self.home))?;
+        let (id, home) = (runtime.id(), runtime.home().clone());
+        runtime.close()?;
+        let base = home.base()?;
+        let mut json = Object::new()
+            .shown("home_id", id)
+            .shown("home", home.folder().display())
+            .shown("keys", home.keys().display())
+            .shown("trust", home.trust().display())
+            .shown("files", base.display());
+        out.text(&format!("home   {id}"))?;
+        out.text(&format!("keys   {} (move them to protect them)", home.keys().display()))?;
+        out.text(&format!("trust  {}", home.trust().display()))?;
+        if let Some(copy) = &self.trust_out {
+            write_trust(&home.trust(), copy)?;
+            json = json.shown("trust_out", copy.display());
+            out.text(&format!("       {}", copy.display()))?;
+        }
+        out.text(&format!("files  {}", base.display()))?;
+        if out.form() == crate::output::Form::Json {
+            out.line(&json.finish())?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// A folder that holds other things becomes no home: its permissions would be changed, and its
+/// content would lie beside keys and log.
+fn expect_empty(home: &Path) -> Result<(), Failure> {
+    let mut entries = match fs::read_dir(home) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::file(home)(error)),
+    };
+    match entries.next() {
+        None => Ok(()),
+        Some(_) if home.join("home.db").exists() => {
+            Err(Failure::home(home)(syscap::Error::Home(StoreError::Exists)))
+        }
+        Some(_) => {
+            let what = home.display().to_string();
+            let advice = "is not empty; name a folder that is, or a new one".to_owned();
+            Err(Failure::Usage { what, advice })
+        }
+    }
+}
+
+/// Copies the trust file to a place that has no file yet.
+fn write_trust(trust: &Path, copy: &Path) -> Result<(), Failure> {
+    let bytes = fs::read(trust).map_err(Failure::file(trust))?;
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(copy);
+    let mut file = file.map_err(Failure::file(copy))?;
+    file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Failure::file(copy))
+}

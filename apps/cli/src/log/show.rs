@@ -1,0 +1,190 @@
+//! `syscap log show`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::{
+    audit::sqlite::SqliteReader,
+    kernel::{
+        budget::Amounts,
+        control::{ControlBody as _, Freeze, Revocation},
+        id::Seq,
+        record::{Body, CallFields, Kind, Record},
+        store::{Next, StoreError},
+    },
+};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    fields,
+    output::{Form, Object, Out},
+};
+
+/// How many records are read before they are printed: whoever reads the output may be slow, and
+/// must not hold up the process that holds the home.
+const CHUNK: usize = 512;
+
+/// Which records.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The home.
+    home: PathBuf,
+    /// The first record to show.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// How many records to show at most.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl Show {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let failed = |error: StoreError| {
+            Failure::home(&self.home)(syscap::Error::Home(error))
+        };
+        let mut reader = SqliteReader::open(&self.home).map_err(failed)?;
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let (mut from, mut unreadable) = (Seq::new(self.from), 0_u64);
+        out.text(&heading())?;
+        loop {
+            let chunk = read(&mut reader, from, left).map_err(failed)?;
+            let Some((last, _)) = chunk.last() else { break };
+            (from, left) = (last.next(), left.saturating_sub(count(chunk.len())));
+            for (seq, bytes) in &chunk {
+                match Record::decode(bytes) {
+                    Ok(record) => match out.form() {
+                        Form::Text => out.line(&row(&record))?,
+                        Form::Json => out.line(&fields::record(&record, bytes))?,
+                    },
+                    Err(error) => {
+                        unreadable = unreadable.saturating_add(1);
+                        let json = Object::new().uint("seq", seq.get()).shown("unreadable", error);
+                        out.both(&format!("{seq:>7}  unreadable: {error}"), json)?;
+                    }
+                }
+            }
+        }
+        if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(Exit::Done) }
+    }
+}
+
+fn read(
+    reader: &mut SqliteReader,
+    from: Seq,
+    limit: u64,
+) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
+    let mut chunk = Vec::new();
+    if limit == 0 || i64::try_from(from.get()).is_err() {
+        return Ok(chunk);
+    }
+    reader.records(from, &mut |seq, bytes| {
+        chunk.push((seq, bytes.to_vec()));
+        if chunk.len() < CHUNK && count(chunk.len()) < limit { Next::More } else { Next::Enough }
+    })?;
+    Ok(chunk)
+}
+
+fn count(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+fn heading() -> String {
+    columns(["seq", "time", "kind", "agent", "tool", "status", "used"])
+}
+
+fn row(record: &Record) -> String {
+    let (seq, time) = (record.seq.to_string(), record.time.to_string());
+    let kind = record.body.kind();
+    let Columns { agent, tool, status, used } = Columns::of(&record.body, kind);
+    columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
+}
+
+fn columns([seq, time, kind, agent, tool, status, used]: [&str; 7]) -> String {
+    let row =
+        format!("{seq:>7}  {time:<24}  {kind:<8}  {agent:<16}  {tool:<12}  {status:<20}  {used}");
+    row.trim_end().to_owned()
+}
+
+/// What a row says besides position, time and kind.
+#[derive(Default)]
+struct Columns {
+    agent: String,
+    tool: String,
+    status: String,
+    used: String,
+}
+
+impl Columns {
+    fn of(body: &Body, kind: Kind) -> Self {
+        match body {
+            Body::Intent(intent) => {
+                Self { used: format!("held: {}", intent.call.held), ..Self::call(&intent.call) }
+                    .status("")
+            }
+            Body::Outcome(outcome) => {
+                let status = match outcome.reason {
+                    Some(reason) => format!("{reason} ({})", outcome.tx),
+                    None => format!("{} ({})", outcome.status, outcome.tx),
+                };
+                Self::call(&outcome.call).status(&status)
+            }
+            Body::Refusal(refusal) => Self::call(&refusal.call).status(refusal.reason.name()),
+            Body::Repeat(repeat) => {
+                Self::call(&repeat.call).status(&format!("as record {}", repeat.outcome))
+            }
+            Body::Refusals(run) => {
+                let count = run.count.map_or_else(String::new, |n| format!(" {n} refused"));
+                let charged = format!("calls={}", run.count.unwrap_or(run.reserved));
+                Self { used: charged, ..Self::default() }.status(&format!("{}{count}", run.phase))
+            }
+            Body::Issue(issue) => Self { agent: issue.agent.to_string(), ..Self::default() },
+            Body::Session(change) => {
+                let agent = change.agent.to_string();
+                Self { agent, ..Self::default() }.status(change.phase.name())
+            }
+            Body::Charge(charge) => Self { used: charge.amounts.to_string(), ..Self::default() },
+            Body::Late(late) => Self::default().status(late.status.name()),
+            Body::Recovery(recovery) => {
+                let status = format!("{}: {}", recovery.intent, recovery.verdict);
+                Self { used: shown(&recovery.used), ..Self::default() }.status(&status)
+            }
+            Body::Boot(boot) => Self::default().status(&format!("before: {}", boot.before)),
+            Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
+            Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
+            Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
+            Body::Genesis(_) | Body::Key(_) | Body::Policy(_) | Body::Tools(_)
+            | Body::Config(_) => Self::default().status(if kind == Kind::Genesis { "" } else { "signed" }),
+        }
+    }
+
+    fn call(call: &CallFields) -> Self {
+        Self {
+            agent: call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            tool: call.tool_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            status: String::new(),
+            used: shown(&call.used),
+        }
+    }
+
+    fn status(mut self, status: &str) -> Self {
+        status.clone_into(&mut self.status);
+        self
+    }
+}
+
+fn shown(amounts: &Amounts) -> String {
+    amounts.to_string()
+}
+
+fn revoked(body: &[u8]) -> String {
+    let token = Revocation::from_bytes(body).map(|revocation| revocation.token.to_string());
+    let token = token.unwrap_or_default();
+    token.get(..12).map_or_else(String::new, |head| format!("token {head}.."))
+}
+
+fn frozen(body: &[u8]) -> String {
+    Freeze::from_bytes(body)
+        .map(|freeze| format!("{} {} {}", freeze.change, freeze.target, freeze.name))
+        .unwrap_or_default()
+}

@@ -1,0 +1,150 @@
+//! What goes to standard output, for people or for machines.
+
+use std::io::{self, BufWriter, Stdout, Write as _};
+
+use syscap::kernel::{
+    budget::Amounts,
+    cbor::{Canonical, Item},
+    json,
+};
+
+use crate::exit::Failure;
+
+/// Whom the output is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// People.
+    Text,
+    /// Machines.
+    Json,
+}
+
+/// Standard output. A reader that has gone is a [`Failure::Pipe`], never a panic.
+pub(crate) struct Out {
+    form: Form,
+    stdout: BufWriter<Stdout>,
+}
+
+impl Out {
+    pub(crate) fn new(form: Form) -> Self {
+        Self { form, stdout: BufWriter::new(io::stdout()) }
+    }
+
+    pub(crate) const fn form(&self) -> Form {
+        self.form
+    }
+
+    /// One line.
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self.stdout.write_all(line.as_bytes())?;
+        Ok(self.stdout.write_all(b"\n")?)
+    }
+
+    /// One line for people; machines don't get it.
+    pub(crate) fn text(&mut self, line: &str) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => self.line(line),
+            Form::Json => Ok(()),
+        }
+    }
+
+    /// The same in both forms.
+    pub(crate) fn both(&mut self, text: &str, json: Object) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => self.line(text),
+            Form::Json => self.line(&json.finish()),
+        }
+    }
+
+    /// Hands over what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.stdout.flush()?)
+    }
+}
+
+/// A JSON object in the making; keys stand in the order in which they are set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Object {
+    inside: String,
+}
+
+impl Object {
+    pub(crate) const fn new() -> Self {
+        Self { inside: String::new() }
+    }
+
+    /// Sets a key to JSON.
+    pub(crate) fn json(mut self, key: &str, value: &str) -> Self {
+        if !self.inside.is_empty() {
+            self.inside.push(',');
+        }
+        self.inside.push_str(&quote(key));
+        self.inside.push(':');
+        self.inside.push_str(value);
+        self
+    }
+
+    pub(crate) fn text(self, key: &str, value: &str) -> Self {
+        self.json(key, &quote(value))
+    }
+
+    /// Anything that prints, as text: ids, paths, times.
+    pub(crate) fn shown(self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.text(key, &value.to_string())
+    }
+
+    pub(crate) fn uint(self, key: &str, value: u64) -> Self {
+        self.json(key, &value.to_string())
+    }
+
+    pub(crate) fn flag(self, key: &str, value: bool) -> Self {
+        self.json(key, if value { "true" } else { "false" })
+    }
+
+    pub(crate) fn amounts(self, key: &str, amounts: &Amounts) -> Self {
+        self.json(key, &self::amounts(amounts))
+    }
+
+    pub(crate) fn finish(self) -> String {
+        format!("{{{}}}", self.inside)
+    }
+}
+
+/// Text as JSON.
+pub(crate) fn quote(text: &str) -> String {
+    json::from_item(Canonical::text(text).item())
+}
+
+/// A JSON array.
+pub(crate) fn array(items: impl IntoIterator<Item = String>) -> String {
+    let items: Vec<String> = items.into_iter().collect();
+    format!("[{}]", items.join(","))
+}
+
+/// The dimensions that are not zero, by name.
+pub(crate) fn amounts(amounts: &Amounts) -> String {
+    let mut object = Object::new();
+    for (dimension, amount) in amounts.iter().filter(|(_, amount)| *amount > 0) {
+        object = object.uint(dimension.name(), amount);
+    }
+    object.finish()
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    bytes.iter().fold(String::with_capacity(bytes.len().saturating_mul(2)), |mut text, byte| {
+        // Writing to a String can't fail.
+        drop(write!(text, "{byte:02x}"));
+        text
+    })
+}
+
+/// Data as JSON, but a byte string is hexadecimal text: for fields that hold ids and hashes.
+pub(crate) fn with_hex(item: Item<'_>) -> String {
+    match item.as_byte_string() {
+        Some(bytes) => quote(&hex(bytes)),
+        None => json::from_data(item),
+    }
+}

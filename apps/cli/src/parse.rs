@@ -1,0 +1,98 @@
+//! What stands on the command line in a form of its own.
+
+use std::time::Duration;
+
+use syscap::kernel::{
+    budget::Dimension,
+    id::{AgentId, TokenId},
+    limits::TOKEN_LIFE_MS_MAX,
+};
+
+/// Why a word of the command line is not of its form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadWord {
+    #[error("a token's id has 64 hexadecimal digits")]
+    Token,
+    #[error("an agent is [a-z0-9._-] without a leading dot, parts joined by /")]
+    Agent,
+    #[error("write a duration as 90s, 15m, 1h or 7d, more than nothing")]
+    Duration,
+    #[error("a token lives 90 days at most")]
+    TooLong,
+    #[error("write a limit as DIMENSION=AMOUNT, such as calls=100")]
+    Limit,
+    #[error("there is no such dimension; there are {}", dimensions())]
+    Dimension,
+}
+
+/// A token's id.
+pub(crate) fn token(text: &str) -> Result<TokenId, BadWord> {
+    TokenId::from_hex(text).ok_or(BadWord::Token)
+}
+
+/// An agent.
+pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
+    AgentId::new(text).ok_or(BadWord::Agent)
+}
+
+/// How long a token lives: a number and `s`, `m`, `h` or `d`.
+pub(crate) fn life(text: &str) -> Result<Duration, BadWord> {
+    let unit = text.chars().last().ok_or(BadWord::Duration)?;
+    let ms_each: u64 = match unit {
+        's' => 1_000,
+        'm' => 60_000,
+        'h' => 3_600_000,
+        'd' => 86_400_000,
+        _ => return Err(BadWord::Duration),
+    };
+    let digits = text.strip_suffix(unit).unwrap_or_default();
+    let count = number(digits).ok_or(BadWord::Duration)?;
+    match count.saturating_mul(ms_each) {
+        0 => Err(BadWord::Duration),
+        ms if ms > TOKEN_LIFE_MS_MAX => Err(BadWord::TooLong),
+        ms => Ok(Duration::from_millis(ms)),
+    }
+}
+
+/// A dimension's limit: `calls=100`.
+pub(crate) fn limit(text: &str) -> Result<(Dimension, u64), BadWord> {
+    let (name, amount) = text.split_once('=').ok_or(BadWord::Limit)?;
+    let amount = number(amount).ok_or(BadWord::Limit)?;
+    Ok((Dimension::from_name(name).ok_or(BadWord::Dimension)?, amount))
+}
+
+/// Digits only: no sign, no spaces.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+fn dimensions() -> String {
+    Dimension::ALL.map(Dimension::name).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("1h", 3_600), ("7d", 604_800)] {
+            assert_eq!(life(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "s", "1", "-1s", "+1s", "1.5h", " 1h", "1h ", "0s", "1w", "1\u{e9}"] {
+            assert_eq!(life(text), Err(BadWord::Duration), "{text}");
+        }
+        assert_eq!(life("91d"), Err(BadWord::TooLong));
+        assert_eq!(life("99999999999999999999d"), Err(BadWord::Duration));
+        assert_eq!(life("18446744073709551615d"), Err(BadWord::TooLong));
+    }
+
+    #[test]
+    fn limits_name_a_dimension() {
+        assert_eq!(limit("calls=0"), Ok((Dimension::Calls, 0)));
+        assert_eq!(limit("wishes=3"), Err(BadWord::Dimension));
+        for text in ["calls", "calls=", "calls=x", "calls=-1", "calls=1=2"] {
+            assert_eq!(limit(text), Err(BadWord::Limit), "{text}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `syscap token`: what agents may do.
+
+mod issue;
+mod show;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use syscap::kernel::{id::TokenId, kernel::TokenView, time::UnixMillis};
+
+use crate::{
+    Ended,
+    exit::Exit,
+    output::{Object, Out, array, quote},
+    parse, runtime,
+};
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Sign and register a token; prints its id.
+    Issue(issue::Issue),
+    /// List the tokens of a home. Works beside the process that holds the home.
+    List(List),
+    /// Show all of one token. Works beside the process that holds the home.
+    Show(show::Show),
+    /// End a token, and all that was derived from it, for ever.
+    Revoke(Revoke),
+}
+
+impl Token {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        match self {
+            Self::Issue(issue) => issue.run(out),
+            Self::List(list) => list.run(out),
+            Self::Show(show) => show.run(out),
+            Self::Revoke(revoke) => revoke.run(out),
+        }
+    }
+}
+
+/// Which home.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// The home.
+    home: PathBuf,
+}
+
+impl List {
+    fn run(self, out: &mut Out) -> Ended {
+        let kernel = runtime::look(&self.home)?;
+        let now = now(kernel.now());
+        for token in kernel.tokens() {
+            let standing = Standing::of(&token, now);
+            let tools: Vec<&str> = token.body.grants.iter().map(|(tool, _)| tool.as_str()).collect();
+            let text = format!(
+                "{}  {:<9} {}  {}  {}",
+                token.id,
+                standing.name(),
+                token.body.expires,
+                token.body.agent,
+                tools.join(",")
+            );
+            let json = Object::new()
+                .shown("token_id", token.id)
+                .shown("agent", &token.body.agent)
+                .text("standing", standing.name())
+                .shown("expires", token.body.expires)
+                .json("tools", &array(tools.iter().map(|tool| quote(tool))))
+                .amounts("used", &token.used)
+                .amounts("left", &token.left);
+            out.both(&text, json)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Which token to end.
+#[derive(Args, Debug)]
+pub(crate) struct Revoke {
+    /// The home.
+    home: PathBuf,
+    /// The token.
+    #[arg(value_parser = parse::token)]
+    id: TokenId,
+}
+
+impl Revoke {
+    fn run(self, out: &mut Out) -> Ended {
+        let seq = runtime::with(&self.home, |runtime| Ok(runtime.revoke(self.id)?))?;
+        let json = Object::new().shown("token_id", self.id).uint("record", seq.get());
+        out.both(&format!("revoked by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Whether a token can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Revoked,
+    Expired,
+    Early,
+    Live,
+}
+
+impl Standing {
+    fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
+        if token.revoked {
+            Self::Revoked
+        } else if now >= token.body.expires {
+            Self::Expired
+        } else if now < token.body.not_before {
+            Self::Early
+        } else {
+            Self::Live
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::Early => "not_yet",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// The time at which a kernel that opened the home now would start.
+fn now(last: UnixMillis) -> UnixMillis {
+    use syscap::kernel::ports::Clock as _;
+
+    last.max(syscap::SystemClock.read().wall)
+}

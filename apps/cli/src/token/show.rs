@@ -1,0 +1,169 @@
+//! `syscap token show`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::kernel::{
+    budget::Dimension,
+    cbor::Encoder,
+    id::TokenId,
+    kernel::TokenView,
+    scope::{Scope, Paths},
+    time::UnixMillis,
+    token::TokenFlags,
+};
+
+use super::{Standing, now};
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Form, Object, Out, array, hex, quote},
+    parse, runtime,
+};
+
+/// Which token.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The home.
+    home: PathBuf,
+    /// The token.
+    #[arg(value_parser = parse::token)]
+    id: TokenId,
+}
+
+impl Show {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let kernel = runtime::look(&self.home)?;
+        let token = kernel.token(&self.id).ok_or(Failure::UnknownToken(self.id))?;
+        let now = now(kernel.now());
+        match out.form() {
+            Form::Text => text(out, &token, now)?,
+            Form::Json => out.line(&json(&token, now))?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Failure> {
+    let body = token.body;
+    let none = || "none".to_owned();
+    let chain = body.parent.map_or_else(none, |parent| parent.to_string());
+    let holder = body.holder.map_or_else(none, |key| hex(key.as_bytes()));
+    let policy = body.policy.map_or_else(|| "any".to_owned(), |policy| policy.to_string());
+    for (name, value) in [
+        ("token", token.id.to_string()),
+        ("standing", Standing::of(token, now).name().to_owned()),
+        ("agent", body.agent.to_string()),
+        ("valid", format!("{} to {}", body.not_before, body.expires)),
+        ("issued", format!("by record {}, with key {}", token.issued, hex(body.issuer.as_bytes()))),
+        ("audience", body.audience.to_string()),
+        ("holder", holder),
+        ("parent", format!("{chain} (depth {} of {})", body.depth, body.depth_max)),
+        ("epoch", body.epoch.to_string()),
+        ("policy", policy),
+        ("flags", flags(body.flags).join(", ")),
+        ("nonce", hex(&body.nonce)),
+        ("ext", syscap::kernel::json::from_data(body.ext.item())),
+    ] {
+        out.line(format!("{name:<9} {value}").trim_end())?;
+    }
+    for (tool, grant) in body.grants.iter() {
+        out.line(&format!("grant     {tool}"))?;
+        for (dimension, scope) in grant.iter() {
+            out.line(&format!("          {dimension}: {scope}"))?;
+        }
+    }
+    out.line(&format!(
+        "{:<18} {:>14} {:>14} {:>14} {:>14}",
+        "budget", "limit", "used", "held", "left"
+    ))?;
+    for dimension in Dimension::ALL {
+        out.line(&format!(
+            "  {:<16} {:>14} {:>14} {:>14} {:>14}",
+            dimension.name(),
+            body.budget.amounts().get(dimension),
+            token.used.get(dimension),
+            token.held.get(dimension),
+            token.left.get(dimension)
+        ))?;
+    }
+    Ok(())
+}
+
+fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
+    let body = token.body;
+    let optional = |o: Object, key: &str, value: Option<String>| match value {
+        Some(value) => o.text(key, &value),
+        None => o.json(key, "null"),
+    };
+    let object = Object::new()
+        .shown("token_id", token.id)
+        .text("standing", Standing::of(token, now).name())
+        .flag("revoked", token.revoked)
+        .flag("expired", now >= body.expires)
+        .shown("agent", &body.agent)
+        .uint("version", body.version)
+        .uint("issued_by_record", token.issued.get())
+        .text("issuer", &hex(body.issuer.as_bytes()))
+        .shown("audience", body.audience)
+        .text("nonce", &hex(&body.nonce))
+        .uint("not_before_ms", body.not_before.get())
+        .shown("not_before", body.not_before)
+        .uint("expires_ms", body.expires.get())
+        .shown("expires", body.expires)
+        .uint("epoch", body.epoch)
+        .uint("depth", body.depth)
+        .uint("depth_max", body.depth_max)
+        .json("flags", &array(flags(body.flags).iter().map(|flag| quote(flag))))
+        .json("ext", &syscap::kernel::json::from_data(body.ext.item()));
+    let object = optional(object, "holder", body.holder.map(|key| hex(key.as_bytes())));
+    let object = optional(object, "parent", body.parent.map(|parent| parent.to_string()));
+    let object = optional(object, "policy", body.policy.map(|policy| policy.to_string()));
+    let mut grants = Object::new();
+    for (tool, grant) in body.grants.iter() {
+        let scopes = grant.iter().fold(Object::new(), |o, (name, s)| o.json(name, &scope(s)));
+        grants = grants.json(tool.as_str(), &scopes.finish());
+    }
+    let mut budget = Object::new();
+    for dimension in Dimension::ALL {
+        let row = Object::new()
+            .uint("limit", body.budget.amounts().get(dimension))
+            .uint("used", token.used.get(dimension))
+            .uint("held", token.held.get(dimension))
+            .uint("left", token.left.get(dimension));
+        budget = budget.json(dimension.name(), &row.finish());
+    }
+    object.json("grants", &grants.finish()).json("budget", &budget.finish()).finish()
+}
+
+/// A scope as text, and paths rule by rule; of the others, what stands in the token.
+fn scope(scope: &Scope) -> String {
+    let object = Object::new().shown("text", scope);
+    match scope {
+        Scope::Paths(paths) => object.json("paths", &rules(paths)),
+        scope => {
+            let mut encoder = Encoder::new();
+            scope.encode(&mut encoder);
+            object.text("cbor", &hex(&encoder.into_bytes()))
+        }
+    }
+    .finish()
+}
+
+fn rules(paths: &Paths) -> String {
+    array(paths.rules().iter().map(|rule| {
+        let object = Object::new().text("root", rule.path.root().name());
+        let object = match rule.path.root().owner() {
+            Some(owner) => object.shown("owner", owner),
+            None => object.json("owner", "null"),
+        };
+        object.text("below", rule.path.below()).shown("rights", rule.rights).finish()
+    }))
+}
+
+fn flags(flags: TokenFlags) -> Vec<&'static str> {
+    [(TokenFlags::READ_ONLY, "read_only"), (TokenFlags::TERMINAL, "terminal")]
+        .into_iter()
+        .filter_map(|(flag, name)| flags.has(flag).then_some(name))
+        .collect()
+}

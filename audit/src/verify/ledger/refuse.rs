@@ -1,0 +1,173 @@
+//! Refusals, aggregates of them, repeats.
+
+use syscap_kernel::{
+    budget::{Amounts, Dimension},
+    id::Seq,
+    limits::{AGGREGATE_FIRST, AGGREGATE_MAX, REFUSALS_IN_A_ROW_MAX},
+    policy::Verdict,
+    reason::Reason,
+    record::{CallFields, Refusal, RefusalKind, Refusals, Repeat, RunPhase},
+};
+
+use super::{Account, Aggregate, Entry, Fault, Ledger, Row};
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { refusals: 0, next_max: AGGREGATE_FIRST, aggregate: None }
+    }
+}
+
+impl Row {
+    /// A call was admitted: the row is broken.
+    pub(super) fn reset(&mut self) {
+        self.refusals = 0;
+        self.next_max = AGGREGATE_FIRST;
+    }
+}
+
+impl Ledger {
+    pub(super) fn refusal(&mut self, entry: &mut Entry<'_>, refusal: &Refusal) {
+        let call = &refusal.call;
+        entry.expect(is_consistent(refusal), Fault::RefusalForm);
+        let Some(account) = self.fee(entry, call) else {
+            return;
+        };
+        let row = self.row(call.session);
+        row.refusals = row.refusals.saturating_add(1);
+        let single = row.refusals <= REFUSALS_IN_A_ROW_MAX && row.aggregate.is_none();
+        entry.expect(single, Fault::Aggregate);
+        if let Some(account) = account {
+            self.accounts.pay(account, &call.used);
+        }
+    }
+
+    /// What a call that did not run owes: one of `calls`, as long as its token has one. `None`
+    /// where the session is not open.
+    fn fee(&mut self, entry: &mut Entry<'_>, call: &CallFields) -> Option<Option<Account>> {
+        let Some(number) = call.session else {
+            entry.expect(call.used == Amounts::ZERO, Fault::Fee);
+            return Some(None);
+        };
+        let Some(session) = self.sessions.get(&number) else {
+            entry.fault(Fault::UnknownSession);
+            return None;
+        };
+        entry.expect(call.agent_id.as_ref() == Some(&session.agent), Fault::NotBound);
+        let account = session.account;
+        let owed = self.accounts.calls_left(account).min(1);
+        entry.expect(call.used == Amounts::ZERO.with(Dimension::Calls, owed), Fault::Fee);
+        Some(Some(account))
+    }
+
+    /// The row of a session, or of calls of none.
+    fn row(&mut self, session: Option<Seq>) -> &mut Row {
+        match session.and_then(|session| self.sessions.get_mut(&session)) {
+            Some(session) => &mut session.row,
+            None => &mut self.unbound,
+        }
+    }
+
+    pub(super) fn refusals(&mut self, entry: &mut Entry<'_>, refusals: &Refusals) {
+        let session = refusals.session.map(|number| self.sessions.get(&number));
+        let (account, token) = match session {
+            Some(Some(session)) => (Some(session.account), Some(session.token)),
+            Some(None) => return entry.fault(Fault::UnknownSession),
+            None => (None, None),
+        };
+        entry.expect(refusals.token == token, Fault::Aggregate);
+        match refusals.phase {
+            RunPhase::Open => self.open_aggregate(entry, refusals, account),
+            RunPhase::Close => self.close_aggregate(entry, refusals, account),
+            RunPhase::Overload => {
+                let fine = refusals.session.is_none()
+                    && refusals.opened.is_none()
+                    && refusals.reserved == 0
+                    && refusals.count == Some(refusals.answers_max)
+                    && refusals.digest.is_some();
+                entry.expect(fine, Fault::Aggregate);
+            }
+        }
+    }
+
+    fn open_aggregate(
+        &mut self,
+        entry: &mut Entry<'_>,
+        refusals: &Refusals,
+        account: Option<Account>,
+    ) {
+        let left = account.map_or(0, |account| self.accounts.calls_left(account));
+        let row = self.row(refusals.session);
+        let Refusals { answers_max, reserved, .. } = *refusals;
+        let fine = row.refusals >= REFUSALS_IN_A_ROW_MAX
+            && row.aggregate.is_none()
+            && answers_max == row.next_max
+            && reserved == left.min(answers_max)
+            && refusals.opened.is_none()
+            && refusals.count.is_none()
+            && refusals.digest.is_none();
+        entry.expect(fine, Fault::Aggregate);
+        row.aggregate = Some(Aggregate { opened: entry.seq, answers_max, reserved });
+        row.next_max = row.next_max.saturating_mul(4).min(AGGREGATE_MAX);
+        if let Some(account) = account {
+            self.accounts.pay(account, &Amounts::ZERO.with(Dimension::Calls, reserved));
+        }
+    }
+
+    fn close_aggregate(
+        &mut self,
+        entry: &mut Entry<'_>,
+        refusals: &Refusals,
+        account: Option<Account>,
+    ) {
+        let Some(open) = self.row(refusals.session).aggregate.take() else {
+            return entry.fault(Fault::Aggregate);
+        };
+        let fine = refusals.opened == Some(open.opened)
+            && refusals.answers_max == open.answers_max
+            && refusals.reserved == open.reserved
+            && refusals.count.is_some_and(|count| count <= open.answers_max)
+            && refusals.digest.is_some();
+        entry.expect(fine, Fault::Aggregate);
+        let unused = open.reserved.saturating_sub(refusals.count.unwrap_or(u64::MAX));
+        if let Some(account) = account {
+            self.accounts.refund(account, &Amounts::ZERO.with(Dimension::Calls, unused));
+        }
+    }
+
+    pub(super) fn repeat(&mut self, entry: &mut Entry<'_>, repeat: &Repeat) {
+        let call = &repeat.call;
+        let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
+            finished.outcome == repeat.outcome
+                && Some(&finished.agent) == call.agent_id.as_ref()
+                && Some(&finished.tool) == call.tool_id.as_ref()
+        });
+        let whole = call.session.is_some()
+            && call.result_hash.is_some()
+            && call.call_hash.is_some()
+            && call.held == Amounts::ZERO;
+        entry.expect(first && whole, Fault::RepeatForm);
+        let Some(Some(account)) = self.fee(entry, call) else {
+            return;
+        };
+        let row = self.row(call.session);
+        entry.expect(row.aggregate.is_none(), Fault::Aggregate);
+        row.reset();
+        self.accounts.pay(account, &call.used);
+    }
+}
+
+/// The refusal's own parts agree.
+fn is_consistent(refusal: &Refusal) -> bool {
+    let Refusal { call, kind, reason } = refusal;
+    let verdict = call.decision.as_ref().map(|decision| decision.verdict);
+    let said = match (kind, reason) {
+        (RefusalKind::Control, _) => return *call == CallFields::unknown(),
+        (RefusalKind::Asked, Reason::Asked) => verdict == Some(Verdict::Ask),
+        (RefusalKind::Deferred, Reason::Deferred) => verdict == Some(Verdict::Defer),
+        (RefusalKind::Asked | RefusalKind::Deferred, _) => false,
+        (RefusalKind::Refused, Reason::Denied) => verdict == Some(Verdict::Deny),
+        (RefusalKind::Refused, Reason::Asked | Reason::Deferred) => false,
+        (RefusalKind::Refused, _) => true,
+    };
+    said && call.held == Amounts::ZERO && call.result_hash.is_some()
+}

@@ -1,0 +1,134 @@
+//! Tokens, sessions, charges.
+
+use syscap_kernel::{
+    budget::Dimension,
+    control::Role,
+    object::ObjectKind,
+    reason::Reason,
+    record::{Charge, Issue, SessionChange, SessionPhase},
+    snapshot::Snapshot,
+    store::StoreError,
+    token::{Token, TokenBody, attenuates},
+};
+
+use super::{Account, Entry, Fault, Ledger, Phase, Row, Session, Source, object};
+
+impl Ledger {
+    pub(super) fn issue(
+        &mut self,
+        entry: &mut Entry<'_>,
+        issue: &Issue,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        entry.expect(self.phase == Phase::Running, Fault::Closed);
+        let Some(wire) = object(entry, source, ObjectKind::Token, *issue.token.as_bytes())? else {
+            return Ok(());
+        };
+        let token = match Token::read(&wire.bytes) {
+            Ok(token) => token,
+            Err(refused) => {
+                let signature = refused.reason() == Reason::BadSignature;
+                entry.fault(if signature { Fault::BadSignature } else { Fault::BadToken });
+                return Ok(());
+            }
+        };
+        let body = token.body();
+        let same =
+            (issue.issuer, issue.parent, &issue.agent) == (body.issuer, body.parent, &body.agent);
+        entry.expect(same, Fault::IssueForm);
+        entry.expect(body.audience == self.home, Fault::WrongAudience);
+        entry.expect(entry.time < body.expires, Fault::IssuedLate);
+        if self.accounts.find(&issue.token).is_some() {
+            entry.fault(Fault::IssuedTwice);
+            return Ok(());
+        }
+        let parent = self.parent(entry, &token, source)?;
+        self.accounts.open(issue.token, body.clone(), parent, entry.seq);
+        Ok(())
+    }
+
+    /// A root is by the issuer's current key; any other token takes away from one before it.
+    fn parent(
+        &self,
+        entry: &mut Entry<'_>,
+        token: &Token,
+        source: &mut dyn Source,
+    ) -> Result<Option<Account>, StoreError> {
+        let Some(parent) = token.body().parent else {
+            let issuer = self.roles.key(Role::Issuer);
+            entry.expect(token.body().issuer == issuer, Fault::WrongIssuer);
+            return Ok(None);
+        };
+        let Some(account) = self.accounts.find(&parent) else {
+            entry.fault(Fault::UnknownToken);
+            return Ok(None);
+        };
+        let wire = object(entry, source, ObjectKind::Token, *parent.as_bytes())?;
+        let above = wire.and_then(|wire| Token::read(&wire.bytes).ok());
+        let narrower = above.is_some_and(|above| attenuates(token, &above).is_ok());
+        entry.expect(narrower, Fault::Attenuation);
+        Ok(Some(account))
+    }
+
+    pub(super) fn session(
+        &mut self,
+        entry: &mut Entry<'_>,
+        change: SessionChange,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        match (change.phase, change.session) {
+            (SessionPhase::Open, None) => return self.open_session(entry, change, source),
+            (SessionPhase::Close, Some(number)) => match self.sessions.remove(&number) {
+                Some(session) => {
+                    let same = (&session.agent, session.token, session.snapshot)
+                        == (&change.agent, change.token, change.snapshot);
+                    entry.expect(same, Fault::SessionForm);
+                    entry.expect(session.row.aggregate.is_none(), Fault::Aggregate);
+                }
+                None => entry.fault(Fault::UnknownSession),
+            },
+            _ => entry.fault(Fault::SessionForm),
+        }
+        Ok(())
+    }
+
+    fn open_session(
+        &mut self,
+        entry: &mut Entry<'_>,
+        change: SessionChange,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        entry.expect(self.phase == Phase::Running, Fault::Closed);
+        let SessionChange { agent, token, snapshot, .. } = change;
+        let Some(account) = self.accounts.find(&token) else {
+            entry.fault(Fault::UnknownToken);
+            return Ok(());
+        };
+        let owner = self.accounts.body(account).map(|body: &TokenBody| &body.agent);
+        entry.expect(owner == Some(&agent), Fault::SessionForm);
+        match self.snapshots.get(&agent) {
+            Some(head) => entry.expect(*head == snapshot, Fault::Snapshot),
+            None => {
+                let found = object(entry, source, ObjectKind::Snapshot, *snapshot.as_bytes())?;
+                let found = found.and_then(|found| Snapshot::from_bytes(&found.bytes).ok());
+                let first = found.is_none_or(|found| found == Snapshot::genesis(agent.clone()));
+                entry.expect(first, Fault::Snapshot);
+                self.snapshots.insert(agent.clone(), snapshot);
+            }
+        }
+        let row = Row::default();
+        self.sessions.insert(entry.seq, Session { agent, token, account, snapshot, row });
+        Ok(())
+    }
+
+    pub(super) fn charge(&mut self, entry: &mut Entry<'_>, charge: &Charge) {
+        let posted = [Dimension::LlmTokens, Dimension::CreditsMicro];
+        let fine = charge.amounts.iter().all(|(d, amount)| amount == 0 || posted.contains(&d));
+        entry.expect(fine, Fault::ChargeForm);
+        let Some(session) = self.sessions.get(&charge.session) else {
+            return entry.fault(Fault::UnknownSession);
+        };
+        entry.expect(session.token == charge.token, Fault::ChargeForm);
+        self.accounts.charge(session.account, &charge.amounts);
+    }
+}

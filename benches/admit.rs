@@ -1,0 +1,153 @@
+//! In memory: from the envelope's bytes to a chained intent; registering a token.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the simulator is used")]
+
+mod harness;
+#[path = "../tests/sim/mod.rs"]
+mod sim;
+
+use harness::{row, time};
+use sim::Sim;
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+    },
+    kernel::{
+        cbor::{Canonical, Item, MapBuilder, Profile},
+        envelope::Form,
+        hash::leaf,
+        kernel::{Effect, Event, Measured, Submit},
+        record::Record,
+        token::Token,
+    },
+};
+
+fn main() {
+    let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere));
+    let token = sim.issue("a0", 1 << 40, 1 << 40, 7_000_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    let args = MapBuilder::new().uint("units", 1).finish();
+    let short = MapBuilder::new().text("tool_id", "spend").item("args", args.item()).finish();
+    let whole = whole(&mut sim, session, &args);
+    println!("envelope {} bytes", whole.as_bytes().len());
+
+    for (what, envelope) in [("whole", &whole), ("short, filled in", &short)] {
+        let figure = time(31, 2_000, || {
+            let (ticket, salts) = (sim.ticket(), sim.salts());
+            let received = envelope.as_bytes().to_vec();
+            let form = Form::Cbor;
+            let submit = Submit { ticket, session, received, form, salts };
+            let reading = sim.reading();
+            sim.kernel.handle(Event::Submit(submit), reading);
+            drain(&mut sim);
+        });
+        row(&format!("submit to settled outcome, in memory ({what})"), figure);
+    }
+
+    let wires: Vec<Vec<u8>> = (0..2_000)
+        .map(|_| Sim::wire(&sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 1_000)))
+        .collect();
+    let mut next = 0;
+    row("token: read and verify one wire", time(15, 100, || {
+        next = (next + 1) % wires.len();
+        Token::read(&wires[next]).unwrap()
+    }));
+    primitives(&mut sim, &whole);
+}
+
+/// Takes what the kernel asks for: intents as durable at once, jobs run.
+fn drain(sim: &mut Sim) {
+    let reading = sim.reading();
+    loop {
+        while let Some(effect) = sim.kernel.poll_effect() {
+            if let Effect::Run(_, job) = effect {
+                let ran = job.run();
+                sim.kernel.handle(Event::Ran(ran, Measured::default()), reading);
+            }
+        }
+        match sim.kernel.take_batch() {
+            Some(batch) => {
+                let stored = batch.commit(&mut Nowhere).unwrap();
+                sim.kernel.handle(Event::Stored(stored), reading);
+            }
+            None => break,
+        }
+    }
+    sim.world.lock().unwrap().spent.clear();
+}
+
+/// A store that keeps nothing: what is timed is the kernel.
+struct Nowhere;
+
+use syscap::kernel::{
+    id::{ObjectId, Seq},
+    object::Object,
+    store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+};
+
+impl Store for Nowhere {
+    fn commit(&mut self, _: &Batch) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn records(
+        &mut self,
+        _: Seq,
+        _: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Ok(None)
+    }
+    fn vault(&mut self, _: Seq, _: Seq) -> Result<VaultEntry, StoreError> {
+        Ok(VaultEntry::default())
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        Ok(Room::Enough)
+    }
+}
+
+/// An envelope that names everything.
+fn whole(sim: &mut Sim, session: Seq, args: &Canonical) -> Canonical {
+    let ticket = sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
+    while !sim.jobs.is_empty() {
+        sim.end_job(0, sim::Ending::Runs);
+    }
+    sim.commit();
+    let result = sim.reply_to(ticket).unwrap().to_canonical();
+    let snapshot = result.item().get("state_snapshot_id").unwrap();
+    let provenance = MapBuilder::new().text("source", "agent").uint("time", 1).finish();
+    MapBuilder::new()
+        .uint("v", 1)
+        .text("tool_id", "spend")
+        .item("args", args.item())
+        .text("agent_id", "a0")
+        .bytes("capability_token_id", sim.tokens[0].0.as_bytes())
+        .item("state_snapshot_id", snapshot)
+        .bytes("policy_hash", sim.kernel.policy_hash().unwrap().as_bytes())
+        .item("provenance", provenance.item())
+        .finish()
+}
+
+/// What the decision is made of.
+fn primitives(sim: &mut Sim, envelope: &Canonical) {
+    sim.commit();
+    let mut records = Vec::new();
+    sim.store
+        .records(Seq::GENESIS, &mut |_, bytes| {
+            records.push(bytes.to_vec());
+            Next::More
+        })
+        .unwrap();
+    let record = records.iter().max_by_key(|record| record.len()).unwrap().clone();
+    println!("largest record {} bytes", record.len());
+    let bytes = envelope.as_bytes();
+    row("  check the envelope", time(31, 10_000, || Item::check(bytes, Profile::DATA).is_ok()));
+    row("  decode a record", time(31, 10_000, || Record::decode(&record).is_ok()));
+    let decoded = Record::decode(&record).unwrap();
+    row("  encode a record", time(31, 10_000, || decoded.encode()));
+    row("  leaf of a record", time(31, 10_000, || leaf(&record)));
+}

@@ -1,0 +1,16 @@
+//! expect: ok
+//! A host can report a run as lost that it has not begun, and begin it then.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+use syscap::kernel::kernel::Lost;
+
+fn attack(kernel: &mut Kernel, job: Job, now: Reading) -> Ran {
+    kernel.handle(Event::Lost(job.intent(), Lost::Abandoned, Default::default()), now);
+    job.run()
+}
+
+fn main() {
+    assert!(attack as usize != 0);
+}

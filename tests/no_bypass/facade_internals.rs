@@ -1,0 +1,11 @@
+//! expect: E0603
+//! Names the module that holds kernel and store together.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+use syscap::core::Core; //~
+
+fn main() {
+    drop(any::<Core>());
+}

@@ -1,0 +1,9 @@
+//! expect: E0624
+//! Makes a session by the face's private constructor.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn main() {
+    drop(Session::new(any(), any(), any(), any())); //~
+}

@@ -1,0 +1,30 @@
+//! expect: ok
+//! A plan meters, says how its scope was enforced, and gives its permit back.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+struct Careful(Demands);
+
+impl Plan for Careful {
+    fn demands(&self) -> &Demands {
+        &self.0
+    }
+
+    fn run(self, mut permit: Permit<Self>) -> Ran {
+        if permit.meter(Dimension::DiskWriteBytes, permit.hold().get(Dimension::Calls)).is_err() {
+            let refused = Refused::new(syscap::kernel::reason::Reason::OverHold);
+            return permit.failed(refused, TxOutcome::NoOp);
+        }
+        permit.enforced_by(syscap::kernel::manifest::Enforcement::Openat2);
+        permit.ok(done(), TxOutcome::Committed)
+    }
+}
+
+fn run(plan: Careful, permit: Permit<Careful>) -> Ran {
+    plan.run(permit)
+}
+
+fn main() {
+    assert!(run as usize != 0);
+}

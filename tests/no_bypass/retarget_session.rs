@@ -1,0 +1,14 @@
+//! expect: E0616
+//! Makes a session another's.
+#[path = "support/mod.rs"]
+mod support;
+use support::*;
+
+fn attack(session: &mut Session, number: Seq, token: TokenId) {
+    session.number = number; //~
+    session.token = token; //~
+}
+
+fn main() {
+    attack(any(), any(), any());
+}
