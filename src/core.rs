@@ -27,7 +27,8 @@ use crate::{entropy::Salts, run};
 /// The kernel and its store.
 pub(crate) struct Core {
     shared: Mutex<Shared>,
-    store: Mutex<Box<dyn Store>>,
+    /// `None` once the home is closed: sessions may outlive it.
+    store: Mutex<Option<Box<dyn Store>>>,
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
 }
@@ -69,7 +70,7 @@ impl Core {
     ) -> Arc<Self> {
         let requests = BTreeMap::new();
         let shared = Shared { kernel, requests, next: 0, led: false, room: Room::Enough };
-        Arc::new(Self { shared: Mutex::new(shared), store: Mutex::new(store), clock, salts })
+        Arc::new(Self { shared: Mutex::new(shared), store: Mutex::new(Some(store)), clock, salts })
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
@@ -155,8 +156,12 @@ impl Core {
     }
 
     fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, StoreError>) {
+        let gone = (Err(Halt::Store(StoreError::Poisoned)), Ok(Room::Reserve));
         let Ok(mut store) = self.store.lock() else {
-            return (Err(Halt::Store(StoreError::Poisoned)), Ok(Room::Reserve));
+            return gone;
+        };
+        let Some(store) = store.as_mut() else {
+            return gone;
         };
         let stored = batch.commit(&mut **store);
         let room = if stored.is_ok() { store.room() } else { Ok(Room::Reserve) };
@@ -165,6 +170,7 @@ impl Core {
 
     fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, StoreError> {
         let mut store = self.store.lock().map_err(|_| StoreError::Poisoned)?;
+        let store = store.as_mut().ok_or(StoreError::Poisoned)?;
         wanted.iter().map(|(intent, outcome)| store.vault(*intent, *outcome)).collect()
     }
 
@@ -178,13 +184,11 @@ impl Core {
         look(&self.lock().kernel)
     }
 
-    /// Reads from the store, between commits.
-    pub(crate) fn with_store<T>(
-        &self,
-        read: impl FnOnce(&mut dyn Store) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    /// Closes the store: what is left in the hands of sessions is answered no more.
+    pub(crate) fn close_store(&self) -> Result<(), StoreError> {
         let mut store = self.store.lock().map_err(|_| StoreError::Poisoned)?;
-        read(&mut **store)
+        let mut store = store.take().ok_or(StoreError::Poisoned)?;
+        store.idle()
     }
 
     /// A thread that panicked while it held the lock may have left the kernel between two

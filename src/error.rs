@@ -60,9 +60,6 @@ pub enum Error {
         /// What the operating system says.
         source: io::Error,
     },
-    /// The trust file can't be made.
-    #[error("the trust file can't be written")]
-    Trust,
 }
 
 impl From<Halt> for Error {

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use syscap_audit::sqlite::{SqliteReader, SqliteStore};
+use syscap_audit::{
+    sqlite::{SqliteReader, SqliteStore},
+    verify::Trust,
+};
 use syscap_kernel::{
     cbor::MapBuilder,
     control::{
@@ -36,7 +39,7 @@ use crate::{
     error::Error,
     grant::Grant,
     home::{BasePlace, Home},
-    keys::{FileKeys, Signer, roles},
+    keys::{FileKeys, Signer, roles, write_new},
     session::{Session, acknowledged},
 };
 
@@ -185,7 +188,8 @@ impl Options {
         if let Some(batch) = kernel.take_batch() {
             kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
         }
-        // TRUST
+        let trust = Trust { home: kernel.home(), roles: roles(&*signer)? };
+        write_new(&home.trust(), &trust.to_bytes())?;
         let started = Started { kernel, store, signer, files, home };
         started.boot(self.clock, self.entropy, self.durability)
     }
@@ -442,7 +446,7 @@ impl Runtime {
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn close(self) -> Result<(), Error> {
         acknowledged(self.core.request(Event::Shutdown))?;
-        self.core.with_store(|store| store.idle())?;
+        self.core.close_store()?;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 mod support;
 use support::*;
 
+//~
 impl Plan for FsReadPlan {
-    //~
     fn demands(&self) -> &Demands {
         any()
     }

@@ -4,8 +4,8 @@
 mod support;
 use support::*;
 
+//~
 impl From<Permit<FsReadPlan>> for Permit<FsWritePlan> {
-    //~
     fn from(_: Permit<FsReadPlan>) -> Self {
         any()
     }

@@ -4,9 +4,9 @@
 mod support;
 use support::*;
 
+//~
 fn attack(plan: Box<dyn Plan>) {
-    //~
-    drop(plan);
+    drop(plan); //~
 }
 
 fn main() {}

@@ -64,11 +64,7 @@ impl Call {
 }
 
 /// Answers every line before the next one is read.
-fn answer_all(
-    session: &Session,
-    input: &mut impl BufRead,
-    out: &mut Out,
-) -> Result<(), Failure> {
+fn answer_all(session: &Session, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
     let mut line = Vec::new();
     while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {
         if lines::is_blank(&line) {

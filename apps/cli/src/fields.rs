@@ -71,9 +71,7 @@ fn value(item: Item<'_>, shape: &str, kind: Kind) -> String {
         ("array of 10 uint", cbor::Kind::Array) => amounts(item),
         (shape, cbor::Kind::Array) if shape.starts_with("array of 5") => roles(item),
         (shape, cbor::Kind::Array) => array(item.elements().map(|item| value(item, shape, kind))),
-        (shape, cbor::Kind::Map) => {
-            entries(Object::new(), item, &nested(shape), kind).finish()
-        }
+        (shape, cbor::Kind::Map) => entries(Object::new(), item, &nested(shape), kind).finish(),
         (shape, cbor::Kind::Uint) => match item.as_uint().and_then(|code| name(shape, code)) {
             Some(name) => quote(name),
             None => json::from_data(item),

@@ -42,7 +42,8 @@ impl Init {
             }
             options = options.base(base);
         }
-        if let Some(trust) = self.trust_out.as_deref().filter(|path| path.symlink_metadata().is_ok())
+        if let Some(trust) =
+            self.trust_out.as_deref().filter(|path| path.symlink_metadata().is_ok())
         {
             return Err(Failure::Exists(trust.to_path_buf()));
         }

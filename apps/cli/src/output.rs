@@ -136,7 +136,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
     bytes.iter().fold(String::with_capacity(bytes.len().saturating_mul(2)), |mut text, byte| {
         // Writing to a String can't fail.
-        drop(write!(text, "{byte:02x}"));
+        let _infallible = write!(text, "{byte:02x}");
         text
     })
 }

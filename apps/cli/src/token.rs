@@ -52,7 +52,8 @@ impl List {
         let now = now(kernel.now());
         for token in kernel.tokens() {
             let standing = Standing::of(&token, now);
-            let tools: Vec<&str> = token.body.grants.iter().map(|(tool, _)| tool.as_str()).collect();
+            let tools: Vec<&str> =
+                token.body.grants.iter().map(|(tool, _)| tool.as_str()).collect();
             let text = format!(
                 "{}  {:<9} {}  {}  {}",
                 token.id,

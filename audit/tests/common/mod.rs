@@ -7,6 +7,8 @@
     reason = "tests; each uses a part"
 )]
 
+pub(crate) mod log;
+pub(crate) mod scenario;
 pub(crate) mod tools;
 
 use ed25519_dalek::{Signer, SigningKey};
@@ -163,7 +165,7 @@ impl<S: Store> Driver<S> {
         Ok(Self::with(kernel, store, reading))
     }
 
-    fn with(kernel: Kernel, store: S, reading: Reading) -> Self {
+    pub(crate) fn with(kernel: Kernel, store: S, reading: Reading) -> Self {
         Self {
             kernel,
             store,

@@ -40,9 +40,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let failed = |error: StoreError| {
-            Failure::home(&self.home)(syscap::Error::Home(error))
-        };
+        let failed = |error: StoreError| Failure::home(&self.home)(syscap::Error::Home(error));
         let mut reader = SqliteReader::open(&self.home).map_err(failed)?;
         let mut left = self.limit.unwrap_or(u64::MAX);
         let (mut from, mut unreadable) = (Seq::new(self.from), 0_u64);
@@ -153,8 +151,13 @@ impl Columns {
             Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
             Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
-            Body::Genesis(_) | Body::Key(_) | Body::Policy(_) | Body::Tools(_)
-            | Body::Config(_) => Self::default().status(if kind == Kind::Genesis { "" } else { "signed" }),
+            Body::Genesis(_)
+            | Body::Key(_)
+            | Body::Policy(_)
+            | Body::Tools(_)
+            | Body::Config(_) => {
+                Self::default().status(if kind == Kind::Genesis { "" } else { "signed" })
+            }
         }
     }
 

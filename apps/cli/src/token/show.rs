@@ -8,7 +8,7 @@ use syscap::kernel::{
     cbor::Encoder,
     id::TokenId,
     kernel::TokenView,
-    scope::{Scope, Paths},
+    scope::{Paths, Scope},
     time::UnixMillis,
     token::TokenFlags,
 };

@@ -1,0 +1,217 @@
+//! A home: who can reach it, and what its log says of its state.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use syscap::{
+    FileKeys, Home, Signer as _, SystemClock,
+    audit::{
+        sqlite::{DATABASE_FILE, LockState, SqliteReader},
+        verify::{End, Options, Verdict},
+    },
+    kernel::{
+        control::Role,
+        id::Seq,
+        kernel::Kernel,
+        limits::TOKEN_LIFE_MS_MAX,
+        ports::Clock as _,
+        record::{Body, Durability, Record},
+        store::{Next, StoreError},
+    },
+};
+
+use super::{Findings, Level, machine};
+use crate::{exit::Failure, runtime, verify};
+
+pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+    let mut reader = match SqliteReader::open(folder) {
+        Ok(reader) => reader,
+        Err(error) => {
+            let failure = Failure::home(folder)(syscap::Error::Home(error));
+            return findings.bad("home", &failure.to_string());
+        }
+    };
+    machine::room(findings, folder)?;
+    lock(findings, &reader)?;
+    let home = Home::at(folder);
+    permissions(findings, &home)?;
+    durability(findings, &mut reader)?;
+    drop(reader);
+    match runtime::look(folder) {
+        Ok(kernel) => {
+            keys(findings, &home, &kernel)?;
+            on_record(findings, &kernel)?;
+            time(findings, &kernel)?;
+        }
+        Err(failure) => findings.bad("log", &failure.to_string())?,
+    }
+    log(findings, folder)
+}
+
+fn lock(findings: &mut Findings<'_>, reader: &SqliteReader) -> Result<(), Failure> {
+    match reader.lock_state() {
+        Ok(LockState::Free) => findings.fine("holder", "no process holds the home"),
+        Ok(LockState::Held) => findings.note("holder", "a process holds the home"),
+        Err(error) => findings.bad("holder", &format!("the lock can't be looked at: {error}")),
+    }
+}
+
+/// Nobody but the owner may read keys, nor write anything.
+fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
+    let owner = rustix::process::geteuid().as_raw();
+    let folder = home.folder();
+    let mut wrong = 0_u32;
+    let mut paths: Vec<(PathBuf, u32)> = vec![
+        (folder.to_path_buf(), 0o022),
+        (folder.join(DATABASE_FILE), 0o022),
+        (home.keys(), 0o077),
+    ];
+    paths.extend(Role::ALL.iter().map(|role| (key_file(home, *role), 0o077)));
+    for (path, forbidden) in paths {
+        let meta = match fs::metadata(&path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                wrong = wrong.saturating_add(1);
+                findings.bad("permissions", &format!("{}: {error}", path.display()))?;
+                continue;
+            }
+        };
+        let mode = meta.mode() & 0o777;
+        if mode & forbidden != 0 || (meta.uid() != owner && owner != 0) {
+            wrong = wrong.saturating_add(1);
+            let text = format!(
+                "{} has mode {mode:03o} and owner {}; others can reach it: chmod go= it",
+                path.display(),
+                meta.uid()
+            );
+            findings.bad("permissions", &text)?;
+        }
+    }
+    if wrong > 0 { Ok(()) } else { findings.fine("permissions", "only the owner can write") }
+}
+
+fn key_file(home: &Home, role: Role) -> PathBuf {
+    home.keys().join(format!("{}.key", role.name()))
+}
+
+fn keys(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(), Failure> {
+    if !home.keys().exists() {
+        return findings.note("keys", "not in the home; this command can't see where they lie");
+    }
+    let keys = match FileKeys::open(&home.keys()) {
+        Ok(keys) => keys,
+        Err(error) => return findings.bad("keys", &error.to_string()),
+    };
+    for role in Role::ALL {
+        match keys.public_key(*role) {
+            Ok(key) if key == kernel.role_key(*role) => {}
+            Ok(_) => findings.bad("keys", &format!("{} key is not the one on record", role))?,
+            Err(error) => findings.note("keys", &format!("{role}: {error}"))?,
+        }
+    }
+    let text = "in the home: that protects against nobody who owns the folder";
+    findings.note("keys", text)
+}
+
+fn on_record(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
+    match kernel.policy_hash() {
+        Some(policy) if policy == kernel.engine_hash() => {
+            findings.fine("policy", &format!("on record: {policy}"))?;
+        }
+        Some(policy) => {
+            let text = format!(
+                "on record is {policy}, which this program does not have: \
+                                its calls would be refused; use the program that set it"
+            );
+            findings.bad("policy", &text)?;
+        }
+        None => findings.note("policy", "none on record yet; the next run records one")?,
+    }
+    match kernel.tools_hash() {
+        Some(tools) if tools == kernel.registry_hash() => {
+            findings.fine("tools", &format!("on record: {tools}"))
+        }
+        Some(_) => findings.note("tools", "others on record; the next run records this program's"),
+        None => findings.note("tools", "none on record yet; the next run records them"),
+    }
+}
+
+fn time(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
+    let (last, wall) = (kernel.now(), SystemClock.read().wall);
+    let ahead = last.since(wall);
+    if ahead > 0 {
+        let level = if ahead > TOKEN_LIFE_MS_MAX { Level::Bad } else { Level::Note };
+        let text =
+            format!("the log is {ahead} ms ahead of the wall clock; its time never goes back");
+        return findings.add(level, "time", &text);
+    }
+    if wall.since(last) > TOKEN_LIFE_MS_MAX {
+        let text = "the last record is older than any token lives: at the next run an operator \
+                    must confirm the time before old tokens work";
+        return findings.note("time", text);
+    }
+    findings.fine("time", &format!("last record at {last}"))
+}
+
+/// What the last boot promised.
+fn durability(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<(), Failure> {
+    match last_durability(reader) {
+        Ok(Some(Durability::Full)) => {
+            findings.fine("durability", "full: an acknowledged record survives a power cut")
+        }
+        Ok(Some(weaker)) => {
+            let text = format!(
+                "{weaker}: the last run chose less than full, a power cut may take \
+                                its last records"
+            );
+            findings.note("durability", &text)
+        }
+        Ok(None) => findings.bad("durability", "the log has no boot record"),
+        Err(error) => findings.bad("durability", &error.to_string()),
+    }
+}
+
+fn last_durability(reader: &mut SqliteReader) -> Result<Option<Durability>, StoreError> {
+    let mut last = None;
+    reader.records(Seq::GENESIS, &mut |_, bytes| {
+        if let Ok(Record { body: Body::Boot(boot), .. }) = Record::decode(bytes) {
+            last = Some(boot.durability);
+        }
+        Next::More
+    })?;
+    Ok(last)
+}
+
+fn log(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+    let report = match verify::verify(folder, &Options::default()) {
+        Ok(Some(report)) => report,
+        Ok(None) => return findings.bad("log", "tampered with: the database contradicts itself"),
+        Err(failure) => return findings.bad("log", &failure.to_string()),
+    };
+    let text = format!("{} records", report.records);
+    match report.verdict() {
+        Verdict::Tampered => {
+            findings.bad("log", "tampered with; `syscap verify` says where")?;
+        }
+        Verdict::Sound | Verdict::Incomplete | Verdict::NotAnchored => {
+            findings.fine("log", &text)?;
+        }
+    }
+    match report.end {
+        End::Unclean => {
+            findings.note("end", "the last run did not end properly; the next one recovers")?;
+        }
+        End::Clean | End::Live => findings.fine("end", "proper, or not reached yet")?,
+    }
+    match (report.open_intents.len(), report.unknown_intents.len()) {
+        (0, 0) => findings.fine("intents", "none open"),
+        (open, unknown) => {
+            let text = format!("{open} open, {unknown} of earlier runs with unknown effect");
+            findings.note("intents", &text)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The machine: what the kernel asks of its operating system.
+
+use std::{fs, path::Path};
+
+use rustix::process::{Resource, getrlimit};
+use syscap::{
+    SystemClock, SystemEntropy,
+    audit::sqlite::{ROOM_BYTES_MIN, library_version},
+    kernel::ports::{Clock as _, Entropy as _},
+    syscalls::beneath::{Base, FsError},
+};
+
+use super::{Findings, Level};
+use crate::exit::Failure;
+
+/// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
+const DESCRIPTORS_MIN: u64 = 64;
+/// 2024-01-01: no machine that runs this is younger.
+const WALL_MS_MIN: u64 = 1_704_067_200_000;
+
+pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    openat2(findings)?;
+    findings.fine("sqlite", library_version())?;
+    clocks(findings)?;
+    entropy(findings)?;
+    descriptors(findings)
+}
+
+fn openat2(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    match Base::open(&std::env::temp_dir()) {
+        Ok(_) => findings.fine("openat2", "available: paths are checked by what is opened"),
+        Err(FsError::Unsupported) => findings
+            .bad("openat2", "missing or filtered; Linux 5.6 or later without a filter has it"),
+        Err(error) => findings.bad("openat2", &format!("can't be tried: {error}")),
+    }
+}
+
+fn clocks(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    let (before, after) = (SystemClock.read(), SystemClock.read());
+    let text = format!("wall {}, up {} s", after.wall, after.boottime_ms.div_euclid(1_000));
+    if after.boottime_ms < before.boottime_ms {
+        findings.bad("clocks", &format!("CLOCK_BOOTTIME goes back; {text}"))
+    } else if after.wall.get() < WALL_MS_MIN {
+        findings.bad("clocks", &format!("the wall clock is not set; {text}"))
+    } else {
+        findings.fine("clocks", &text)
+    }
+}
+
+fn entropy(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    let (mut one, mut other) = ([0_u8; 32], [0_u8; 32]);
+    let filled = SystemEntropy.fill(&mut one).and_then(|()| SystemEntropy.fill(&mut other));
+    match filled {
+        Ok(()) if one != other => findings.fine("entropy", "the system's generator answers"),
+        Ok(()) => findings.bad("entropy", "the system's generator repeats itself"),
+        Err(error) => findings.bad("entropy", &error.to_string()),
+    }
+}
+
+fn descriptors(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let left = limit.saturating_sub(u64::try_from(open).unwrap_or(0));
+    let level = if left < DESCRIPTORS_MIN { Level::Bad } else { Level::Fine };
+    findings.add(level, "descriptors", &format!("{left} left of {limit}"))
+}
+
+/// Room on the disk of a folder.
+pub(super) fn room(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+    let disk = match rustix::fs::statvfs(folder) {
+        Ok(disk) => disk,
+        Err(errno) => return findings.bad("disk", &format!("{}: {errno}", folder.display())),
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let text = format!("{} MiB free at {}", free >> 20, folder.display());
+    match free {
+        ..ROOM_BYTES_MIN => findings.bad("disk", &format!("{text}: calls are refused, make room")),
+        _ if disk.f_favail == 0 && disk.f_files > 0 => {
+            findings.bad("disk", &format!("{text}, but no inode: remove files"))
+        }
+        _ => findings.fine("disk", &text),
+    }
+}

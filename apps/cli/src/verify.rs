@@ -1,0 +1,203 @@
+//! `syscap verify`, and exports to verify elsewhere.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use syscap::{
+    audit::{
+        export::{self, ExportError, RECORDS_FILE},
+        sqlite::{DATABASE_FILE, SqliteReader},
+        verify::{
+            Anchor, AnchorNeed, End, Options, Report, TrustSource, Verdict, VerifyError,
+            verify_export, verify_home,
+        },
+    },
+    kernel::store::StoreError,
+};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Object, Out, array},
+};
+
+/// What to verify, and what to hold it against.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Exit codes: 0 sound, 10 tampered with, 11 incomplete (open intents, or the last run did not end
+properly), 12 not anchored where --require-anchor asks for it, 4 no log that can be opened.
+A trust file anchors a log only where it was kept apart from it: the one in the home is not
+taken by itself. A home that a process holds is verified up to its head.")]
+pub(crate) struct Verify {
+    /// A home, or the folder of an export.
+    #[arg(value_name = "HOME|EXPORT")]
+    log: PathBuf,
+    /// The trust file, from where nobody who changes the log could change it.
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Fail with 12 where there is no trust file.
+    #[arg(long)]
+    require_anchor: bool,
+}
+
+impl Verify {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let anchor_need =
+            if self.require_anchor { AnchorNeed::Required } else { AnchorNeed::Optional };
+        let trust = self.trust.map_or(TrustSource::SelfAnchored, TrustSource::File);
+        let Some(report) = verify(&self.log, &Options { trust, anchor_need })? else {
+            let json = Object::new().text("verdict", "tampered").flag("database_damaged", true);
+            out.both("tampered: the database contradicts itself", json)?;
+            return Ok(Exit::Tampered);
+        };
+        // Whoever asks wants the verdict, also where nobody reads what is printed.
+        match print(out, &report).and_then(|()| out.flush()) {
+            Ok(()) | Err(Failure::Pipe) => Ok(exit(report.verdict())),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// Verifies a home or an export; `None` where the database of a home is damaged inside.
+pub(crate) fn verify(log: &Path, options: &Options) -> Result<Option<Report>, Failure> {
+    if !log.join(DATABASE_FILE).exists() && log.join(RECORDS_FILE).exists() {
+        return verify_export(log, options).map(Some).map_err(|error| failed(log, error));
+    }
+    SqliteReader::open(log).map_err(|error| failed(log, VerifyError::Store(error)))?;
+    match verify_home(log, options) {
+        Ok(report) => Ok(Some(report)),
+        Err(VerifyError::Store(StoreError::Damaged)) => Ok(None),
+        Err(error) => Err(failed(log, error)),
+    }
+}
+
+fn failed(log: &Path, error: VerifyError) -> Failure {
+    match error {
+        VerifyError::Store(error) => Failure::home(log)(syscap::Error::Home(error)),
+        error => Failure::Audit { path: log.to_path_buf(), problem: error.to_string() },
+    }
+}
+
+/// `syscap log export`.
+pub(crate) fn export(home: &Path, folder: &Path, out: &mut Out) -> Ended {
+    let opened = SqliteReader::open(home).map_err(syscap::Error::Home);
+    let mut reader = opened.map_err(Failure::home(home))?;
+    let exported = export::export(&mut reader, folder).map_err(|error| match error {
+        ExportError::Exists => Failure::Exists(folder.to_path_buf()),
+        error => Failure::Audit { path: folder.to_path_buf(), problem: error.to_string() },
+    })?;
+    let json = Object::new()
+        .shown("export", folder.display())
+        .uint("records", exported.records)
+        .uint("objects", exported.objects);
+    let (records, objects) = (exported.records, exported.objects);
+    out.both(&format!("{records} records and {objects} objects in {}", folder.display()), json)?;
+    Ok(Exit::Done)
+}
+
+const fn exit(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Sound => Exit::Done,
+        Verdict::Tampered => Exit::Tampered,
+        Verdict::Incomplete => Exit::Incomplete,
+        Verdict::NotAnchored => Exit::NotAnchored,
+    }
+}
+
+pub(crate) const fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Sound => "sound",
+        Verdict::Tampered => "tampered",
+        Verdict::Incomplete => "incomplete",
+        Verdict::NotAnchored => "not_anchored",
+    }
+}
+
+const fn end_name(end: End) -> &'static str {
+    match end {
+        End::Clean => "clean",
+        End::Unclean => "unclean",
+        End::Live => "live",
+    }
+}
+
+const fn anchor_name(anchor: Anchor) -> &'static str {
+    match anchor {
+        Anchor::SelfAnchored => "self",
+        Anchor::TrustFile => "trust_file",
+    }
+}
+
+/// In one line what the report rests on.
+pub(crate) const fn anchor_text(anchor: Anchor) -> &'static str {
+    match anchor {
+        Anchor::SelfAnchored => {
+            "self-anchored: whoever can write a whole log can pass; give --trust FILE"
+        }
+        Anchor::TrustFile => "anchored to the trust file",
+    }
+}
+
+fn print(out: &mut Out, report: &Report) -> Result<(), Failure> {
+    if out.form() == crate::output::Form::Json {
+        return out.line(&json(report));
+    }
+    let verdict = verdict_name(report.verdict()).replace('_', " ");
+    out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?;
+    if let Some(home) = report.home {
+        out.line(&format!("home     {home}"))?;
+    }
+    if let Some(head) = report.head {
+        out.line(&format!("head     record {} {}", head.seq, head.leaf))?;
+    }
+    let (first, last) = (report.first_time, report.last_time);
+    out.line(&format!("records  {} from {first} to {last}", report.records))?;
+    let counts: Vec<String> = report.counts.iter().map(|(k, n)| format!("{n} {k}")).collect();
+    out.line(&format!("kinds    {}", counts.join(", ")))?;
+    out.line(&format!("end      {}", end_name(report.end)))?;
+    for (name, intents) in [("open", &report.open_intents), ("unknown", &report.unknown_intents)] {
+        for intent in intents {
+            out.line(&format!("{name:<8} intent at record {intent}"))?;
+        }
+    }
+    for finding in &report.findings {
+        out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
+    }
+    let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
+    match report.findings_count.saturating_sub(listed) {
+        0 => Ok(()),
+        more => out.line(&format!("fault    and {more} more")),
+    }
+}
+
+fn json(report: &Report) -> String {
+    let seqs = |list: &[syscap::kernel::id::Seq]| array(list.iter().map(ToString::to_string));
+    let object = Object::new()
+        .text("verdict", verdict_name(report.verdict()))
+        .text("anchor", anchor_name(report.anchor))
+        .flag("anchor_required", report.anchor_need == AnchorNeed::Required);
+    let object = match report.home {
+        Some(home) => object.shown("home_id", home),
+        None => object.json("home_id", "null"),
+    };
+    let object = match report.head {
+        Some(head) => object.uint("head_seq", head.seq.get()).shown("head_leaf", head.leaf),
+        None => object.json("head_seq", "null").json("head_leaf", "null"),
+    };
+    let counts = report.counts.iter().fold(Object::new(), |o, (k, n)| o.uint(k.name(), *n));
+    let findings = report.findings.iter().map(|finding| {
+        let fault = format!("{:?}", finding.fault);
+        Object::new().uint("seq", finding.seq.get()).text("fault", &fault).finish()
+    });
+    object
+        .uint("records", report.records)
+        .json("counts", &counts.finish())
+        .shown("first_time", report.first_time)
+        .shown("last_time", report.last_time)
+        .text("end", end_name(report.end))
+        .json("open_intents", &seqs(&report.open_intents))
+        .json("unknown_intents", &seqs(&report.unknown_intents))
+        .json("findings", &array(findings))
+        .uint("findings_count", report.findings_count)
+        .finish()
+}

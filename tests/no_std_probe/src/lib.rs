@@ -1,0 +1,98 @@
+//! A static library without the standard library that links syscap's kernel and policy.
+//!
+//! It has a panic handler of its own. If anything that it links brought `std` along there would
+//! be two of them, and the compiler stops with E0152: what builds here has no files, no sockets,
+//! no clock and no threads to call. `tests/no_std.rs` builds it, with and without `std`.
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "with_std")]
+extern crate std;
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{
+    alloc::{GlobalAlloc, Layout},
+    cell::UnsafeCell,
+    panic::PanicInfo,
+    ptr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use syscap_kernel::{
+    cbor::{Item, Profile},
+    control::Roles,
+    json,
+    kernel::{Kernel, NewHome, Parts},
+    policy::{PolicyEngine, PolicyObject},
+    record::{Durability, HomeLimits},
+    registry::Registry,
+    sign::{self, PublicKey},
+    time::{Reading, UnixMillis},
+    token::Token,
+};
+use syscap_policy::WithinToken;
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+const ARENA_BYTES: usize = 1 << 20;
+
+/// Memory that is handed out once and never taken back.
+struct Arena {
+    bytes: UnsafeCell<[u8; ARENA_BYTES]>,
+    used: AtomicUsize,
+}
+
+// SAFETY: `used` only grows, atomically, so no two callers are given the same bytes.
+unsafe impl Sync for Arena {}
+
+// SAFETY: a block is within the arena, aligned, and given out once.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let base = self.bytes.get().cast::<u8>();
+        let room = layout.size().saturating_add(layout.align());
+        let start = self.used.fetch_add(room, Ordering::Relaxed);
+        if start.saturating_add(room) > ARENA_BYTES {
+            return ptr::null_mut();
+        }
+        // SAFETY: `start + room` is within the arena, and `room` covers the alignment.
+        unsafe {
+            let block = base.add(start);
+            block.add(block.align_offset(layout.align()))
+        }
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static ARENA: Arena = Arena { bytes: UnsafeCell::new([0; ARENA_BYTES]), used: AtomicUsize::new(0) };
+
+/// Uses something of every part: codec, JSON, tokens, signatures, the kernel and the engine.
+#[unsafe(no_mangle)]
+pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
+    let bytes = [byte, 0xf6];
+    let checked = usize::from(Item::check(&bytes, Profile::DATA).is_ok());
+    let parsed = usize::from(json::to_cbor(&bytes).is_ok());
+    let token = usize::from(Token::read(&bytes).is_ok());
+    let signed = usize::from(sign::self_test().is_ok());
+    let policy = PolicyObject::of(&WithinToken).hash();
+    let Ok(key) = PublicKey::new([byte; 32]) else {
+        return checked + parsed + token + signed + usize::from(policy.as_bytes()[0]);
+    };
+    let new = NewHome {
+        entropy: [byte; 32],
+        origin: Box::from("probe"),
+        limits: HomeLimits::default(),
+        durability: Durability::Full,
+        roles: Roles::new([key; 5]),
+    };
+    let engine: Box<dyn PolicyEngine> = Box::new(WithinToken);
+    let parts = Parts { engine, registry: Registry::new() };
+    let reading = Reading { wall: UnixMillis::new(wall_ms), boottime_ms: 0 };
+    let image: Vec<u8> = Kernel::create(new, parts, reading)
+        .map_or_else(|_| Vec::new(), |kernel| kernel.state_image());
+    image.len()
+}

@@ -1,0 +1,416 @@
+//! The runtime: many threads, tools that panic or hang, homes that can't be opened.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::{
+    fs,
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+        sqlite::{SqliteReader, SqliteStore},
+        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    },
+    kernel::{
+        envelope::TxOutcome,
+        id::{ObjectId, Seq},
+        manifest::{EffectClass, Manifest},
+        object::Object,
+        reason::Refused,
+        record::{Body, Durability, Record},
+        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        tool::{Demands, Permit, Plan, Ran, Request, Tool},
+    },
+    prelude::*,
+};
+
+fn verdict(home: &std::path::Path) -> Verdict {
+    let trust = TrustSource::File(home.join("trust.cbor"));
+    verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap().verdict()
+}
+
+fn records(home: &std::path::Path) -> Vec<Record> {
+    let mut records = Vec::new();
+    SqliteReader::open(home)
+        .unwrap()
+        .records(Seq::GENESIS, &mut |_, bytes| {
+            records.push(Record::decode(bytes).unwrap());
+            Next::More
+        })
+        .unwrap();
+    records
+}
+
+/// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
+#[test]
+fn threads_race_for_one_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let rt = Runtime::create(&home).unwrap();
+    let budget = Budget::standard().with(Dimension::Calls, 40).with(Dimension::Concurrent, 64);
+    let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget);
+    let token = rt.issue(grant).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let written = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (agent, written) = (&agent, &written);
+            scope.spawn(move || {
+                for n in 0..8 {
+                    let path = format!("{thread}-{n}.txt");
+                    let args = args! { "path": &path, "text": "x" };
+                    let result = agent.call("fs.write", args).unwrap();
+                    match result.reason() {
+                        None => drop(written.fetch_add(1, Ordering::SeqCst)),
+                        Some(reason) => assert_eq!(reason, Reason::OverBudget),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(written.load(Ordering::SeqCst), 40);
+    let files = fs::read_dir(home.join("files/agents/a/workspace")).unwrap().count();
+    assert_eq!(files, 40);
+    assert_eq!(verdict(&home), Verdict::Sound, "live");
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound, "closed");
+    let outcomes = records(&home);
+    let outcomes = outcomes.iter().filter(|r| matches!(r.body, Body::Outcome(_))).count();
+    assert_eq!(outcomes, 40);
+}
+
+/// A tool of the host's: it does as its plan says.
+struct Act {
+    manifest: Manifest,
+    act: Arc<dyn Fn() + Send + Sync>,
+}
+
+struct ActPlan {
+    demands: Demands,
+    act: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Tool for Act {
+    type Plan = ActPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, _: &Request<'_>) -> Result<ActPlan, Refused> {
+        Ok(ActPlan { demands: Demands::default(), act: Arc::clone(&self.act) })
+    }
+}
+
+impl Plan for ActPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: Permit<Self>) -> Ran {
+        (self.act)();
+        permit.ok(syscap::kernel::cbor::Canonical::text("done"), TxOutcome::Committed)
+    }
+}
+
+fn act(name: &str, limit_ms: Option<u64>, act: impl Fn() + Send + Sync + 'static) -> Act {
+    let mut manifest = Manifest::new(ToolId::new(name).unwrap(), EffectClass::LocalWrite);
+    manifest.wall_ms_max = limit_ms;
+    Act { manifest, act: Arc::new(act) }
+}
+
+#[test]
+fn a_tool_that_panics_ends_its_call_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new()
+        .tool(act("bad", None, || panic!("a tool that panics")))
+        .unwrap()
+        .tool(act("worse", Some(10_000), || panic!("on a thread of its own")))
+        .unwrap();
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["bad", "worse", "echo"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    for tool in ["bad", "worse"] {
+        let result = agent.call(tool, args! {}).unwrap();
+        assert_eq!(result.reason(), Some(Reason::Panicked));
+        assert_eq!(result.tx_outcome(), TxOutcome::Unknown);
+    }
+    assert_eq!(agent.call("echo", args! { "value": 1_u64 }).unwrap().reason(), None);
+    rt.close().unwrap();
+    assert_eq!(verdict(&dir.path().join("home")), Verdict::Sound);
+}
+
+#[test]
+fn a_tool_that_hangs_is_given_up_and_its_late_return_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let options = Options::new()
+        .tool(act("slow", Some(20), move || {
+            // Waits for the test, not for a time.
+            gate.lock().unwrap().recv().unwrap();
+        }))
+        .unwrap();
+    let home = dir.path().join("home");
+    let rt = options.create(&home).unwrap();
+    let budget = Budget::standard().with(Dimension::Concurrent, 1);
+    let grant = Grant::to("a").tools(["slow", "echo"]).budget(budget);
+    let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    let result = agent.call("slow", args! {}).unwrap();
+    assert_eq!(result.reason(), Some(Reason::TimedOut));
+    // Its slot is held: the one that the budget has.
+    let result = agent.call("echo", args! { "value": 1_u64 }).unwrap();
+    assert_eq!(result.reason(), Some(Reason::OverBudget));
+    release.send(()).unwrap();
+    let freed = |rt: &Runtime| {
+        rt.look(|kernel| kernel.tokens().all(|t| t.held.get(Dimension::Concurrent) == 0))
+    };
+    while !freed(&rt) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let result = agent.call("echo", args! { "value": 1_u64 }).unwrap();
+    assert_eq!(result.reason(), None);
+    rt.close().unwrap();
+    assert!(records(&home).iter().any(|record| matches!(record.body, Body::Late(_))));
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// A revocation takes effect while calls are in flight, and is durable when it is acknowledged.
+#[test]
+fn revocation_overtakes() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let rt = Runtime::create(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["fs.write"]).workspace()).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let start = Barrier::new(5);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (agent, start) = (&agent, &start);
+            scope.spawn(move || {
+                start.wait();
+                for n in 0..50 {
+                    let path = format!("{thread}-{n}");
+                    let args = args! { "path": &path, "text": "x" };
+                    let result = agent.call("fs.write", args).unwrap();
+                    let there = result.reason().is_none();
+                    assert!(
+                        there || matches!(
+                            result.reason(),
+                            Some(Reason::Revoked | Reason::NotRun)
+                        )
+                    );
+                    if there { continue } else { break }
+                }
+            });
+        }
+        start.wait();
+        let seq = rt.revoke(token).unwrap();
+        let result = agent.call("fs.write", args! { "path": "after", "text": "x" }).unwrap();
+        assert_eq!(result.reason(), Some(Reason::Revoked));
+        assert!(result.receipt().outcome_seq > seq);
+    });
+    assert!(!home.join("files/agents/a/workspace/after").exists());
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// After the store has failed every call is an error, and the log holds what was acknowledged.
+#[test]
+fn a_failed_store_halts() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::new();
+    let store = FaultStore::new(memory.share(), FaultPoint::Before(12));
+    let options = Options::new().store(store).durability(Durability::Memory);
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let mut answered = Vec::new();
+    let failed = loop {
+        match agent.call("echo", args! { "value": 1_u64 }) {
+            Ok(result) => answered.push(result.receipt().outcome_leaf),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(failed, Error::Home(StoreError::Io(_))), "{failed:?}");
+    assert!(agent.call("echo", args! { "value": 1_u64 }).is_err(), "halted for good");
+    assert!(!answered.is_empty());
+    let leaves: Vec<_> =
+        memory.all_records().iter().map(|bytes| syscap::kernel::hash::leaf(bytes)).collect();
+    assert!(answered.iter().all(|leaf| leaves.contains(leaf)));
+}
+
+#[test]
+fn homes_that_cannot_be_opened_say_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let error = |result: Result<Runtime, Error>| match result {
+        Err(Error::Home(error)) => error,
+        other => panic!("{:?}", other.err()),
+    };
+    assert_eq!(error(Runtime::open(&home)), StoreError::Missing);
+    let rt = Runtime::create(&home).unwrap();
+    assert_eq!(error(Runtime::open(&home)), StoreError::Locked);
+    assert_eq!(error(Runtime::create(&home)), StoreError::Locked);
+    rt.close().unwrap();
+    assert_eq!(error(Runtime::create(&home)), StoreError::Exists);
+    Runtime::open(&home).unwrap().close().unwrap();
+    let database = home.join("home.db");
+    fs::write(&database, b"this is no database, and long enough to be looked at as one").unwrap();
+    assert_eq!(error(Runtime::open(&home)), StoreError::Damaged);
+}
+
+#[test]
+fn a_base_that_contains_the_home_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    for (n, base) in [dir.path().to_path_buf(), link].into_iter().enumerate() {
+        let home = dir.path().join(format!("home{n}"));
+        let made = Options::new().base(&base).create(&home);
+        assert!(matches!(made, Err(Error::BaseContainsHome(_))));
+    }
+    let home = dir.path().join("inner");
+    fs::create_dir_all(home.join("keys2")).unwrap();
+    let made = Options::new().base(home.join("keys2")).create(&home);
+    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
+}
+
+/// Everything that a home knows survives being closed and opened.
+#[test]
+fn a_home_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, base) = (dir.path().join("home"), dir.path().join("project"));
+    fs::create_dir(&base).unwrap();
+    let rt = Options::new().base(&base).create(&home).unwrap();
+    let token = rt.issue(Grant::to("team/a").tools(["file_read", "fs.write"]).workspace()).unwrap();
+    let agent = rt.session("team/a", token).unwrap();
+    agent.call("fs.write", args! { "path": "n.txt", "text": "kept" }).unwrap().value().unwrap();
+    rt.close().unwrap();
+    let rt = Runtime::open(&home).unwrap();
+    let agent = rt.session("team/a", token).unwrap();
+    let read = agent.call("fs_read", args! { "path": "n.txt" }).unwrap();
+    assert_eq!(read.text().unwrap(), "kept");
+    assert!(base.join("agents/team+a/workspace/n.txt").exists());
+    let used = rt.look(|kernel| kernel.token(&token).unwrap().used);
+    assert_eq!((used.get(Dimension::Calls), used.get(Dimension::DiskFiles)), (2, 1));
+    rt.close().unwrap();
+}
+
+/// Counts fsyncs: a store that lets the first commit wait until all callers are queued.
+struct Gathering {
+    inner: SqliteStore,
+    commits: Arc<AtomicU64>,
+    wait_for: Arc<AtomicU64>,
+    queued: Arc<AtomicU64>,
+}
+
+impl Store for Gathering {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        let wanted = self.wait_for.load(Ordering::SeqCst);
+        if wanted > 0 {
+            while self.queued.load(Ordering::SeqCst) < wanted {
+                std::thread::yield_now();
+            }
+            // Those that are counted are about to queue: give them the processor.
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        self.inner.commit(batch)
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.inner.records(from, each)
+    }
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.inner.object(id)
+    }
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        self.inner.vault(intent, outcome)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.inner.room()
+    }
+}
+
+/// How many fsyncs a record costs with so many callers queued, each making one mutating call
+/// (two records).
+fn fsyncs_a_record(callers: u64) -> f64 {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let (commits, wait_for) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let queued = Arc::new(AtomicU64::new(0));
+    let store = Gathering {
+        inner: SqliteStore::create(&home, Durability::Full).unwrap(),
+        commits: Arc::clone(&commits),
+        wait_for: Arc::clone(&wait_for),
+        queued: Arc::clone(&queued),
+    };
+    let rt = Options::new()
+        .tool(act("touch", None, || {}))
+        .unwrap()
+        .store(store)
+        .create(&home)
+        .unwrap();
+    let budget = Budget::standard().with(Dimension::Concurrent, 100);
+    let token = rt.issue(Grant::to("a").tools(["touch"]).budget(budget)).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let before = commits.load(Ordering::SeqCst);
+    wait_for.store(callers, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for _ in 0..callers {
+            let (agent, queued) = (&agent, &queued);
+            scope.spawn(move || {
+                queued.fetch_add(1, Ordering::SeqCst);
+                agent.call("touch", args! {}).unwrap().value().unwrap();
+            });
+        }
+    });
+    let fsyncs = commits.load(Ordering::SeqCst) - before;
+    let records = callers * 2;
+    println!("{callers} callers: {fsyncs} fsyncs for {records} records");
+    fsyncs as f64 / records as f64
+}
+
+#[test]
+fn group_commit_shares_fsyncs() {
+    assert!(fsyncs_a_record(1) <= 1.0, "a lone mutating call: intent, then outcome");
+    assert!(fsyncs_a_record(16) <= 1.0 / 8.0);
+    assert!(fsyncs_a_record(64) <= 1.0 / 32.0);
+}
+
+/// A read's intent and outcome are one fsync.
+#[test]
+fn a_read_costs_one_fsync() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let commits = Arc::new(AtomicU64::new(0));
+    let store = Gathering {
+        inner: SqliteStore::create(&home, Durability::Full).unwrap(),
+        commits: Arc::clone(&commits),
+        wait_for: Arc::default(),
+        queued: Arc::default(),
+    };
+    let rt = Options::new().store(store).create(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["fs.read", "fs.write"]).workspace()).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let before = commits.load(Ordering::SeqCst);
+    agent.call("fs.write", args! { "path": "a", "text": "x" }).unwrap().value().unwrap();
+    assert_eq!(commits.load(Ordering::SeqCst) - before, 2);
+    for _ in 0..10 {
+        agent.call("fs.read", args! { "path": "a" }).unwrap().value().unwrap();
+    }
+    assert_eq!(commits.load(Ordering::SeqCst) - before, 12);
+}
