@@ -48,13 +48,18 @@ fn main() {
     }
 
     let wires: Vec<Vec<u8>> = (0..2_000)
-        .map(|_| Sim::wire(&sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 1_000)))
+        .map(|_| {
+            Sim::wire(&sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 1_000))
+        })
         .collect();
     let mut next = 0;
-    row("token: read and verify one wire", time(15, 100, || {
-        next = (next + 1) % wires.len();
-        Token::read(&wires[next]).unwrap()
-    }));
+    row(
+        "token: read and verify one wire",
+        time(15, 100, || {
+            next = (next + 1) % wires.len();
+            Token::read(&wires[next]).unwrap()
+        }),
+    );
     primitives(&mut sim, &whole);
 }
 
@@ -92,11 +97,7 @@ impl Store for Nowhere {
     fn commit(&mut self, _: &Batch) -> Result<(), StoreError> {
         Ok(())
     }
-    fn records(
-        &mut self,
-        _: Seq,
-        _: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
+    fn records(&mut self, _: Seq, _: &mut dyn FnMut(Seq, &[u8]) -> Next) -> Result<(), StoreError> {
         Ok(())
     }
     fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {

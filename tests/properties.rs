@@ -83,9 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn apply(sim: &mut Sim, step: &Step) {
-    let pick = |sim: &Sim, place: usize| {
-        sim.sessions.get(place % sim.sessions.len().max(1)).copied()
-    };
+    let pick =
+        |sim: &Sim, place: usize| sim.sessions.get(place % sim.sessions.len().max(1)).copied();
     match step {
         Step::Issue { agent, calls, units, life_ms } => {
             sim.issue(&format!("a{agent}"), *calls, *units, *life_ms);
@@ -97,9 +96,8 @@ fn apply(sim: &mut Sim, step: &Step) {
         }
         Step::Spend { session, units, tries, key } => {
             if let Some(session) = pick(sim, *session) {
-                let key = key.map_or(String::new(), |key| {
-                    format!(", \"idempotency_key\": \"k{key}\"")
-                });
+                let key =
+                    key.map_or(String::new(), |key| format!(", \"idempotency_key\": \"k{key}\""));
                 let args = format!("{{\"units\": {units}, \"tries\": {tries}}}");
                 sim.submit_json(
                     session,

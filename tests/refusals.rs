@@ -95,9 +95,8 @@ fn every_malformed_envelope_has_its_reason() {
     );
     let large = vec![b' '; (1 << 20) + 1];
     let other = TokenId::from_bytes([9; 32]);
-    let foreign = format!(
-        r#"{{"tool_id": "look", "args": {{"at": 1}}, "capability_token_id": "{other}"}}"#
-    );
+    let foreign =
+        format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "capability_token_id": "{other}"}}"#);
     let table: Vec<(&[u8], Reason)> = vec![
         (b"", Reason::Malformed),
         (b"{", Reason::Malformed),
@@ -142,8 +141,7 @@ fn every_malformed_envelope_has_its_reason() {
         refused(&mut sim, session, envelope, Form::Json, reason);
     }
     let zeros = "0".repeat(64);
-    let policy =
-        format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "policy_hash": "{zeros}"}}"#);
+    let policy = format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "policy_hash": "{zeros}"}}"#);
     refused(&mut sim, session, policy.as_bytes(), Form::Json, Reason::PolicyMismatch);
     let snapshot =
         format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "state_snapshot_id": "{zeros}"}}"#);
@@ -464,7 +462,8 @@ fn refused_with(sim: &mut Sim, session: Seq, json: &str, reason: Reason) {
 #[test]
 fn a_reference_brings_the_released_result_and_nothing_else() {
     let (mut sim, session) = seated();
-    let tricky = r#"{"tool_id": "look", "args": {"at": {"$lit": {"$ref": {"record": 0, "path": []}}}}}"#;
+    let tricky =
+        r#"{"tool_id": "look", "args": {"at": {"$lit": {"$ref": {"record": 0, "path": []}}}}}"#;
     let first = sim.submit_json(session, tricky);
     sim.end_job(0, Ending::Runs);
     sim.commit();
@@ -529,12 +528,7 @@ fn an_overrun_exhausts() {
     let measured = syscap::kernel::kernel::Measured { cpu_us: 10, wall_us: 5_000 };
     sim.event(Event::Ran(job.run(), measured));
     sim.commit();
-    refused_with(
-        &mut sim,
-        session,
-        r#"{"tool_id": "look", "args": {"at": 1}}"#,
-        Reason::Exhausted,
-    );
+    refused_with(&mut sim, session, r#"{"tool_id": "look", "args": {"at": 1}}"#, Reason::Exhausted);
 }
 
 /// A late return frees its slot of the gauge, and only that.

@@ -202,10 +202,7 @@ fn revocation_overtakes() {
                     let result = agent.call("fs.write", args).unwrap();
                     let there = result.reason().is_none();
                     assert!(
-                        there || matches!(
-                            result.reason(),
-                            Some(Reason::Revoked | Reason::NotRun)
-                        )
+                        there || matches!(result.reason(), Some(Reason::Revoked | Reason::NotRun))
                     );
                     if there { continue } else { break }
                 }
@@ -357,12 +354,8 @@ fn fsyncs_a_record(callers: u64) -> f64 {
         wait_for: Arc::clone(&wait_for),
         queued: Arc::clone(&queued),
     };
-    let rt = Options::new()
-        .tool(act("touch", None, || {}))
-        .unwrap()
-        .store(store)
-        .create(&home)
-        .unwrap();
+    let rt =
+        Options::new().tool(act("touch", None, || {})).unwrap().store(store).create(&home).unwrap();
     let budget = Budget::standard().with(Dimension::Concurrent, 100);
     let token = rt.issue(Grant::to("a").tools(["touch"]).budget(budget)).unwrap();
     let agent = rt.session("a", token).unwrap();

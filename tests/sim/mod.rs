@@ -26,9 +26,7 @@ use syscap::{
         store::{CallSalts, Store, VaultEntry},
         time::{Reading, UnixMillis},
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-        tool::{
-            Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
-        },
+        tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     policy::WithinToken,
 };
@@ -338,10 +336,8 @@ impl Sim {
             &mut self.store,
             FaultStore::new(MemoryStore::new(), syscap::audit::fault::FaultPoint::Nowhere),
         );
-        self.store = FaultStore::new(
-            store.into_inner().share(),
-            syscap::audit::fault::FaultPoint::Nowhere,
-        );
+        self.store =
+            FaultStore::new(store.into_inner().share(), syscap::audit::fault::FaultPoint::Nowhere);
         self.jobs.clear();
         self.late.clear();
         self.sessions.clear();

@@ -22,6 +22,7 @@ use syscap::{
 use crate::{
     Ended,
     exit::{Exit, Failure},
+    init,
     output::{Object, Out},
 };
 use scratch::Scratch;
@@ -50,6 +51,7 @@ impl Demo {
     fn play(&self, scratch: &Scratch, out: &mut Out) -> Ended {
         let home = self.keep.clone().unwrap_or_else(|| scratch.path().join("home"));
         let secret = scratch.secret()?;
+        init::expect_empty(&home)?;
         let runtime = Runtime::create(&home).map_err(Failure::home(&home))?;
         let mut stage = Stage { out, rows: 0, wrong: 0 };
         let played = attempts::all(&mut stage, &runtime, &secret);

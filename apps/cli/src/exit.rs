@@ -63,7 +63,7 @@ pub(crate) enum Failure {
     #[error("{}: {source}{}", folder.display(), advice(source))]
     Home { folder: PathBuf, source: Box<syscap::Error> },
     /// A control event was refused.
-    #[error("the kernel {0}")]
+    #[error("the kernel refused it: {0}")]
     Refused(Refused),
     /// The kernel stopped on the way, or something about a home's files failed.
     #[error("{0}")]

@@ -27,6 +27,9 @@ use syscap::kernel::{
 
 use crate::output::{Object, array, hex, quote, with_hex};
 
+/// Keys below this are the same in all records, and number what stands inside them.
+const OWN_KEYS_FROM: u64 = 10;
+
 /// A record, with its leaf and its time for people. `body` of a signed event is read too.
 pub(crate) fn record(record: &Record, bytes: &[u8]) -> String {
     let kind = record.body.kind();
@@ -41,7 +44,7 @@ pub(crate) fn record(record: &Record, bytes: &[u8]) -> String {
 fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: Kind) -> Object {
     for (key, item) in uint_entries(map) {
         let spec = specs.iter().find(|spec| spec.key == key);
-        let name = spec.map_or_else(|| key.to_string(), |spec| spec.name.to_owned());
+        let name = named(key, spec, kind);
         object = object.json(&name, &value(item, spec.map_or("any", |spec| spec.shape), kind));
         if name == "body"
             && let Some(bytes) = item.as_byte_string()
@@ -52,6 +55,21 @@ fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: Kind) -
         }
     }
     object
+}
+
+/// The name of a key. A refusal has a kind of its own beside the record's.
+fn named(key: u64, spec: Option<&FieldSpec>, kind: Kind) -> String {
+    match spec {
+        None => key.to_string(),
+        Some(spec) if key >= OWN_KEYS_FROM && is_common(spec.name) => {
+            format!("{}_{}", kind.name(), spec.name)
+        }
+        Some(spec) => spec.name.to_owned(),
+    }
+}
+
+fn is_common(name: &str) -> bool {
+    COMMON_FIELDS.iter().any(|common| common.name == name)
 }
 
 fn uint_entries(map: Item<'_>) -> Vec<(u64, Item<'_>)> {

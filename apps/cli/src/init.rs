@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use syscap::{Options, kernel::store::StoreError};
+use syscap::{Options, kernel::store::StoreError, syscalls::beneath::Base};
 
 use crate::{
     Ended,
@@ -35,11 +35,7 @@ impl Init {
         expect_empty(&self.home)?;
         let mut options = Options::new();
         if let Some(base) = &self.base {
-            if !base.is_dir() {
-                let what = base.display().to_string();
-                let advice = "is no folder; make it, or leave out --base".to_owned();
-                return Err(Failure::Usage { what, advice });
-            }
+            expect_apart(base, &self.home)?;
             options = options.base(base);
         }
         if let Some(trust) =
@@ -58,7 +54,10 @@ impl Init {
             .shown("trust", home.trust().display())
             .shown("files", base.display());
         out.text(&format!("home   {id}"))?;
-        out.text(&format!("keys   {} (move them to protect them)", home.keys().display()))?;
+        out.text(&format!(
+            "keys   {} (no protection against who owns the folder)",
+            home.keys().display()
+        ))?;
         out.text(&format!("trust  {}", home.trust().display()))?;
         if let Some(copy) = &self.trust_out {
             write_trust(&home.trust(), copy)?;
@@ -75,7 +74,7 @@ impl Init {
 
 /// A folder that holds other things becomes no home: its permissions would be changed, and its
 /// content would lie beside keys and log.
-fn expect_empty(home: &Path) -> Result<(), Failure> {
+pub(crate) fn expect_empty(home: &Path) -> Result<(), Failure> {
     let mut entries = match fs::read_dir(home) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -91,6 +90,21 @@ fn expect_empty(home: &Path) -> Result<(), Failure> {
             let advice = "is not empty; name a folder that is, or a new one".to_owned();
             Err(Failure::Usage { what, advice })
         }
+    }
+}
+
+/// The agents' files must not lie around the home: they would reach keys and log.
+fn expect_apart(base: &Path, home: &Path) -> Result<(), Failure> {
+    let usage = |advice: String| Failure::Usage { what: base.display().to_string(), advice };
+    let opened = Base::open(base).map_err(|error| usage(format!("can't be the base: {error}")))?;
+    let home = std::path::absolute(home).map_err(Failure::file(home))?;
+    // What is not there yet will lie where the nearest folder that is there lies.
+    let above = home.ancestors().find_map(|above| Base::open(above).ok());
+    match above.map(|above| opened.contains(&above)) {
+        Some(Ok(false)) => Ok(()),
+        Some(Ok(true)) => Err(usage("would contain the home, its keys and its log".to_owned())),
+        Some(Err(error)) => Err(usage(format!("can't be compared with the home: {error}"))),
+        None => Err(usage("can't be compared with the home".to_owned())),
     }
 }
 

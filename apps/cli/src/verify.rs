@@ -1,14 +1,18 @@
 //! `syscap verify`, and exports to verify elsewhere.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use syscap::{
     audit::{
         export::{self, ExportError, RECORDS_FILE},
-        sqlite::{DATABASE_FILE, SqliteReader},
+        sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader},
         verify::{
-            Anchor, AnchorNeed, End, Options, Report, TrustSource, Verdict, VerifyError,
+            Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, Verdict, VerifyError,
             verify_export, verify_home,
         },
     },
@@ -20,6 +24,9 @@ use crate::{
     exit::{Exit, Failure},
     output::{Object, Out, array},
 };
+
+/// Far more than a trust file has.
+const TRUST_BYTES_MAX: u64 = 4_096;
 
 /// What to verify, and what to hold it against.
 #[derive(Args, Debug)]
@@ -44,7 +51,10 @@ impl Verify {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let anchor_need =
             if self.require_anchor { AnchorNeed::Required } else { AnchorNeed::Optional };
-        let trust = self.trust.map_or(TrustSource::SelfAnchored, TrustSource::File);
+        let trust = match &self.trust {
+            Some(path) => TrustSource::Given(read_trust(path)?),
+            None => TrustSource::SelfAnchored,
+        };
         let Some(report) = verify(&self.log, &Options { trust, anchor_need })? else {
             let json = Object::new().text("verdict", "tampered").flag("database_damaged", true);
             out.both("tampered: the database contradicts itself", json)?;
@@ -63,12 +73,35 @@ pub(crate) fn verify(log: &Path, options: &Options) -> Result<Option<Report>, Fa
     if !log.join(DATABASE_FILE).exists() && log.join(RECORDS_FILE).exists() {
         return verify_export(log, options).map(Some).map_err(|error| failed(log, error));
     }
-    SqliteReader::open(log).map_err(|error| failed(log, VerifyError::Store(error)))?;
+    match SqliteReader::open(log) {
+        Ok(_) => {}
+        Err(StoreError::Damaged) if is_marked(&log.join(DATABASE_FILE)) => return Ok(None),
+        Err(error) => return Err(failed(log, VerifyError::Store(error))),
+    }
     match verify_home(log, options) {
         Ok(report) => Ok(Some(report)),
         Err(VerifyError::Store(StoreError::Damaged)) => Ok(None),
         Err(error) => Err(failed(log, error)),
     }
+}
+
+/// Whether a file that can't be opened as a home is marked as one: then somebody changed it.
+fn is_marked(database: &Path) -> bool {
+    let mut header = [0; 72];
+    let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok()
+        && header.starts_with(b"SQLite format 3\0")
+        && header.ends_with(&APPLICATION_ID.to_be_bytes())
+}
+
+fn read_trust(path: &Path) -> Result<Trust, Failure> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(TRUST_BYTES_MAX).read_to_end(&mut bytes));
+    read.map_err(Failure::file(path))?;
+    Trust::from_bytes(&bytes).map_err(|error| {
+        let problem = format!("is no trust file: {error}");
+        Failure::Audit { path: path.to_path_buf(), problem }
+    })
 }
 
 fn failed(log: &Path, error: VerifyError) -> Failure {

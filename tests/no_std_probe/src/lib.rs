@@ -37,6 +37,17 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     loop {}
 }
 
+/// What no part of the kernel may do.
+#[cfg(feature = "with_system")]
+#[unsafe(no_mangle)]
+pub extern "C" fn probe_system() -> i32 {
+    unsafe extern "C" {
+        fn getpid() -> i32;
+    }
+    // SAFETY: it takes nothing and always succeeds.
+    unsafe { getpid() }
+}
+
 const ARENA_BYTES: usize = 1 << 20;
 
 /// Memory that is handed out once and never taken back.

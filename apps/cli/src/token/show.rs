@@ -8,7 +8,7 @@ use syscap::kernel::{
     cbor::Encoder,
     id::TokenId,
     kernel::TokenView,
-    scope::{Paths, Scope},
+    scope::{Paths, Rights, Scope},
     time::UnixMillis,
     token::TokenFlags,
 };
@@ -157,7 +157,10 @@ fn rules(paths: &Paths) -> String {
             Some(owner) => object.shown("owner", owner),
             None => object.json("owner", "null"),
         };
-        object.text("below", rule.path.below()).shown("rights", rule.rights).finish()
+        let rights = [(Rights::READ, "read"), (Rights::WRITE, "write"), (Rights::FOLLOW, "follow")]
+            .into_iter()
+            .filter_map(|(right, name)| right.leq(rule.rights).then(|| quote(name)));
+        object.text("below", rule.path.below()).json("rights", &array(rights)).finish()
     }))
 }
 
