@@ -45,6 +45,10 @@ fn main() {
             drain(&mut sim);
         });
         row(&format!("submit to settled outcome, in memory ({what})"), figure);
+        row(
+            &format!("envelope to chained intent, in memory ({what})"),
+            to_intent(&mut sim, session, envelope),
+        );
     }
 
     let wires: Vec<Vec<u8>> = (0..2_000)
@@ -61,6 +65,26 @@ fn main() {
         }),
     );
     primitives(&mut sim, &whole);
+}
+
+/// Only the way in: from the envelope's bytes to the intent's record, chained.
+fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::Figure {
+    let mut times = Vec::new();
+    for _ in 0..31 {
+        let mut total = std::time::Duration::ZERO;
+        for _ in 0..1_000 {
+            let (ticket, salts) = (sim.ticket(), sim.salts());
+            let (received, form) = (envelope.as_bytes().to_vec(), Form::Cbor);
+            let submit = Submit { ticket, session, received, form, salts };
+            let reading = sim.reading();
+            let start = std::time::Instant::now();
+            sim.kernel.handle(Event::Submit(submit), reading);
+            total += start.elapsed();
+            drain(sim);
+        }
+        times.push(total.as_nanos() as f64 / 1_000.0);
+    }
+    harness::figure(&mut times)
 }
 
 /// Takes what the kernel asks for: intents as durable at once, jobs run.

@@ -1,5 +1,35 @@
-#![doc = include_str!("../README.md")]
+//! A capability kernel for AI agents' tools: every tool call goes through here, or does not happen.
+//!
+//! A [`Runtime`] is a kernel on a home: a folder with a log, keys and the agents' files. It issues
+//! capability tokens and opens [`Session`]s; a session's calls are checked against its token,
+//! decided by the policy engine, held to the budget, run by the kernel and recorded.
+//!
+//! ```
+//! use syscap::prelude::*;
+//!
+//! # fn main() -> Result<(), Error> {
+//! # let folder = tempfile::tempdir().expect("a temporary folder");
+//! # std::env::set_current_dir(&folder).expect("it is there");
+//! let rt = Runtime::create("home")?;
+//! let grant = Grant::to("researcher").tools(["fs.read", "fs.write"]).workspace();
+//! let token = rt.issue(grant.budget(Budget::standard()).expires_in(Duration::from_secs(3600)))?;
+//! let agent = rt.session("researcher", token)?;
+//! agent.call("fs.write", args! { "path": "a.txt", "text": "hello" })?;
+//! let read = agent.call("fs.read", args! { "path": "a.txt" })?;
+//! println!("{} record {}", read.text()?, read.receipt().outcome_seq);
+//! # assert_eq!(read.text()?, "hello");
+//! rt.close()
+//! # }
+//! ```
+//!
+//! [`Session::call`] is an `Err` only when the kernel has stopped. A refusal is an answer, with a
+//! record of its own; `text()` and `value()` of the result raise it.
 #![deny(clippy::as_conversions)]
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
 
 mod args;
 mod clock;

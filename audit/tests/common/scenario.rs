@@ -16,6 +16,7 @@ use syscap_kernel::{
     kernel::{Event, Kernel, Lost, Submit},
     record::{HomeLimits, Kind, Recovered},
     store::Store,
+    token::TokenBody,
 };
 
 pub(crate) fn call(tool: &str, bytes: u64) -> String {
@@ -231,16 +232,36 @@ fn crash(mut driver: Driver<MemoryStore>, session: Seq) -> Driver<MemoryStore> {
     driver
 }
 
-/// A small log: one agent, three calls, then `more`; shut down.
+/// A small log: two agents, three calls of the first, then `more`; shut down.
+///
+/// | place | record |
+/// |---|---|
+/// | 0 to 3 | genesis, boot, tools, policy |
+/// | 4, 5 | token and session of ada |
+/// | 6, 7 | token and session of bob |
+/// | 8, 9 | intent and outcome of `echo` |
+/// | 10, 11 | of `post`, 100 bytes, key `first` |
+/// | 12, 13 | of `disk.write`, 50 bytes |
+/// | 14 .. | more, two closed sessions, shutdown |
 pub(crate) fn small(more: impl FnOnce(&mut Driver<MemoryStore>, Seq)) -> MemoryStore {
+    small_with(|_| {}, more)
+}
+
+/// The same, with another token for ada.
+pub(crate) fn small_with(
+    token: impl FnOnce(&mut TokenBody),
+    more: impl FnOnce(&mut Driver<MemoryStore>, Seq),
+) -> MemoryStore {
     let mut driver = narrow(MemoryStore::new());
     let mut body = body(driver.kernel.home(), 1, &agent("ada"));
     body.budget = Budget::standard()
         .with(Dimension::Calls, 40)
         .with(Dimension::EgressBytes, 1_000)
         .with(Dimension::Concurrent, 3);
+    token(&mut body);
     let token = driver.issue(&body);
     let session = driver.session(&agent("ada"), token);
+    driver.agent("bob", 2);
     driver.call(session, ECHO);
     driver.call(session, &keyed("post", 100, "first"));
     driver.call(session, &call("disk.write", 50));

@@ -1,0 +1,462 @@
+//! Calls that were not to run.
+
+use syscap_audit::verify::Fault;
+use syscap_kernel::{
+    budget::{Amounts, Budget, Dimension},
+    control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
+    field::List,
+    id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
+    manifest::{EffectClass, Enforcement},
+    policy::{Decision, Verdict},
+    record::{Body, Charge, Kind, OutcomeFlags, Record, RunMode, Shutdown},
+    time::UnixMillis,
+    token::{Grant, Grants, TokenFlags},
+};
+
+use super::{
+    check,
+    common::{
+        Driver, HOUR_MS, START_MS, agent,
+        log::Log,
+        scenario::{ECHO, call, narrow, small, small_with},
+        tool,
+    },
+    tools::{both, boxed, event, home, insert, intent, issue, outcome, remove, shift},
+};
+use syscap_audit::memory::MemoryStore;
+
+fn base() -> Log {
+    Log::of(&small(|_, _| {}))
+}
+
+/// Intents have even places; each case changes the last of them, with its outcome.
+const LAST: usize = 12;
+
+#[test]
+fn an_intent_is_its_sessions() {
+    check(&base(), &[
+        ("another agent", &|r| both(r, LAST, |c| c.agent_id = Some(agent("eve"))), &[
+            (LAST, Fault::NotBound),
+        ]),
+        (
+            "another's token",
+            &|r| {
+                let token = issue(&mut r[6]).token;
+                both(r, LAST, |c| c.capability_token_id = Some(token));
+            },
+            &[(LAST, Fault::NotBound)],
+        ),
+        ("another's session", &|r| both(r, LAST, |c| c.session = Some(Seq::new(7))), &[
+            (LAST, Fault::NotBound),
+            (LAST, Fault::Snapshot),
+        ]),
+        ("no session", &|r| both(r, LAST, |c| c.session = Some(Seq::new(3))), &[(
+            LAST,
+            Fault::UnknownSession,
+        )]),
+        ("a closed session", &|r| shift(r, 14, LAST), &[(LAST + 1, Fault::UnknownSession)]),
+        (
+            "another snapshot",
+            &|r| both(r, LAST, |c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32]))),
+            &[(LAST, Fault::Snapshot)],
+        ),
+    ]);
+}
+
+/// Puts an event before the last intent, and gives its outcome the flags that follow.
+fn stopped(records: &mut Vec<Record>, body: Body, flags: OutcomeFlags) {
+    insert(records, LAST, body);
+    outcome(&mut records[LAST + 2]).flags = flags;
+}
+
+fn freezes(records: &mut Vec<Record>, target: FreezeTarget, name: &str) {
+    let freeze = Freeze { target, name: name.into(), change: FreezeChange::Freeze };
+    let body = Body::Freeze(boxed(event(&home(records), 1, &freeze)));
+    stopped(records, body, OutcomeFlags::FROZEN);
+}
+
+#[test]
+fn an_intent_is_by_a_live_token() {
+    let after = LAST + 1;
+    let frozen: &[(usize, Fault)] = &[(after, Fault::Frozen)];
+    check(&base(), &[
+        (
+            "revoked",
+            &|r| {
+                let revocation = Revocation { token: issue(&mut r[4]).token };
+                let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
+                stopped(r, body, OutcomeFlags::REVOKED);
+            },
+            &[(after, Fault::Revoked)],
+        ),
+        ("frozen agent", &|r| freezes(r, FreezeTarget::Agent, "ada"), frozen),
+        ("frozen tool", &|r| freezes(r, FreezeTarget::Tool, "disk.write"), frozen),
+        ("frozen kernel", &|r| freezes(r, FreezeTarget::Kernel, ""), frozen),
+        (
+            "expired",
+            &|r| {
+                for record in &mut r[LAST..] {
+                    record.time = UnixMillis::new(START_MS + HOUR_MS);
+                }
+            },
+            &[(LAST, Fault::Expired)],
+        ),
+        (
+            "in the last moment",
+            &|r| {
+                for record in &mut r[LAST..] {
+                    record.time = UnixMillis::new(START_MS + HOUR_MS - 1);
+                }
+            },
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn a_token_begins_at_its_time() {
+    let store = small_with(
+        |body| body.not_before = UnixMillis::new(START_MS + 600),
+        |driver, session| {
+            driver.pass(600);
+            driver.call(session, ECHO);
+        },
+    );
+    let log = Log::of(&store);
+    // Before it began the three calls were refused.
+    let place = log.places(Kind::Intent)[0];
+    check(&log, &[(
+        "too early",
+        &|r| {
+            for record in &mut r[place..] {
+                record.time = UnixMillis::new(START_MS + 599);
+            }
+        },
+        &[(place, Fault::NotYetValid)],
+    )]);
+}
+
+#[test]
+fn after_a_gap_the_time_is_confirmed_first() {
+    let day = 24 * HOUR_MS;
+    let mut driver = narrow(MemoryStore::new());
+    let mut body = super::common::body(driver.kernel.home(), 1, &agent("ada"));
+    body.not_before = UnixMillis::new(START_MS + 60 * day);
+    body.expires = UnixMillis::new(START_MS + 140 * day);
+    let token = driver.issue(&body);
+    driver.flush();
+    let mut reading = driver.reading;
+    reading.wall = reading.wall.plus(91 * day);
+    let mut driver = Driver::open(driver.crash(), reading, 0).unwrap();
+    driver.boot();
+    let confirm = ConfigChange { confirm_time: Some(reading.wall) };
+    driver.control(Role::Operator, &confirm).unwrap();
+    let session = driver.session(&agent("ada"), token);
+    driver.call(session, ECHO);
+    driver.shutdown();
+    driver.flush();
+    let log = Log::of(&driver.store);
+    let (config, place) = (log.places(Kind::Config)[0], log.places(Kind::Intent)[0]);
+    let unconfirmed: &[(usize, Fault)] = &[(place - 1, Fault::ClockUnconfirmed)];
+    check(&log, &[
+        ("not confirmed", &|r| drop(remove(r, config)), unconfirmed),
+        (
+            "a config that says nothing of the time",
+            &|r| {
+                let nothing = ConfigChange { confirm_time: None };
+                r[config].body = Body::Config(boxed(event(&home(r), 2, &nothing)));
+            },
+            &[(place, Fault::ClockUnconfirmed)],
+        ),
+    ]);
+}
+
+/// Makes the last call one of `echo` into one of `post`.
+fn as_post(records: &mut [Record], place: usize, manifest: ObjectId) {
+    both(records, place, |c| {
+        c.tool_id = Some(tool("post"));
+        c.manifest = Some(manifest);
+    });
+    let intent = intent(&mut records[place]);
+    intent.effect = EffectClass::ExternalWrite;
+    intent.mode = RunMode::IntentFirst;
+}
+
+#[test]
+fn an_intent_is_for_a_tool_that_the_token_grants() {
+    let manifest = super::common::tools::Post::new();
+    let id = syscap_kernel::tool::Tool::manifest(&manifest).id();
+    let grants = |names: &[&str]| {
+        names.iter().fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()))
+    };
+    let store = small_with(|body| body.grants = grants(&["echo"]), |_, _| {});
+    let place = 8;
+    let log = Log::of(&store);
+    assert_eq!(log.places(Kind::Intent), [place]);
+    check(&log, &[("not granted", &|r| as_post(r, place, id), &[(place, Fault::NotGranted)])]);
+    let store = small_with(|body| body.flags = TokenFlags::READ_ONLY, |_, _| {});
+    let log = Log::of(&store);
+    check(&log, &[("read only", &|r| as_post(r, place, id), &[(place, Fault::ReadOnlyToken)])]);
+    let log = base();
+    check(&log, &[("both", &|r| as_post(r, place, id), &[])]);
+}
+
+#[test]
+fn an_intent_is_for_a_tool_in_force() {
+    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Tool)];
+    let other = ObjectId::from_bytes([1; 32]);
+    check(&base(), &[
+        ("another manifest", &|r| both(r, LAST, |c| c.manifest = Some(other)), wrong),
+        ("another class", &|r| intent(&mut r[LAST]).effect = EffectClass::Irreversible, wrong),
+        ("not durable first", &|r| intent(&mut r[LAST]).mode = RunMode::WithOutcome, wrong),
+        (
+            "no such tool",
+            &|r| both(r, LAST, |c| c.tool_id = Some(tool("none"))),
+            &[(LAST, Fault::NotGranted), (LAST, Fault::Tool)],
+        ),
+        (
+            "no tools at all",
+            &|r| drop(remove(r, 2)),
+            &[(7, Fault::Tool), (9, Fault::Tool), (11, Fault::Tool)],
+        ),
+    ]);
+}
+
+#[test]
+fn an_intent_is_under_the_policy_in_force() {
+    let hash = |number| {
+        let engine = super::common::tools::AllowAll::new(number);
+        syscap_kernel::policy::PolicyObject::of(&engine).hash()
+    };
+    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Policy)];
+    let other = PolicyHash::from_bytes([1; 32]);
+    check(&base(), &[
+        ("another", &|r| both(r, LAST, |c| c.policy_hash = Some(other)), wrong),
+        (
+            "none yet",
+            &|r| drop(remove(r, 3)),
+            &[(7, Fault::Policy), (9, Fault::Policy), (11, Fault::Policy)],
+        ),
+    ]);
+    // A token that is bound to the first policy, and a second one in force.
+    let store = small_with(|body| body.policy = Some(hash(0)), |driver, _| driver.set_policy(1));
+    let swap = 14;
+    check(&Log::of(&store), &[
+        ("the one before", &|r| shift(r, swap, LAST), &[(LAST + 1, Fault::Policy)]),
+        (
+            "not the token's",
+            &|r| {
+                shift(r, swap, LAST);
+                both(r, LAST + 1, |c| c.policy_hash = Some(hash(1)));
+            },
+            &[(LAST + 1, Fault::Policy)],
+        ),
+        (
+            "one without an object",
+            &|r| {
+                let change = PolicyChange { policy: hash(9) };
+                let body = Body::Policy(boxed(event(&home(r), 3, &change)));
+                insert(r, swap + 1, body);
+            },
+            &[(swap + 1, Fault::ObjectMissing)],
+        ),
+    ]);
+}
+
+#[test]
+fn an_intent_was_allowed() {
+    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Decision)];
+    let said = |r: &mut Vec<Record>, decision: Decision| {
+        both(r, LAST, |c| c.decision = Some(decision.clone()));
+    };
+    check(&base(), &[
+        ("denied", &|r| said(r, Decision::plain(Verdict::Deny)), wrong),
+        ("asked", &|r| said(r, Decision::plain(Verdict::Ask)), wrong),
+        ("degraded", &|r| said(r, Decision::plain(Verdict::Degrade)), wrong),
+        (
+            "on a condition",
+            &|r| {
+                let obligations = List([Box::from("redact")].into());
+                said(r, Decision { obligations, ..Decision::plain(Verdict::Allow) });
+            },
+            wrong,
+        ),
+        ("no decision", &|r| both(r, LAST, |c| c.decision = None), &[
+            (LAST, Fault::IntentForm),
+            (LAST, Fault::Decision),
+        ]),
+    ]);
+}
+
+fn hold(records: &mut [Record], place: usize, dimension: Dimension, amount: u64) {
+    both(records, place, |c| c.held = c.held.with(dimension, amount));
+}
+
+#[test]
+fn an_intent_sets_enough_aside() {
+    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Hold)];
+    check(&base(), &[
+        ("no slot", &|r| hold(r, LAST, Dimension::Concurrent, 0), wrong),
+        ("two slots", &|r| hold(r, LAST, Dimension::Concurrent, 2), wrong),
+        ("two calls", &|r| hold(r, LAST, Dimension::Calls, 2), wrong),
+        ("no call", &|r| hold(r, LAST, Dimension::Calls, 0), &[
+            (LAST, Fault::Hold),
+            (LAST + 1, Fault::Overspent),
+        ]),
+        ("less than the manifest", &|r| hold(r, LAST, Dimension::WallUs, 9_999_999), wrong),
+    ]);
+}
+
+#[test]
+fn an_intent_stays_inside_the_budget() {
+    let (post, over) = (10, Fault::OverBudget);
+    let budget = |dimension| Budget::standard().amounts().get(dimension);
+    check(&base(), &[
+        ("all of it", &|r| hold(r, post, Dimension::EgressBytes, 1_000), &[]),
+        ("one byte more", &|r| hold(r, post, Dimension::EgressBytes, 1_001), &[(post, over)]),
+        (
+            // 99 bytes were used by the call before.
+            "what the call before left",
+            &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 99),
+            &[],
+        ),
+        (
+            "one byte more than it left",
+            &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 98),
+            &[(LAST, over)],
+        ),
+        (
+            "measured time",
+            &|r| {
+                let all = budget(Dimension::WallUs);
+                hold(r, LAST, Dimension::WallUs, all);
+            },
+            &[(LAST, over)],
+        ),
+    ]);
+    let store = small(|driver, session| {
+        for _ in 0..40 {
+            driver.call(session, ECHO);
+        }
+    });
+    let log = Log::of(&store);
+    // The last of forty calls that the budget has. As many again were refused.
+    let last = *log.places(Kind::Intent).last().unwrap();
+    assert_eq!(log.places(Kind::Intent).len(), 40);
+    check(&log, &[(
+        "a charge before the last call",
+        &|r| {
+            let (token, session) = (issue(&mut r[4]).token, Seq::new(5));
+            let credits = budget(Dimension::CreditsMicro);
+            let amounts = Amounts::ZERO.with(Dimension::CreditsMicro, credits);
+            insert(r, last, Body::Charge(Box::new(Charge { token, session, amounts })));
+        },
+        &[(last + 1, Fault::Exhausted)],
+    )]);
+}
+
+#[test]
+fn concurrent_calls_stay_inside_the_budget() {
+    let store = small(|driver, session| {
+        for _ in 0..2 {
+            driver.call(session, &call("post", 1));
+        }
+    });
+    // The outcomes of three calls are put behind the last intent, so that four run at a time.
+    let four = |r: &mut Vec<Record>| {
+        shift(r, 11, 17);
+        shift(r, 12, 17);
+        shift(r, 13, 17);
+    };
+    check(&Log::of(&store), &[("four at a time", &four, &[(13, Fault::OverBudget)])]);
+    let store = small_with(
+        |body| body.budget = body.budget.with(Dimension::Concurrent, 9),
+        |driver, session| {
+            for _ in 0..3 {
+                driver.call(session, &call("post", 1));
+            }
+        },
+    );
+    let five = |r: &mut Vec<Record>| {
+        for place in [11, 12, 13, 14] {
+            shift(r, place, 19);
+        }
+    };
+    check(&Log::of(&store), &[("five at a time", &five, &[(14, Fault::InFlight)])]);
+}
+
+#[test]
+fn an_overrun_exhausts_the_token() {
+    check(&base(), &[(
+        "an overrun before",
+        &|r| {
+            let outcome = outcome(&mut r[11]);
+            outcome.call.used = outcome.call.used.with(Dimension::CpuUs, 1_000_001);
+            outcome.flags = OutcomeFlags::OVERRUN;
+        },
+        &[(LAST, Fault::Exhausted)],
+    )]);
+}
+
+#[test]
+fn a_key_runs_once() {
+    let store = small(|driver, session| {
+        driver.call(session, &call("post", 7));
+        driver.call(session, &call("disk.write", 7));
+    });
+    let again = |r: &mut Vec<Record>, place: usize| {
+        let intent = intent(&mut r[place]);
+        intent.key = IdempotencyKey::new("first");
+        intent.sent_hash = Some(SentHash::from_bytes([1; 32]));
+    };
+    check(&Log::of(&store), &[
+        ("the same tool", &|r| again(r, 14), &[(14, Fault::KeyReused)]),
+        ("another tool", &|r| again(r, 16), &[]),
+        (
+            "while it runs",
+            &|r| {
+                again(r, 14);
+                shift(r, 11, 15);
+            },
+            &[(13, Fault::KeyReused)],
+        ),
+    ]);
+}
+
+#[test]
+fn an_intent_holds_all_that_it_must() {
+    let form = |place| (place, Fault::IntentForm);
+    check(&base(), &[
+        ("a result", &|r| intent(&mut r[LAST]).call.result_hash = Some(ResultHash::from_bytes([1; 32])), &[form(LAST)]),
+        ("an enforcement", &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Opened), &[form(LAST)]),
+        ("something used", &|r| intent(&mut r[LAST]).call.used = Amounts::ZERO.with(Dimension::Calls, 1), &[form(LAST)]),
+        ("a key alone", &|r| intent(&mut r[LAST]).key = IdempotencyKey::new("k"), &[form(LAST)]),
+        ("a sent hash alone", &|r| intent(&mut r[LAST]).sent_hash = Some(SentHash::from_bytes([1; 32])), &[form(LAST)]),
+        ("no arguments", &|r| both(r, LAST, |c| c.args_hash = None), &[form(LAST)]),
+        ("other arguments", &|r| both(r, LAST, |c| c.args_hash = Some(ArgsHash::from_bytes([1; 32]))), &[]),
+        ("no provenance", &|r| both(r, LAST, |c| c.provenance = None), &[form(LAST)]),
+        ("no envelope", &|r| both(r, LAST, |c| c.call_hash = None), &[form(LAST)]),
+        ("no agent", &|r| both(r, LAST, |c| c.agent_id = None), &[form(LAST), (LAST, Fault::NotBound)]),
+        ("no token", &|r| both(r, LAST, |c| c.capability_token_id = None), &[form(LAST), (LAST, Fault::NotBound)]),
+        ("no tool", &|r| both(r, LAST, |c| c.tool_id = None), &[form(LAST)]),
+        ("no policy", &|r| both(r, LAST, |c| c.policy_hash = None), &[form(LAST), (LAST, Fault::Policy)]),
+        ("no snapshot", &|r| both(r, LAST, |c| c.state_snapshot_id = None), &[form(LAST), (LAST, Fault::Snapshot)]),
+        ("no session", &|r| both(r, LAST, |c| c.session = None), &[form(LAST), (LAST, Fault::UnknownSession)]),
+        ("no manifest", &|r| both(r, LAST, |c| c.manifest = None), &[form(LAST), (LAST, Fault::Tool)]),
+    ]);
+}
+
+#[test]
+fn nothing_begins_after_the_shutdown() {
+    let shut = |r: &mut Vec<Record>, place| {
+        insert(r, place, Body::Shutdown(Box::new(Shutdown { open: 0 })));
+    };
+    check(&base(), &[
+        ("a call", &|r| shut(r, LAST), &[(LAST, Fault::ShutdownForm), (LAST + 1, Fault::Closed)]),
+        (
+            "tokens, sessions and calls",
+            &|r| shut(r, 4),
+            &[5, 6, 7, 8, 9, 11, 13].map(|place| (place, Fault::Closed)),
+        ),
+    ]);
+}
