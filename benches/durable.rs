@@ -1,6 +1,6 @@
 //! Durable calls: a lone one beside its fsyncs, 64 callers beside bare SQLite batches of the
 //! same mean size; what a call takes on disk; how fast a log is verified.
-#![allow(clippy::unwrap_used, clippy::as_conversions, reason = "bench")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the harness is used")]
 
 mod harness;

@@ -1,5 +1,5 @@
 //! `fs.read` of 4 KiB through the kernel, without durability, beside `std::fs`.
-#![allow(clippy::unwrap_used, clippy::as_conversions, reason = "bench")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the harness is used")]
 
 mod harness;

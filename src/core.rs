@@ -42,10 +42,13 @@ struct Shared {
     room: Room,
 }
 
-/// A thread that waits for an answer, and what has come for it.
+/// A thread that wants an answer, and what has come for it.
 struct Request {
     thread: Thread,
     delivery: Option<Delivery>,
+    /// Whether it sleeps, or is about to: only such a thread can be woken to commit. One that
+    /// runs its job would come back too late.
+    asleep: bool,
 }
 
 enum Delivery {
@@ -110,7 +113,7 @@ impl Core {
                         shared.requests.remove(&ticket);
                         return Err(halt);
                     }
-                    shared = self.wait(shared);
+                    shared = self.wait(shared, Some(ticket));
                 }
             }
         }
@@ -121,16 +124,23 @@ impl Core {
         let mut shared = self.lock();
         self.handle(&mut shared, event);
         while !shared.led && shared.kernel.wants_commit() {
-            shared = self.wait(shared);
+            shared = self.wait(shared, None);
         }
     }
 
     /// Commits, if nobody does and something wants it; else sleeps until woken.
-    fn wait<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+    fn wait<'a>(
+        &'a self,
+        mut shared: MutexGuard<'a, Shared>,
+        ticket: Option<Ticket>,
+    ) -> MutexGuard<'a, Shared> {
         if shared.led || !shared.kernel.wants_commit() {
+            shared.set_asleep(ticket, true);
             drop(shared);
             thread::park();
-            return self.lock();
+            let mut shared = self.lock();
+            shared.set_asleep(ticket, false);
+            return shared;
         }
         let Some(batch) = shared.kernel.take_batch() else {
             return shared;
@@ -206,8 +216,15 @@ impl Shared {
     fn register(&mut self) -> Ticket {
         let ticket = Ticket(self.next);
         self.next = self.next.wrapping_add(1);
-        self.requests.insert(ticket, Request { thread: thread::current(), delivery: None });
+        let request = Request { thread: thread::current(), delivery: None, asleep: false };
+        self.requests.insert(ticket, request);
         ticket
+    }
+
+    fn set_asleep(&mut self, ticket: Option<Ticket>, asleep: bool) {
+        if let Some(request) = ticket.and_then(|ticket| self.requests.get_mut(&ticket)) {
+            request.asleep = asleep;
+        }
     }
 
     fn take(&mut self, ticket: Ticket) -> Option<Delivery> {
@@ -243,7 +260,7 @@ impl Shared {
     fn wake_leader(&self) {
         if !self.led
             && self.kernel.wants_commit()
-            && let Some(request) = self.requests.values().find(|r| r.delivery.is_none())
+            && let Some(request) = self.requests.values().find(|r| r.asleep && r.delivery.is_none())
         {
             request.thread.unpark();
         }

@@ -38,9 +38,12 @@ pub enum Error {
     /// The files' base directory can't be used.
     #[error("the base directory can't be used: {0}")]
     Base(FsError),
-    /// The base directory contains the home: an agent could reach keys and log.
-    #[error("the base directory {0} contains the home, its keys and its log")]
+    /// The base directory contains the home, or lies in it: an agent could reach keys and log.
+    #[error("the base directory {0} and the home lie in one another")]
     BaseContainsHome(PathBuf),
+    /// The folder of a new home is not empty.
+    #[error("{0} is not empty: a home needs a folder of its own")]
+    NotEmpty(PathBuf),
     /// A name is not of the form that it must have.
     #[error("{what} is not of its form: {got:?}")]
     BadName {

@@ -137,6 +137,9 @@ impl Grant {
     fn rules(&self, agent: &AgentId) -> Result<Paths, Error> {
         let mut rules: Vec<Rule> = Vec::new();
         for (path, rights) in &self.paths {
+            if path.starts_with('/') {
+                return Err(Error::BadName { what: "the root", got: path.clone() });
+            }
             let mut names = path.split('/').filter(|name| !name.is_empty());
             let root = match names.next() {
                 Some("workspace") => Root::Workspace(agent.clone()),

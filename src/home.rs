@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use syscap_audit::sqlite::DATABASE_FILE;
 use syscap_syscalls::{beneath::Base, fs::Files};
 
 use crate::{
@@ -70,14 +71,36 @@ impl Home {
         }
     }
 
-    /// Makes the folder, for its owner only.
+    /// Makes the folder, for its owner only; one that is there must be empty, or a home.
     pub(crate) fn make(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;
-        fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
-            .map_err(at(&self.folder))
+        if let Some(parent) = self.folder.parent() {
+            fs::create_dir_all(parent).map_err(at(parent))?;
+        }
+        match fs::create_dir(&self.folder) {
+            Ok(()) => fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
+                .map_err(at(&self.folder)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let mut entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
+                // The store says better what is wrong with making a home in a home.
+                if entries.next().is_none() || self.folder.join(DATABASE_FILE).exists() {
+                    return Ok(());
+                }
+                Err(Error::NotEmpty(self.folder.clone()))
+            }
+            Err(error) => Err(at(&self.folder)(error)),
+        }
     }
 
-    /// Settles where the agents' files lie, and makes the folders of the default base.
+    /// Where the agents' files are to lie. It is looked at before anything is made, so that a
+    /// base that can't be used leaves no half-made home.
+    pub(crate) fn check_base(&self, base: &BasePlace) -> Result<(), Error> {
+        match base {
+            BasePlace::InHome => Ok(()),
+            BasePlace::Elsewhere(path) => self.apart(&Base::open(path)?, path),
+        }
+    }
+
+    /// Settles where the agents' files lie, and makes the folder of the default base.
     pub(crate) fn settle_base(&self, base: &BasePlace) -> Result<(), Error> {
         match base {
             BasePlace::InHome => {
@@ -95,15 +118,20 @@ impl Home {
     pub(crate) fn open_files(&self) -> Result<Files, Error> {
         let path = self.base()?;
         let base = Base::open(&path)?;
-        // By inode and not by name: a link or a bind mount has other names for the same folder.
-        let home = Base::open(&self.folder)?;
-        if base.contains(&home)? {
-            return Err(Error::BaseContainsHome(path));
-        }
-        if home.contains(&base)? && path != self.folder.join("files") {
-            return Err(Error::BaseContainsHome(path));
+        if path != self.folder.join("files") {
+            self.apart(&base, &path)?;
         }
         Ok(Files::over(base))
+    }
+
+    /// Neither lies in the other. By inode and not by name: a link has other names for the same
+    /// folder.
+    fn apart(&self, base: &Base, path: &Path) -> Result<(), Error> {
+        let home = Base::open(&self.folder)?;
+        if base.contains(&home)? || home.contains(base)? {
+            return Err(Error::BaseContainsHome(path.to_path_buf()));
+        }
+        Ok(())
     }
 }
 

@@ -161,7 +161,11 @@ impl Options {
     /// [`Error`].
     pub fn create(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
         let home = Home::at(folder);
-        home.make()?;
+        // A store of the host's may have put its files there already.
+        if self.store.is_none() || !home.folder().exists() {
+            home.make()?;
+        }
+        home.check_base(&self.base)?;
         let mut store = match self.store.take() {
             Some(store) => store,
             None => Box::new(SqliteStore::create(home.folder(), self.durability)?),

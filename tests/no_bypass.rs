@@ -3,9 +3,11 @@
 //! Each file of `tests/no_bypass/` is a program of a host that wants an effect without its
 //! capability, or an answer without its record. Its head says `//! expect:` and an error code or
 //! a lint, and every line that the compiler must object to ends in `//~` or follows one: an error
-//! anywhere else, or of another code, is a failure, and so is a marked line that compiles. Beside them
-//! stand programs that must compile, link and run (`//! expect: ok`): `ok_*` show that the check
-//! can tell right from wrong, `caveat_*` what types can't stop, as `docs/caveats.md` says.
+//! anywhere else, or of another code, is a failure, and so is a marked line that compiles.
+//!
+//! Beside them stand programs that must compile, link and run (`//! expect: ok`): `ok_*` show
+//! that the check can tell right from wrong, `caveat_*` what types can't stop, as
+//! `docs/caveats.md` says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{

@@ -23,7 +23,7 @@ fn no_record_holds_what_a_caller_sent() {
         format!(r#"{{"tool_id": "fs.write", "args": {{"path": "{marker}", "text": "x"}}}}"#),
         format!(r#"{{"tool_id": "fs.read", "args": {{"path": "../../{marker}"}}}}"#),
         format!(r#"{{"tool_id": "fs.read", "args": {{"path": "{marker}/none"}}}}"#),
-        format!("{marker}"),
+        marker.to_owned(),
     ] {
         agent.send_json(line.as_bytes()).unwrap();
     }

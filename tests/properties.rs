@@ -1,6 +1,7 @@
 //! Whatever comes in whatever order: nothing is overspent, nothing is answered unrecorded, and
 //! the log replays to the same state, byte for byte.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::too_many_lines, reason = "tables")]
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
 mod sim;

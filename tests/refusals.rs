@@ -1,5 +1,6 @@
 //! Every malformed, oversized, unknown or mismatched thing: a stable reason, a record, no effect.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::too_many_lines, reason = "tables")]
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
 mod sim;
@@ -335,7 +336,7 @@ fn bad_control_events_are_refused_on_record() {
         let (_, ack) = sim.acks.pop().unwrap();
         assert_eq!(ack.unwrap_err().reason(), reason);
         if let Body::Refusal(refusal) = records(&mut sim).pop().unwrap().body {
-            assert_eq!((refusal.kind, refusal.reason), (RefusalKind::Control, reason));
+            assert_eq!((refusal.refusal_kind, refusal.reason), (RefusalKind::Control, reason));
         }
     }
     // Not revoked by any of them.

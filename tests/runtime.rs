@@ -182,6 +182,39 @@ fn a_tool_that_hangs_is_given_up_and_its_late_return_is_recorded() {
     assert_eq!(verdict(&home), Verdict::Sound);
 }
 
+/// A job that hangs keeps nobody from committing: whoever sleeps is woken, not who runs.
+#[test]
+fn a_job_that_hangs_holds_up_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let options = Options::new().tool(act("slow", None, move || {
+        gate.lock().unwrap().recv().unwrap();
+    }));
+    let rt = options.unwrap().create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["slow", "echo"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| agent.call("slow", args! {}).unwrap());
+        while rt.look(syscap::kernel::kernel::Kernel::in_flight) == 0 {
+            std::thread::yield_now();
+        }
+        let others: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        agent.call("echo", args! { "value": 1_u64 }).unwrap().value().unwrap();
+                    }
+                })
+            })
+            .collect();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        release.send(()).unwrap();
+        assert_eq!(slow.join().unwrap().reason(), None);
+    });
+    rt.close().unwrap();
+}
+
 /// A revocation takes effect while calls are in flight, and is durable when it is acknowledged.
 #[test]
 fn revocation_overtakes() {
@@ -269,15 +302,18 @@ fn a_base_that_contains_the_home_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-    for (n, base) in [dir.path().to_path_buf(), link].into_iter().enumerate() {
-        let home = dir.path().join(format!("home{n}"));
+    let home = dir.path().join("home");
+    for base in [dir.path().to_path_buf(), link] {
         let made = Options::new().base(&base).create(&home);
         assert!(matches!(made, Err(Error::BaseContainsHome(_))));
     }
+    // Nothing half-made is left: the same folder makes a home now.
+    Runtime::create(&home).unwrap().close().unwrap();
     let home = dir.path().join("inner");
     fs::create_dir_all(home.join("keys2")).unwrap();
-    let made = Options::new().base(home.join("keys2")).create(&home);
-    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
+    assert!(matches!(Runtime::create(&home), Err(Error::NotEmpty(_))));
+    let made = Options::new().base(home.join("keys")).create(dir.path().join("other"));
+    assert!(matches!(made, Err(Error::Base(_))), "a base must exist");
 }
 
 /// Everything that a home knows survives being closed and opened.

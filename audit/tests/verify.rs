@@ -21,6 +21,7 @@ use syscap_audit::{
     },
 };
 use syscap_kernel::{
+    budget::Dimension,
     control::Role,
     id::Seq,
     kernel::Event,
@@ -162,9 +163,13 @@ fn a_trust_file_anchors_its_own_home_only() {
     assert_eq!(missing, Err(VerifyError::TrustFile(2)));
 }
 
+fn many_calls(body: &mut syscap_kernel::token::TokenBody) {
+    body.budget = body.budget.with(Dimension::Calls, 200);
+}
+
 #[test]
 fn findings_are_listed_up_to_a_limit_and_counted_beyond() {
-    let mut log = Log::of(&small(|driver, session| {
+    let mut log = Log::of(&scenario::small_with(many_calls, |driver, session| {
         for _ in 0..70 {
             driver.call(session, ECHO);
         }

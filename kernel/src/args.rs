@@ -3,9 +3,9 @@
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use crate::{
-    cbor::{Canonical, Encoder, Item, Kind},
+    cbor::{Canonical, Encoder, Item, Kind, Profile},
     id::Seq,
-    limits::REFERENCES_MAX,
+    limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
     manifest::{Extra, Manifest, Param, ParamType, Presence},
     reason::{Reason, Refused},
 };
@@ -57,7 +57,15 @@ where
     }
     let mut encoder = Encoder::with_capacity(args.as_bytes().len());
     rewrite(args, &mut encoder, &mut lookup)?;
-    Ok(Cow::Owned(encoder.into_bytes()))
+    let resolved = encoder.into_bytes();
+    // What was put in may have made it larger, or deeper, than a caller may send.
+    if resolved.len() > ENVELOPE_BYTES_MAX {
+        return Err(Refused::new(Reason::TooLarge).field("args"));
+    }
+    match Item::check(&resolved, Profile::DATA) {
+        Ok(_) => Ok(Cow::Owned(resolved)),
+        Err(_) => Err(Refused::new(Reason::TooDeep).field("args")),
+    }
 }
 
 fn has_escape(item: Item<'_>) -> bool {
@@ -82,6 +90,10 @@ where
         Kind::Map => match escape(item)? {
             Escape::Reference(reference) => {
                 encoder.item(lookup(&reference)?.item());
+                // Stops before sixteen large results are put together.
+                if encoder.len() > ENVELOPE_BYTES_MAX {
+                    return Err(Refused::new(Reason::TooLarge).field("args"));
+                }
                 Ok(())
             }
             Escape::Literal(content) => {

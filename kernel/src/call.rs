@@ -143,8 +143,8 @@ impl Call<Decoded> {
         fields.agent_id = Some(seat.session.agent.clone());
         fields.session = Some(seat.number);
         fields.policy_hash = seat.state.policy;
-        fields.call_hash = Some(call_hash(&salts.call, received));
         let Some(policy) = seat.state.policy else {
+            fields.call_hash = Some(call_hash(&salts.call, received));
             return stop(fields, Refused::new(Reason::PolicyMismatch).field("policy_hash"));
         };
         let defaults = Defaults {
@@ -156,7 +156,10 @@ impl Call<Decoded> {
         };
         let call = match ToolCall::decode(received, form, defaults) {
             Ok(call) => call,
-            Err(refused) => return stop(fields, refused),
+            Err(refused) => {
+                fields.call_hash = Some(call_hash(&salts.call, received));
+                return stop(fields, refused);
+            }
         };
         fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
         fields.provenance = Some(call.provenance.clone());
@@ -245,6 +248,10 @@ impl Call<Checked> {
             && let Some(used) = seat.state.keys.get(&slot)
         {
             use crate::state::KeyState::{Done, InFlight, Unknown};
+            // An id that is present must be right, also for an answer that is given again.
+            if let Err(refused) = named(&self.at.call, &self.at.token, seat) {
+                return stop(self.fields, refused);
+            }
             return match used.state {
                 Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
                 InFlight => stop(self.fields, Reason::KeyInFlight),

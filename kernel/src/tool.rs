@@ -141,10 +141,14 @@ impl PermitCore {
 
     fn finish(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran {
         let ended = ended.and_then(|result| {
+            if result.as_bytes().len() > self.result_bytes_max {
+                return Err(Refused::new(Reason::ResultTooLarge));
+            }
             // A tool may have nested what was canonical one level too deep.
-            let fits = result.as_bytes().len() <= self.result_bytes_max
-                && Item::check(result.as_bytes(), Profile::DATA).is_ok();
-            if fits { Ok(result) } else { Err(Refused::new(Reason::ResultTooLarge)) }
+            match Item::check(result.as_bytes(), Profile::DATA) {
+                Ok(_) => Ok(result),
+                Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
+            }
         });
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),

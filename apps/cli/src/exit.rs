@@ -122,12 +122,7 @@ impl Failure {
     /// For a home that can't be made or opened.
     pub(crate) fn home(folder: &Path) -> impl FnOnce(syscap::Error) -> Self {
         let folder = folder.to_path_buf();
-        move |source| match source {
-            error @ (syscap::Error::BaseContainsHome(_) | syscap::Error::Base(_)) => {
-                Self::Usage { what: folder.display().to_string(), advice: error.to_string() }
-            }
-            source => Self::Home { folder, source: Box::new(source) },
-        }
+        move |source| Self::Home { folder, source: Box::new(source) }
     }
 
     /// For a file.

@@ -19,15 +19,23 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Standard output. A reader that has gone is a [`Failure::Pipe`], never a panic.
+/// Whether somebody reads what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// Standard output. A reader that has gone is a [`Failure::Pipe`], once, and never a panic.
 pub(crate) struct Out {
     form: Form,
+    reader: Reader,
     stdout: BufWriter<Stdout>,
 }
 
 impl Out {
     pub(crate) fn new(form: Form) -> Self {
-        Self { form, stdout: BufWriter::new(io::stdout()) }
+        Self { form, reader: Reader::There, stdout: BufWriter::new(io::stdout()) }
     }
 
     pub(crate) const fn form(&self) -> Form {
@@ -36,8 +44,10 @@ impl Out {
 
     /// One line.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
-        self.stdout.write_all(line.as_bytes())?;
-        Ok(self.stdout.write_all(b"\n")?)
+        self.write(|stdout| {
+            stdout.write_all(line.as_bytes())?;
+            stdout.write_all(b"\n")
+        })
     }
 
     /// One line for people; machines don't get it.
@@ -58,7 +68,21 @@ impl Out {
 
     /// Hands over what is buffered.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        Ok(self.stdout.flush()?)
+        self.write(|stdout| stdout.flush())
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.reader == Reader::Gone {
+            return Ok(());
+        }
+        let written = write(&mut self.stdout).map_err(Failure::from);
+        if matches!(written, Err(Failure::Pipe)) {
+            self.reader = Reader::Gone;
+        }
+        written
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum BadWord {
     Token,
     #[error("an agent is [a-z0-9._-] without a leading dot, parts joined by /")]
     Agent,
+    #[error("a root is workspace, shared or another name, perhaps with folders: shared/docs")]
+    Root,
     #[error("write a duration as 90s, 15m, 1h or 7d, more than nothing")]
     Duration,
     #[error("a token lives 90 days at most")]
@@ -33,6 +35,12 @@ pub(crate) fn token(text: &str) -> Result<TokenId, BadWord> {
 /// An agent.
 pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
     AgentId::new(text).ok_or(BadWord::Agent)
+}
+
+/// A root, and perhaps folders below it. Whether there can be such a root is asked later.
+pub(crate) fn root(text: &str) -> Result<String, BadWord> {
+    let fine = !text.is_empty() && !text.starts_with('/');
+    fine.then(|| text.to_owned()).ok_or(BadWord::Root)
 }
 
 /// How long a token lives: a number and `s`, `m`, `h` or `d`.

@@ -7,7 +7,6 @@ use std::{
 };
 
 use syscap_kernel::{
-    cbor::{Decoder, Profile},
     id::{ObjectId, Seq},
     limits::{OBJECT_BYTES_MAX, RECORD_BYTES_MAX},
     object::{Object, ObjectKind},
@@ -77,10 +76,9 @@ impl Source for ExportReader {
             if rest.is_empty() {
                 return Ok(());
             }
-            let mut decoder = Decoder::new(rest, Profile::CONTROL);
-            // Where no item can be read, what is there is given out whole: it is no record, and
-            // whoever verifies says so.
-            let record = decoder.item().map_or(rest, |item| item.as_bytes());
+            // Where no item ends, what is there is given out whole: it is no record, and whoever
+            // verifies says so.
+            let record = item_len(rest).and_then(|len| rest.get(..len)).unwrap_or(rest);
             self.taken = self.taken.saturating_add(record.len());
             if chunk.push(record) == Next::Enough {
                 return Ok(());
@@ -107,6 +105,40 @@ impl Source for ExportReader {
         // One that fits no kind is given out under the last: it is unsound under any.
         Ok(Some(object))
     }
+}
+
+/// Where the first item of `bytes` ends; `None` where it doesn't. Only lengths are looked at:
+/// whoever decodes the item checks it.
+fn item_len(bytes: &[u8]) -> Option<usize> {
+    let (mut at, mut items) = (0_usize, 1_u64);
+    while items > 0 {
+        items = items.checked_sub(1)?;
+        let first = *bytes.get(at)?;
+        at = at.checked_add(1)?;
+        let width = match first & 31 {
+            0..=23 => 0,
+            24 => 1,
+            25 => 2,
+            26 => 4,
+            27 => 8,
+            _ => return None,
+        };
+        let end = at.checked_add(width)?;
+        let more = bytes.get(at..end)?;
+        at = end;
+        let argument = match width {
+            0 => u64::from(first & 31),
+            _ => more.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)),
+        };
+        match first >> 5 {
+            2 | 3 => at = at.checked_add(usize::try_from(argument).ok()?)?,
+            4 => items = items.checked_add(argument)?,
+            5 => items = items.checked_add(argument.checked_mul(2)?)?,
+            6 => items = items.checked_add(1)?,
+            _ => {}
+        }
+    }
+    (at <= bytes.len()).then_some(at)
 }
 
 fn from_io(error: &std::io::Error) -> StoreError {

@@ -34,33 +34,40 @@ const LAST: usize = 12;
 
 #[test]
 fn an_intent_is_its_sessions() {
-    check(&base(), &[
-        ("another agent", &|r| both(r, LAST, |c| c.agent_id = Some(agent("eve"))), &[
-            (LAST, Fault::NotBound),
-        ]),
-        (
-            "another's token",
-            &|r| {
-                let token = issue(&mut r[6]).token;
-                both(r, LAST, |c| c.capability_token_id = Some(token));
-            },
-            &[(LAST, Fault::NotBound)],
-        ),
-        ("another's session", &|r| both(r, LAST, |c| c.session = Some(Seq::new(7))), &[
-            (LAST, Fault::NotBound),
-            (LAST, Fault::Snapshot),
-        ]),
-        ("no session", &|r| both(r, LAST, |c| c.session = Some(Seq::new(3))), &[(
-            LAST,
-            Fault::UnknownSession,
-        )]),
-        ("a closed session", &|r| shift(r, 14, LAST), &[(LAST + 1, Fault::UnknownSession)]),
-        (
-            "another snapshot",
-            &|r| both(r, LAST, |c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32]))),
-            &[(LAST, Fault::Snapshot)],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            (
+                "another agent",
+                &|r| both(r, LAST, |c| c.agent_id = Some(agent("eve"))),
+                &[(LAST, Fault::NotBound)],
+            ),
+            (
+                "another's token",
+                &|r| {
+                    let token = issue(&mut r[6]).token;
+                    both(r, LAST, |c| c.capability_token_id = Some(token));
+                },
+                &[(LAST, Fault::NotBound)],
+            ),
+            (
+                "another's session",
+                &|r| both(r, LAST, |c| c.session = Some(Seq::new(7))),
+                &[(LAST, Fault::NotBound), (LAST, Fault::Snapshot)],
+            ),
+            (
+                "no session",
+                &|r| both(r, LAST, |c| c.session = Some(Seq::new(3))),
+                &[(LAST, Fault::UnknownSession)],
+            ),
+            ("a closed session", &|r| shift(r, 14, LAST), &[(LAST + 1, Fault::UnknownSession)]),
+            (
+                "another snapshot",
+                &|r| both(r, LAST, |c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32]))),
+                &[(LAST, Fault::Snapshot)],
+            ),
+        ],
+    );
 }
 
 /// Puts an event before the last intent, and gives its outcome the flags that follow.
@@ -79,38 +86,41 @@ fn freezes(records: &mut Vec<Record>, target: FreezeTarget, name: &str) {
 fn an_intent_is_by_a_live_token() {
     let after = LAST + 1;
     let frozen: &[(usize, Fault)] = &[(after, Fault::Frozen)];
-    check(&base(), &[
-        (
-            "revoked",
-            &|r| {
-                let revocation = Revocation { token: issue(&mut r[4]).token };
-                let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
-                stopped(r, body, OutcomeFlags::REVOKED);
-            },
-            &[(after, Fault::Revoked)],
-        ),
-        ("frozen agent", &|r| freezes(r, FreezeTarget::Agent, "ada"), frozen),
-        ("frozen tool", &|r| freezes(r, FreezeTarget::Tool, "disk.write"), frozen),
-        ("frozen kernel", &|r| freezes(r, FreezeTarget::Kernel, ""), frozen),
-        (
-            "expired",
-            &|r| {
-                for record in &mut r[LAST..] {
-                    record.time = UnixMillis::new(START_MS + HOUR_MS);
-                }
-            },
-            &[(LAST, Fault::Expired)],
-        ),
-        (
-            "in the last moment",
-            &|r| {
-                for record in &mut r[LAST..] {
-                    record.time = UnixMillis::new(START_MS + HOUR_MS - 1);
-                }
-            },
-            &[],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            (
+                "revoked",
+                &|r| {
+                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
+                    stopped(r, body, OutcomeFlags::REVOKED);
+                },
+                &[(after, Fault::Revoked)],
+            ),
+            ("frozen agent", &|r| freezes(r, FreezeTarget::Agent, "ada"), frozen),
+            ("frozen tool", &|r| freezes(r, FreezeTarget::Tool, "disk.write"), frozen),
+            ("frozen kernel", &|r| freezes(r, FreezeTarget::Kernel, ""), frozen),
+            (
+                "expired",
+                &|r| {
+                    for record in &mut r[LAST..] {
+                        record.time = UnixMillis::new(START_MS + HOUR_MS);
+                    }
+                },
+                &[(LAST, Fault::Expired)],
+            ),
+            (
+                "in the last moment",
+                &|r| {
+                    for record in &mut r[LAST..] {
+                        record.time = UnixMillis::new(START_MS + HOUR_MS - 1);
+                    }
+                },
+                &[],
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -125,15 +135,18 @@ fn a_token_begins_at_its_time() {
     let log = Log::of(&store);
     // Before it began the three calls were refused.
     let place = log.places(Kind::Intent)[0];
-    check(&log, &[(
-        "too early",
-        &|r| {
-            for record in &mut r[place..] {
-                record.time = UnixMillis::new(START_MS + 599);
-            }
-        },
-        &[(place, Fault::NotYetValid)],
-    )]);
+    check(
+        &log,
+        &[(
+            "too early",
+            &|r| {
+                for record in &mut r[place..] {
+                    record.time = UnixMillis::new(START_MS + 599);
+                }
+            },
+            &[(place, Fault::NotYetValid)],
+        )],
+    );
 }
 
 #[test]
@@ -158,17 +171,20 @@ fn after_a_gap_the_time_is_confirmed_first() {
     let log = Log::of(&driver.store);
     let (config, place) = (log.places(Kind::Config)[0], log.places(Kind::Intent)[0]);
     let unconfirmed: &[(usize, Fault)] = &[(place - 1, Fault::ClockUnconfirmed)];
-    check(&log, &[
-        ("not confirmed", &|r| drop(remove(r, config)), unconfirmed),
-        (
-            "a config that says nothing of the time",
-            &|r| {
-                let nothing = ConfigChange { confirm_time: None };
-                r[config].body = Body::Config(boxed(event(&home(r), 2, &nothing)));
-            },
-            &[(place, Fault::ClockUnconfirmed)],
-        ),
-    ]);
+    check(
+        &log,
+        &[
+            ("not confirmed", &|r| drop(remove(r, config)), unconfirmed),
+            (
+                "a config that says nothing of the time",
+                &|r| {
+                    let nothing = ConfigChange { confirm_time: None };
+                    r[config].body = Body::Config(boxed(event(&home(r), 2, &nothing)));
+                },
+                &[(place, Fault::ClockUnconfirmed)],
+            ),
+        ],
+    );
 }
 
 /// Makes the last call one of `echo` into one of `post`.
@@ -205,21 +221,24 @@ fn an_intent_is_for_a_tool_that_the_token_grants() {
 fn an_intent_is_for_a_tool_in_force() {
     let wrong: &[(usize, Fault)] = &[(LAST, Fault::Tool)];
     let other = ObjectId::from_bytes([1; 32]);
-    check(&base(), &[
-        ("another manifest", &|r| both(r, LAST, |c| c.manifest = Some(other)), wrong),
-        ("another class", &|r| intent(&mut r[LAST]).effect = EffectClass::Irreversible, wrong),
-        ("not durable first", &|r| intent(&mut r[LAST]).mode = RunMode::WithOutcome, wrong),
-        (
-            "no such tool",
-            &|r| both(r, LAST, |c| c.tool_id = Some(tool("none"))),
-            &[(LAST, Fault::NotGranted), (LAST, Fault::Tool)],
-        ),
-        (
-            "no tools at all",
-            &|r| drop(remove(r, 2)),
-            &[(7, Fault::Tool), (9, Fault::Tool), (11, Fault::Tool)],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            ("another manifest", &|r| both(r, LAST, |c| c.manifest = Some(other)), wrong),
+            ("another class", &|r| intent(&mut r[LAST]).effect = EffectClass::Irreversible, wrong),
+            ("not durable first", &|r| intent(&mut r[LAST]).mode = RunMode::WithOutcome, wrong),
+            (
+                "no such tool",
+                &|r| both(r, LAST, |c| c.tool_id = Some(tool("none"))),
+                &[(LAST, Fault::NotGranted), (LAST, Fault::Tool)],
+            ),
+            (
+                "no tools at all",
+                &|r| drop(remove(r, 2)),
+                &[(7, Fault::Tool), (9, Fault::Tool), (11, Fault::Tool)],
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -230,37 +249,43 @@ fn an_intent_is_under_the_policy_in_force() {
     };
     let wrong: &[(usize, Fault)] = &[(LAST, Fault::Policy)];
     let other = PolicyHash::from_bytes([1; 32]);
-    check(&base(), &[
-        ("another", &|r| both(r, LAST, |c| c.policy_hash = Some(other)), wrong),
-        (
-            "none yet",
-            &|r| drop(remove(r, 3)),
-            &[(7, Fault::Policy), (9, Fault::Policy), (11, Fault::Policy)],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            ("another", &|r| both(r, LAST, |c| c.policy_hash = Some(other)), wrong),
+            (
+                "none yet",
+                &|r| drop(remove(r, 3)),
+                &[(7, Fault::Policy), (9, Fault::Policy), (11, Fault::Policy)],
+            ),
+        ],
+    );
     // A token that is bound to the first policy, and a second one in force.
     let store = small_with(|body| body.policy = Some(hash(0)), |driver, _| driver.set_policy(1));
     let swap = 14;
-    check(&Log::of(&store), &[
-        ("the one before", &|r| shift(r, swap, LAST), &[(LAST + 1, Fault::Policy)]),
-        (
-            "not the token's",
-            &|r| {
-                shift(r, swap, LAST);
-                both(r, LAST + 1, |c| c.policy_hash = Some(hash(1)));
-            },
-            &[(LAST + 1, Fault::Policy)],
-        ),
-        (
-            "one without an object",
-            &|r| {
-                let change = PolicyChange { policy: hash(9) };
-                let body = Body::Policy(boxed(event(&home(r), 3, &change)));
-                insert(r, swap + 1, body);
-            },
-            &[(swap + 1, Fault::ObjectMissing)],
-        ),
-    ]);
+    check(
+        &Log::of(&store),
+        &[
+            ("the one before", &|r| shift(r, swap, LAST), &[(LAST + 1, Fault::Policy)]),
+            (
+                "not the token's",
+                &|r| {
+                    shift(r, swap, LAST);
+                    both(r, LAST + 1, |c| c.policy_hash = Some(hash(1)));
+                },
+                &[(LAST + 1, Fault::Policy)],
+            ),
+            (
+                "one without an object",
+                &|r| {
+                    let change = PolicyChange { policy: hash(9) };
+                    let body = Body::Policy(boxed(event(&home(r), 3, &change)));
+                    insert(r, swap + 1, body);
+                },
+                &[(swap + 1, Fault::ObjectMissing)],
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -269,23 +294,27 @@ fn an_intent_was_allowed() {
     let said = |r: &mut Vec<Record>, decision: Decision| {
         both(r, LAST, |c| c.decision = Some(decision.clone()));
     };
-    check(&base(), &[
-        ("denied", &|r| said(r, Decision::plain(Verdict::Deny)), wrong),
-        ("asked", &|r| said(r, Decision::plain(Verdict::Ask)), wrong),
-        ("degraded", &|r| said(r, Decision::plain(Verdict::Degrade)), wrong),
-        (
-            "on a condition",
-            &|r| {
-                let obligations = List([Box::from("redact")].into());
-                said(r, Decision { obligations, ..Decision::plain(Verdict::Allow) });
-            },
-            wrong,
-        ),
-        ("no decision", &|r| both(r, LAST, |c| c.decision = None), &[
-            (LAST, Fault::IntentForm),
-            (LAST, Fault::Decision),
-        ]),
-    ]);
+    check(
+        &base(),
+        &[
+            ("denied", &|r| said(r, Decision::plain(Verdict::Deny)), wrong),
+            ("asked", &|r| said(r, Decision::plain(Verdict::Ask)), wrong),
+            ("degraded", &|r| said(r, Decision::plain(Verdict::Degrade)), wrong),
+            (
+                "on a condition",
+                &|r| {
+                    let obligations = List([Box::from("redact")].into());
+                    said(r, Decision { obligations, ..Decision::plain(Verdict::Allow) });
+                },
+                wrong,
+            ),
+            (
+                "no decision",
+                &|r| both(r, LAST, |c| c.decision = None),
+                &[(LAST, Fault::IntentForm), (LAST, Fault::Decision)],
+            ),
+        ],
+    );
 }
 
 fn hold(records: &mut [Record], place: usize, dimension: Dimension, amount: u64) {
@@ -295,45 +324,52 @@ fn hold(records: &mut [Record], place: usize, dimension: Dimension, amount: u64)
 #[test]
 fn an_intent_sets_enough_aside() {
     let wrong: &[(usize, Fault)] = &[(LAST, Fault::Hold)];
-    check(&base(), &[
-        ("no slot", &|r| hold(r, LAST, Dimension::Concurrent, 0), wrong),
-        ("two slots", &|r| hold(r, LAST, Dimension::Concurrent, 2), wrong),
-        ("two calls", &|r| hold(r, LAST, Dimension::Calls, 2), wrong),
-        ("no call", &|r| hold(r, LAST, Dimension::Calls, 0), &[
-            (LAST, Fault::Hold),
-            (LAST + 1, Fault::Overspent),
-        ]),
-        ("less than the manifest", &|r| hold(r, LAST, Dimension::WallUs, 9_999_999), wrong),
-    ]);
+    check(
+        &base(),
+        &[
+            ("no slot", &|r| hold(r, LAST, Dimension::Concurrent, 0), wrong),
+            ("two slots", &|r| hold(r, LAST, Dimension::Concurrent, 2), wrong),
+            ("two calls", &|r| hold(r, LAST, Dimension::Calls, 2), wrong),
+            (
+                "no call",
+                &|r| hold(r, LAST, Dimension::Calls, 0),
+                &[(LAST, Fault::Hold), (LAST + 1, Fault::Overspent)],
+            ),
+            ("less than the manifest", &|r| hold(r, LAST, Dimension::WallUs, 9_999_999), wrong),
+        ],
+    );
 }
 
 #[test]
 fn an_intent_stays_inside_the_budget() {
     let (post, over) = (10, Fault::OverBudget);
     let budget = |dimension| Budget::standard().amounts().get(dimension);
-    check(&base(), &[
-        ("all of it", &|r| hold(r, post, Dimension::EgressBytes, 1_000), &[]),
-        ("one byte more", &|r| hold(r, post, Dimension::EgressBytes, 1_001), &[(post, over)]),
-        (
-            // 99 bytes were used by the call before.
-            "what the call before left",
-            &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 99),
-            &[],
-        ),
-        (
-            "one byte more than it left",
-            &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 98),
-            &[(LAST, over)],
-        ),
-        (
-            "measured time",
-            &|r| {
-                let all = budget(Dimension::WallUs);
-                hold(r, LAST, Dimension::WallUs, all);
-            },
-            &[(LAST, over)],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            ("all of it", &|r| hold(r, post, Dimension::EgressBytes, 1_000), &[]),
+            ("one byte more", &|r| hold(r, post, Dimension::EgressBytes, 1_001), &[(post, over)]),
+            (
+                // 99 bytes were used by the call before.
+                "what the call before left",
+                &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 99),
+                &[],
+            ),
+            (
+                "one byte more than it left",
+                &|r| hold(r, LAST, Dimension::EgressBytes, 1_000 - 98),
+                &[(LAST, over)],
+            ),
+            (
+                "measured time",
+                &|r| {
+                    let all = budget(Dimension::WallUs);
+                    hold(r, LAST, Dimension::WallUs, all);
+                },
+                &[(LAST, over)],
+            ),
+        ],
+    );
     let store = small(|driver, session| {
         for _ in 0..40 {
             driver.call(session, ECHO);
@@ -343,16 +379,19 @@ fn an_intent_stays_inside_the_budget() {
     // The last of forty calls that the budget has. As many again were refused.
     let last = *log.places(Kind::Intent).last().unwrap();
     assert_eq!(log.places(Kind::Intent).len(), 40);
-    check(&log, &[(
-        "a charge before the last call",
-        &|r| {
-            let (token, session) = (issue(&mut r[4]).token, Seq::new(5));
-            let credits = budget(Dimension::CreditsMicro);
-            let amounts = Amounts::ZERO.with(Dimension::CreditsMicro, credits);
-            insert(r, last, Body::Charge(Box::new(Charge { token, session, amounts })));
-        },
-        &[(last + 1, Fault::Exhausted)],
-    )]);
+    check(
+        &log,
+        &[(
+            "a charge before the last call",
+            &|r| {
+                let (token, session) = (issue(&mut r[4]).token, Seq::new(5));
+                let credits = budget(Dimension::CreditsMicro);
+                let amounts = Amounts::ZERO.with(Dimension::CreditsMicro, credits);
+                insert(r, last, Body::Charge(Box::new(Charge { token, session, amounts })));
+            },
+            &[(last + 1, Fault::Exhausted)],
+        )],
+    );
 }
 
 #[test]
@@ -387,15 +426,18 @@ fn concurrent_calls_stay_inside_the_budget() {
 
 #[test]
 fn an_overrun_exhausts_the_token() {
-    check(&base(), &[(
-        "an overrun before",
-        &|r| {
-            let outcome = outcome(&mut r[11]);
-            outcome.call.used = outcome.call.used.with(Dimension::CpuUs, 1_000_001);
-            outcome.flags = OutcomeFlags::OVERRUN;
-        },
-        &[(LAST, Fault::Exhausted)],
-    )]);
+    check(
+        &base(),
+        &[(
+            "an overrun before",
+            &|r| {
+                let outcome = outcome(&mut r[11]);
+                outcome.call.used = outcome.call.used.with(Dimension::CpuUs, 1_000_001);
+                outcome.flags = OutcomeFlags::OVERRUN;
+            },
+            &[(LAST, Fault::Exhausted)],
+        )],
+    );
 }
 
 #[test]
@@ -409,41 +451,95 @@ fn a_key_runs_once() {
         intent.key = IdempotencyKey::new("first");
         intent.sent_hash = Some(SentHash::from_bytes([1; 32]));
     };
-    check(&Log::of(&store), &[
-        ("the same tool", &|r| again(r, 14), &[(14, Fault::KeyReused)]),
-        ("another tool", &|r| again(r, 16), &[]),
-        (
-            "while it runs",
-            &|r| {
-                again(r, 14);
-                shift(r, 11, 15);
-            },
-            &[(13, Fault::KeyReused)],
-        ),
-    ]);
+    check(
+        &Log::of(&store),
+        &[
+            ("the same tool", &|r| again(r, 14), &[(14, Fault::KeyReused)]),
+            ("another tool", &|r| again(r, 16), &[]),
+            (
+                "while it runs",
+                &|r| {
+                    again(r, 14);
+                    shift(r, 11, 15);
+                },
+                &[(13, Fault::KeyReused)],
+            ),
+        ],
+    );
 }
 
 #[test]
 fn an_intent_holds_all_that_it_must() {
     let form = |place| (place, Fault::IntentForm);
-    check(&base(), &[
-        ("a result", &|r| intent(&mut r[LAST]).call.result_hash = Some(ResultHash::from_bytes([1; 32])), &[form(LAST)]),
-        ("an enforcement", &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Opened), &[form(LAST)]),
-        ("something used", &|r| intent(&mut r[LAST]).call.used = Amounts::ZERO.with(Dimension::Calls, 1), &[form(LAST)]),
-        ("a key alone", &|r| intent(&mut r[LAST]).key = IdempotencyKey::new("k"), &[form(LAST)]),
-        ("a sent hash alone", &|r| intent(&mut r[LAST]).sent_hash = Some(SentHash::from_bytes([1; 32])), &[form(LAST)]),
-        ("no arguments", &|r| both(r, LAST, |c| c.args_hash = None), &[form(LAST)]),
-        ("other arguments", &|r| both(r, LAST, |c| c.args_hash = Some(ArgsHash::from_bytes([1; 32]))), &[]),
-        ("no provenance", &|r| both(r, LAST, |c| c.provenance = None), &[form(LAST)]),
-        ("no envelope", &|r| both(r, LAST, |c| c.call_hash = None), &[form(LAST)]),
-        ("no agent", &|r| both(r, LAST, |c| c.agent_id = None), &[form(LAST), (LAST, Fault::NotBound)]),
-        ("no token", &|r| both(r, LAST, |c| c.capability_token_id = None), &[form(LAST), (LAST, Fault::NotBound)]),
-        ("no tool", &|r| both(r, LAST, |c| c.tool_id = None), &[form(LAST)]),
-        ("no policy", &|r| both(r, LAST, |c| c.policy_hash = None), &[form(LAST), (LAST, Fault::Policy)]),
-        ("no snapshot", &|r| both(r, LAST, |c| c.state_snapshot_id = None), &[form(LAST), (LAST, Fault::Snapshot)]),
-        ("no session", &|r| both(r, LAST, |c| c.session = None), &[form(LAST), (LAST, Fault::UnknownSession)]),
-        ("no manifest", &|r| both(r, LAST, |c| c.manifest = None), &[form(LAST), (LAST, Fault::Tool)]),
-    ]);
+    check(
+        &base(),
+        &[
+            (
+                "a result",
+                &|r| intent(&mut r[LAST]).call.result_hash = Some(ResultHash::from_bytes([1; 32])),
+                &[form(LAST)],
+            ),
+            (
+                "an enforcement",
+                &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Opened),
+                &[form(LAST)],
+            ),
+            (
+                "something used",
+                &|r| intent(&mut r[LAST]).call.used = Amounts::ZERO.with(Dimension::Calls, 1),
+                &[form(LAST)],
+            ),
+            (
+                "a key alone",
+                &|r| intent(&mut r[LAST]).key = IdempotencyKey::new("k"),
+                &[form(LAST)],
+            ),
+            (
+                "a sent hash alone",
+                &|r| intent(&mut r[LAST]).sent_hash = Some(SentHash::from_bytes([1; 32])),
+                &[form(LAST)],
+            ),
+            ("no arguments", &|r| both(r, LAST, |c| c.args_hash = None), &[form(LAST)]),
+            (
+                "other arguments",
+                &|r| both(r, LAST, |c| c.args_hash = Some(ArgsHash::from_bytes([1; 32]))),
+                &[],
+            ),
+            ("no provenance", &|r| both(r, LAST, |c| c.provenance = None), &[form(LAST)]),
+            ("no envelope", &|r| both(r, LAST, |c| c.call_hash = None), &[form(LAST)]),
+            (
+                "no agent",
+                &|r| both(r, LAST, |c| c.agent_id = None),
+                &[form(LAST), (LAST, Fault::NotBound)],
+            ),
+            (
+                "no token",
+                &|r| both(r, LAST, |c| c.capability_token_id = None),
+                &[form(LAST), (LAST, Fault::NotBound)],
+            ),
+            ("no tool", &|r| both(r, LAST, |c| c.tool_id = None), &[form(LAST)]),
+            (
+                "no policy",
+                &|r| both(r, LAST, |c| c.policy_hash = None),
+                &[form(LAST), (LAST, Fault::Policy)],
+            ),
+            (
+                "no snapshot",
+                &|r| both(r, LAST, |c| c.state_snapshot_id = None),
+                &[form(LAST), (LAST, Fault::Snapshot)],
+            ),
+            (
+                "no session",
+                &|r| both(r, LAST, |c| c.session = None),
+                &[form(LAST), (LAST, Fault::UnknownSession)],
+            ),
+            (
+                "no manifest",
+                &|r| both(r, LAST, |c| c.manifest = None),
+                &[form(LAST), (LAST, Fault::Tool)],
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -451,12 +547,19 @@ fn nothing_begins_after_the_shutdown() {
     let shut = |r: &mut Vec<Record>, place| {
         insert(r, place, Body::Shutdown(Box::new(Shutdown { open: 0 })));
     };
-    check(&base(), &[
-        ("a call", &|r| shut(r, LAST), &[(LAST, Fault::ShutdownForm), (LAST + 1, Fault::Closed)]),
-        (
-            "tokens, sessions and calls",
-            &|r| shut(r, 4),
-            &[5, 6, 7, 8, 9, 11, 13].map(|place| (place, Fault::Closed)),
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            (
+                "a call",
+                &|r| shut(r, LAST),
+                &[(LAST, Fault::ShutdownForm), (LAST + 1, Fault::Closed)],
+            ),
+            (
+                "tokens, sessions and calls",
+                &|r| shut(r, 4),
+                &[5, 6, 7, 8, 9, 11, 13].map(|place| (place, Fault::Closed)),
+            ),
+        ],
+    );
 }

@@ -2,12 +2,7 @@
 //!
 //! Every case begins with a log that the kernel wrote, changes what one record says, makes
 //! positions and links anew, and names each fault that must be found, and no other.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../common/mod.rs"]
 mod common;

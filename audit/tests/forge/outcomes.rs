@@ -34,18 +34,25 @@ fn base() -> Log {
 
 #[test]
 fn an_outcome_has_an_open_intent() {
-    check(&base(), &[
-        ("none", &|r| drop(remove(r, POST - 1)), &[(POST - 1, Fault::NoIntent)]),
-        (
-            "a second one",
-            &|r| {
-                let again = outcome(&mut r[POST]).clone();
-                insert(r, POST + 1, as_outcome(again));
-            },
-            &[(POST + 1, Fault::NoIntent)],
-        ),
-        ("another's", &|r| outcome(&mut r[POST]).intent = Seq::new(8), &[(POST, Fault::NoIntent)]),
-    ]);
+    check(
+        &base(),
+        &[
+            ("none", &|r| drop(remove(r, POST - 1)), &[(POST - 1, Fault::NoIntent)]),
+            (
+                "a second one",
+                &|r| {
+                    let again = outcome(&mut r[POST]).clone();
+                    insert(r, POST + 1, as_outcome(again));
+                },
+                &[(POST + 1, Fault::NoIntent)],
+            ),
+            (
+                "another's",
+                &|r| outcome(&mut r[POST]).intent = Seq::new(8),
+                &[(POST, Fault::NoIntent), (16, Fault::ShutdownForm)],
+            ),
+        ],
+    );
     // Without its outcome a call is open.
     let mut log = base();
     log.forge(|r| drop(remove(r, POST)));
@@ -79,24 +86,27 @@ fn an_outcome_is_of_its_call() {
 #[test]
 fn an_outcomes_parts_agree() {
     let form: &[(usize, Fault)] = &[(POST, Fault::OutcomeForm)];
-    check(&base(), &[
-        ("ok with a reason", &|r| outcome(&mut r[POST]).reason = Some(Reason::Failed), form),
-        ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
-        ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
-        ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
-        ("a label", &|r| outcome(&mut r[POST]).label = Some(0), form),
-        (
-            "not run, and nothing stopped it",
-            &|r| {
-                let outcome = outcome(&mut r[POST]);
-                outcome.status = Status::Error;
-                outcome.reason = Some(Reason::NotRun);
-                outcome.tx = TxOutcome::NoOp;
-                outcome.call.used = Amounts::ZERO;
-            },
-            form,
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            ("ok with a reason", &|r| outcome(&mut r[POST]).reason = Some(Reason::Failed), form),
+            ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
+            ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
+            ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
+            ("a label", &|r| outcome(&mut r[POST]).label = Some(0), form),
+            (
+                "not run, and nothing stopped it",
+                &|r| {
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::NotRun);
+                    outcome.tx = TxOutcome::NoOp;
+                    outcome.call.used = Amounts::ZERO;
+                },
+                form,
+            ),
+        ],
+    );
 }
 
 fn use_up(records: &mut [Record], dimension: Dimension, amount: u64) {
@@ -106,64 +116,72 @@ fn use_up(records: &mut [Record], dimension: Dimension, amount: u64) {
 
 #[test]
 fn an_outcome_charges_what_it_must() {
-    let (over, under): (&[_], &[_]) =
-        (&[(POST, Fault::Overspent)], &[(POST, Fault::Undercharged)]);
-    check(&base(), &[
-        ("all that was held", &|r| use_up(r, Dimension::EgressBytes, 100), &[]),
-        ("one byte more", &|r| use_up(r, Dimension::EgressBytes, 101), over),
-        ("a dimension not held", &|r| use_up(r, Dimension::DiskFiles, 1), over),
-        ("the gauge", &|r| use_up(r, Dimension::Concurrent, 1), over),
-        ("two calls", &|r| use_up(r, Dimension::Calls, 2), &[
-            (POST, Fault::Overspent),
-            (POST, Fault::Undercharged),
-        ]),
-        ("no call", &|r| use_up(r, Dimension::Calls, 0), under),
-        ("unknown, not in full", &|r| outcome(&mut r[POST]).tx = TxOutcome::Unknown, under),
-        (
-            "unknown, in full",
-            &|r| {
-                outcome(&mut r[POST]).tx = TxOutcome::Unknown;
-                use_up(r, Dimension::EgressBytes, 100);
-            },
-            &[],
-        ),
-        (
-            "broken off, not in full",
-            &|r| {
-                let outcome = outcome(&mut r[POST]);
-                outcome.status = Status::Error;
-                outcome.reason = Some(Reason::Panicked);
-            },
-            under,
-        ),
-    ]);
+    let (over, under): (&[_], &[_]) = (&[(POST, Fault::Overspent)], &[(POST, Fault::Undercharged)]);
+    check(
+        &base(),
+        &[
+            ("all that was held", &|r| use_up(r, Dimension::EgressBytes, 100), &[]),
+            ("one byte more", &|r| use_up(r, Dimension::EgressBytes, 101), over),
+            ("a dimension not held", &|r| use_up(r, Dimension::DiskFiles, 1), over),
+            ("the gauge", &|r| use_up(r, Dimension::Concurrent, 1), over),
+            (
+                "two calls",
+                &|r| use_up(r, Dimension::Calls, 2),
+                &[(POST, Fault::Overspent), (POST, Fault::Undercharged)],
+            ),
+            ("no call", &|r| use_up(r, Dimension::Calls, 0), under),
+            ("unknown, not in full", &|r| outcome(&mut r[POST]).tx = TxOutcome::Unknown, under),
+            (
+                "unknown, in full",
+                &|r| {
+                    outcome(&mut r[POST]).tx = TxOutcome::Unknown;
+                    use_up(r, Dimension::EgressBytes, 100);
+                },
+                &[],
+            ),
+            (
+                "broken off, not in full",
+                &|r| {
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::Panicked);
+                },
+                under,
+            ),
+        ],
+    );
 }
 
 #[test]
 fn an_outcomes_flags_are_true() {
     let wrong: &[(usize, Fault)] = &[(POST, Fault::OutcomeFlags)];
     let flag = |r: &mut Vec<Record>, flags| outcome(&mut r[POST]).flags = flags;
-    check(&base(), &[
-        ("no overrun", &|r| use_up(r, Dimension::WallUs, 10_000_001), wrong),
-        ("a false overrun", &|r| flag(r, OutcomeFlags::OVERRUN), &[
-            (POST, Fault::OutcomeFlags),
-            (POST + 1, Fault::Exhausted),
-        ]),
-        ("revoked", &|r| flag(r, OutcomeFlags::REVOKED), wrong),
-        ("frozen", &|r| flag(r, OutcomeFlags::FROZEN), wrong),
-        ("running", &|r| flag(r, OutcomeFlags::RUNNING), &[
-            (POST, Fault::OutcomeFlags),
-            (POST, Fault::Undercharged),
-        ]),
-        (
-            "not flagged",
-            &|r| {
-                let revocation = Revocation { token: issue(&mut r[4]).token };
-                insert(r, 13, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
-            },
-            &[(14, Fault::OutcomeFlags)],
-        ),
-    ]);
+    check(
+        &base(),
+        &[
+            ("no overrun", &|r| use_up(r, Dimension::WallUs, 10_000_001), wrong),
+            (
+                "a false overrun",
+                &|r| flag(r, OutcomeFlags::OVERRUN),
+                &[(POST, Fault::OutcomeFlags), (POST + 1, Fault::Exhausted)],
+            ),
+            ("revoked", &|r| flag(r, OutcomeFlags::REVOKED), wrong),
+            ("frozen", &|r| flag(r, OutcomeFlags::FROZEN), wrong),
+            (
+                "running",
+                &|r| flag(r, OutcomeFlags::RUNNING),
+                &[(POST, Fault::Undercharged), (POST, Fault::OutcomeFlags)],
+            ),
+            (
+                "not flagged",
+                &|r| {
+                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    insert(r, 13, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
+                },
+                &[(14, Fault::OutcomeFlags)],
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -173,18 +191,21 @@ fn a_run_comes_back_once_and_after_it_was_given_up() {
     let given_up = place - 1;
     assert_eq!(log.record(given_up).body.kind(), Kind::Outcome);
     let next = place + 1;
-    check(&log, &[
-        (
-            "twice",
-            &|r| {
-                let again = Body::Late(Box::new(late(&mut r[place]).clone()));
-                r[next] = like(&r[next], again);
-            },
-            // What stood there was an intent.
-            &[(next, Fault::LateForm), (next + 1, Fault::NoIntent)],
-        ),
-        ("another", &|r| late(&mut r[place]).intent = Seq::new(1), &[(place, Fault::LateForm)]),
-    ]);
+    check(
+        &log,
+        &[
+            (
+                "twice",
+                &|r| {
+                    let again = Body::Late(Box::new(late(&mut r[place]).clone()));
+                    r[next] = like(&r[next], again);
+                },
+                // What stood there was an intent.
+                &[(next, Fault::LateForm), (next + 1, Fault::NoIntent)],
+            ),
+            ("another", &|r| late(&mut r[place]).intent = Seq::new(1), &[(place, Fault::LateForm)]),
+        ],
+    );
 }
 
 /// While a run has not come back its slot is taken.
@@ -209,18 +230,21 @@ fn a_slot_is_taken_until_the_run_comes_back() {
     let lates = log.places(Kind::Late);
     let last = *log.places(Kind::Intent).last().unwrap();
     assert_eq!(lates.len(), 3);
-    check(&log, &[
-        (
-            "none came back",
-            &|r| {
-                for place in lates.iter().rev() {
-                    remove(r, *place);
-                }
-            },
-            &[(last - 3, Fault::OverBudget)],
-        ),
-        ("one came back", &|r| drop(remove(r, lates[0])), &[]),
-    ]);
+    check(
+        &log,
+        &[
+            (
+                "none came back",
+                &|r| {
+                    for place in lates.iter().rev() {
+                        remove(r, *place);
+                    }
+                },
+                &[(last - 3, Fault::OverBudget)],
+            ),
+            ("one came back", &|r| drop(remove(r, lates[0])), &[]),
+        ],
+    );
 }
 
 /// The key of a call that did not run is free; that of one that ran is not.
@@ -232,17 +256,20 @@ fn a_key_is_free_again_only_if_nothing_ran() {
     let again = |r: &mut Vec<Record>| {
         super::tools::intent(&mut r[14]).key = syscap_kernel::id::IdempotencyKey::new("first");
     };
-    check(&Log::of(&store), &[
-        ("ran", &|r| again(r), &[(14, Fault::KeyReused)]),
-        (
-            "said not to have run",
-            &|r| {
-                again(r);
-                let outcome = outcome(&mut r[POST]);
-                outcome.status = Status::Error;
-                outcome.reason = Some(Reason::NotRun);
-            },
-            &[(POST, Fault::OutcomeForm), (POST, Fault::Undercharged)],
-        ),
-    ]);
+    check(
+        &Log::of(&store),
+        &[
+            ("ran", &|r| again(r), &[(14, Fault::KeyReused)]),
+            (
+                "said not to have run",
+                &|r| {
+                    again(r);
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::NotRun);
+                },
+                &[(POST, Fault::OutcomeForm), (POST, Fault::Undercharged)],
+            ),
+        ],
+    );
 }

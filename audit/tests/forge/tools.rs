@@ -5,7 +5,7 @@ use syscap_kernel::{
     control::{Control, ControlBody, Role},
     hash::leaf,
     id::{HomeId, Seq},
-    record::{Body, CallFields, Intent, Outcome, Record, SignedEvent},
+    record::{Body, CallFields, Outcome, Record, SignedEvent},
 };
 
 use super::common::{key, signed};
@@ -164,10 +164,6 @@ pub(crate) fn control(record: &mut Record) -> &mut Control {
         | Body::Config(event) => &mut event.control,
         other => panic!("{:?}", other.kind()),
     }
-}
-
-pub(crate) fn as_intent(intent: Intent) -> Body {
-    Body::Intent(Box::new(intent))
 }
 
 pub(crate) fn as_outcome(outcome: Outcome) -> Body {

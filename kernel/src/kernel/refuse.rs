@@ -69,12 +69,12 @@ impl Kernel {
         };
         if let Some((aggregate, leaf)) = self.aggregated(session, reason)? {
             reply.left = session.map_or(Amounts::ZERO, |session| self.left_of(session));
-            self.answer_at_once(aggregate.opened, leaf, &fields, &reply);
+            self.answer_at_once(aggregate.opened, leaf, &fields, reply);
             return Ok(());
         }
         fields.held = Amounts::ZERO;
         fields.used = session.map_or(Amounts::ZERO, |session| self.refusal_fee(session));
-        let refusal = Refusal { call: *fields, kind: stopped.kind, reason };
+        let refusal = Refusal { call: *fields, refusal_kind: stopped.kind, reason };
         let (seq, leaf, body) = self.append(Self::boxed(refusal, Body::Refusal))?;
         let Body::Refusal(refusal) = body else {
             return Err(Halt::Contradiction { seq });
@@ -94,7 +94,7 @@ impl Kernel {
             return Ok(());
         }
         let call = CallFields::unknown();
-        let refusal = Refusal { call, kind: RefusalKind::Control, reason };
+        let refusal = Refusal { call, refusal_kind: RefusalKind::Control, reason };
         let (seq, _, _) = self.append(Self::boxed(refusal, Body::Refusal))?;
         self.waiting.push_back((seq, Waiting::Ack(ticket, Err(refused))));
         Ok(())
@@ -203,8 +203,8 @@ impl Kernel {
         };
         // There is no record of its own to point to: the last durable one says when it was.
         let head = self.pending.durable().unwrap_or(self.state.head);
-        let result = self.result(head.seq, head.leaf, &fields, &reply);
-        self.emit(Effect::Reply(reply.ticket, Box::new(result)));
+        let result = self.result(head.seq, head.leaf, &fields, reply);
+        self.emit(Effect::Reply(submit.ticket, Box::new(result)));
         Ok(())
     }
 
@@ -227,10 +227,11 @@ impl Kernel {
         self.append(Self::boxed(refusals, Body::Refusals)).map(|_| ())
     }
 
-    fn answer_at_once(&mut self, opened: Seq, leaf: Leaf, fields: &CallFields, reply: &Reply) {
+    fn answer_at_once(&mut self, opened: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
+        let ticket = reply.ticket;
         let result = self.result(opened, leaf, fields, reply);
         let result = Box::new(result);
-        self.when_durable(opened, Waiting::Reply(reply.ticket, result));
+        self.when_durable(opened, Waiting::Reply(ticket, result));
     }
 
     /// Lets an answer go as soon as a record that exists already is durable.

@@ -220,8 +220,9 @@ impl Kernel {
 
     /// Makes the answer, to be released when its record is durable.
     pub(super) fn answer(&mut self, seq: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
-        let result = self.result(seq, leaf, fields, &reply);
-        self.waiting.push_back((seq, Waiting::Reply(reply.ticket, Box::new(result))));
+        let ticket = reply.ticket;
+        let result = self.result(seq, leaf, fields, reply);
+        self.waiting.push_back((seq, Waiting::Reply(ticket, Box::new(result))));
     }
 
     pub(super) fn result(
@@ -229,14 +230,14 @@ impl Kernel {
         seq: Seq,
         leaf: Leaf,
         fields: &CallFields,
-        reply: &Reply,
+        reply: Reply,
     ) -> ToolResult {
         ToolResult {
             tool: fields.tool_id.clone(),
             agent: fields.agent_id.clone(),
             snapshot: fields.state_snapshot_id,
             reason: reply.reason,
-            delivered: reply.delivered.clone(),
+            delivered: reply.delivered,
             result_hash: fields.result_hash.unwrap_or(crate::id::ResultHash::from_bytes([0; 32])),
             provenance: fields.provenance.clone(),
             tx: reply.tx,

@@ -186,7 +186,7 @@ shape! {
         .. /// The call, as far as it was parsed.
         pub call: CallFields,
         /// Why nothing ran.
-        30 => pub kind: RefusalKind,
+        30 => pub refusal_kind: RefusalKind,
         /// The reason.
         31 => pub reason: Reason,
     }

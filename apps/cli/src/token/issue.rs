@@ -30,10 +30,10 @@ pub(crate) struct Issue {
     #[arg(long, value_name = "TOOL", required = true, value_delimiter = ',')]
     tool: Vec<String>,
     /// A root to read below: workspace, shared, shared/docs; may be given again.
-    #[arg(long, value_name = "ROOT")]
+    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     read: Vec<String>,
     /// A root to write below; may be given again.
-    #[arg(long, value_name = "ROOT")]
+    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
     /// A limit such as calls=100; may be given again. Others are as the standard budget has them.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',

@@ -159,7 +159,8 @@ fn rules(paths: &Paths) -> String {
         };
         let rights = [(Rights::READ, "read"), (Rights::WRITE, "write"), (Rights::FOLLOW, "follow")]
             .into_iter()
-            .filter_map(|(right, name)| right.leq(rule.rights).then(|| quote(name)));
+            .filter(|(right, _)| right.leq(rule.rights))
+            .map(|(_, name)| quote(name));
         object.text("below", rule.path.below()).json("rights", &array(rights)).finish()
     }))
 }

@@ -158,7 +158,7 @@ impl Ledger {
 
 /// The refusal's own parts agree.
 fn is_consistent(refusal: &Refusal) -> bool {
-    let Refusal { call, kind, reason } = refusal;
+    let Refusal { call, refusal_kind: kind, reason } = refusal;
     let verdict = call.decision.as_ref().map(|decision| decision.verdict);
     let said = match (kind, reason) {
         (RefusalKind::Control, _) => return *call == CallFields::unknown(),

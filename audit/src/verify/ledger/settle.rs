@@ -18,8 +18,7 @@ impl Ledger {
         entry.expect(is_consistent(&outcome), Fault::OutcomeForm);
         let (held, used) = (&open.call.held, &outcome.call.used);
         // Time can only be measured after the fact; all else is counted before it is used.
-        let overspent =
-            Dimension::ALL.into_iter().any(|d| !d.is_measured() && used.get(d) > held.get(d));
+        let overspent = pairs(used, held).any(|(d, used, held)| !d.is_measured() && used > held);
         entry.expect(!overspent && used.get(Dimension::Concurrent) == 0, Fault::Overspent);
         entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
         entry.expect(outcome.flags == self.flags(&open, &outcome), Fault::OutcomeFlags);
@@ -58,8 +57,7 @@ impl Ledger {
     /// The flags that the outcome must have.
     fn flags(&self, open: &Open, outcome: &Outcome) -> OutcomeFlags {
         let (held, used) = (&open.call.held, &outcome.call.used);
-        let overrun =
-            Dimension::ALL.into_iter().any(|d| d.is_measured() && used.get(d) > held.get(d));
+        let overrun = pairs(used, held).any(|(d, used, held)| d.is_measured() && used > held);
         let revoked = open.account.is_some_and(|account| self.accounts.is_revoked(account));
         let frozen = match (&open.call.agent_id, &open.call.tool_id) {
             (Some(agent), Some(tool)) => self.frozen.stops(agent, tool),
@@ -110,8 +108,13 @@ fn pays_enough(outcome: &Outcome, held: &Amounts) -> bool {
     let given_up = outcome.flags.has(OutcomeFlags::RUNNING)
         || matches!(outcome.reason, Some(Reason::Panicked | Reason::Abandoned));
     let in_full = given_up || outcome.tx == TxOutcome::Unknown;
-    let counted = |d: &Dimension| !d.is_measured() && *d != Dimension::Concurrent;
-    let paid =
-        Dimension::ALL.into_iter().filter(counted).all(|d| !in_full || used.get(d) == held.get(d));
+    let mut counted =
+        pairs(used, held).filter(|(d, ..)| !d.is_measured() && *d != Dimension::Concurrent);
+    let paid = !in_full || counted.all(|(_, used, held)| used == held);
     paid && used.get(Dimension::Calls) == 1
+}
+
+/// Each dimension with both amounts.
+fn pairs(used: &Amounts, held: &Amounts) -> impl Iterator<Item = (Dimension, u64, u64)> {
+    used.iter().zip(held.iter()).map(|((dimension, used), (_, held))| (dimension, used, held))
 }

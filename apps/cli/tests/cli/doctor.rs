@@ -1,0 +1,58 @@
+//! `doctor`.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+};
+
+use serde_json::Value;
+
+use crate::support::{TestHome, run};
+
+fn levels(findings: &[Value], what: &str) -> Vec<String> {
+    let of = findings.iter().filter(|finding| finding["what"] == what);
+    of.map(|finding| finding["level"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_machine_that_runs_this_is_fit() {
+    let findings = run(["doctor", "--json"]).fine().json();
+    for what in ["openat2", "sqlite", "clocks", "entropy", "descriptors"] {
+        assert_eq!(levels(&findings, what), ["ok"], "{what}");
+    }
+}
+
+#[test]
+fn a_new_home_is_fit_and_its_keys_are_spoken_of() {
+    let home = TestHome::new();
+    let findings = run(["doctor", &home.path(), "--json"]).fine().json();
+    for what in ["disk", "holder", "permissions", "durability", "policy", "tools", "time"] {
+        assert_eq!(levels(&findings, what), ["ok"], "{what}");
+    }
+    for what in ["log", "end", "intents"] {
+        assert_eq!(levels(&findings, what), ["ok"], "{what}");
+    }
+    assert_eq!(levels(&findings, "keys"), ["note"]);
+    assert_eq!(run(["doctor", &home.path()]).fine().out.lines().count(), findings.len());
+}
+
+#[test]
+fn what_others_can_reach_is_bad() {
+    for (name, mode) in [("home", 0o770), ("home/keys", 0o755), ("home/keys/issuer.key", 0o604)] {
+        let home = TestHome::new();
+        fs::set_permissions(home.beside(name), Permissions::from_mode(mode)).unwrap();
+        let run = run(["doctor", &home.path(), "--json"]);
+        assert_eq!(run.code, 1, "{name}");
+        assert_eq!(levels(&run.json(), "permissions"), ["bad"], "{name}");
+    }
+}
+
+#[test]
+fn keys_of_another_home_are_bad() {
+    let (home, other) = (TestHome::new(), TestHome::new());
+    let key = "home/keys/issuer.key";
+    fs::copy(other.beside(key), home.beside(key)).unwrap();
+    let run = run(["doctor", &home.path(), "--json"]);
+    assert_eq!(run.code, 1);
+    assert!(levels(&run.json(), "keys").contains(&"bad".to_owned()));
+}

@@ -1,0 +1,114 @@
+//! `init`, and the interface as a whole.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use crate::support::{TestHome, is_hash, names, run};
+
+#[test]
+fn a_home_is_made_once() {
+    let home = TestHome::new();
+    let made = names(&home.beside("home"));
+    for name in ["files", "home.db", "keys", "lock", "trust.cbor"] {
+        assert!(made.iter().any(|made| made == name), "{name} in {made:?}");
+    }
+    assert_eq!(names(&home.beside("home/keys")).len(), 5);
+    run(["init", &home.path()]).failed(4);
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn init_says_where_things_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("base")).unwrap();
+    let flags = ["--json", "--base", &at("base"), "--trust-out", &at("trust")];
+    let made = run(["init", &at("home")].into_iter().chain(flags)).fine().one();
+    assert!(is_hash(&made["home_id"]));
+    for key in ["home", "keys", "trust", "trust_out", "files"] {
+        let path = made[key].as_str().unwrap();
+        assert!(fs::metadata(path).is_ok(), "{key}: {path}");
+    }
+    assert_eq!(fs::read(at("trust")).unwrap(), fs::read(at("home/trust.cbor")).unwrap());
+    assert!(fs::metadata(at("base/shared")).is_ok());
+    assert_eq!(fs::metadata(at("home")).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+/// What can be seen to fail is refused before anything is made.
+#[test]
+fn init_leaves_nothing_half_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("trust"), "mine").unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    run(["init", &at("home"), "--trust-out", &at("trust")]).failed(1);
+    assert_eq!(fs::read_to_string(at("trust")).unwrap(), "mine");
+    for base in [at("missing"), at("trust"), at("")] {
+        run(["init", &at("home"), "--base", &base]).failed(2);
+    }
+    run(["init", &at("empty"), "--base", &at("empty")]).failed(2);
+    run(["init", &at("")]).failed(2);
+    run(["init", &at("trust")]).failed(1);
+    assert_eq!(names(folder.path()), ["empty", "trust"]);
+    assert_eq!(names(&folder.path().join("empty")), [""; 0]);
+    run(["init", &at("empty")]).fine();
+}
+
+#[test]
+fn a_link_to_a_folder_around_the_home_is_no_base() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("base")).unwrap();
+    std::os::unix::fs::symlink(folder.path(), at("base/up")).unwrap();
+    run(["init", &at("home"), "--base", &at("base/up")]).failed(2);
+    assert_eq!(names(folder.path()), ["base"]);
+}
+
+#[test]
+fn every_command_has_help_and_usage_errors_are_2() {
+    let help = run(["--help"]).fine().out;
+    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "10 ", "11 ", "12 "] {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
+    }
+    let commands: [&[&str]; 11] = [
+        &["init"],
+        &["token", "issue"],
+        &["token", "list"],
+        &["token", "show"],
+        &["token", "revoke"],
+        &["call"],
+        &["log", "show"],
+        &["log", "export"],
+        &["verify"],
+        &["doctor"],
+        &["demo"],
+    ];
+    for command in commands {
+        assert_ne!(run(command.iter().chain(&["--help"])).fine().out, "");
+        assert_eq!(run(command.iter().chain(&["--frob"])).code, 2, "{command:?}");
+    }
+    for args in [&[][..], &["frob"], &["token"], &["log"], &["init"], &["verify"]] {
+        assert_eq!(run(args).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn a_home_that_is_missing_is_4() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home").to_str().unwrap().to_owned();
+    let id = "0".repeat(64);
+    let commands: [&[&str]; 8] = [
+        &["token", "issue", &home, "--agent", "a", "--tool", "echo"],
+        &["token", "list", &home],
+        &["token", "show", &home, &id],
+        &["token", "revoke", &home, &id],
+        &["call", &home, "--agent", "a", "--token", &id],
+        &["log", "show", &home],
+        &["log", "export", &home, "--out", "x"],
+        &["verify", &home],
+    ];
+    for command in commands {
+        run(command).failed(4);
+    }
+    assert_eq!(run(["doctor", &home]).code, 1);
+    assert_eq!(names(folder.path()), [""; 0]);
+}

@@ -1,0 +1,14 @@
+//! The real binary on real homes: every command, its flags, its exit codes and its JSON.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod beside;
+mod calls;
+mod damage;
+mod demo;
+mod doctor;
+mod homes;
+mod logs;
+mod streams;
+mod support;
+mod tokens;
+mod verify;

@@ -1,0 +1,199 @@
+//! A home in a temporary folder, and the binary to run on it.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Output, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary, with what it needs of the environment.
+pub(crate) fn syscap() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_syscap"))
+}
+
+/// What a run came to.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("it ended by itself"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// It went well and said nothing on standard error.
+    pub(crate) fn fine(self) -> Self {
+        assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
+        self
+    }
+
+    /// It failed with one line on standard error, and nothing on standard output.
+    pub(crate) fn failed(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        assert_eq!(self.err.lines().count(), 1, "{}", self.err);
+        assert!(self.err.starts_with("syscap: "), "{}", self.err);
+        assert_eq!(self.out, "");
+        self
+    }
+
+    /// The lines of the output as JSON.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    /// The only line of the output as JSON.
+    pub(crate) fn one(&self) -> Value {
+        let mut lines = self.json();
+        assert_eq!(lines.len(), 1, "{}", self.out);
+        lines.remove(0)
+    }
+}
+
+pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
+    Run::of(syscap().args(args).stdin(Stdio::null()).output().unwrap())
+}
+
+pub(crate) fn run_with<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, input: &[u8]) -> Run {
+    let mut command = syscap();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Run::of(output)
+}
+
+/// A home, and a folder beside it.
+pub(crate) struct TestHome {
+    pub(crate) folder: TempDir,
+}
+
+impl TestHome {
+    pub(crate) fn new() -> Self {
+        let home = Self { folder: tempfile::tempdir().unwrap() };
+        run(["init", &home.path()]).fine();
+        home
+    }
+
+    /// The home's path.
+    pub(crate) fn path(&self) -> String {
+        self.beside("home").to_str().unwrap().to_owned()
+    }
+
+    /// A path beside the home.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn text_beside(&self, name: &str) -> String {
+        self.beside(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn workspace(&self, agent: &str) -> PathBuf {
+        self.beside("home").join("files/agents").join(agent).join("workspace")
+    }
+
+    /// Issues a token for `agent` with more flags.
+    pub(crate) fn token(&self, agent: &str, flags: &[&str]) -> String {
+        let home = self.path();
+        let mut args = vec!["token", "issue", &home, "--agent", agent];
+        args.extend(flags);
+        let run = run(args).fine();
+        assert_eq!(run.out.len(), 65, "{}", run.out);
+        run.out.trim_end().to_owned()
+    }
+
+    /// A token for all built-in tools in the workspace.
+    pub(crate) fn worker(&self, agent: &str) -> String {
+        let tools = ["--tool", "fs.read", "--tool", "fs.write", "--tool", "fs.list"];
+        let flags = ["--tool", "echo", "--read", "workspace", "--write", "workspace"];
+        self.token(agent, &[&tools[..], &flags[..]].concat())
+    }
+
+    /// Calls, a line each, and the results.
+    pub(crate) fn call(&self, agent: &str, token: &str, input: &[u8]) -> Vec<Value> {
+        self.call_run(agent, token, input).fine().json()
+    }
+
+    pub(crate) fn call_run(&self, agent: &str, token: &str, input: &[u8]) -> Run {
+        run_with(["call", &self.path(), "--agent", agent, "--token", token], input)
+    }
+
+    /// Every record.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        run(["log", "show", &self.path(), "--json"]).fine().json()
+    }
+
+    pub(crate) fn verify(&self) -> i32 {
+        run(["verify", &self.path()]).code
+    }
+
+    /// A `call` that stays open, and holds the home.
+    pub(crate) fn hold(&self, agent: &str, token: &str) -> Holder {
+        let mut command = syscap();
+        command.args(["call", &self.path(), "--agent", agent, "--token", token, "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Holder { child, answers }
+    }
+}
+
+/// A running `syscap call`.
+pub(crate) struct Holder {
+    pub(crate) child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Holder {
+    /// Sends a line and waits for its answer.
+    pub(crate) fn ask(&mut self, line: &str) -> Value {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{line}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).expect(&answer)
+    }
+
+    /// Ends the input, and waits for the process to end.
+    pub(crate) fn end(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+/// A short call of `echo`.
+pub(crate) const ECHO: &str = r#"{"tool_id":"echo","args":{"value":1}}"#;
+
+/// The reason in a result.
+pub(crate) fn reason(result: &Value) -> &str {
+    assert_eq!(result["status"], "error", "{result}");
+    result["error"]["reason"].as_str().unwrap()
+}
+
+/// Whether a value is 64 hexadecimal digits.
+pub(crate) fn is_hash(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The names in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

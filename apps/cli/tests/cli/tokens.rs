@@ -1,0 +1,127 @@
+//! `token`.
+
+use serde_json::json;
+
+use crate::support::{ECHO, TestHome, is_hash, reason, run};
+
+#[test]
+fn flags_say_what_a_token_grants() {
+    let home = TestHome::new();
+    let flags = ["--tool", "fs.read", "--tool", "file_write", "--read", "workspace"];
+    let more = ["--write", "workspace/out", "--read", "shared/docs", "--budget", "calls=7"];
+    let rest = ["--budget", "disk_files=3,disk_write_bytes=9", "--expires", "15m"];
+    let id = home.token("team/a", &[&flags[..], &more[..], &rest[..]].concat());
+    let shown = run(["token", "show", &home.path(), &id, "--json"]).fine().one();
+    assert_eq!(shown["token_id"], id);
+    assert_eq!(shown["agent"], "team/a");
+    assert_eq!(shown["standing"], "live");
+    let life = shown["expires_ms"].as_u64().unwrap() - shown["not_before_ms"].as_u64().unwrap();
+    assert_eq!(life, 15 * 60_000);
+    let paths = |tool: &str| shown["grants"][tool]["path"]["paths"].clone();
+    assert_eq!(paths("fs.read"), paths("fs.write"));
+    assert!(shown["grants"]["file_write"].is_null());
+    let rule = |owner, root: &str, below: &str, rights: &[&str]| json!({"owner": owner, "root": root, "below": below, "rights": rights});
+    let rules = paths("fs.read").as_array().unwrap().clone();
+    assert_eq!(rules.len(), 3);
+    for expected in [
+        rule(Some("team/a"), "workspace", "", &["read"]),
+        rule(Some("team/a"), "workspace", "out", &["read", "write"]),
+        rule(None, "shared", "docs", &["read"]),
+    ] {
+        assert!(rules.contains(&expected), "{expected} in {rules:?}");
+    }
+    let limit = |name: &str| shown["budget"][name]["limit"].as_u64().unwrap();
+    let set = ["calls", "disk_files", "disk_write_bytes", "concurrent"];
+    assert_eq!(set.map(limit), [7, 3, 9, 16]);
+    let text = run(["token", "show", &home.path(), &id]).fine().out;
+    assert!(text.contains(&id) && text.contains("disk_write_bytes"));
+}
+
+#[test]
+fn use_shows_in_the_budget() {
+    let home = TestHome::new();
+    let id = home.token("a", &["--tool", "echo", "--budget", "calls=2"]);
+    let results = home.call("a", &id, format!("{ECHO}\n{ECHO}\n{ECHO}\n").as_bytes());
+    assert_eq!(results[0]["receipt"]["left"]["calls"], 1);
+    assert_eq!(reason(&results[2]), "over_budget");
+    let shown = run(["token", "show", &home.path(), &id, "--json"]).fine().one();
+    let calls = json!({"limit": 2, "used": 2, "held": 0, "left": 0});
+    assert_eq!(shown["budget"]["calls"], calls);
+}
+
+#[test]
+fn tokens_are_listed_and_revoked() {
+    let home = TestHome::new();
+    assert_eq!(run(["token", "list", &home.path()]).fine().out, "");
+    let (one, two) = (home.worker("a"), home.token("b", &["--tool", "echo,current_time"]));
+    let revoked = run(["token", "revoke", &home.path(), &one, "--json"]).fine().one();
+    assert_eq!(revoked["token_id"], one);
+    let list = run(["--json", "token", "list", &home.path()]).fine().json();
+    let standing: Vec<_> = list.iter().map(|t| (&t["token_id"], &t["standing"])).collect();
+    assert_eq!(standing, [(&json!(one), &json!("revoked")), (&json!(two), &json!("live"))]);
+    assert_eq!(list[1]["tools"], json!(["echo", "current_time"]));
+    assert_eq!(run(["token", "list", &home.path()]).fine().out.lines().count(), 2);
+    assert_eq!(reason(&home.call("a", &one, ECHO.as_bytes())[0]), "revoked");
+    // Once more is another record, and no harm.
+    run(["token", "revoke", &home.path(), &one]).fine();
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn a_token_expires() {
+    let home = TestHome::new();
+    let id = home.token("a", &["--tool", "echo", "--expires", "1s"]);
+    std::thread::sleep(std::time::Duration::from_millis(1_050));
+    assert_eq!(reason(&home.call("a", &id, ECHO.as_bytes())[0]), "expired");
+    let list = run(["--json", "token", "list", &home.path()]).fine().one();
+    assert_eq!(list["standing"], "expired");
+}
+
+#[test]
+fn what_the_kernel_refuses_is_3_and_on_record() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let unknown = "0".repeat(64);
+    run(["token", "revoke", &home.path(), &unknown]).failed(3);
+    home.call_run("b", &id, ECHO.as_bytes()).failed(3);
+    home.call_run("a", &unknown, ECHO.as_bytes()).failed(3);
+    let refusals: Vec<_> = home.log().into_iter().filter(|r| r["kind"] == "refusal").collect();
+    let reasons: Vec<_> = refusals.iter().map(|r| r["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["unknown_token", "not_bound", "not_bound"]);
+    assert!(refusals.iter().all(|r| r["refusal_kind"] == "control" && is_hash(&r["leaf"])));
+    run(["token", "show", &home.path(), &unknown]).failed(1);
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn words_that_are_not_of_their_form_are_2() {
+    let home = TestHome::new();
+    let before = home.log().len();
+    let issue = |flags: &[&str]| {
+        let path = home.path();
+        let args: Vec<&str> = ["token", "issue", &path].into_iter().chain(flags.to_vec()).collect();
+        let run = run(args);
+        assert_eq!((run.code, &*run.out), (2, ""), "{flags:?}: {}", run.err);
+    };
+    issue(&["--agent", "a"]);
+    issue(&["--tool", "echo"]);
+    issue(&["--agent", "A", "--tool", "echo"]);
+    issue(&["--agent", "../a", "--tool", "echo"]);
+    for expires in ["0s", "1", "1w", "91d", "-1h", "1.5h", ""] {
+        issue(&["--agent", "a", "--tool", "echo", "--expires", expires]);
+    }
+    for budget in
+        ["calls", "calls=", "calls=-1", "wishes=3", "calls=1,", "calls=18446744073709551616"]
+    {
+        issue(&["--agent", "a", "--tool", "echo", "--budget", budget]);
+    }
+    assert_eq!(run(["token", "show", &home.path(), "12"]).code, 2);
+    assert_eq!(home.log().len(), before);
+    // These the kernel and the tools must be asked.
+    issue(&["--agent", "a", "--tool", "nope"]);
+    for root in ["..", "agents", "/etc", "shared/..", "shared/../x", ""] {
+        issue(&["--agent", "a", "--tool", "fs.read", "--read", root]);
+    }
+    assert_eq!(run(["token", "list", &home.path()]).fine().out, "");
+    assert_eq!(home.verify(), 0);
+}
