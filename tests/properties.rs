@@ -12,6 +12,7 @@ use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
+        verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
     },
     kernel::{
         budget::{Amounts, Dimension},
@@ -183,6 +184,14 @@ fn apply(sim: &mut Sim, step: &Step) {
     }
 }
 
+/// The verifier, which shares nothing with `apply`, finds nothing wrong with the log.
+fn verifies(sim: &mut Sim) {
+    let mut source = FromStore(&mut sim.store);
+    let report = verify(&mut source, Extent::AtRest, &VerifyOptions::default()).unwrap();
+    assert_eq!(report.findings, []);
+    assert!(matches!(report.verdict(), Verdict::Sound | Verdict::Incomplete));
+}
+
 /// The log on disk makes the state that the kernel has, byte for byte.
 fn replays(sim: &mut Sim) {
     sim.commit();
@@ -207,10 +216,12 @@ proptest! {
             prop_assert_eq!(sim.kernel.halted(), None);
         }
         replays(&mut sim);
+        verifies(&mut sim);
         // Every call that was given up is on the books: after a restart nothing is open.
         sim.crash().unwrap();
         sim.boot();
         replays(&mut sim);
+        verifies(&mut sim);
         sim.check();
     }
 
@@ -252,6 +263,7 @@ proptest! {
         }
         sim.boot();
         replays(&mut sim);
+        verifies(&mut sim);
         sim.check();
     }
 }

@@ -54,10 +54,18 @@ fn a_refusals_parts_agree() {
                 },
                 form,
             ),
-            ("asked, but denied", &|r| refusal(&mut r[PLACE]).kind = RefusalKind::Asked, form),
+            (
+                "asked, but denied",
+                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Asked,
+                form,
+            ),
             ("a reason to ask", &|r| refusal(&mut r[PLACE]).reason = Reason::Asked, form),
-            ("deferred", &|r| refusal(&mut r[PLACE]).kind = RefusalKind::Deferred, form),
-            ("a control event", &|r| refusal(&mut r[PLACE]).kind = RefusalKind::Control, form),
+            ("deferred", &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Deferred, form),
+            (
+                "a control event",
+                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Control,
+                form,
+            ),
             (
                 "a control event that says more",
                 &|r| refusal(&mut r[15]).call.agent_id = Some(agent("ada")),

@@ -1,0 +1,58 @@
+//! How many allocations a call costs: a count that noise can't move.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+mod sim;
+
+use std::alloc::System;
+
+use sim::Sim;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+    },
+    kernel::{
+        envelope::Form,
+        kernel::{Event, Submit},
+    },
+};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// One thread, one test: nothing else allocates meanwhile.
+#[test]
+fn allocations_per_decision() {
+    let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere));
+    let token = sim.issue("a0", 1_000, 1_000, 1_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    let good = br#"{"tool_id": "spend", "args": {"units": 1}}"#;
+    let bad = br#"{"tool_id": "spend", "args": {"units": -1}}"#;
+    let mut count = |envelope: &[u8]| {
+        let mut least = usize::MAX;
+        for _ in 0..20 {
+            let canonical = syscap::kernel::json::to_cbor(envelope).unwrap().into_bytes();
+            let (ticket, salts) = (sim.ticket(), sim.salts());
+            let form = Form::Cbor;
+            let submit = Submit { ticket, session, received: canonical, form, salts };
+            let reading = sim.reading();
+            let region = Region::new(ALLOCATOR);
+            sim.kernel.handle(Event::Submit(submit), reading);
+            least = least.min(region.change().allocations);
+            sim.commit();
+            while !sim.jobs.is_empty() {
+                sim.end_job(0, sim::Ending::Runs);
+            }
+            sim.commit();
+        }
+        least
+    };
+    let (admitted, refused) = (count(good), count(bad));
+    println!("allocations: {admitted} to an intent, {refused} to a refusal");
+    assert!(admitted <= 38, "{admitted} allocations from envelope to intent");
+    assert!(refused <= 46, "{refused} allocations from envelope to refusal");
+}
