@@ -160,24 +160,22 @@ impl Domain {
     }
 
     /// Hashes `head || body || tail`, for a body that may be large. A hasher that was fed a few
-    /// bytes first takes what follows block by block; so the first chunk is filled by hand, and
-    /// the rest of the body lies on chunk boundaries, where it is hashed in parallel lanes.
+    /// bytes first takes what follows block by block, one lane for sixteen; so what is short is
+    /// put together first, and of what is long the first chunk is, so that the rest lies on
+    /// chunk boundaries.
     fn hash_large(self, head: &[u8], body: &[u8], tail: &[u8]) -> [u8; 32] {
         let mut hasher = self.hasher();
-        let room = CHUNK_BYTES.saturating_sub(head.len());
-        match body.split_at_checked(room) {
-            Some((first, rest)) => {
-                let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-                chunk.extend_from_slice(head);
-                chunk.extend_from_slice(first);
-                hasher.update(&chunk);
-                hasher.update(rest);
-            }
-            None => {
-                hasher.update(head);
-                hasher.update(body);
-            }
-        }
+        let joined = if body.len() <= JOIN_BYTES_MAX {
+            body.len()
+        } else {
+            CHUNK_BYTES.saturating_sub(head.len())
+        };
+        let (first, rest) = body.split_at_checked(joined).unwrap_or((body, &[]));
+        let mut start = Vec::with_capacity(head.len().saturating_add(first.len()));
+        start.extend_from_slice(head);
+        start.extend_from_slice(first);
+        hasher.update(&start);
+        hasher.update(rest);
         hasher.update(tail);
         hasher.finish()
     }
@@ -189,6 +187,8 @@ impl Domain {
 
 /// BLAKE3's chunk.
 const CHUNK_BYTES: usize = 1_024;
+/// Up to here a copy costs less than what it saves.
+const JOIN_BYTES_MAX: usize = 64 << 10;
 
 /// A hash in the making.
 #[derive(Clone, Debug)]
