@@ -40,7 +40,7 @@ impl Plan for TouchPlan {
     fn demands(&self) -> &Demands {
         &self.0
     }
-    fn run(self, permit: Permit<Self>) -> Ran {
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         permit.ok(syscap::kernel::cbor::Canonical::null(), TxOutcome::Committed)
     }
 }

@@ -5,7 +5,7 @@
 
 mod sim;
 
-use sim::{Ending, Sim};
+use sim::{Ending, Sim, home, ok, records, refused_with, seated};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -19,37 +19,12 @@ use syscap::{
         id::{Seq, TokenId, ToolId},
         kernel::{Ack, Event, Submit},
         reason::Reason,
-        record::{Body, HomeLimits, Kind, Record, RefusalKind, RunPhase},
+        record::{Body, HomeLimits, Kind, RefusalKind, RunPhase},
         sign::Signature,
-        store::{Next, Room, Store},
+        store::Room,
         token::{Grants, TokenBody, TokenFlags},
     },
 };
-
-fn sim() -> Sim {
-    Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere))
-}
-
-/// A home with one agent, one token and one session.
-fn seated() -> (Sim, Seq) {
-    let mut sim = sim();
-    let token = sim.issue("a0", 100, 100, 1_000_000);
-    sim.open("a0", token);
-    sim.commit();
-    let session = sim.sessions[0];
-    (sim, session)
-}
-
-fn records(sim: &mut Sim) -> Vec<Record> {
-    let mut records = Vec::new();
-    sim.store
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
-}
 
 /// The last record is the refusal, for this reason; the answer points to it; nothing happened.
 fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Reason) {
@@ -75,15 +50,6 @@ fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Rea
     assert_eq!(sim.world.lock().unwrap().spent.len(), effects, "{shown}: an effect");
     // An admitted call in between, so that refusals don't gather into an aggregate here.
     ok(sim, session);
-}
-
-fn ok(sim: &mut Sim, session: Seq) {
-    let ticket = sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
-    while !sim.jobs.is_empty() {
-        sim.end_job(0, Ending::Runs);
-    }
-    sim.commit();
-    assert_eq!(sim.reply_to(ticket).map(|r| r.status()), Some(Status::Ok));
 }
 
 #[test]
@@ -245,7 +211,7 @@ fn a_gap_at_boot_waits_for_an_operator() {
 /// A token that would be valid after the gap waits until an operator confirms the time.
 #[test]
 fn a_token_from_before_a_gap_waits_for_confirmation() {
-    let mut sim = sim();
+    let mut sim = home();
     let mut body = sim.token_body("a0", Budget::standard(), 1_000);
     body.not_before = body.not_before.plus(5_000_000_000);
     body.expires = body.not_before.plus(7_000_000_000);
@@ -269,7 +235,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
 
 #[test]
 fn read_only_tokens_and_missing_grants() {
-    let mut sim = sim();
+    let mut sim = home();
     let mut body = sim.token_body("a0", Budget::standard(), 1_000_000);
     body.flags = TokenFlags::READ_ONLY;
     let mut narrow = sim.token_body("a0", Budget::standard(), 1_000_000);
@@ -290,7 +256,7 @@ fn read_only_tokens_and_missing_grants() {
 /// Control events, tokens and sessions that must be refused: on record, and without effect.
 #[test]
 fn bad_control_events_are_refused_on_record() {
-    let mut sim = sim();
+    let mut sim = home();
     let token = sim.issue("a0", 5, 5, 1_000_000);
     sim.commit();
     let good = sim.signed(&Revocation { token });
@@ -353,7 +319,7 @@ fn bad_control_events_are_refused_on_record() {
 /// A role's key is replaced: the old one signs nothing any more.
 #[test]
 fn a_replaced_key_signs_nothing() {
-    let mut sim = sim();
+    let mut sim = home();
     let token = sim.issue("a0", 5, 5, 1_000_000);
     let new = sim.kernel.role_key(Role::Approver);
     let control = sim.signed(&KeyChange { role: Role::Revoker, key: new });
@@ -407,152 +373,6 @@ fn too_many_in_flight_are_turned_away_and_counted() {
         _ => None,
     });
     assert_eq!(counted, Some(3));
-}
-
-#[test]
-fn a_key_runs_once() {
-    let (mut sim, session) = seated();
-    let once = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "turn-1"}"#;
-    let first = sim.submit_json(session, once);
-    sim.commit();
-    // In flight: not a second run.
-    refused_with(&mut sim, session, once, Reason::KeyInFlight);
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    let again = sim.submit_json(session, once);
-    sim.commit();
-    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
-    let (first, again) = (sim.reply_to(first).unwrap(), sim.reply_to(again).unwrap());
-    assert_eq!(again.delivered(), first.delivered());
-    assert_ne!(again.receipt().outcome_seq, first.receipt().outcome_seq);
-    let last = records(&mut sim).pop().unwrap();
-    assert!(matches!(last.body, Body::Repeat(_)));
-    // Other arguments under the same key: refused. The same after a restart.
-    let other = r#"{"tool_id": "spend", "args": {"units": 4}, "idempotency_key": "turn-1"}"#;
-    refused_with(&mut sim, session, other, Reason::KeyReused);
-    let token = sim.tokens[0].0;
-    sim.crash().unwrap();
-    sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = *sim.sessions.last().unwrap();
-    let again = sim.submit_json(session, once);
-    sim.commit();
-    assert_eq!(sim.reply_to(again).unwrap().status(), Status::Ok);
-    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
-    refused_with(&mut sim, session, other, Reason::KeyReused);
-}
-
-#[test]
-fn a_key_whose_run_was_lost_is_never_run_again() {
-    let (mut sim, session) = seated();
-    let once = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
-    sim.submit_json(session, once);
-    sim.commit();
-    sim.end_job(0, Ending::Panics);
-    sim.commit();
-    refused_with(&mut sim, session, once, Reason::OutcomeUnknown);
-}
-
-fn refused_with(sim: &mut Sim, session: Seq, json: &str, reason: Reason) {
-    let ticket = sim.submit_json(session, json);
-    sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(reason));
-}
-
-#[test]
-fn a_reference_brings_the_released_result_and_nothing_else() {
-    let (mut sim, session) = seated();
-    let tricky =
-        r#"{"tool_id": "look", "args": {"at": {"$lit": {"$ref": {"record": 0, "path": []}}}}}"#;
-    let first = sim.submit_json(session, tricky);
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    let first = sim.reply_to(first).unwrap().clone();
-    assert_eq!(first.status(), Status::Ok);
-    let seq = first.receipt().outcome_seq;
-    let refer = |path: &str| {
-        format!(
-            r#"{{"tool_id": "look", "args": {{"at": {{"$ref": {{"record": {seq}, "path": {path}}}}}}}}}"#
-        )
-    };
-    let second = sim.submit_json(session, &refer(r#"["saw"]"#));
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    // The result that came in holds what looks like a reference: it is not followed.
-    let second = sim.reply_to(second).unwrap();
-    assert_eq!(second.delivered(), first.delivered());
-    refused_with(&mut sim, session, &refer(r#"["nothing"]"#), Reason::UnknownReference);
-    // Another session was never given that result.
-    let token = sim.issue("a1", 10, 10, 1_000_000);
-    sim.open("a1", token);
-    sim.commit();
-    let other = *sim.sessions.last().unwrap();
-    refused_with(&mut sim, other, &refer("[]"), Reason::UnknownReference);
-}
-
-/// A revocation between intent and run: nothing runs, what was held is free.
-#[test]
-fn revoked_before_the_run_is_not_run() {
-    let (mut sim, session) = seated();
-    let ticket = sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": 3}}"#);
-    let token = sim.tokens[0].0;
-    sim.revoke(token);
-    sim.commit();
-    sim.commit();
-    assert!(sim.jobs.is_empty());
-    assert_eq!(sim.reason_of(ticket), Some(Reason::NotRun));
-    assert_eq!(sim.world.lock().unwrap().spent.len(), 0);
-    let view = sim.kernel.token(&token).unwrap();
-    assert_eq!((view.held, view.used.get(Dimension::DiskWriteBytes)), (Amounts::ZERO, 0));
-}
-
-/// A run that tries more than it set aside is cut off at what it set aside.
-#[test]
-fn metering_cuts_off() {
-    let (mut sim, session) = seated();
-    let greedy = r#"{"tool_id": "spend", "args": {"units": 3, "tries": 50}}"#;
-    let ticket = sim.submit_json(session, greedy);
-    sim.commit();
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(Reason::OverHold));
-    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
-}
-
-/// Measured time that overruns is charged, and exhausts the token.
-#[test]
-fn an_overrun_exhausts() {
-    let (mut sim, session) = seated();
-    sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
-    let (_, job) = sim.jobs.remove(0);
-    let measured = syscap::kernel::kernel::Measured { cpu_us: 10, wall_us: 5_000 };
-    sim.event(Event::Ran(job.run(), measured));
-    sim.commit();
-    refused_with(&mut sim, session, r#"{"tool_id": "look", "args": {"at": 1}}"#, Reason::Exhausted);
-}
-
-/// A late return frees its slot of the gauge, and only that.
-#[test]
-fn a_run_given_up_holds_its_slot_until_it_returns() {
-    let (mut sim, session) = seated();
-    let spend = r#"{"tool_id": "spend", "args": {"units": 1}}"#;
-    for _ in 0..4 {
-        sim.submit_json(session, spend);
-    }
-    sim.commit();
-    for _ in 0..4 {
-        sim.end_job(0, Ending::TimesOut);
-    }
-    sim.commit();
-    refused_with(&mut sim, session, spend, Reason::OverBudget);
-    let ran = sim.late.pop().unwrap();
-    sim.event(Event::Ran(ran, Default::default()));
-    let ticket = sim.submit_json(session, spend);
-    sim.commit();
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
 }
 
 /// A million malformed and refused calls: the log grows by a bounded amount, the flooded token
@@ -621,7 +441,7 @@ fn nothing_runs_before_a_policy_is_in_force() {
         durability: syscap::kernel::record::Durability::Memory,
         roles: sim::roles(),
     };
-    let mut sim = sim();
+    let mut sim = home();
     sim.kernel =
         syscap::kernel::kernel::Kernel::create(new, sim::parts(&world), sim.reading()).unwrap();
     sim.store = FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere);

@@ -114,7 +114,7 @@ impl Plan for ActPlan {
         &self.demands
     }
 
-    fn run(self, permit: Permit<Self>) -> Ran {
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         (self.act)();
         permit.ok(syscap::kernel::cbor::Canonical::text("done"), TxOutcome::Committed)
     }

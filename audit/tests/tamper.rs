@@ -147,4 +147,7 @@ fn a_log_begins_with_its_genesis() {
     log.forge(|_| {});
     assert_eq!(fault(&log, Extent::AtRest), Some((0, Fault::NotGenesis)));
     assert_eq!(log.record(0).seq, Seq::GENESIS);
+    let mut log = Log::of(&small(|_, _| {}));
+    log.forge(|records| records[0].boot = 1);
+    assert_eq!(fault(&log, Extent::AtRest), Some((0, Fault::NotGenesis)));
 }

@@ -23,7 +23,7 @@ use crate::{
     store::CallSalts,
     time::UnixMillis,
     token::TokenFlags,
-    tool::{AnyPlan, Request},
+    tool::{AnyPlan, Demand, Demands, Request},
 };
 
 mod step {
@@ -63,6 +63,7 @@ pub(crate) struct Planned {
     token: TokenIndex,
     args: Vec<u8>,
     plan: Box<dyn AnyPlan>,
+    demands: Vec<Demand>,
     hold: Amounts,
 }
 
@@ -325,8 +326,8 @@ impl Call<Resolved> {
     pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Step_<Planned> {
         let Resolved { call, token, args } = self.at;
         match planned(&call, token, &args, seat, registry) {
-            Ok((plan, hold)) => {
-                let at = Planned { call, token, args, plan, hold };
+            Ok((plan, demands, hold)) => {
+                let at = Planned { call, token, args, plan, demands, hold };
                 Ok(Call { fields: self.fields, at })
             }
             Err(refused) => stop(self.fields, refused),
@@ -334,20 +335,25 @@ impl Call<Resolved> {
     }
 }
 
+/// A plan, what it would touch, and what it sets aside.
+type Plans = (Box<dyn AnyPlan>, Vec<Demand>, Amounts);
+
 fn planned(
     call: &ToolCall,
     token: TokenIndex,
     args: &[u8],
     seat: &Seat<'_>,
     registry: &Registry,
-) -> Result<(Box<dyn AnyPlan>, Amounts), Refused> {
+) -> Result<Plans, Refused> {
     let registered = registry.find(&call.tool).ok_or(Refused::new(Reason::UnknownTool))?;
     let manifest = &registered.manifest;
     let body = seat.state.tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
     let grant = body.grants.get(&manifest.tool).ok_or(Refused::new(Reason::NotGranted))?;
     let request = Request { agent: &seat.session.agent, args: Item::trusted(args), grant };
     let plan = registered.tool.plan(&request)?;
-    for demand in &plan.demands().resources {
+    // Asked once: scopes, policy and budget see the same demands.
+    let Demands { resources, hold } = plan.demands().clone();
+    for demand in &resources {
         let scope = grant.scope(demand.dimension);
         if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {
             let allowed = scope.map_or(Cow::Borrowed("nothing"), |s| alloc::format!("{s}").into());
@@ -357,12 +363,8 @@ fn planned(
                 .allowed(&allowed));
         }
     }
-    let hold = manifest
-        .hold
-        .plus(&plan.demands().hold)
-        .with(Dimension::Calls, 1)
-        .with(Dimension::Concurrent, 1);
-    Ok((plan, hold))
+    let hold = manifest.hold.plus(&hold).with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+    Ok((plan, resources, hold))
 }
 
 impl Call<Planned> {
@@ -386,7 +388,7 @@ impl Call<Planned> {
         self.fields.decision = Some(decision);
         let (reason, kind) = match verdict {
             Verdict::Allow if !obliged => {
-                let Planned { call, token, args, plan, hold } = at;
+                let Planned { call, token, args, plan, hold, .. } = at;
                 let at = Approved { call, token, args, plan, hold };
                 return Ok(Call { fields: self.fields, at });
             }
@@ -434,7 +436,7 @@ fn decision(
         grant: body.grants.get(&registered.manifest.tool)?,
         manifest: &registered.manifest,
         args: Item::trusted(&at.args),
-        demands: &at.plan.demands().resources,
+        demands: &at.demands,
         hold: &at.hold,
         left: &seat.state.tokens.left(at.token),
         now,

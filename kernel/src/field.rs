@@ -114,7 +114,9 @@ pub(crate) use shape;
 macro_rules! code {
     (
         $(#[$doc:meta])*
-        pub enum $name:ident { $( $(#[$variant_doc:meta])* $variant:ident = $code:literal $text:literal, )* }
+        pub enum $name:ident {
+            $( $(#[$variant_doc:meta])* $variant:ident = $code:literal $text:literal, )*
+        }
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -70,12 +70,7 @@ impl Registry {
     /// # Errors
     /// [`RegistryError`], also where its class is another than `pure` or `read`.
     pub fn add_read<T: ReadTool>(&mut self, tool: T) -> Result<(), RegistryError> {
-        let tool = reading(tool);
-        let (id, effect) = (tool.manifest().tool.clone(), tool.manifest().effect);
-        if !effect.is_read_only() {
-            return Err(RegistryError::NotARead(id, effect));
-        }
-        self.insert(tool, Mode::WithOutcome)
+        self.insert(reading(tool), Mode::WithOutcome)
     }
 
     /// The manifests, in the order in which the tools were added.
@@ -115,8 +110,12 @@ impl Registry {
     }
 
     fn insert(&mut self, tool: Arc<dyn AnyTool>, mode: Mode) -> Result<(), RegistryError> {
+        // Asked once: what is checked here is what is kept, whatever the tool would say next.
         let manifest = tool.manifest().clone();
         check(&manifest)?;
+        if mode == Mode::WithOutcome && !manifest.effect.is_read_only() {
+            return Err(RegistryError::NotARead(manifest.tool, manifest.effect));
+        }
         let place = self.tools.len();
         for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
             if self.index.contains_key(name) {

@@ -2,9 +2,9 @@
 //!
 //! A [`Plan`] holds the parsed arguments, says what it would touch and cost, and later runs:
 //! what was checked is what runs. Its [`Permit`] names the plan's own type, so a permit for one
-//! tool can't run another's plan; it has no public constructor, is not `Clone` and is consumed
-//! by the run. The kernel owns the tools and hands out only [`Job`]s, in which plan and permit
-//! are sealed together.
+//! tool can't run another's plan; it has no public constructor, is not `Clone`, is consumed by
+//! the run, and carries the run's lifetime, so that it can't be kept for another. The kernel
+//! owns the tools and hands out only [`Job`]s, in which plan and permit are sealed together.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
@@ -72,7 +72,7 @@ pub trait Plan: Send + Sized + 'static {
     /// What it would touch and use.
     fn demands(&self) -> &Demands;
     /// Runs it. The only I/O of a call.
-    fn run(self, permit: Permit<Self>) -> Ran;
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_>;
 }
 
 /// A built-in tool that only reads: its intent is made durable together with its outcome, before
@@ -96,7 +96,7 @@ pub trait ReadPlan: Send + Sized + 'static {
     /// What it would touch and use.
     fn demands(&self) -> &Demands;
     /// Runs it.
-    fn run(self, permit: ReadPermit<Self>) -> Ran;
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_>;
 }
 
 /// What both kinds of permit carry.
@@ -139,7 +139,7 @@ impl PermitCore {
         Ok(())
     }
 
-    fn finish(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran {
+    fn finish<'r>(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran<'r> {
         let ended = ended.and_then(|result| {
             if result.as_bytes().len() > self.result_bytes_max {
                 return Err(Refused::new(Reason::ResultTooLarge));
@@ -166,23 +166,28 @@ impl PermitCore {
             used: self.used,
             tx,
             enforcement: self.enforcement,
+            brand: PhantomData,
         }
     }
 }
+
+/// One run of one type of plan. Neither can be exchanged for another: both are invariant. A plan
+/// must run for any `'r`, so it can put nothing that carries `'r` where it would outlive the run.
+type Brand<'r, P> = PhantomData<(fn(&'r ()) -> &'r (), fn(P) -> P)>;
 
 /// Declares a kind of permit.
 macro_rules! permit {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[must_use = "a permit must be finished"]
-        pub struct $name<P> {
+        pub struct $name<'r, P> {
             core: PermitCore,
-            plan: PhantomData<fn(P)>,
+            brand: Brand<'r, P>,
         }
 
-        impl<P> $name<P> {
+        impl<'r, P> $name<'r, P> {
             const fn seal(core: PermitCore) -> Self {
-                Self { core, plan: PhantomData }
+                Self { core, brand: PhantomData }
             }
 
             /// The tool that it is for.
@@ -229,17 +234,17 @@ macro_rules! permit {
             }
 
             /// Gives the permit back with a result.
-            pub fn ok(self, result: Canonical, tx: TxOutcome) -> Ran {
+            pub fn ok(self, result: Canonical, tx: TxOutcome) -> Ran<'r> {
                 self.core.finish(Ok(result), tx)
             }
 
             /// Gives the permit back with what went wrong.
-            pub fn failed(self, why: Refused, tx: TxOutcome) -> Ran {
+            pub fn failed(self, why: Refused, tx: TxOutcome) -> Ran<'r> {
                 self.core.finish(Err(why), tx)
             }
         }
 
-        impl<P> fmt::Debug for $name<P> {
+        impl<P> fmt::Debug for $name<'_, P> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!(stringify!($name), "({} {})"), self.core.tool, self.core.intent)
             }
@@ -260,7 +265,7 @@ permit! {
 /// What a run came back with. Only a permit makes one.
 #[must_use = "a run must be reported to the kernel"]
 #[derive(Debug)]
-pub struct Ran {
+pub struct Ran<'r> {
     pub(crate) intent: Seq,
     pub(crate) digest: CallDigest,
     pub(crate) reason: Option<Reason>,
@@ -269,9 +274,10 @@ pub struct Ran {
     pub(crate) used: Amounts,
     pub(crate) tx: TxOutcome,
     pub(crate) enforcement: Enforcement,
+    brand: Brand<'r, ()>,
 }
 
-impl Ran {
+impl Ran<'_> {
     /// Position of the intent that it belongs to.
     #[must_use]
     pub const fn intent(&self) -> Seq {
@@ -289,7 +295,7 @@ pub struct Job {
 
 impl Job {
     /// Runs the plan.
-    pub fn run(self) -> Ran {
+    pub fn run(self) -> Ran<'static> {
         self.plan.run(self.permit)
     }
 
@@ -316,7 +322,7 @@ impl fmt::Debug for Job {
 /// was given for another.
 pub(crate) trait AnyPlan: Send {
     fn demands(&self) -> &Demands;
-    fn run(self: Box<Self>, core: PermitCore) -> Ran;
+    fn run(self: Box<Self>, core: PermitCore) -> Ran<'static>;
 }
 
 struct Full<P>(P);
@@ -327,7 +333,7 @@ impl<P: Plan> AnyPlan for Full<P> {
         self.0.demands()
     }
 
-    fn run(self: Box<Self>, core: PermitCore) -> Ran {
+    fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
         self.0.run(Permit::seal(core))
     }
 }
@@ -337,7 +343,7 @@ impl<P: ReadPlan> AnyPlan for Reading<P> {
         self.0.demands()
     }
 
-    fn run(self: Box<Self>, core: PermitCore) -> Ran {
+    fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
         self.0.run(ReadPermit::seal(core))
     }
 }

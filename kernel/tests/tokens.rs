@@ -1,5 +1,6 @@
 //! Tokens: no byte of a wire can be changed, and a child can only take away.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::type_complexity, reason = "tables")]
 
 use ed25519_dalek::{Signer, SigningKey};
 use proptest::prelude::*;
@@ -262,7 +263,12 @@ fn rules() -> impl Strategy<Value = Vec<(String, u8)>> {
 proptest! {
     /// Where a child's grants are below its parent's, what it may touch its parent may.
     #[test]
-    fn grants_below_permit_no_more(a in rules(), b in rules(), path in "(a|b|c)(/(x|y)(/z)?)?", rights in 1_u8..8) {
+    fn grants_below_permit_no_more(
+        a in rules(),
+        b in rules(),
+        path in "(a|b|c)(/(x|y)(/z)?)?",
+        rights in 1_u8..8,
+    ) {
         let grants = |rules: &[(String, u8)]| {
             let rules: Vec<(&str, u8)> = rules.iter().map(|(p, r)| (p.as_str(), *r)).collect();
             Grants::new().with(

@@ -55,7 +55,7 @@ impl ReadPlan for EchoPlan {
         &self.demands
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         let result = MapBuilder::new().item("value", self.value.item()).finish();
         permit.ok(result, TxOutcome::NoOp)
     }
@@ -100,7 +100,7 @@ impl ReadPlan for CurrentTimePlan {
         &self.demands
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         let now = self.clock.read().wall;
         let result =
             MapBuilder::new().uint("unix_ms", now.get()).text("utc", &now.to_string()).finish();

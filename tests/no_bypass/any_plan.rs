@@ -7,7 +7,7 @@ use support::*;
 use syscap::kernel::tool::AnyPlan; //~
 use syscap::kernel::tool::AnyTool; //~
 
-fn attack(plan: Box<dyn AnyPlan>, tool: &dyn AnyTool) -> Ran {
+fn attack(plan: Box<dyn AnyPlan>, tool: &dyn AnyTool) -> Ran<'_> {
     drop(tool.manifest().clone());
     plan.run(any())
 }

@@ -4,8 +4,8 @@
 mod support;
 use support::*;
 
-fn attack(permit: Permit<MinePlan>) -> Permit<FsWritePlan> {
-    permit as Permit<FsWritePlan> //~
+fn attack(permit: Permit<'_, MinePlan>) -> Permit<'_, FsWritePlan> {
+    permit as Permit<'_, FsWritePlan> //~
 }
 
 fn main() {

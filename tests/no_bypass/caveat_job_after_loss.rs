@@ -6,7 +6,7 @@ use support::*;
 
 use syscap::kernel::kernel::Lost;
 
-fn attack(kernel: &mut Kernel, job: Job, now: Reading) -> Ran {
+fn attack(kernel: &mut Kernel, job: Job, now: Reading) -> Ran<'static> {
     kernel.handle(Event::Lost(job.intent(), Lost::Abandoned, Default::default()), now);
     job.run()
 }

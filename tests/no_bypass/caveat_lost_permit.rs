@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn forget(permit: Permit<MinePlan>) -> Ran {
+fn forget(permit: Permit<'_, MinePlan>) -> Ran<'_> {
     core::mem::forget(permit);
     panic!("the host reports the run as lost; it is charged in full")
 }

@@ -7,8 +7,8 @@ use support::*;
 fn cloned<T: Clone>() {}
 
 fn main() {
-    cloned::<Permit<MinePlan>>(); //~
-    cloned::<ReadPermit<PeekPlan>>(); //~
+    cloned::<Permit<'_, MinePlan>>(); //~
+    cloned::<ReadPermit<'_, PeekPlan>>(); //~
     cloned::<Ran>(); //~
     cloned::<Job>(); //~
     cloned::<Batch>(); //~

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(permit: Permit<MinePlan>) -> Permit<FsWritePlan> {
+fn attack(permit: Permit<'_, MinePlan>) -> Permit<'_, FsWritePlan> {
     permit.into() //~
 }
 

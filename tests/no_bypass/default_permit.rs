@@ -10,11 +10,11 @@ fn from_bytes<T: From<Vec<u8>>>() {}
 fn from_some<T: for<'a> TryFrom<&'a [u8]>>() {}
 
 fn main() {
-    by_default::<Permit<MinePlan>>(); //~
-    by_default::<ReadPermit<PeekPlan>>(); //~
-    from_text::<Permit<MinePlan>>(); //~
-    from_bytes::<Permit<MinePlan>>(); //~
-    from_some::<Permit<MinePlan>>(); //~
+    by_default::<Permit<'_, MinePlan>>(); //~
+    by_default::<ReadPermit<'_, PeekPlan>>(); //~
+    from_text::<Permit<'_, MinePlan>>(); //~
+    from_bytes::<Permit<'_, MinePlan>>(); //~
+    from_some::<Permit<'_, MinePlan>>(); //~
     by_default::<Ran>(); //~
     by_default::<Stored>(); //~
     by_default::<ToolResult>(); //~

@@ -5,7 +5,7 @@
 mod support;
 use support::*;
 
-fn attack(given: fn() -> Permit<MinePlan>) {
+fn attack(given: fn() -> Permit<'static, MinePlan>) {
     given(); //~
 }
 

@@ -5,7 +5,7 @@
 mod support;
 use support::*;
 
-fn attack(given: fn() -> Ran) {
+fn attack(given: fn() -> Ran<'static>) {
     given(); //~
 }
 

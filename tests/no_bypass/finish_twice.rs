@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(permit: Permit<MinePlan>) -> [Ran; 2] {
+fn attack(permit: Permit<'_, MinePlan>) -> [Ran; 2] {
     let first = permit.ok(done(), TxOutcome::Committed);
     let second = permit.ok(done(), TxOutcome::NoOp); //~
     [first, second]

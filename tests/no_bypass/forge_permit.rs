@@ -4,10 +4,10 @@
 mod support;
 use support::*;
 
-fn attack() -> Permit<MinePlan> {
+fn attack() -> Permit<'static, MinePlan> {
     Permit {
         core: loop {},     //~
-        plan: PhantomData, //~
+        brand: PhantomData, //~
     }
 }
 

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack() -> Ran {
+fn attack() -> Ran<'static> {
     Ran {
         intent: Seq::new(1), //~
         digest: any(),       //~
@@ -14,6 +14,7 @@ fn attack() -> Ran {
         used: Amounts::ZERO, //~
         tx: TxOutcome::NoOp, //~
         enforcement: any(),  //~
+        brand: any(),        //~
     }
 }
 

@@ -4,10 +4,10 @@
 mod support;
 use support::*;
 
-fn attack() -> ReadPermit<PeekPlan> {
+fn attack() -> ReadPermit<'static, PeekPlan> {
     ReadPermit {
         core: loop {},     //~
-        plan: PhantomData, //~
+        brand: PhantomData, //~
     }
 }
 

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(mut permit: Permit<MinePlan>) -> Ran {
+fn attack(mut permit: Permit<'_, MinePlan>) -> Ran<'_> {
     let ran = permit.ok(done(), TxOutcome::Committed);
     drop(permit.meter(Dimension::DiskWriteBytes, 1)); //~
     ran

@@ -11,7 +11,7 @@ impl Plan for Careful {
         &self.0
     }
 
-    fn run(self, mut permit: Permit<Self>) -> Ran {
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         if permit.meter(Dimension::DiskWriteBytes, permit.hold().get(Dimension::Calls)).is_err() {
             let refused = Refused::new(syscap::kernel::reason::Reason::OverHold);
             return permit.failed(refused, TxOutcome::NoOp);
@@ -21,7 +21,7 @@ impl Plan for Careful {
     }
 }
 
-fn run(plan: Careful, permit: Permit<Careful>) -> Ran {
+fn run(plan: Careful, permit: Permit<'_, Careful>) -> Ran<'_> {
     plan.run(permit)
 }
 

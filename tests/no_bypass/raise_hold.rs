@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(mut permit: Permit<MinePlan>) -> Ran {
+fn attack(mut permit: Permit<'_, MinePlan>) -> Ran<'_> {
     permit.core.hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, u64::MAX); //~
     permit.ok(done(), TxOutcome::Committed)
 }

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(plan: PeekPlan, permit: Permit<PeekPlan>) -> Ran {
+fn attack(plan: PeekPlan, permit: Permit<'_, PeekPlan>) -> Ran<'_> {
     plan.run(permit) //~
 }
 

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(job: Job) -> [Ran; 2] {
+fn attack(job: Job) -> [Ran<'static>; 2] {
     let first = job.run();
     let second = job.run(); //~
     [first, second]

@@ -14,7 +14,7 @@ impl Plan for Trojan {
         &self.demands
     }
 
-    fn run(self, permit: Permit<Self>) -> Ran {
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         self.inner.run(permit) //~
     }
 }

@@ -4,7 +4,9 @@
 mod support;
 use support::*;
 
-fn attack(plan: MinePlan, first: Permit<MinePlan>, second: Permit<MinePlan>) -> [Ran; 2] {
+type Leave = Permit<'static, MinePlan>;
+
+fn attack(plan: MinePlan, first: Leave, second: Leave) -> [Ran<'static>; 2] {
     let first = plan.run(first);
     let second = plan.run(second); //~
     [first, second]

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(first: MinePlan, second: MinePlan, permit: Permit<MinePlan>) -> [Ran; 2] {
+fn attack(first: MinePlan, second: MinePlan, permit: Permit<'_, MinePlan>) -> [Ran; 2] {
     let first = first.run(permit);
     let second = second.run(permit); //~
     [first, second]

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn attack(plan: FsWritePlan) -> Ran {
+fn attack(plan: FsWritePlan) -> Ran<'static> {
     plan.run() //~
 }
 

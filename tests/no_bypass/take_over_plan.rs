@@ -10,7 +10,7 @@ impl Plan for FsReadPlan {
         any()
     }
 
-    fn run(self, permit: Permit<Self>) -> Ran {
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         permit.ok(done(), TxOutcome::Committed)
     }
 }

@@ -5,8 +5,8 @@ mod support;
 use support::*;
 
 //~
-impl From<Permit<FsReadPlan>> for Permit<FsWritePlan> {
-    fn from(_: Permit<FsReadPlan>) -> Self {
+impl From<Permit<'_, FsReadPlan>> for Permit<'_, FsWritePlan> {
+    fn from(_: Permit<'_, FsReadPlan>) -> Self {
         any()
     }
 }

@@ -14,7 +14,7 @@ impl ReadPlan for Trojan {
         &self.demands
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         self.inner.run(permit) //~
     }
 }

@@ -13,17 +13,17 @@ use syscap::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
             PolicyChange, Revocation, Role, Roles, ToolsChange,
         },
-        envelope::{Form, ToolResult, TxOutcome},
+        envelope::{Form, Status, ToolResult, TxOutcome},
         field::List,
         halt::Halt,
         id::{AgentId, Salt, Seq, TokenId, ToolId},
         kernel::{Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Submit, Ticket},
         manifest::{EffectClass, Manifest, Param, ParamType},
         reason::{Reason, Refused},
-        record::{Durability, HomeLimits, Kind},
+        record::{Durability, HomeLimits, Kind, Record},
         registry::Registry,
         sign::{PublicKey, Signature, preimage},
-        store::{CallSalts, Store, VaultEntry},
+        store::{CallSalts, Next, Store, VaultEntry},
         time::{Reading, UnixMillis},
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
         tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
@@ -86,7 +86,7 @@ impl Plan for SpendPlan {
         &self.demands
     }
 
-    fn run(self, mut permit: Permit<Self>) -> Ran {
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         for _ in 0..self.tries {
             if permit.meter(Dimension::DiskWriteBytes, 1).is_err() {
                 return permit.failed(Refused::new(Reason::OverHold), TxOutcome::Committed);
@@ -135,7 +135,7 @@ impl ReadPlan for LookPlan {
         &self.demands
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.ok(MapBuilder::new().item("saw", self.at.item()).finish(), TxOutcome::NoOp)
     }
 }
@@ -186,7 +186,7 @@ pub struct Sim {
     pub salt: u64,
     pub jobs: Vec<(Ticket, Box<Job>)>,
     /// Runs that were given up and may still come back.
-    pub late: Vec<Ran>,
+    pub late: Vec<Ran<'static>>,
     pub replies: Vec<(Ticket, ToolResult)>,
     pub acks: Vec<(Ticket, Result<Ack, Refused>)>,
     pub tokens: Vec<(TokenId, u64)>,
@@ -460,7 +460,7 @@ impl Sim {
     }
 
     /// Runs a job, holding it against what is durable at that moment.
-    fn run(&mut self, job: Job) -> Ran {
+    fn run(&mut self, job: Job) -> Ran<'static> {
         let (intent, before) = (job.intent(), self.world.lock().unwrap().spent.len());
         let durable = self.durable_head();
         let ran = job.run();
@@ -491,4 +491,49 @@ impl Sim {
         let spent: u64 = self.world.lock().unwrap().spent.iter().map(|(_, n)| n).sum();
         assert!(spent <= limit, "more was spent than any token had");
     }
+}
+
+/// A new home over a store that never fails.
+pub fn home() -> Sim {
+    let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
+    Sim::new(FaultStore::new(MemoryStore::new(), nowhere))
+}
+
+/// A home with one agent, one token of 100 calls and 100 units, and one session.
+pub fn seated() -> (Sim, Seq) {
+    let mut sim = home();
+    let token = sim.issue("a0", 100, 100, 1_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    (sim, session)
+}
+
+/// All records, decoded.
+pub fn records(sim: &mut Sim) -> Vec<Record> {
+    let mut records = Vec::new();
+    sim.store
+        .records(Seq::GENESIS, &mut |_, bytes| {
+            records.push(Record::decode(bytes).unwrap());
+            Next::More
+        })
+        .unwrap();
+    records
+}
+
+/// A call that is admitted, run and answered.
+pub fn ok(sim: &mut Sim, session: Seq) {
+    let ticket = sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
+    while !sim.jobs.is_empty() {
+        sim.end_job(0, Ending::Runs);
+    }
+    sim.commit();
+    assert_eq!(sim.reply_to(ticket).map(|r| r.status()), Some(Status::Ok));
+}
+
+/// A call that is refused for this reason.
+pub fn refused_with(sim: &mut Sim, session: Seq, json: &str, reason: Reason) {
+    let ticket = sim.submit_json(session, json);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(reason));
 }

@@ -15,6 +15,7 @@ mod files;
 mod reader;
 mod rows;
 mod schema;
+mod settings;
 
 use std::path::{Path, PathBuf};
 
@@ -28,59 +29,19 @@ use syscap_kernel::{
 
 use error::{from_errno, from_sqlite};
 use files::{Ballast, HomeLock, Release};
+use settings::Pages;
 
 pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, LOCK_FILE, LockState, WAL_FILE};
 pub use reader::SqliteReader;
 pub use schema::{APPLICATION_ID, FORMAT};
+pub use settings::{ROOM_BYTES_MIN, Settings};
 
-/// Below this much free room, in bytes, no new call is admitted: four times the ballast, so
-/// that calls in flight settle long before the ballast is needed.
-pub const ROOM_BYTES_MIN: u64 = 16 << 20;
 /// A WAL of this size, in bytes, is checkpointed when nobody waits: a few milliseconds' work.
 const WAL_BYTES_IDLE: u64 = 4 << 20;
 /// A WAL of this size is checkpointed before the next commit, so that it doesn't grow for ever.
 const WAL_BYTES_MAX: u64 = 32 << 20;
 /// What a commit adds to the WAL besides its content: one page for each table it touches.
 const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
-
-/// How a store is opened.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    durability: Durability,
-    room_bytes_min: u64,
-    pages: Pages,
-}
-
-/// How large the database may grow.
-#[derive(Clone, Copy, Debug)]
-enum Pages {
-    Unlimited,
-    AtMost(u32),
-}
-
-impl Settings {
-    /// The defaults for a durability. [`Durability::Memory`] is taken as
-    /// [`Durability::Process`].
-    #[must_use]
-    pub const fn new(durability: Durability) -> Self {
-        Self { durability, room_bytes_min: ROOM_BYTES_MIN, pages: Pages::Unlimited }
-    }
-
-    /// Replaces [`ROOM_BYTES_MIN`].
-    #[must_use]
-    pub const fn room_bytes_min(mut self, bytes: u64) -> Self {
-        self.room_bytes_min = bytes;
-        self
-    }
-
-    /// Lets the database have that many pages and no more, as if the disk were full then. The
-    /// ballast counts: when it is given up there are [`BALLAST_BYTES`] more.
-    #[must_use]
-    pub const fn pages_max(mut self, pages: u32) -> Self {
-        self.pages = Pages::AtMost(pages);
-        self
-    }
-}
 
 /// The holder of a home. It is the only one, until it is dropped.
 pub struct SqliteStore {

@@ -30,10 +30,14 @@ CREATE TABLE vault_salts (seq INTEGER PRIMARY KEY, call BLOB NOT NULL, args BLOB
     result BLOB NOT NULL) STRICT;
 CREATE TABLE vault_args (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE vault_results (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
-CREATE TRIGGER records_update BEFORE UPDATE ON records BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER records_delete BEFORE DELETE ON records BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER objects_update BEFORE UPDATE ON objects BEGIN SELECT RAISE(ABORT, 'append only'); END;
-CREATE TRIGGER objects_delete BEFORE DELETE ON objects BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER records_update BEFORE UPDATE ON records
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER records_delete BEFORE DELETE ON records
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER objects_update BEFORE UPDATE ON objects
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER objects_delete BEFORE DELETE ON objects
+    BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER head_update BEFORE UPDATE ON head WHEN NEW.seq <= OLD.seq
     BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER head_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'append only'); END;

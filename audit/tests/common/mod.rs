@@ -359,7 +359,7 @@ impl<S: Store> Driver<S> {
         &self.replies.iter().find(|(t, _)| *t == ticket).expect("answered").1
     }
 
-    pub(crate) fn ran(&mut self, ran: Ran) {
+    pub(crate) fn ran(&mut self, ran: Ran<'static>) {
         self.event(Event::Ran(ran, Measured { cpu_us: 1, wall_us: 1 }));
     }
 

@@ -39,7 +39,7 @@ impl ReadPlan for EchoPlan {
         &self.0
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.ok(MapBuilder::new().finish(), TxOutcome::NoOp)
     }
 }
@@ -86,7 +86,7 @@ macro_rules! writer {
                 &self.demands
             }
 
-            fn run(self, mut permit: Permit<Self>) -> Ran {
+            fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
                 // One byte less than was held, so that something is freed.
                 let used = self.bytes.saturating_sub(1);
                 if permit.meter(Dimension::$dimension, used).is_err() || self.fail {

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod budgets;
 mod control;
 mod intents;
 mod life;

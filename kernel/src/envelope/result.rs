@@ -38,6 +38,7 @@ code! {
 
 /// Proof for the caller: where in which log the call stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Receipt {
     /// The log.
     pub home: HomeId,

@@ -81,7 +81,8 @@ pub struct Measured {
     pub wall_us: u64,
 }
 
-/// Why a run will not be reported, or not in time.
+/// Why a run will not be reported, or not in time. The host says so of a job that it no longer
+/// has, or that has not returned: to run it afterwards would be the host's own act, unrecorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// It panicked.
@@ -110,7 +111,7 @@ pub enum Event {
     /// What [`Effect::Fetch`] asked for, in its order.
     Fetched(Ticket, Vec<VaultEntry>),
     /// A run came back.
-    Ran(Ran, Measured),
+    Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
     Lost(Seq, Lost, Measured),
     /// A batch is durable.
@@ -228,6 +229,7 @@ impl Kernel {
     }
 
     /// The next thing for the host to do.
+    #[must_use = "an effect must be carried out"]
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -240,6 +242,7 @@ impl Kernel {
     }
 
     /// Takes all records that no batch has taken yet.
+    #[must_use = "a batch must be committed, or the kernel halted"]
     pub fn take_batch(&mut self) -> Option<Batch> {
         if self.halted.is_some() {
             return None;

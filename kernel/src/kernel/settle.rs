@@ -115,7 +115,7 @@ impl Kernel {
     }
 
     /// A run came back.
-    pub(super) fn ran(&mut self, ran: Ran, measured: Measured) -> Result<(), Halt> {
+    pub(super) fn ran(&mut self, ran: Ran<'static>, measured: Measured) -> Result<(), Halt> {
         let seq = ran.intent;
         match self.in_flight.get(&seq) {
             Some(flight) if flight.digest == ran.digest => {}
@@ -168,7 +168,7 @@ impl Kernel {
     }
 
     /// A run that had been given up came back: its slot is free, its charge stands.
-    fn came_late(&mut self, ran: &Ran) -> Result<(), Halt> {
+    fn came_late(&mut self, ran: &Ran<'static>) -> Result<(), Halt> {
         if !self.state.running.contains_key(&ran.intent) {
             return Ok(());
         }

@@ -79,7 +79,7 @@ impl ReadPlan for FsListPlan {
         &self.demands
     }
 
-    fn run(self, mut permit: ReadPermit<Self>) -> Ran {
+    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Openat2);
         let listing = self
             .place

@@ -87,7 +87,7 @@ impl ReadPlan for FsReadPlan {
         &self.demands
     }
 
-    fn run(self, mut permit: ReadPermit<Self>) -> Ran {
+    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Openat2);
         match self.read() {
             Ok(chunk) => permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp),

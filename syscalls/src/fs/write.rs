@@ -112,7 +112,7 @@ impl Plan for FsWritePlan {
         &self.demands
     }
 
-    fn run(self, mut permit: Permit<Self>) -> Ran {
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Openat2);
         match self.write(&mut permit) {
             Ok(written) => permit.ok(result(&written), TxOutcome::Committed),
@@ -129,7 +129,7 @@ impl Plan for FsWritePlan {
 }
 
 impl FsWritePlan {
-    fn write(&self, permit: &mut Permit<Self>) -> Result<Written, (Refused, Effect)> {
+    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.locate(&self.base).map_err(not_done)?;
         // The digest tells homes that share a base apart, the intent tells calls apart.

@@ -52,7 +52,7 @@ impl Plan for MinePlan {
         &self.0
     }
 
-    fn run(self, permit: Permit<Self>) -> Ran {
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         permit.ok(done(), TxOutcome::Committed)
     }
 }
@@ -86,7 +86,7 @@ impl ReadPlan for PeekPlan {
         &self.0
     }
 
-    fn run(self, permit: ReadPermit<Self>) -> Ran {
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.ok(done(), TxOutcome::NoOp)
     }
 }

@@ -10,13 +10,7 @@ use syscap_kernel::{
 use super::{Entry, Fault, Ledger, Phase, Row};
 
 impl Ledger {
-    pub(super) fn boot(
-        &mut self,
-        entry: &mut Entry<'_>,
-        boot: &Boot,
-        number: u64,
-        clock: ClockFlags,
-    ) {
+    pub(super) fn boot(&mut self, entry: &mut Entry<'_>, boot: &Boot, clock: ClockFlags) {
         let before = match self.phase {
             Phase::New => Ended::First,
             Phase::Shut => Ended::Clean,
@@ -24,7 +18,6 @@ impl Ledger {
         };
         let open = u64::try_from(self.open.len()).ok();
         entry.expect(boot.before == before && Some(boot.open) == open, Fault::BootForm);
-        entry.expect(number > 0, Fault::BootForm);
         // Kernel time starts at the later of the last record and the wall clock.
         entry.expect(entry.time == self.time.max(boot.wall), Fault::ClockFlags);
         let gap = before != Ended::First && boot.wall.since(self.time) > TOKEN_LIFE_MS_MAX;

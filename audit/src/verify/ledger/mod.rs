@@ -222,7 +222,7 @@ impl Ledger {
         }
         match body {
             Body::Genesis(_) => entry.fault(Fault::SecondGenesis),
-            Body::Boot(body) => self.boot(&mut entry, &body, boot, clock),
+            Body::Boot(body) => self.boot(&mut entry, &body, clock),
             Body::Shutdown(body) => self.shutdown(&mut entry, &body),
             Body::Issue(body) => self.issue(&mut entry, &body, source)?,
             Body::Session(body) => self.session(&mut entry, *body, source)?,

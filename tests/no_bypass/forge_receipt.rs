@@ -1,5 +1,5 @@
-//! expect: ok
-//! A receipt is a claim: anybody can write one, and the log proves it or not.
+//! expect: E0639
+//! Writes a receipt of its own.
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
@@ -7,6 +7,7 @@ use support::*;
 use syscap::kernel::{envelope::Receipt, id::Leaf, kernel::Ack, manifest::Enforcement};
 
 fn main() {
+    //~
     let receipt = Receipt {
         home: HomeId::from_bytes([0; 32]),
         intent: None,

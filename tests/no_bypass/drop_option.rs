@@ -1,13 +1,13 @@
-//! expect: ok
-//! What must be used can fall inside an `Option`, which the lint does not open.
+//! expect: unused_must_use
+//! Lets an effect and a batch fall inside their `Option`.
 #![deny(unused_must_use)]
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
 
 fn attack(kernel: &mut Kernel) {
-    kernel.poll_effect();
-    kernel.take_batch();
+    kernel.poll_effect(); //~
+    kernel.take_batch(); //~
 }
 
 fn main() {

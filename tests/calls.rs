@@ -1,0 +1,156 @@
+//! What becomes of a call: run once for a key, with earlier results, cut off, lost, late.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::too_many_lines, reason = "tables")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+mod sim;
+
+use sim::{Ending, records, refused_with, seated};
+
+use syscap::kernel::{
+    budget::{Amounts, Dimension},
+    envelope::Status,
+    kernel::Event,
+    reason::Reason,
+    record::Body,
+};
+
+#[test]
+fn a_key_runs_once() {
+    let (mut sim, session) = seated();
+    let once = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "turn-1"}"#;
+    let first = sim.submit_json(session, once);
+    sim.commit();
+    // In flight: not a second run.
+    refused_with(&mut sim, session, once, Reason::KeyInFlight);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let again = sim.submit_json(session, once);
+    sim.commit();
+    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
+    let (first, again) = (sim.reply_to(first).unwrap(), sim.reply_to(again).unwrap());
+    assert_eq!(again.delivered(), first.delivered());
+    assert_ne!(again.receipt().outcome_seq, first.receipt().outcome_seq);
+    let last = records(&mut sim).pop().unwrap();
+    assert!(matches!(last.body, Body::Repeat(_)));
+    // Other arguments under the same key: refused. The same after a restart.
+    let other = r#"{"tool_id": "spend", "args": {"units": 4}, "idempotency_key": "turn-1"}"#;
+    refused_with(&mut sim, session, other, Reason::KeyReused);
+    let token = sim.tokens[0].0;
+    sim.crash().unwrap();
+    sim.boot();
+    sim.open("a0", token);
+    sim.commit();
+    let session = *sim.sessions.last().unwrap();
+    let again = sim.submit_json(session, once);
+    sim.commit();
+    assert_eq!(sim.reply_to(again).unwrap().status(), Status::Ok);
+    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
+    refused_with(&mut sim, session, other, Reason::KeyReused);
+}
+
+#[test]
+fn a_key_whose_run_was_lost_is_never_run_again() {
+    let (mut sim, session) = seated();
+    let once = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+    sim.submit_json(session, once);
+    sim.commit();
+    sim.end_job(0, Ending::Panics);
+    sim.commit();
+    refused_with(&mut sim, session, once, Reason::OutcomeUnknown);
+}
+
+#[test]
+fn a_reference_brings_the_released_result_and_nothing_else() {
+    let (mut sim, session) = seated();
+    let tricky =
+        r#"{"tool_id": "look", "args": {"at": {"$lit": {"$ref": {"record": 0, "path": []}}}}}"#;
+    let first = sim.submit_json(session, tricky);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let first = sim.reply_to(first).unwrap().clone();
+    assert_eq!(first.status(), Status::Ok);
+    let seq = first.receipt().outcome_seq;
+    let refer = |path: &str| {
+        format!(
+            r#"{{"tool_id": "look", "args": {{"at": {{"$ref": {{"record": {seq}, "path": {path}}}}}}}}}"#
+        )
+    };
+    let second = sim.submit_json(session, &refer(r#"["saw"]"#));
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    // The result that came in holds what looks like a reference: it is not followed.
+    let second = sim.reply_to(second).unwrap();
+    assert_eq!(second.delivered(), first.delivered());
+    refused_with(&mut sim, session, &refer(r#"["nothing"]"#), Reason::UnknownReference);
+    // Another session was never given that result.
+    let token = sim.issue("a1", 10, 10, 1_000_000);
+    sim.open("a1", token);
+    sim.commit();
+    let other = *sim.sessions.last().unwrap();
+    refused_with(&mut sim, other, &refer("[]"), Reason::UnknownReference);
+}
+
+/// A revocation between intent and run: nothing runs, what was held is free.
+#[test]
+fn revoked_before_the_run_is_not_run() {
+    let (mut sim, session) = seated();
+    let ticket = sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": 3}}"#);
+    let token = sim.tokens[0].0;
+    sim.revoke(token);
+    sim.commit();
+    sim.commit();
+    assert!(sim.jobs.is_empty());
+    assert_eq!(sim.reason_of(ticket), Some(Reason::NotRun));
+    assert_eq!(sim.world.lock().unwrap().spent.len(), 0);
+    let view = sim.kernel.token(&token).unwrap();
+    assert_eq!((view.held, view.used.get(Dimension::DiskWriteBytes)), (Amounts::ZERO, 0));
+}
+
+/// A run that tries more than it set aside is cut off at what it set aside.
+#[test]
+fn metering_cuts_off() {
+    let (mut sim, session) = seated();
+    let greedy = r#"{"tool_id": "spend", "args": {"units": 3, "tries": 50}}"#;
+    let ticket = sim.submit_json(session, greedy);
+    sim.commit();
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(Reason::OverHold));
+    assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
+}
+
+/// Measured time that overruns is charged, and exhausts the token.
+#[test]
+fn an_overrun_exhausts() {
+    let (mut sim, session) = seated();
+    sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
+    let (_, job) = sim.jobs.remove(0);
+    let measured = syscap::kernel::kernel::Measured { cpu_us: 10, wall_us: 5_000 };
+    sim.event(Event::Ran(job.run(), measured));
+    sim.commit();
+    refused_with(&mut sim, session, r#"{"tool_id": "look", "args": {"at": 1}}"#, Reason::Exhausted);
+}
+
+/// A late return frees its slot of the gauge, and only that.
+#[test]
+fn a_run_given_up_holds_its_slot_until_it_returns() {
+    let (mut sim, session) = seated();
+    let spend = r#"{"tool_id": "spend", "args": {"units": 1}}"#;
+    for _ in 0..4 {
+        sim.submit_json(session, spend);
+    }
+    sim.commit();
+    for _ in 0..4 {
+        sim.end_job(0, Ending::TimesOut);
+    }
+    sim.commit();
+    refused_with(&mut sim, session, spend, Reason::OverBudget);
+    let ran = sim.late.pop().unwrap();
+    sim.event(Event::Ran(ran, Default::default()));
+    let ticket = sim.submit_json(session, spend);
+    sim.commit();
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
+}
