@@ -73,7 +73,8 @@ fn a_reference_brings_the_released_result_and_nothing_else() {
     let seq = first.receipt().outcome_seq;
     let refer = |path: &str| {
         format!(
-            r#"{{"tool_id": "look", "args": {{"at": {{"$ref": {{"record": {seq}, "path": {path}}}}}}}}}"#
+            r#"{{"tool_id": "look", "args": {{"at": {}}}}}"#,
+            format_args!(r#"{{"$ref": {{"record": {seq}, "path": {path}}}}}"#)
         )
     };
     let second = sim.submit_json(session, &refer(r#"["saw"]"#));

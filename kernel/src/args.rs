@@ -3,7 +3,7 @@
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use crate::{
-    cbor::{Canonical, Encoder, Item, Kind, Profile},
+    cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile},
     id::Seq,
     limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
     manifest::{Extra, Manifest, Param, ParamType, Presence},
@@ -16,47 +16,71 @@ pub(crate) struct Reference<'a> {
     path: Item<'a>,
 }
 
-/// The references in arguments, in the order in which they stand.
+/// What arguments refer to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct References {
+    /// The records, each once, in the order in which they first stand.
+    pub(crate) records: Vec<Seq>,
+    /// Whether there is anything to be replaced at all.
+    escapes: bool,
+    count: usize,
+}
+
+/// The references in arguments. One pass: each byte is read once, however deep it lies.
 ///
 /// # Errors
 /// [`Reason::BadReference`] where one has another form or there are more than
 /// [`REFERENCES_MAX`].
-pub(crate) fn references(args: Item<'_>) -> Result<Vec<Seq>, Refused> {
-    let mut found = Vec::new();
-    collect(args, &mut found)?;
-    if found.len() > REFERENCES_MAX {
-        return Err(Refused::new(Reason::BadReference));
-    }
-    Ok(found)
-}
-
-fn collect(item: Item<'_>, found: &mut Vec<Seq>) -> Result<(), Refused> {
-    match item.kind() {
-        Kind::Array => item.elements().try_for_each(|element| collect(element, found)),
-        Kind::Map => match escape(item)? {
-            Escape::Reference(reference) => {
-                found.push(reference.record);
-                Ok(())
+pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
+    let mut found = References::default();
+    walk(&mut reader(args), &mut |piece| match piece {
+        Piece::Reference(reference) => {
+            found.escapes = true;
+            found.count = found.count.saturating_add(1);
+            if !found.records.contains(&reference.record) {
+                found.records.push(reference.record);
             }
-            Escape::Literal(_) => Ok(()),
-            Escape::None => item.entries().try_for_each(|(_, value)| collect(value, found)),
-        },
-        _ => Ok(()),
-    }
+            if found.count > REFERENCES_MAX { Err(bad_reference()) } else { Ok(()) }
+        }
+        Piece::Literal(_) => {
+            found.escapes = true;
+            Ok(())
+        }
+        Piece::Array(_) | Piece::Map(_) | Piece::Key(_) | Piece::Value(_) => Ok(()),
+    })?;
+    Ok(found)
 }
 
 /// Replaces each reference by what `lookup` finds and each `$lit` by its content. What is put
 /// in is never looked at again.
-pub(crate) fn resolve<'a, F>(args: Item<'a>, mut lookup: F) -> Result<Cow<'a, [u8]>, Refused>
+pub(crate) fn resolve<'a, F>(
+    args: Item<'a>,
+    references: &References,
+    mut lookup: F,
+) -> Result<Cow<'a, [u8]>, Refused>
 where
     F: FnMut(&Reference<'_>) -> Result<Canonical, Refused>,
 {
-    // A dollar sign in a key is rare; without one, arguments stand as they came.
-    if !has_escape(args) {
+    if !references.escapes {
         return Ok(Cow::Borrowed(args.as_bytes()));
     }
     let mut encoder = Encoder::with_capacity(args.as_bytes().len());
-    rewrite(args, &mut encoder, &mut lookup)?;
+    walk(&mut reader(args), &mut |piece| {
+        match piece {
+            Piece::Array(count) => encoder.array(count),
+            Piece::Map(count) => encoder.map(count),
+            Piece::Key(key) => encoder.text(key),
+            Piece::Value(value) | Piece::Literal(value) => encoder.item(value),
+            Piece::Reference(reference) => {
+                encoder.item(lookup(&reference)?.item());
+                // Stops before sixteen large results are put together.
+                if encoder.len() > ENVELOPE_BYTES_MAX {
+                    return Err(Refused::new(Reason::TooLarge).field("args"));
+                }
+            }
+        }
+        Ok(())
+    })?;
     let resolved = encoder.into_bytes();
     // What was put in may have made it larger, or deeper, than a caller may send.
     if resolved.len() > ENVELOPE_BYTES_MAX {
@@ -68,96 +92,116 @@ where
     }
 }
 
-fn has_escape(item: Item<'_>) -> bool {
-    match item.kind() {
-        Kind::Array => item.elements().any(has_escape),
-        Kind::Map => {
-            item.entries().any(|(key, value)| matches!(key, "$ref" | "$lit") || has_escape(value))
-        }
-        _ => false,
-    }
-}
-
-fn rewrite<F>(item: Item<'_>, encoder: &mut Encoder, lookup: &mut F) -> Result<(), Refused>
-where
-    F: FnMut(&Reference<'_>) -> Result<Canonical, Refused>,
-{
-    match item.kind() {
-        Kind::Array => {
-            encoder.array(item.count());
-            item.elements().try_for_each(|element| rewrite(element, encoder, lookup))
-        }
-        Kind::Map => match escape(item)? {
-            Escape::Reference(reference) => {
-                encoder.item(lookup(&reference)?.item());
-                // Stops before sixteen large results are put together.
-                if encoder.len() > ENVELOPE_BYTES_MAX {
-                    return Err(Refused::new(Reason::TooLarge).field("args"));
-                }
-                Ok(())
-            }
-            Escape::Literal(content) => {
-                encoder.item(content);
-                Ok(())
-            }
-            Escape::None => {
-                encoder.map(item.count());
-                item.entries().try_for_each(|(key, value)| {
-                    encoder.text(key);
-                    rewrite(value, encoder, lookup)
-                })
-            }
-        },
-        _ => {
-            encoder.item(item);
-            Ok(())
-        }
-    }
-}
-
-enum Escape<'a> {
-    None,
+/// What arguments consist of, in the order of their bytes.
+enum Piece<'a> {
+    Array(usize),
+    Map(usize),
+    Key(&'a str),
+    Value(Item<'a>),
     Literal(Item<'a>),
     Reference(Reference<'a>),
 }
 
-fn escape(map: Item<'_>) -> Result<Escape<'_>, Refused> {
-    let mut entries = map.entries();
-    let (Some((key, value)), None) = (entries.next(), entries.next()) else {
-        return Ok(Escape::None);
-    };
-    match key {
-        "$lit" => Ok(Escape::Literal(value)),
-        "$ref" => {
-            let bad = || Refused::new(Reason::BadReference);
-            let record = value.get("record").and_then(Item::as_uint).ok_or_else(bad)?;
-            let path = value.get("path").ok_or_else(bad)?;
-            if value.count() != 2 || path.kind() != Kind::Array {
-                return Err(bad());
-            }
-            Ok(Escape::Reference(Reference { record: Seq::new(record), path }))
+fn reader(item: Item<'_>) -> Decoder<'_> {
+    Decoder::new(item.as_bytes(), Profile::DATA)
+}
+
+/// Goes through one item, front to back. The item is canonical, so its depth is bounded, and a
+/// fault of the codec can't come up; if one did, the call would be refused.
+fn walk<'a, F>(decoder: &mut Decoder<'a>, each: &mut F) -> Result<(), Refused>
+where
+    F: FnMut(Piece<'a>) -> Result<(), Refused>,
+{
+    let malformed = |_| Refused::new(Reason::Malformed).field("args");
+    match decoder.peek().map_err(malformed)? {
+        Kind::Array => {
+            let count = size(decoder.array().map_err(malformed)?);
+            each(Piece::Array(count))?;
+            (0..count).try_for_each(|_| walk(decoder, each))
         }
-        _ => Ok(Escape::None),
+        Kind::Map => {
+            let count = size(decoder.map_head().map_err(malformed)?);
+            if count != 1 {
+                each(Piece::Map(count))?;
+            }
+            for _ in 0..count {
+                let key = decoder.text().map_err(malformed)?;
+                match (count, key) {
+                    (1, "$lit") => each(Piece::Literal(decoder.item().map_err(malformed)?))?,
+                    (1, "$ref") => {
+                        let value = decoder.item().map_err(malformed)?;
+                        each(Piece::Reference(Reference::read(value)?))?;
+                    }
+                    _ => {
+                        if count == 1 {
+                            each(Piece::Map(count))?;
+                        }
+                        each(Piece::Key(key))?;
+                        walk(decoder, each)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        _ => each(Piece::Value(decoder.item().map_err(malformed)?)),
     }
 }
 
-impl Reference<'_> {
-    /// The part of `result` that the path names: text for keys, integers for places in lists.
-    pub(crate) fn pick(&self, result: Item<'_>) -> Result<Canonical, Refused> {
-        let unknown = || Refused::new(Reason::UnknownReference).field("$ref");
-        let mut at = result;
-        for step in self.path.elements() {
-            let next = match (step.as_text(), step.as_uint()) {
-                (Some(key), _) => at.get(key),
-                (None, Some(place)) => {
-                    usize::try_from(place).ok().and_then(|place| at.elements().nth(place))
-                }
-                (None, None) => None,
-            };
-            at = next.ok_or_else(unknown)?;
-        }
-        Ok(Canonical::from(at))
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn bad_reference() -> Refused {
+    Refused::new(Reason::BadReference)
+}
+
+impl<'a> Reference<'a> {
+    fn read(value: Item<'a>) -> Result<Self, Refused> {
+        let record = value.get("record").and_then(Item::as_uint).ok_or_else(bad_reference)?;
+        let path = value.get("path").ok_or_else(bad_reference)?;
+        let fits = value.count() == 2
+            && path.kind() == Kind::Array
+            && path.count() <= usize::from(Profile::DATA.depth_max());
+        if fits { Ok(Self { record: Seq::new(record), path }) } else { Err(bad_reference()) }
     }
+
+    /// The part of `result` that the path names: text for keys, integers for places in lists.
+    /// One cursor goes down; what it passes by is skipped once.
+    pub(crate) fn pick(&self, result: Item<'_>) -> Result<Canonical, Refused> {
+        let mut decoder = reader(result);
+        let mut found = Some(());
+        for step in self.path.elements() {
+            found = found.and_then(|()| match (step.as_text(), step.as_uint()) {
+                (Some(key), _) => enter_key(&mut decoder, key),
+                (None, Some(place)) => enter_place(&mut decoder, place),
+                (None, None) => None,
+            });
+        }
+        let part = found.and_then(|()| decoder.item().ok());
+        part.map(Canonical::from).ok_or(Refused::new(Reason::UnknownReference).field("$ref"))
+    }
+}
+
+/// Moves to the value of a key of the map that comes next.
+fn enter_key(decoder: &mut Decoder<'_>, key: &str) -> Option<()> {
+    if decoder.peek().ok()? != Kind::Map {
+        return None;
+    }
+    for _ in 0..decoder.map_head().ok()? {
+        if decoder.text().ok()? == key {
+            return Some(());
+        }
+        decoder.item().ok()?;
+    }
+    None
+}
+
+/// Moves to a place in the list that comes next.
+fn enter_place(decoder: &mut Decoder<'_>, place: u64) -> Option<()> {
+    if decoder.peek().ok()? != Kind::Array || place >= decoder.array().ok()? {
+        return None;
+    }
+    (0..place).try_for_each(|_| decoder.item().ok().map(|_| ()))
 }
 
 /// Checks arguments against the manifest, drops optional nulls, adds defaults.

@@ -7,7 +7,7 @@
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use crate::{
-    args,
+    args::{self, References},
     budget::{Amounts, Dimension},
     cbor::{Canonical, Encoder, Item},
     envelope::{Defaults, Form, ToolCall},
@@ -48,6 +48,7 @@ pub(crate) struct Decoded {
 pub(crate) struct Checked {
     call: ToolCall,
     token: TokenIndex,
+    references: References,
 }
 
 /// The arguments are resolved, fit the manifest and are hashed.
@@ -131,6 +132,17 @@ pub(crate) enum Needs {
     Results(Vec<Released>),
 }
 
+impl Needs {
+    /// The pairs of intent and outcome that must be fetched.
+    pub(crate) fn wanted(&self) -> Vec<(Seq, Seq)> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Repeat(intent, outcome) => [(*intent, *outcome)].into(),
+            Self::Results(found) => found.iter().map(|r| (r.intent, r.outcome)).collect(),
+        }
+    }
+}
+
 impl Call<Decoded> {
     /// Reads the envelope; what it leaves out comes from the session and the state.
     pub(crate) fn decode(
@@ -183,7 +195,10 @@ impl Call<Decoded> {
         self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
         self.fields.manifest = registered.map(|found| found.manifest_id);
         match standing(&call, seat, registered, registry, now) {
-            Ok(token) => Ok(Call { fields: self.fields, at: Checked { call, token } }),
+            Ok(token) => {
+                let references = References::default();
+                Ok(Call { fields: self.fields, at: Checked { call, token, references } })
+            }
             Err(refused) => stop(self.fields, refused),
         }
     }
@@ -244,7 +259,12 @@ fn standing(
 
 impl Call<Checked> {
     /// What has to be fetched: the first outcome, for a repeat; else the results referred to.
-    pub(crate) fn needs(self, seat: &Seat<'_>) -> Result<(Self, Needs), Box<Stopped>> {
+    pub(crate) fn needs(mut self, seat: &Seat<'_>) -> Result<(Self, Needs), Box<Stopped>> {
+        // Nothing is looked up, fetched or answered again for a token that has no call left.
+        let call = Amounts::ZERO.with(Dimension::Calls, 1);
+        if seat.state.tokens.lacks(self.at.token, &call).is_some() {
+            return stop(self.fields, over_budget(seat, self.at.token, Dimension::Calls, 1));
+        }
         if let Some(slot) = self.key_slot()
             && let Some(used) = seat.state.keys.get(&slot)
         {
@@ -253,21 +273,26 @@ impl Call<Checked> {
             if let Err(refused) = named(&self.at.call, &self.at.token, seat) {
                 return stop(self.fields, refused);
             }
+            // The answer was given under the first call's token: another may not permit it.
+            if used.token != self.at.token {
+                return stop(self.fields, Refused::new(Reason::NotBound).field("idempotency_key"));
+            }
             return match used.state {
                 Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
                 InFlight => stop(self.fields, Reason::KeyInFlight),
                 Unknown => stop(self.fields, Reason::OutcomeUnknown),
             };
         }
-        let wanted = match args::references(self.at.call.args()) {
-            Ok(wanted) => wanted,
+        self.at.references = match args::references(self.at.call.args()) {
+            Ok(references) => references,
             Err(refused) => return stop(self.fields, refused),
         };
+        let wanted = &self.at.references.records;
         if wanted.is_empty() {
             return Ok((self, Needs::Nothing));
         }
         let found: Option<Vec<Released>> =
-            wanted.into_iter().map(|outcome| seat.session.released(outcome)).collect();
+            wanted.iter().map(|outcome| seat.session.released(*outcome)).collect();
         match found {
             Some(found) => Ok((self, Needs::Results(found))),
             None => stop(self.fields, Refused::new(Reason::UnknownReference).field("$ref")),
@@ -304,7 +329,7 @@ impl Call<Checked> {
             return stop(self.fields, Reason::UnknownTool);
         };
         let manifest = &registered.manifest;
-        let resolved = args::resolve(self.at.call.args(), |reference| {
+        let resolved = args::resolve(self.at.call.args(), &self.at.references, |reference| {
             let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
             let (_, result) = found.ok_or(Refused::new(Reason::UnknownReference))?;
             reference.pick(result.item())
@@ -316,7 +341,7 @@ impl Call<Checked> {
         let item = Item::trusted(&args);
         self.fields.args_hash =
             Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, item));
-        let Checked { call, token } = self.at;
+        let Checked { call, token, .. } = self.at;
         Ok(Call { fields: self.fields, at: Resolved { call, token, args } })
     }
 }
@@ -442,6 +467,10 @@ fn decision(
         now,
     });
     decision.matches.0.truncate(MATCHES_MAX);
+    // It goes into every record of the call: an engine that says too much says no.
+    if !decision.is_bounded() {
+        decision = Decision::plain(Verdict::Deny);
+    }
     Some(decision)
 }
 
@@ -459,10 +488,7 @@ impl Call<Approved> {
             return stop(self.fields, Reason::Exhausted);
         }
         if let Some(dimension) = tokens.lacks(token, &hold) {
-            let refused = Refused::new(Reason::OverBudget)
-                .field(dimension.name())
-                .got(&alloc::format!("{}", hold.get(dimension)))
-                .allowed(&alloc::format!("{}", tokens.left(token).get(dimension)));
+            let refused = over_budget(seat, token, dimension, hold.get(dimension));
             return stop(self.fields, refused);
         }
         let Some(registered) = registry.find(&call.tool) else {
@@ -478,6 +504,13 @@ impl Call<Approved> {
         let at = Reserved { call, args, plan, digest, mode, sent };
         Ok(Call { fields: self.fields, at })
     }
+}
+
+fn over_budget(seat: &Seat<'_>, token: TokenIndex, lacks: Dimension, wanted: u64) -> Refused {
+    Refused::new(Reason::OverBudget)
+        .field(lacks.name())
+        .got(&alloc::format!("{wanted}"))
+        .allowed(&alloc::format!("{}", seat.state.tokens.left(token).get(lacks)))
 }
 
 fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {

@@ -149,7 +149,7 @@ impl Domain {
     }
 
     /// Hashes the concatenation of `parts`. Callers pass parts that together are one
-    /// self-delimiting item, never bare fields side by side.
+    /// self-delimiting item or a sequence of such, never bare fields side by side.
     #[must_use]
     pub fn hash(self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hasher = self.hasher();
@@ -241,7 +241,7 @@ pub fn sent_hash(salt: &Salt, tool: &ToolId, args: Item<'_>) -> SentHash {
     SentHash::from_bytes(Domain::SENT.hash_large(&head, args.as_bytes(), &[]))
 }
 
-/// `call_hash` over [salt, envelope bytes as received].
+/// `call_hash` over [salt, envelope]: completed, or as received where it can't be decoded.
 #[must_use]
 pub fn call_hash(salt: &Salt, envelope: &[u8]) -> CallHash {
     let head = prefix(2, |e| {

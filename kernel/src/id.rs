@@ -61,7 +61,7 @@ digest! {
     SnapshotId
     /// Salted commitment to a call's resolved arguments.
     ArgsHash
-    /// Salted commitment to an envelope's bytes as received.
+    /// Salted commitment to an envelope's bytes, completed; as received where it can't be decoded.
     CallHash
     /// Salted commitment to a delivered result or error.
     ResultHash

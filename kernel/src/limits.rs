@@ -46,5 +46,8 @@ pub const SKEW_MS_MAX: u64 = 300_000;
 pub const DETAIL_BYTES_MAX: usize = 256;
 /// Most arguments that a tool may declare.
 pub const PARAMS_MAX: usize = 64;
+/// Most texts that a decision may hold: its constraint, matches and obligations, each of at most
+/// [`DETAIL_BYTES_MAX`] bytes.
+pub const DECISION_TEXTS_MAX: usize = 40;
 /// Most matches that a decision lists; the count and a digest cover the rest.
 pub const MATCHES_MAX: usize = 16;

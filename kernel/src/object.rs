@@ -85,9 +85,7 @@ impl Object {
             ObjectKind::Manifest => {
                 (decode::<Manifest>(&self.bytes).is_ok(), Domain::OBJECT_ID.hash(&[&self.bytes]))
             }
-            ObjectKind::Tools => {
-                (decode::<ToolsObject>(&self.bytes).is_ok(), Domain::TOOLS.hash(&[&self.bytes]))
-            }
+            ObjectKind::Tools => (sorted_tools(&self.bytes), Domain::TOOLS.hash(&[&self.bytes])),
             ObjectKind::Policy => {
                 (decode::<PolicyObject>(&self.bytes).is_ok(), Domain::POLICY.hash(&[&self.bytes]))
             }
@@ -97,6 +95,10 @@ impl Object {
         };
         form && name == *self.id.as_bytes()
     }
+}
+
+fn sorted_tools(bytes: &[u8]) -> bool {
+    decode::<ToolsObject>(bytes).is_ok_and(|tools| tools.is_sorted())
 }
 
 /// The body in a token's wire.

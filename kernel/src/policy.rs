@@ -8,6 +8,7 @@ use crate::{
     field::{List, code, encode, shape},
     hash::Domain,
     id::{AgentId, PolicyHash, TokenId},
+    limits::{DECISION_TEXTS_MAX, DETAIL_BYTES_MAX},
     manifest::Manifest,
     time::UnixMillis,
     token::Grant,
@@ -60,6 +61,12 @@ impl Decision {
             matches_digest: None,
             obligations: List(Vec::new()),
         }
+    }
+
+    /// Whether it fits into a record.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let texts = || self.deciding.iter().chain(&self.matches.0).chain(&self.obligations.0);
+        texts().count() <= DECISION_TEXTS_MAX && texts().all(|t| t.len() <= DETAIL_BYTES_MAX)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Why a call was refused or failed: stable numbered codes, each with what to change.
 //!
-//! One table makes the enum, the names, the hints and (by a test) `docs/reasons.md`. Numbers are
-//! never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx policy,
-//! 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
+//! One table makes the enum, the names and the hints; `docs/spec.md` is held against it. Numbers
+//! are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx
+//! policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
 
 use alloc::{boxed::Box, string::String};
 use core::fmt;
@@ -158,6 +158,17 @@ reasons! {
     811 UnknownToken "unknown_token" Fix "No such token is registered."
     812 TooManySessions "too_many_sessions" Wait "Close a session first."
     813 WrongPolicy "wrong_policy" Fix "The policy's hash is another."
+}
+
+impl Reason {
+    /// Whether a tool may give it for a run that failed: 7xx, without those that only the
+    /// kernel and its host can know.
+    pub(crate) const fn is_a_tools(self) -> bool {
+        let kernels =
+            matches!(self, Self::Panicked | Self::TimedOut | Self::NotRun | Self::Abandoned);
+        let failed_within = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
+        failed_within || (700 <= self.code() && self.code() < 800 && !kernels)
+    }
 }
 
 impl Field for Reason {

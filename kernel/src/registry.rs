@@ -9,6 +9,7 @@ use crate::{
     id::{ObjectId, ToolId, ToolsHash},
     limits::PARAMS_MAX,
     manifest::{EffectClass, Manifest, Presence},
+    object::Object,
     tool::{AnyTool, ReadTool, Tool, full, reading},
 };
 
@@ -39,7 +40,7 @@ pub enum RegistryError {
     #[error("{0} is registered as a read but is of class {1}")]
     NotARead(ToolId, EffectClass),
     /// A manifest breaks a rule of its form.
-    #[error("the manifest of {0} has too many, repeated or contradictory parameters")]
+    #[error("the manifest of {0} is too large, has floats, or has bad parameters")]
     BadManifest(ToolId),
 }
 
@@ -137,9 +138,14 @@ fn check(manifest: &Manifest) -> Result<(), RegistryError> {
         .iter()
         .enumerate()
         .any(|(place, param)| params.iter().take(place).any(|other| other.name == param.name));
-    let contradictory =
-        params.iter().any(|param| param.default.is_some() && param.presence == Presence::Required);
-    if repeated || contradictory || params.len() > PARAMS_MAX {
+    // A default of null would read back as no default.
+    let contradictory = params.iter().any(|param| match &param.default {
+        Some(default) => param.presence == Presence::Required || default.item().is_null(),
+        None => false,
+    });
+    // Bounded, canonical and without floats, so that what goes on record reads back the same.
+    let sound = Object::manifest(manifest).is_sound();
+    if !sound || repeated || contradictory || params.len() > PARAMS_MAX {
         return Err(RegistryError::BadManifest(manifest.tool.clone()));
     }
     Ok(())
@@ -164,6 +170,14 @@ shape! {
 }
 
 impl ToolsObject {
+    /// Whether the tools ascend, each once: one set has one encoding.
+    pub(crate) fn is_sorted(&self) -> bool {
+        self.tools.0.windows(2).all(|pair| match pair {
+            [a, b] => a.tool < b.tool,
+            _ => true,
+        })
+    }
+
     /// The canonical bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -14,7 +14,7 @@ use crate::{
     cbor::{Canonical, Item, Profile},
     envelope::{Status, TxOutcome},
     hash::result_hash,
-    id::{AgentId, CallDigest, ResultHash, Salt, Seq, ToolId},
+    id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
     manifest::{Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
     scope::Resource,
@@ -103,6 +103,7 @@ pub trait ReadPlan: Send + Sized + 'static {
 pub(crate) struct PermitCore {
     pub(crate) intent: Seq,
     pub(crate) tool: ToolId,
+    pub(crate) leaf: Leaf,
     pub(crate) digest: CallDigest,
     pub(crate) hold: Amounts,
     pub(crate) salt: Salt,
@@ -118,7 +119,7 @@ pub struct OverHold(pub Dimension);
 
 impl PermitCore {
     pub(crate) fn new(
-        intent: Seq,
+        (intent, leaf): (Seq, Leaf),
         tool: ToolId,
         digest: CallDigest,
         hold: Amounts,
@@ -127,7 +128,7 @@ impl PermitCore {
     ) -> Self {
         let used = Amounts::ZERO.with(Dimension::Calls, 1);
         let enforcement = Enforcement::None;
-        Self { intent, tool, digest, hold, salt, result_bytes_max, used, enforcement }
+        Self { intent, tool, leaf, digest, hold, salt, result_bytes_max, used, enforcement }
     }
 
     fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
@@ -149,6 +150,10 @@ impl PermitCore {
                 Ok(_) => Ok(result),
                 Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
             }
+        });
+        // A tool speaks of its run only: what the kernel alone can say, it can't.
+        let ended = ended.map_err(|why| {
+            if why.reason().is_a_tools() { why } else { Refused::new(Reason::Failed) }
         });
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),
@@ -202,7 +207,13 @@ macro_rules! permit {
                 self.core.intent
             }
 
-            /// Names the plan that it is for.
+            /// Leaf of the intent: unique over all homes, and no secret.
+            #[must_use]
+            pub const fn leaf(&self) -> Leaf {
+                self.core.leaf
+            }
+
+            /// Names the plan that it is for. It must not be written down: it is not salted.
             #[must_use]
             pub const fn digest(&self) -> CallDigest {
                 self.core.digest

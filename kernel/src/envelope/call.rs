@@ -20,6 +20,9 @@ pub enum Form {
     Cbor,
     /// JSON, converted once by [`json::to_cbor`].
     Json,
+    /// JSON that the host has tried to convert, outside the kernel, and could not: it is refused
+    /// for that reason.
+    NotJson(json::JsonError),
 }
 
 /// Which fields the kernel filled in because the caller left them out: a set of bits.
@@ -113,6 +116,7 @@ impl ToolCall {
         }
         let converted: Canonical;
         let bytes = match form {
+            Form::NotJson(error) => return Err(from_json(error)),
             Form::Cbor => received,
             Form::Json => {
                 converted = json::to_cbor(received).map_err(from_json)?;

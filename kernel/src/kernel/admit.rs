@@ -14,6 +14,7 @@ use crate::{
     halt::Halt,
     hash::result_hash,
     id::Seq,
+    limits::RESULT_BYTES_MAX,
     reason::{Reason, Refused},
     record::{Body, CallFields, Intent, Repeat, RunMode},
     registry::Mode,
@@ -24,7 +25,7 @@ use crate::{
 /// What admission came to.
 enum Admission {
     Ready(Box<Call<Reserved>>),
-    Fetch(Vec<(Seq, Seq)>),
+    Fetch(Wanted),
     Repeat(Box<Repeated>),
 }
 
@@ -37,22 +38,24 @@ struct Repeated {
     status: Status,
 }
 
+/// Pairs of intent and outcome.
+pub(super) type Wanted = Vec<(Seq, Seq)>;
+
+/// What was fetched for a call, and in answer to what.
+type Fetched<'a> = Option<(Wanted, &'a [VaultEntry])>;
+
 type Admitted = Result<Admission, Box<Stopped>>;
 
 impl Kernel {
-    pub(super) fn submit(
-        &mut self,
-        submit: Submit,
-        fetched: Option<&[VaultEntry]>,
-    ) -> Result<(), Halt> {
+    pub(super) fn submit(&mut self, submit: Submit, fetched: Fetched<'_>) -> Result<(), Halt> {
         if fetched.is_none() && self.is_full() {
             return self.overload(&submit);
         }
-        match self.admit(&submit, fetched) {
+        match self.admit(&submit, fetched.as_ref()) {
             Ok(Admission::Ready(call)) => self.intend(submit, *call),
             Ok(Admission::Fetch(wanted)) => {
-                self.emit(Effect::Fetch(submit.ticket, wanted));
-                self.fetching.insert(submit.ticket, submit);
+                self.emit(Effect::Fetch(submit.ticket, wanted.clone()));
+                self.fetching.insert(submit.ticket, (submit, wanted));
                 Ok(())
             }
             Ok(Admission::Repeat(repeated)) => self.repeat(&submit, *repeated),
@@ -64,7 +67,7 @@ impl Kernel {
     /// have moved in between.
     pub(super) fn fetched(&mut self, ticket: Ticket, entries: &[VaultEntry]) -> Result<(), Halt> {
         match self.fetching.remove(&ticket) {
-            Some(submit) => self.submit(submit, Some(entries)),
+            Some((submit, wanted)) => self.submit(submit, Some((wanted, entries))),
             None => Ok(()),
         }
     }
@@ -75,7 +78,7 @@ impl Kernel {
         usize::try_from(self.state.limits.in_flight_max).is_ok_and(|max| busy >= max)
     }
 
-    fn admit(&self, submit: &Submit, fetched: Option<&[VaultEntry]>) -> Admitted {
+    fn admit(&self, submit: &Submit, fetched: Option<&(Wanted, &[VaultEntry])>) -> Admitted {
         let Some(session) = self.state.sessions.get(&submit.session) else {
             let refused = Refused::new(Reason::Closing).field("session");
             return Err(Box::new(Stopped::new(Box::new(CallFields::unknown()), refused)));
@@ -86,19 +89,20 @@ impl Kernel {
         let checked = decoded.check(&seat, &self.registry, now)?;
         let checked = self.is_open(checked)?;
         let (checked, needs) = checked.needs(&seat)?;
-        let results = match (needs, fetched) {
-            (Needs::Nothing, _) => Vec::new(),
-            (Needs::Repeat(intent, outcome), None) => {
-                return Ok(Admission::Fetch([(intent, outcome)].into()));
-            }
-            (Needs::Repeat(intent, outcome), Some(entries)) => {
+        let wanted = needs.wanted();
+        // What was fetched must be what is needed now: in between, another call with the same
+        // key may have come and gone.
+        let entries = match fetched {
+            _ if wanted.is_empty() => &[][..],
+            Some((fetched, entries)) if *fetched == wanted => entries,
+            _ => return Ok(Admission::Fetch(wanted)),
+        };
+        let results = match needs {
+            Needs::Nothing => Vec::new(),
+            Needs::Repeat(intent, outcome) => {
                 return first_outcome(checked, &seat, (intent, outcome), entries);
             }
-            (Needs::Results(wanted), None) => {
-                let wanted = wanted.iter().map(|found| (found.intent, found.outcome));
-                return Ok(Admission::Fetch(wanted.collect()));
-            }
-            (Needs::Results(wanted), Some(entries)) => match verified(&wanted, entries) {
+            Needs::Results(released) => match verified(&released, entries) {
                 Ok(results) => results,
                 Err(refused) => {
                     return Err(Box::new(Stopped::new(checked.into_fields(), refused)));
@@ -197,7 +201,7 @@ impl Kernel {
             return Err(Halt::Contradiction { seq });
         };
         self.pending.keep(VaultWrite::Salts(seq, submit.salts));
-        self.pending.keep(VaultWrite::Result(seq, delivered.as_bytes().to_vec()));
+        // The result itself lies in the vault already, under the first outcome.
         let reply = Reply {
             ticket: submit.ticket,
             intent: None,
@@ -262,6 +266,10 @@ fn verified(wanted: &[Released], entries: &[VaultEntry]) -> Result<Vec<(Seq, Can
     let erased = || Refused::new(Reason::ReferenceErased).field("$ref");
     if wanted.len() != entries.len() {
         return Err(erased());
+    }
+    let size = |entry: &VaultEntry| entry.result.as_ref().map_or(0, Vec::len);
+    if entries.iter().map(size).fold(0, usize::saturating_add) > RESULT_BYTES_MAX {
+        return Err(Refused::new(Reason::TooLarge).field("$ref"));
     }
     let each = wanted.iter().zip(entries).map(|(released, entry)| {
         let (Some(salts), Some(bytes)) = (entry.salts, entry.result.clone()) else {

@@ -13,7 +13,7 @@ use crate::{
     halt::Halt,
     hash::leaf,
     id::{Leaf, ObjectId, Seq},
-    limits::TOKEN_LIFE_MS_MAX,
+    limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     policy::{PolicyEngine, PolicyObject},
     record::{
@@ -72,6 +72,9 @@ impl Kernel {
             body: Body::Genesis(Box::new(genesis)),
         };
         let bytes = record.encode();
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Err(Halt::RecordTooLarge);
+        }
         let leaf = leaf(&bytes);
         let state = State::begin(&record, leaf)?;
         let mut kernel = Self::with(state, parts, Pending::after(None));
@@ -112,7 +115,6 @@ impl Kernel {
         let Parts { engine, registry } = parts;
         let engine_hash = PolicyObject::of(&*engine).hash();
         let tools_hash = registry.tools_object().hash();
-        let gap = state.unconfirmed_before.is_some();
         Self {
             state,
             engine,
@@ -120,12 +122,13 @@ impl Kernel {
             registry,
             tools_hash,
             clock: None,
-            gap,
+            gap: false,
             room: Room::Enough,
             closing: true,
             pending,
             waiting: VecDeque::new(),
             in_flight: BTreeMap::new(),
+            late: BTreeMap::new(),
             fetching: BTreeMap::new(),
             runs: BTreeMap::new(),
             overloaded: LiveRun::default(),
@@ -143,12 +146,16 @@ impl Kernel {
         durability: Durability,
         reading: Reading,
     ) -> Result<(), Halt> {
+        // A kernel boots once: a second boot would recover what this one still runs.
+        if self.clock.is_some() {
+            return Err(Halt::Contradiction { seq: self.state.head.seq });
+        }
         let last = self.state.time;
         let first = self.state.ended == Ended::First;
         self.clock = Some(KernelClock::start(last, reading, self.state.limits.skew_ms_max));
         // So far ahead that every token would have ended: perhaps the clock is wrong.
         let gap = !first && reading.wall.since(last) > TOKEN_LIFE_MS_MAX;
-        self.gap = self.gap || gap;
+        self.gap = gap;
         let boot = Boot {
             id,
             before: self.state.ended,

@@ -80,20 +80,28 @@ impl Kernel {
                 let freeze = Freeze::from_bytes(body).map_err(|_| bad("body"))?;
                 let fine = match freeze.target {
                     FreezeTarget::Agent => AgentId::new(&freeze.name).is_some(),
-                    FreezeTarget::Tool => ToolId::new(&freeze.name).is_some(),
+                    FreezeTarget::Tool => self.freezes_a_tool(&freeze.name),
                     FreezeTarget::Kernel => freeze.name.is_empty(),
                 };
                 if fine { Ok(()) } else { Err(bad("name")) }
             }
-            Kind::Config => ConfigChange::from_bytes(body).map(|_| ()).map_err(|_| bad("body")),
+            Kind::Config => match ConfigChange::from_bytes(body) {
+                Ok(ConfigChange { confirm_time: Some(_) }) => Ok(()),
+                _ => Err(bad("body")),
+            },
             Kind::Recovery => {
                 let resolution = Resolution::from_bytes(body).map_err(|_| bad("body"))?;
-                let closed = !self.state.open.contains_key(&resolution.intent);
-                let known = resolution.intent < self.state.head.seq;
-                if closed && known { Ok(()) } else { Err(bad("intent")) }
+                let recovered = self.state.recovered.contains(&resolution.intent);
+                if recovered { Ok(()) } else { Err(bad("intent")) }
             }
             _ => Ok(()),
         }
+    }
+
+    /// A tool's own id. An alias would stop nothing, since calls are held against the id.
+    fn freezes_a_tool(&self, name: &str) -> bool {
+        let found = ToolId::new(name).and_then(|tool| self.registry.find(&tool));
+        found.is_some_and(|found| found.manifest.tool.as_str() == name)
     }
 
     /// An operator's word about an intent that was found open.

@@ -37,7 +37,7 @@ use crate::{
     control::{Control, Role},
     envelope::{Form, ToolResult},
     halt::Halt,
-    id::{AgentId, HomeId, PolicyHash, Seq, TokenId, ToolsHash},
+    id::{AgentId, CallDigest, HomeId, PolicyHash, Seq, TokenId, ToolsHash},
     manifest::Manifest,
     policy::PolicyEngine,
     reason::Refused,
@@ -49,6 +49,7 @@ use crate::{
     time::{KernelClock, Reading, UnixMillis},
     tool::{Job, Ran},
 };
+use admit::Wanted;
 use log::Pending;
 use refuse::LiveRun;
 use settle::{InFlight, Waiting};
@@ -179,7 +180,9 @@ pub struct Kernel {
     pending: Pending,
     waiting: VecDeque<(Seq, Waiting)>,
     in_flight: BTreeMap<Seq, InFlight>,
-    fetching: BTreeMap<Ticket, Submit>,
+    /// The plans of runs that were given up and may still come back.
+    late: BTreeMap<Seq, CallDigest>,
+    fetching: BTreeMap<Ticket, (Submit, Wanted)>,
     runs: BTreeMap<Option<Seq>, LiveRun>,
     overloaded: LiveRun,
     effects: VecDeque<Effect>,

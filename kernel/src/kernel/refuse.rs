@@ -141,7 +141,8 @@ impl Kernel {
             token: token.map(|session| session.token_id),
             opened: None,
             answers_max,
-            reserved: left.min(answers_max),
+            // Half of what is left, so that refusals lock no good call out.
+            reserved: left.div_ceil(2).min(answers_max),
             count: None,
             digest: None,
         };

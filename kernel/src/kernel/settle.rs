@@ -78,7 +78,7 @@ impl Kernel {
             return self.halt(Halt::Contradiction { seq });
         };
         let permit = PermitCore::new(
-            seq,
+            (seq, flight.leaf),
             tool,
             flight.digest,
             flight.fields.held,
@@ -119,16 +119,17 @@ impl Kernel {
         let seq = ran.intent;
         match self.in_flight.get(&seq) {
             Some(flight) if flight.digest == ran.digest => {}
-            _ => return self.came_late(&ran),
+            _ => return self.came_late(seq, Some(&ran)),
         }
         let Some(flight) = self.in_flight.remove(&seq) else {
             return Ok(());
         };
-        let mut used = ran.used;
-        if ran.tx == TxOutcome::Unknown {
-            used = flight.fields.held;
-        }
-        let (used, overrun) = with_measured(used, &flight.fields.held, measured);
+        let held = flight.fields.held;
+        let (used, measured) = match ran.tx {
+            TxOutcome::Unknown => (held, at_least(&held, measured)),
+            _ => (ran.used, measured),
+        };
+        let (used, overrun) = with_measured(used, &held, measured);
         let flags = overrun.and(self.stopped(&flight).unwrap_or_default());
         let end = End {
             reason: ran.reason,
@@ -141,18 +142,22 @@ impl Kernel {
         self.settle_hashed(seq, flight, end, ran.result_hash)
     }
 
-    /// A run will not come back, or not in time: it is charged in full.
+    /// A run will not come back, or not in time: it is charged in full, or what was measured
+    /// where that is more.
     pub(super) fn lost(&mut self, seq: Seq, lost: Lost, measured: Measured) -> Result<(), Halt> {
         let Some(flight) = self.in_flight.remove(&seq) else {
-            return Ok(());
+            return if lost == Lost::TimedOut { Ok(()) } else { self.came_late(seq, None) };
         };
         let (reason, running) = match lost {
             Lost::Panicked => (Reason::Panicked, OutcomeFlags::default()),
             Lost::TimedOut => (Reason::TimedOut, OutcomeFlags::RUNNING),
             Lost::Abandoned => (Reason::Abandoned, OutcomeFlags::default()),
         };
+        if lost == Lost::TimedOut {
+            self.late.insert(seq, flight.digest);
+        }
         let held = flight.fields.held;
-        let (used, overrun) = with_measured(held, &held, measured);
+        let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
         let flags = overrun.and(running).and(self.stopped(&flight).unwrap_or_default());
         let read_only = flight.effect.is_read_only();
         let tx = if read_only { TxOutcome::NoOp } else { TxOutcome::Unknown };
@@ -167,13 +172,21 @@ impl Kernel {
         self.settle(seq, flight, end)
     }
 
-    /// A run that had been given up came back: its slot is free, its charge stands.
-    fn came_late(&mut self, ran: &Ran<'static>) -> Result<(), Halt> {
-        if !self.state.running.contains_key(&ran.intent) {
+    /// A run that had been given up came back, with a report or by breaking off: its slot is
+    /// free, its charge stands.
+    fn came_late(&mut self, seq: Seq, ran: Option<&Ran<'static>>) -> Result<(), Halt> {
+        let expected = self.late.get(&seq);
+        // What another kernel ran under the same number frees nothing here.
+        if expected.is_none() || ran.is_some_and(|ran| Some(&ran.digest) != expected) {
             return Ok(());
         }
-        let status = if ran.reason.is_some() { Status::Error } else { Status::Ok };
-        let late = Late { intent: ran.intent, status, result_hash: ran.result_hash, tx: ran.tx };
+        self.late.remove(&seq);
+        let (status, result_hash, tx) = match ran {
+            Some(ran) if ran.reason.is_none() => (Status::Ok, Some(ran.result_hash), ran.tx),
+            Some(ran) => (Status::Error, Some(ran.result_hash), ran.tx),
+            None => (Status::Error, None, TxOutcome::Unknown),
+        };
+        let late = Late { intent: seq, status, result_hash, tx };
         self.append(Self::boxed(late, Body::Late)).map(|_| ())
     }
 
@@ -251,6 +264,14 @@ impl Kernel {
                 enforcement: fields.enforcement.unwrap_or(Enforcement::None),
             },
         }
+    }
+}
+
+/// What was measured, but no less than what was held: the end of such a run is not known.
+fn at_least(held: &Amounts, measured: Measured) -> Measured {
+    Measured {
+        cpu_us: measured.cpu_us.max(held.get(Dimension::CpuUs)),
+        wall_us: measured.wall_us.max(held.get(Dimension::WallUs)),
     }
 }
 

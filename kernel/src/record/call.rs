@@ -245,8 +245,8 @@ shape! {
         10 => pub intent: Seq,
         /// Whether it brought a result.
         11 => pub status: Status,
-        /// Commitment to what it brought; it is delivered to nobody.
-        12 => pub result_hash: ResultHash,
+        /// Commitment to what it brought; it is delivered to nobody. Null where it broke off.
+        12 => pub result_hash: Option<ResultHash>,
         /// What it says became of the effect.
         13 => pub tx: TxOutcome,
     }

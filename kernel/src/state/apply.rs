@@ -59,6 +59,7 @@ impl State {
             open: alloc::collections::BTreeMap::new(),
             running: alloc::collections::BTreeMap::new(),
             keys: Keys::default(),
+            recovered: alloc::collections::BTreeSet::new(),
             unconfirmed_before: None,
             unbound: Run::default(),
         })
@@ -128,8 +129,8 @@ impl State {
             }
             Body::Refusals(refusals) => self.refusals(record.seq, refusals)?,
             Body::Repeat(repeat) => {
+                // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
-                self.run_of_mut(repeat.call.session)?.reset();
             }
             Body::Late(late) => {
                 let token = self.running.remove(&late.intent)?;
@@ -236,7 +237,7 @@ impl State {
                 let agent = intent.call.agent_id.clone()?;
                 let tool = intent.call.tool_id.clone()?;
                 let slot = KeySlot { agent, tool, key: key.clone() };
-                self.keys.begin(slot.clone(), seq, intent.sent_hash?);
+                self.keys.begin(slot.clone(), seq, intent.sent_hash?, token);
                 Some(slot)
             }
             None => None,
@@ -314,6 +315,7 @@ impl State {
         match &recovery.control {
             None => {
                 let open = self.open.remove(&recovery.intent)?;
+                self.recovered.insert(recovery.intent);
                 self.tokens.settle(open.token, &open.held, &recovery.used);
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
@@ -322,8 +324,11 @@ impl State {
                     }
                 }
             }
-            // The operator's word changes no charge; the intent is closed already.
+            // The operator's word changes no charge, and is given once.
             Some(control) => {
+                if !self.recovered.remove(&recovery.intent) {
+                    return None;
+                }
                 let counter = self.counters.entry(control.key).or_insert(0);
                 if control.counter <= *counter {
                     return None;

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::TokenIndex;
 use crate::{
     envelope::Status,
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
@@ -31,6 +32,7 @@ pub(crate) enum KeyState {
 pub(crate) struct KeyUse {
     pub(crate) intent: Seq,
     pub(crate) sent: SentHash,
+    pub(crate) token: TokenIndex,
     pub(crate) state: KeyState,
     /// What its outcome commits to.
     pub(crate) result: Option<(ResultHash, Status)>,
@@ -47,8 +49,9 @@ impl Keys {
         self.used.get(slot).copied()
     }
 
-    pub(crate) fn begin(&mut self, slot: KeySlot, intent: Seq, sent: SentHash) {
-        self.used.insert(slot, KeyUse { intent, sent, state: KeyState::InFlight, result: None });
+    pub(crate) fn begin(&mut self, slot: KeySlot, intent: Seq, sent: SentHash, token: TokenIndex) {
+        self.used
+            .insert(slot, KeyUse { intent, sent, token, state: KeyState::InFlight, result: None });
     }
 
     pub(crate) fn end(&mut self, slot: &KeySlot, state: KeyState) {

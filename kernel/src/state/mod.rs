@@ -73,6 +73,8 @@ pub(crate) struct State {
     /// Runs that were given up and have not come back: they still hold their slot.
     pub(crate) running: BTreeMap<Seq, TokenIndex>,
     pub(crate) keys: Keys,
+    /// Intents that were found open at boot, and about which no operator has said anything.
+    pub(crate) recovered: BTreeSet<Seq>,
     /// Tokens issued before this record wait for an operator to confirm the time.
     pub(crate) unconfirmed_before: Option<Seq>,
     /// Refusals that belong to no session.

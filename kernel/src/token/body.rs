@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::Grants;
 use crate::{
     budget::Budget,
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Kind, Profile},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     field::{Field, List, decode, encode, shape},
     hash::Domain,
     id::{AgentId, HomeId, PolicyHash, TokenId},
@@ -184,6 +184,9 @@ impl Token {
         }
         let (body_bytes, signature) =
             split(wire).map_err(|_| Refused::new(Reason::BadToken).field("wire"))?;
+        // Shapes don't count depth; the whole body must not nest deeper than the profile either.
+        Item::check(body_bytes, Profile::CONTROL)
+            .map_err(|_| Refused::new(Reason::BadToken).field("body"))?;
         let body: TokenBody =
             decode(body_bytes).map_err(|_| Refused::new(Reason::BadToken).field("body"))?;
         body.check()?;

@@ -132,9 +132,9 @@ impl FsWritePlan {
     fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.locate(&self.base).map_err(not_done)?;
-        // The digest tells homes that share a base apart, the intent tells calls apart.
-        let digest = permit.digest().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
-        let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(digest));
+        // The leaf tells homes that share a base apart, the intent tells calls apart.
+        let leaf = permit.leaf().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
+        let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(leaf));
         let temp = TempName::new(&unique).map_err(|error| not_done(refusal(error)))?;
         let job = Write {
             at: &location,

@@ -21,8 +21,7 @@ impl Ledger {
         // Kernel time starts at the later of the last record and the wall clock.
         entry.expect(entry.time == self.time.max(boot.wall), Fault::ClockFlags);
         let gap = before != Ended::First && boot.wall.since(self.time) > TOKEN_LIFE_MS_MAX;
-        let unconfirmed = self.unconfirmed_before > syscap_kernel::id::Seq::GENESIS;
-        entry.expect(clock.has(ClockFlags::GAP) == (gap || unconfirmed), Fault::ClockFlags);
+        entry.expect(clock.has(ClockFlags::GAP) == gap, Fault::ClockFlags);
         let skewed = self.time.since(boot.wall) > self.limits.skew_ms_max;
         entry.expect(clock.has(ClockFlags::SKEWED) == skewed, Fault::ClockFlags);
         if clock.has(ClockFlags::GAP) {

@@ -101,7 +101,7 @@ impl Ledger {
         let fine = row.refusals >= REFUSALS_IN_A_ROW_MAX
             && row.aggregate.is_none()
             && answers_max == row.next_max
-            && reserved == left.min(answers_max)
+            && reserved == left.div_ceil(2).min(answers_max)
             && refusals.opened.is_none()
             && refusals.count.is_none()
             && refusals.digest.is_none();
@@ -151,7 +151,6 @@ impl Ledger {
         };
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);
-        row.reset();
         self.accounts.pay(account, &call.used);
     }
 }
