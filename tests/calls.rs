@@ -10,7 +10,7 @@ use sim::{Ending, records, refused_with, seated};
 use syscap::kernel::{
     budget::{Amounts, Dimension},
     envelope::Status,
-    kernel::Event,
+    kernel::{Event, Lost},
     reason::Reason,
     record::Body,
 };
@@ -154,4 +154,111 @@ fn a_run_given_up_holds_its_slot_until_it_returns() {
     sim.end_job(0, Ending::Runs);
     sim.commit();
     assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
+}
+
+/// A repeat pays a call like any other, is refused where there is none, breaks no row of refusals
+/// and stores no second copy: it can't be used to grow the log.
+#[test]
+fn repeats_are_not_free() {
+    let mut sim = sim::home();
+    let token = sim.issue("a0", 20, 10, 1_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    let once = r#"{"tool_id": "spend", "args": {"units": 1}, "idempotency_key": "k"}"#;
+    sim.submit_json(session, once);
+    sim.commit();
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let before = records(&mut sim).len();
+    for _ in 0..500 {
+        sim.submit_json(session, once);
+        for _ in 0..15 {
+            sim.submit_json(session, "{");
+        }
+        sim.commit();
+    }
+    let grown = records(&mut sim).len() - before;
+    assert!(grown < 80, "{grown} records");
+    assert_eq!(sim.kernel.token(&token).unwrap().used.get(Dimension::Calls), 20);
+    refused_with(&mut sim, session, once, Reason::OverBudget);
+}
+
+/// An answer is given again only to the token that it was first given under.
+#[test]
+fn a_repeat_under_another_token_is_refused() {
+    let (mut sim, session) = seated();
+    let once = r#"{"tool_id": "look", "args": {"at": 1}, "idempotency_key": "k"}"#;
+    sim.submit_json(session, once);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let other = sim.issue("a0", 10, 10, 1_000_000);
+    sim.open("a0", other);
+    sim.commit();
+    let other = *sim.sessions.last().unwrap();
+    refused_with(&mut sim, other, once, Reason::NotBound);
+    refused_with(&mut sim, session, &once.replace('1', "2"), Reason::KeyReused);
+}
+
+/// Sixteen references to one large result, put deep: refused by size, and read in one pass.
+#[test]
+fn references_cannot_be_used_to_multiply_work() {
+    let (mut sim, session) = seated();
+    let large = format!(r#"{{"tool_id": "look", "args": {{"at": "{}"}}}}"#, "x".repeat(900_000));
+    let first = sim.submit_json(session, &large);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let seq = sim.reply_to(first).unwrap().receipt().outcome_seq;
+    let one = format!(r#"{{"$ref": {{"record": {seq}, "path": ["saw"]}}}}"#);
+    let nested =
+        format!("{}{}{}", "[".repeat(50), vec![one.as_str(); 16].join(","), "]".repeat(50));
+    let call = format!(r#"{{"tool_id": "look", "args": {{"at": {nested}}}}}"#);
+    refused_with(&mut sim, session, &call, Reason::TooLarge);
+    let long = vec!["0"; 65].join(",");
+    let path = format!(r#"{{"$ref": {{"record": {seq}, "path": [{long}]}}}}"#);
+    let call = format!(r#"{{"tool_id": "look", "args": {{"at": {path}}}}}"#);
+    refused_with(&mut sim, session, &call, Reason::BadReference);
+    let many = vec![one.as_str(); 17].join(",");
+    let call = format!(r#"{{"tool_id": "look", "args": {{"at": [{many}]}}}}"#);
+    refused_with(&mut sim, session, &call, Reason::BadReference);
+}
+
+/// A run that was given up and then breaks off frees its slot like one that returns.
+#[test]
+fn a_run_given_up_that_panics_frees_its_slot() {
+    let (mut sim, session) = seated();
+    sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": 1}}"#);
+    sim.commit();
+    let intent = sim.jobs[0].1.intent();
+    sim.end_job(0, Ending::TimesOut);
+    sim.commit();
+    let token = sim.tokens[0].0;
+    let held = |sim: &sim::Sim| sim.kernel.token(&token).unwrap().held;
+    assert_eq!(held(&sim).get(Dimension::Concurrent), 1);
+    // The whole of what was held is charged, measured time included.
+    let used = sim.kernel.token(&token).unwrap().used;
+    assert_eq!((used.get(Dimension::CpuUs), used.get(Dimension::WallUs)), (500, 1_000));
+    sim.event(Event::Lost(intent, Lost::Panicked, Default::default()));
+    sim.commit();
+    assert_eq!(held(&sim), Amounts::ZERO);
+    assert!(matches!(records(&mut sim).pop().unwrap().body, Body::Late(_)));
+}
+
+/// A report that another kernel's run made under the same number frees and settles nothing.
+#[test]
+fn a_foreign_report_is_not_taken() {
+    let (mut sim, session) = seated();
+    let (mut other, others) = seated();
+    other.submit_json(others, r#"{"tool_id": "spend", "args": {"units": 2}}"#);
+    other.commit();
+    sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": 1}}"#);
+    sim.commit();
+    let (mine, foreign) = (sim.jobs[0].1.intent(), other.jobs.remove(0).1);
+    assert_eq!(mine, foreign.intent());
+    sim.end_job(0, Ending::TimesOut);
+    sim.commit();
+    sim.event(Event::Ran(foreign.run(), Default::default()));
+    let token = sim.tokens[0].0;
+    let held = sim.kernel.token(&token).unwrap().held;
+    assert_eq!(held.get(Dimension::Concurrent), 1, "the slot is held for the run that has it");
 }

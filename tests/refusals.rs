@@ -211,6 +211,24 @@ fn a_gap_at_boot_waits_for_an_operator() {
     ok(&mut sim, session);
 }
 
+/// Tokens issued after a gap are good, and stay so over the next restart.
+#[test]
+fn a_restart_after_a_gap_suspends_nobody_else() {
+    let mut sim = home();
+    sim.crash().unwrap();
+    sim.wall += 8_000_000_000;
+    sim.boot();
+    let fresh = sim.issue("a0", 10, 10, 1_000_000);
+    sim.commit();
+    sim.crash().unwrap();
+    sim.wall += 1_000;
+    sim.boot();
+    sim.open("a0", fresh);
+    sim.commit();
+    let session = sim.sessions[0];
+    ok(&mut sim, session);
+}
+
 /// A token that would be valid after the gap waits until an operator confirms the time.
 #[test]
 fn a_token_from_before_a_gap_waits_for_confirmation() {

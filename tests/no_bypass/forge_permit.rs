@@ -6,7 +6,7 @@ use support::*;
 
 fn attack() -> Permit<'static, MinePlan> {
     Permit {
-        core: loop {},     //~
+        core: loop {},      //~
         brand: PhantomData, //~
     }
 }

@@ -6,7 +6,7 @@ use support::*;
 
 fn attack() -> ReadPermit<'static, PeekPlan> {
     ReadPermit {
-        core: loop {},     //~
+        core: loop {},      //~
         brand: PhantomData, //~
     }
 }

@@ -36,7 +36,7 @@ impl Settings {
     }
 
     /// Lets the database have that many pages and no more, as if the disk were full then. The
-    /// ballast counts: when it is given up there are [`BALLAST_BYTES`] more.
+    /// ballast counts: when it is given up there are [`super::BALLAST_BYTES`] more.
     #[must_use]
     pub const fn pages_max(mut self, pages: u32) -> Self {
         self.pages = Pages::AtMost(pages);
