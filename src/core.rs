@@ -4,6 +4,9 @@
 //! committing, commits all that has been queued (the *leader*); the others wait, and find their
 //! records durable when they wake. So a lone call costs its own fsync and no hand-over, and many
 //! callers share one: group commit without timers.
+//!
+//! What is the host's may panic: store, clock, and the parts of tools that the kernel calls. It
+//! is caught, the kernel is halted, and whoever waits is told.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +25,12 @@ use syscap_kernel::{
     tool::Job,
 };
 
-use crate::{entropy::Salts, run};
+use crate::{entropy::Salts, guard::caught, run};
 
 /// The kernel and its store.
 pub(crate) struct Core {
     shared: Mutex<Shared>,
-    /// `None` once the home is closed: sessions may outlive it.
+    /// `None` once the home is closed and nothing runs any more: sessions may outlive it.
     store: Mutex<Option<Box<dyn Store>>>,
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
@@ -40,7 +43,15 @@ struct Shared {
     /// Whether somebody commits at the moment.
     led: bool,
     room: Room,
+    /// Each run that is out holds a share of it.
+    runs: Out,
+    /// Whether the home was closed: no request is taken, and what runs is waited for.
+    closed: bool,
 }
+
+/// Says that a job is out, from when the kernel gives it away until what it came to is with the
+/// kernel, and its thread at an end.
+pub(crate) type Out = Arc<()>;
 
 /// A thread that wants an answer, and what has come for it.
 struct Request {
@@ -52,7 +63,7 @@ struct Request {
 }
 
 enum Delivery {
-    Run(Box<Job>),
+    Run(Box<Job>, Out),
     Fetch(Vec<(Seq, Seq)>),
     Reply(Box<ToolResult>),
     Ack(Result<Ack, Refused>),
@@ -71,8 +82,15 @@ impl Core {
         clock: Arc<dyn Clock>,
         salts: Salts,
     ) -> Arc<Self> {
-        let requests = BTreeMap::new();
-        let shared = Shared { kernel, requests, next: 0, led: false, room: Room::Enough };
+        let shared = Shared {
+            kernel,
+            requests: BTreeMap::new(),
+            next: 0,
+            led: false,
+            room: Room::Enough,
+            runs: Out::default(),
+            closed: false,
+        };
         Arc::new(Self { shared: Mutex::new(shared), store: Mutex::new(Some(store)), clock, salts })
     }
 
@@ -83,18 +101,19 @@ impl Core {
         event: impl FnOnce(Ticket) -> Event,
     ) -> Result<Answer, Halt> {
         let mut shared = self.lock();
+        if shared.closed {
+            return Err(shared.kernel.halted().cloned().unwrap_or(Halt::Halted));
+        }
         let ticket = shared.register();
         self.handle(&mut shared, event(ticket));
-        loop {
+        let answer = loop {
             match shared.take(ticket) {
-                Some(Delivery::Reply(result)) => {
-                    return Ok(shared.leave(ticket, Answer::Reply(result)));
-                }
-                Some(Delivery::Ack(ack)) => return Ok(shared.leave(ticket, Answer::Ack(ack))),
-                Some(Delivery::Run(job)) => {
+                Some(Delivery::Reply(result)) => break Ok(Answer::Reply(result)),
+                Some(Delivery::Ack(ack)) => break Ok(Answer::Ack(ack)),
+                Some(Delivery::Run(job, out)) => {
                     shared.wake_leader();
                     drop(shared);
-                    let event = run::run(self, *job);
+                    let event = run::run(self, *job, &out);
                     shared = self.lock();
                     self.handle(&mut shared, event);
                 }
@@ -105,87 +124,119 @@ impl Core {
                     shared = self.lock();
                     match fetched {
                         Ok(entries) => self.handle(&mut shared, Event::Fetched(ticket, entries)),
-                        Err(error) => shared.halt(Halt::Store(error)),
+                        Err(halt) => shared.halt(halt),
                     }
                 }
                 None => {
                     if let Some(halt) = shared.kernel.halted().cloned() {
-                        shared.requests.remove(&ticket);
-                        return Err(halt);
+                        break Err(halt);
                     }
-                    shared = self.wait(shared, Some(ticket));
+                    shared = self.wait(shared, ticket);
                 }
+            }
+        };
+        shared.requests.remove(&ticket);
+        shared.wake_leader();
+        drop(self.spent(shared));
+        answer
+    }
+
+    /// An event that nobody waits for. What it puts on record is durable when this returns, or
+    /// else with the next batch, if one is on its way.
+    pub(crate) fn post(&self, event: Event) {
+        let mut shared = self.lock();
+        self.handle(&mut shared, event);
+        while !shared.led {
+            shared = self.lead(shared);
+            if !shared.kernel.wants_commit() {
+                break;
             }
         }
     }
 
-    /// An event that nobody waits for.
-    pub(crate) fn post(self: &Arc<Self>, event: Event) {
-        let mut shared = self.lock();
-        self.handle(&mut shared, event);
-        while !shared.led && shared.kernel.wants_commit() {
-            shared = self.wait(shared, None);
-        }
+    /// A run that had been given up is back: it was answered long ago, and what is left is to
+    /// free its place.
+    pub(crate) fn came_late(&self, event: Event, out: Out) {
+        self.post(event);
+        drop(out);
+        drop(self.spent(self.lock()));
     }
 
     /// Commits, if nobody does and something wants it; else sleeps until woken.
     fn wait<'a>(
         &'a self,
         mut shared: MutexGuard<'a, Shared>,
-        ticket: Option<Ticket>,
+        ticket: Ticket,
     ) -> MutexGuard<'a, Shared> {
-        if shared.led || !shared.kernel.wants_commit() {
-            shared.set_asleep(ticket, true);
-            drop(shared);
-            thread::park();
-            let mut shared = self.lock();
-            shared.set_asleep(ticket, false);
-            return shared;
+        if !shared.led && shared.kernel.wants_commit() {
+            return self.lead(shared);
         }
-        let Some(batch) = shared.kernel.take_batch() else {
-            return shared;
-        };
-        shared.led = true;
+        shared.set_asleep(ticket, true);
         drop(shared);
-        let (committed, room) = self.commit(batch);
+        thread::park();
         let mut shared = self.lock();
-        shared.led = false;
-        match committed {
-            Ok(stored) => self.handle(&mut shared, Event::Stored(stored)),
-            Err(halt) => shared.halt(halt),
-        }
-        match room {
-            Ok(room) if room != shared.room => {
-                shared.room = room;
-                self.handle(&mut shared, Event::Room(room));
+        shared.set_asleep(ticket, false);
+        shared
+    }
+
+    /// Commits what is queued; once the home is closed, until nothing is.
+    fn lead<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+        while let Some(batch) = shared.kernel.take_batch() {
+            shared.led = true;
+            drop(shared);
+            let (committed, room) = self.commit(batch);
+            shared = self.lock();
+            shared.led = false;
+            match committed {
+                Ok(stored) => self.handle(&mut shared, Event::Stored(stored)),
+                Err(halt) => shared.halt(halt),
             }
-            Ok(_) => {}
-            Err(error) => shared.halt(Halt::Store(error)),
+            match room {
+                Ok(room) if room != shared.room => {
+                    shared.room = room;
+                    self.handle(&mut shared, Event::Room(room));
+                }
+                Ok(_) => {}
+                Err(halt) => shared.halt(halt),
+            }
+            if !shared.closed {
+                break;
+            }
         }
         shared
     }
 
-    fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, StoreError>) {
-        let gone = (Err(Halt::Store(StoreError::Poisoned)), Ok(Room::Reserve));
-        let Ok(mut store) = self.store.lock() else {
-            return gone;
+    fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, Halt>) {
+        let stored = self.ask(|store| batch.commit(store));
+        let room = match stored {
+            Ok(_) => self.ask(|store| Ok(store.room()?)),
+            Err(_) => Ok(Room::Reserve),
         };
-        let Some(store) = store.as_mut() else {
-            return gone;
-        };
-        let stored = batch.commit(&mut **store);
-        let room = if stored.is_ok() { store.room() } else { Ok(Room::Reserve) };
         (stored, room)
     }
 
-    fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, StoreError> {
-        let mut store = self.store.lock().map_err(|_| StoreError::Poisoned)?;
-        let store = store.as_mut().ok_or(StoreError::Poisoned)?;
-        wanted.iter().map(|(intent, outcome)| store.vault(*intent, *outcome)).collect()
+    fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, Halt> {
+        self.ask(|store| {
+            let entries = wanted.iter().map(|(intent, outcome)| store.vault(*intent, *outcome));
+            Ok(entries.collect::<Result<_, StoreError>>()?)
+        })
     }
 
+    /// Asks the store. One that panics may be between two states: the kernel must be halted, as
+    /// after any error, and then nothing more is written.
+    fn ask<T>(&self, ask: impl FnOnce(&mut dyn Store) -> Result<T, Halt>) -> Result<T, Halt> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = store.as_mut().ok_or(Halt::Store(StoreError::Poisoned))?;
+        caught(|| ask(&mut **store)).unwrap_or(Err(Halt::Halted))
+    }
+
+    /// Moves the kernel on. A panic is of what it calls of the host's, and may leave it between
+    /// two states: it is halted, and nothing of it goes on record any more.
     fn handle(&self, shared: &mut Shared, event: Event) {
-        shared.kernel.handle(event, self.clock.read());
+        let handled = caught(|| shared.kernel.handle(event, self.clock.read()));
+        if handled.is_none() {
+            shared.halt(Halt::Halted);
+        }
         shared.deliver();
     }
 
@@ -194,11 +245,34 @@ impl Core {
         look(&self.lock().kernel)
     }
 
-    /// Closes the store: what is left in the hands of sessions is answered no more.
-    pub(crate) fn close_store(&self) -> Result<(), StoreError> {
-        let mut store = self.store.lock().map_err(|_| StoreError::Poisoned)?;
-        let mut store = store.take().ok_or(StoreError::Poisoned)?;
-        store.idle()
+    /// Closes the home: no request is taken any more. The store goes as soon as no run is out
+    /// and nothing is left to commit.
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        let mut shared = self.lock();
+        shared.closed = true;
+        if !shared.led {
+            shared = self.lead(shared);
+        }
+        let sound = shared.kernel.halted().is_none();
+        match self.spent(shared) {
+            Some(mut store) if sound => {
+                caught(|| store.idle()).unwrap_or(Err(StoreError::Poisoned))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The store, for the one who finds that nobody will need it any more. Dropping it frees the
+    /// home, so it must stay as long as anything runs: whoever opens the home next takes what is
+    /// open for ended.
+    fn spent(&self, mut shared: MutexGuard<'_, Shared>) -> Option<Box<dyn Store>> {
+        let running = Arc::strong_count(&shared.runs) > 1;
+        if !shared.closed || running || shared.led || shared.kernel.wants_commit() {
+            return None;
+        }
+        shared.halt(Halt::Halted);
+        drop(shared);
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// A thread that panicked while it held the lock may have left the kernel between two
@@ -206,6 +280,7 @@ impl Core {
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
             let mut shared = poisoned.into_inner();
+            shared.led = false;
             shared.halt(Halt::Halted);
             shared
         })
@@ -221,8 +296,8 @@ impl Shared {
         ticket
     }
 
-    fn set_asleep(&mut self, ticket: Option<Ticket>, asleep: bool) {
-        if let Some(request) = ticket.and_then(|ticket| self.requests.get_mut(&ticket)) {
+    fn set_asleep(&mut self, ticket: Ticket, asleep: bool) {
+        if let Some(request) = self.requests.get_mut(&ticket) {
             request.asleep = asleep;
         }
     }
@@ -231,17 +306,11 @@ impl Shared {
         self.requests.get_mut(&ticket).and_then(|request| request.delivery.take())
     }
 
-    fn leave(&mut self, ticket: Ticket, answer: Answer) -> Answer {
-        self.requests.remove(&ticket);
-        self.wake_leader();
-        answer
-    }
-
     /// Hands the kernel's effects to the threads that they are for.
     fn deliver(&mut self) {
         while let Some(effect) = self.kernel.poll_effect() {
             let (ticket, delivery) = match effect {
-                Effect::Run(ticket, job) => (ticket, Delivery::Run(job)),
+                Effect::Run(ticket, job) => (ticket, Delivery::Run(job, Out::clone(&self.runs))),
                 Effect::Fetch(ticket, wanted) => (ticket, Delivery::Fetch(wanted)),
                 Effect::Reply(ticket, result) => (ticket, Delivery::Reply(result)),
                 Effect::Ack(ticket, ack) => (ticket, Delivery::Ack(ack)),

@@ -37,6 +37,7 @@ mod core;
 mod entropy;
 mod error;
 mod grant;
+mod guard;
 mod home;
 mod keys;
 mod run;
@@ -51,7 +52,7 @@ pub use crate::{
     grant::Grant,
     home::Home,
     keys::{FileKeys, Signer, SignerError},
-    runtime::{Options, Runtime},
+    runtime::{Inspection, Options, Runtime},
     session::Session,
 };
 pub use syscap_audit as audit;

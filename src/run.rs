@@ -1,7 +1,6 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -13,27 +12,30 @@ use syscap_kernel::{
     tool::Job,
 };
 
-use crate::{clock::thread_cpu_us, core::Core};
+use crate::{
+    clock::thread_cpu_us,
+    core::{Core, Out},
+    guard::caught,
+};
 
 /// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
 /// on the caller's own thread; another gets a thread, so that it can be given up.
-pub(crate) fn run(core: &Arc<Core>, job: Job) -> Event {
+pub(crate) fn run(core: &Arc<Core>, job: Job, out: &Out) -> Event {
     match job.wall_ms_max() {
         None => run_here(job),
-        Some(ms) => run_apart(core, job, Duration::from_millis(ms)),
+        Some(ms) => run_apart(core, job, out, Duration::from_millis(ms)),
     }
 }
 
 fn run_here(job: Job) -> Event {
     let intent = job.intent();
     let (wall, cpu) = (Instant::now(), thread_cpu_us());
-    // A plan that panics is consumed by it; what it shares with its tool is the tool's to guard.
-    let ended = catch_unwind(AssertUnwindSafe(|| job.run()));
+    let ended = caught(|| job.run());
     let measured =
         Measured { cpu_us: thread_cpu_us().saturating_sub(cpu), wall_us: micros(wall.elapsed()) };
     match ended {
-        Ok(ran) => Event::Ran(ran, measured),
-        Err(_) => Event::Lost(intent, Lost::Panicked, measured),
+        Some(ran) => Event::Ran(ran, measured),
+        None => Event::Lost(intent, Lost::Panicked, measured),
     }
 }
 
@@ -44,20 +46,21 @@ enum Slot {
     GivenUp,
 }
 
-fn run_apart(core: &Arc<Core>, job: Job, limit: Duration) -> Event {
+fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> Event {
     let intent = job.intent();
     let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
     let theirs = Arc::clone(&shared);
-    let core = Arc::clone(core);
+    let (core, out) = (Arc::clone(core), Out::clone(out));
     let started = thread::Builder::new().name("syscap-run".to_owned()).spawn(move || {
         let event = run_here(job);
         let (slot, ended) = &*theirs;
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*slot, Slot::GivenUp) {
             drop(slot);
-            // It was answered long ago: what is left is to free its place.
-            core.post(event);
+            core.came_late(event, out);
         } else {
+            // Before the caller is told: it looks whether anything still runs.
+            drop(out);
             *slot = Slot::Ended(event);
             ended.notify_one();
         }

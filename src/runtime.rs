@@ -38,6 +38,7 @@ use crate::{
     entropy::{Salts, SystemEntropy},
     error::Error,
     grant::Grant,
+    guard::{Guarded, GuardedEngine},
     home::{BasePlace, Home},
     keys::{FileKeys, Signer, roles, write_new},
     session::{Session, acknowledged},
@@ -94,19 +95,20 @@ impl Options {
         self
     }
 
-    /// Sets the policy engine.
+    /// Sets the policy engine. Where it panics instead of deciding, the call is denied.
     #[must_use]
     pub fn policy(mut self, engine: impl PolicyEngine + 'static) -> Self {
-        self.engine = Box::new(engine);
+        self.engine = Box::new(GuardedEngine::new(engine));
         self
     }
 
-    /// Adds a tool of the host's. Its intent is durable before it runs.
+    /// Adds a tool of the host's. Its intent is durable before it runs. A call is refused where
+    /// [`Tool::plan`] panics, and the kernel halts where the plan's `demands` do.
     ///
     /// # Errors
     /// [`Error::Registry`].
     pub fn tool(mut self, tool: impl Tool) -> Result<Self, Error> {
-        self.registry.add(tool)?;
+        self.registry.add(Guarded(tool))?;
         Ok(self)
     }
 
@@ -116,7 +118,7 @@ impl Options {
     /// # Errors
     /// [`Error::Registry`].
     pub fn trusted_read(mut self, tool: impl ReadTool) -> Result<Self, Error> {
-        self.registry.add_read(tool)?;
+        self.registry.add_read(Guarded(tool))?;
         Ok(self)
     }
 
@@ -226,12 +228,12 @@ impl Options {
     ///
     /// # Errors
     /// As [`Options::open`].
-    pub fn inspect(mut self, folder: impl AsRef<Path>) -> Result<Kernel, Error> {
+    pub fn inspect(mut self, folder: impl AsRef<Path>) -> Result<Inspection, Error> {
         let home = Home::at(folder);
         let mut store = SqliteReader::open(home.folder())?;
         self.add_builtins(&home.open_files()?)?;
         let parts = Parts { engine: self.engine, registry: self.registry };
-        Ok(Kernel::open(&mut store, parts)?)
+        Ok(Inspection { kernel: Kernel::open(&mut store, parts)? })
     }
 
     fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {
@@ -243,6 +245,20 @@ impl Options {
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(())
+    }
+}
+
+/// A home's log as it was replayed. It lends the kernel and never gives it away: its tools are
+/// the home's own, and whoever had it could make them run with a store that keeps nothing.
+pub struct Inspection {
+    kernel: Kernel,
+}
+
+impl Inspection {
+    /// The kernel, as the log leaves it.
+    #[must_use]
+    pub const fn kernel(&self) -> &Kernel {
+        &self.kernel
     }
 }
 
@@ -414,8 +430,8 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`].
     pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
-        let policy = PolicyObject::of(&engine).hash();
-        let engine = Box::new(engine);
+        let engine = Box::new(GuardedEngine::new(engine));
+        let policy = PolicyObject::of(&*engine).hash();
         self.sign(&PolicyChange { policy }, |ticket, control| {
             Event::Policy(ticket, control, engine)
         })
@@ -443,15 +459,21 @@ impl Runtime {
         self.core.post(Event::Tick);
     }
 
-    /// Closes every session and the home. Runs that have not come back are left open in the
-    /// log, where the next boot finds them.
+    /// Closes every session and the home: from here on their calls are errors.
+    ///
+    /// What still runs can't be stopped. While it does, the process holds the home, and opening
+    /// it fails as [`Locked`](syscap_kernel::store::StoreError::Locked): who opens it takes what
+    /// is open for ended. The last run that comes back is recorded, where the kernel has not
+    /// stopped, and frees the home; so does the end of the process, and then the next boot finds
+    /// open what had not come back.
     ///
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn close(self) -> Result<(), Error> {
-        acknowledged(self.core.request(Event::Shutdown))?;
-        self.core.close_store()?;
-        Ok(())
+        let recorded = acknowledged(self.core.request(Event::Shutdown));
+        let closed = self.core.close();
+        recorded?;
+        Ok(closed?)
     }
 
     /// Grants under the tools' own ids: aliases resolved, unknown tools refused.

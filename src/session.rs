@@ -8,7 +8,9 @@ use syscap_kernel::{
     envelope::{Form, ToolResult},
     halt::Halt,
     id::{AgentId, Seq, TokenId},
+    json,
     kernel::{Ack, Event, Submit},
+    limits::ENVELOPE_BYTES_MAX,
 };
 
 use crate::{
@@ -64,7 +66,8 @@ impl Session {
     /// # Errors
     /// As [`Session::call`]: text that is no envelope is refused, on the record.
     pub fn send_json(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
-        self.submit(envelope.to_vec(), Form::Json)
+        let (received, form) = read_json(envelope);
+        self.submit(received, form)
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -118,6 +121,18 @@ impl Session {
     }
 }
 
+/// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is
+/// too long isn't read at all: the kernel refuses it for its length.
+fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
+    if text.len() > ENVELOPE_BYTES_MAX {
+        return (text.to_vec(), Form::Json);
+    }
+    match json::to_cbor(text) {
+        Ok(converted) => (converted.into_bytes(), Form::Cbor),
+        Err(error) => (text.to_vec(), Form::NotJson(error)),
+    }
+}
+
 fn envelope(tool: &str, args: &Canonical, key: Option<&str>) -> Canonical {
     let map = MapBuilder::new().text("tool_id", tool).item("args", args.item());
     match key {
@@ -132,5 +147,26 @@ pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
         Answer::Ack(Ok(Ack::Recorded(seq))) => Ok(seq),
         Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
         _ => Err(Error::Halted(Halt::Halted)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing that the kernel would have to lex goes to it, but what it refuses by length.
+    #[test]
+    fn json_is_read_before_the_kernel_sees_it() {
+        let (received, form) = read_json(br#"{"tool_id": "echo"}"#);
+        let same = MapBuilder::new().text("tool_id", "echo").finish();
+        assert_eq!((received.as_slice(), form), (same.as_bytes(), Form::Cbor));
+        let text = br#"{"tool_id": "echo""#;
+        let (received, form) = read_json(text);
+        assert_eq!(received, text);
+        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
+        let long = vec![b' '; ENVELOPE_BYTES_MAX + 1];
+        assert_eq!(read_json(&long), (long.clone(), Form::Json));
+        let (_, form) = read_json(long.get(1..).unwrap());
+        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::{Options, Runtime, kernel::kernel::Kernel};
+use syscap::{Inspection, Options, Runtime};
 
 use crate::exit::Failure;
 
@@ -20,6 +20,6 @@ pub(crate) fn with<T>(
 }
 
 /// Replays a home's log to look at it. Another process may hold the home.
-pub(crate) fn look(folder: &Path) -> Result<Kernel, Failure> {
+pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
     Options::new().inspect(folder).map_err(Failure::home(folder))
 }

@@ -48,7 +48,8 @@ pub(crate) struct List {
 
 impl List {
     fn run(self, out: &mut Out) -> Ended {
-        let kernel = runtime::look(&self.home)?;
+        let home = runtime::look(&self.home)?;
+        let kernel = home.kernel();
         let now = now(kernel.now());
         for token in kernel.tokens() {
             let standing = Standing::of(&token, now);

@@ -41,10 +41,11 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
     durability(findings, &mut reader)?;
     drop(reader);
     match runtime::look(folder) {
-        Ok(kernel) => {
-            keys(findings, &home, &kernel)?;
-            on_record(findings, &kernel)?;
-            time(findings, &kernel)?;
+        Ok(inspection) => {
+            let kernel = inspection.kernel();
+            keys(findings, &home, kernel)?;
+            on_record(findings, kernel)?;
+            time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,
     }

@@ -33,7 +33,8 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let kernel = runtime::look(&self.home)?;
+        let home = runtime::look(&self.home)?;
+        let kernel = home.kernel();
         let token = kernel.token(&self.id).ok_or(Failure::UnknownToken(self.id))?;
         let now = now(kernel.now());
         match out.form() {

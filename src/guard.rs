@@ -1,0 +1,82 @@
+//! What is the host's and may panic: caught here, before it goes through the kernel.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use syscap_kernel::{
+    manifest::Manifest,
+    policy::{Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
+    reason::{Reason, Refused},
+    tool::{ReadTool, Request, Tool},
+};
+
+/// `None` where it panicked. The caller must not trust what it was changing.
+pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Option<T> {
+    // Sound because of the rule above: a kernel or a store that panicked is not used again, a
+    // plan is consumed by its run, and tools and engines are only shared, never lent to change.
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            // It is the host's too, and might panic when it is dropped.
+            mem::forget(panic);
+            None
+        }
+    }
+}
+
+/// A tool whose call is refused where its plan panics.
+pub(crate) struct Guarded<T>(pub(crate) T);
+
+impl<T: Tool> Tool for Guarded<T> {
+    type Plan = T::Plan;
+
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
+        caught(|| self.0.plan(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
+    }
+}
+
+impl<T: ReadTool> ReadTool for Guarded<T> {
+    type Plan = T::Plan;
+
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
+        caught(|| self.0.plan(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
+    }
+}
+
+/// An engine that denies where it panics. What it stands for is asked once, of the host's own
+/// thread.
+pub(crate) struct GuardedEngine<E> {
+    engine: E,
+    object: PolicyObject,
+}
+
+impl<E: PolicyEngine> GuardedEngine<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        let object = PolicyObject::of(&engine);
+        Self { engine, object }
+    }
+}
+
+impl<E: PolicyEngine> PolicyEngine for GuardedEngine<E> {
+    fn identity(&self) -> EngineIdentity {
+        self.object.engine.clone()
+    }
+
+    fn document(&self) -> Vec<u8> {
+        self.object.document.clone()
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        caught(|| self.engine.decide(question)).unwrap_or_else(|| Decision::plain(Verdict::Deny))
+    }
+}
