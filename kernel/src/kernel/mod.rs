@@ -255,8 +255,9 @@ impl Kernel {
 
     /// Stops the kernel: the host found that it can't go on.
     pub fn halt(&mut self, halt: Halt) {
-        self.effects.clear();
+        // First, so that nothing that goes wrong in the next line leaves the kernel running.
         self.halted.get_or_insert(halt);
+        self.effects.clear();
     }
 
     /// Why the kernel stopped.
