@@ -104,6 +104,9 @@ impl Core {
         if shared.closed {
             return Err(shared.kernel.halted().cloned().unwrap_or(Halt::Halted));
         }
+        if shared.room == Room::Reserve {
+            shared = self.look_for_room(shared);
+        }
         let ticket = shared.register();
         self.handle(&mut shared, event(ticket));
         let answer = loop {
@@ -191,19 +194,33 @@ impl Core {
                 Ok(stored) => self.handle(&mut shared, Event::Stored(stored)),
                 Err(halt) => shared.halt(halt),
             }
-            match room {
-                Ok(room) if room != shared.room => {
-                    shared.room = room;
-                    self.handle(&mut shared, Event::Room(room));
-                }
-                Ok(_) => {}
-                Err(halt) => shared.halt(halt),
-            }
+            self.take_room(&mut shared, room);
             if !shared.closed {
                 break;
             }
         }
         shared
+    }
+
+    /// Looks again where there was no room: refusals that are only counted commit nothing, and
+    /// so would never find out.
+    fn look_for_room<'a>(&'a self, shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+        drop(shared);
+        let room = self.ask(|store| Ok(store.room()?));
+        let mut shared = self.lock();
+        self.take_room(&mut shared, room);
+        shared
+    }
+
+    fn take_room(&self, shared: &mut Shared, room: Result<Room, Halt>) {
+        match room {
+            Ok(room) if room != shared.room => {
+                shared.room = room;
+                self.handle(shared, Event::Room(room));
+            }
+            Ok(_) => {}
+            Err(halt) => shared.halt(halt),
+        }
     }
 
     fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, Halt>) {

@@ -3,7 +3,11 @@
 use std::{
     ffi::OsStr,
     fs,
-    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    io::Read,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{OpenOptionsExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -62,7 +66,7 @@ impl Home {
     /// [`Error::File`] where the home says, and it can't be read.
     pub fn base(&self) -> Result<PathBuf, Error> {
         let path = self.folder.join("base");
-        match fs::read(&path) {
+        match read_small(&path) {
             Ok(bytes) => Ok(PathBuf::from(OsStr::from_bytes(&bytes))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Ok(self.folder.join("files"))
@@ -76,13 +80,19 @@ impl Home {
         if let Some(parent) = self.folder.parent() {
             fs::create_dir_all(parent).map_err(at(parent))?;
         }
+        let owned = || {
+            fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
+                .map_err(at(&self.folder))
+        };
         match fs::create_dir(&self.folder) {
-            Ok(()) => fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
-                .map_err(at(&self.folder)),
+            Ok(()) => owned(),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let mut entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
+                if entries.next().is_none() {
+                    return owned();
+                }
                 // The store says better what is wrong with making a home in a home.
-                if entries.next().is_none() || self.folder.join(DATABASE_FILE).exists() {
+                if self.folder.join(DATABASE_FILE).exists() {
                     return Ok(());
                 }
                 Err(Error::NotEmpty(self.folder.clone()))
@@ -118,7 +128,10 @@ impl Home {
     pub(crate) fn open_files(&self) -> Result<Files, Error> {
         let path = self.base()?;
         let base = Base::open(&path)?;
-        if path != self.folder.join("files") {
+        // The default base is the folder of that name itself; a link of that name is no such.
+        let own = path == self.folder.join("files")
+            && fs::symlink_metadata(&path).map_err(at(&path))?.is_dir();
+        if !own {
             self.apart(&base, &path)?;
         }
         Ok(Files::over(base))
@@ -131,7 +144,40 @@ impl Home {
         if base.contains(&home)? || home.contains(base)? {
             return Err(Error::BaseContainsHome(path.to_path_buf()));
         }
+        // Nor may it be, or lie in, any other home: its keys would be files like any.
+        let real = fs::canonicalize(path).map_err(at(path))?;
+        if real.ancestors().any(|folder| folder.join(DATABASE_FILE).exists()) {
+            return Err(Error::BaseContainsHome(path.to_path_buf()));
+        }
         Ok(())
+    }
+
+    /// A root in the base that is a home, or a home's own folder, is no root for agents.
+    pub(crate) fn check_root(&self, root: &str) -> Result<(), Error> {
+        let path = self.base()?.join(root);
+        if path.join(DATABASE_FILE).exists() {
+            return Err(Error::BaseContainsHome(path));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a small regular file; anything else of that name is an error, not a wait.
+pub(crate) fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
+    const BYTES_MAX: u64 = 64 << 10;
+    let mut bytes = Vec::new();
+    regular(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file to read, without waiting for the other end of a pipe.
+pub(crate) fn regular(path: &Path) -> std::io::Result<fs::File> {
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
     }
 }
 

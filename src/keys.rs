@@ -78,7 +78,7 @@ impl FileKeys {
         for role in Role::ALL {
             let path = file(folder, *role);
             let mut bytes = Vec::new();
-            match fs::File::open(&path) {
+            match crate::home::regular(&path) {
                 Ok(file) => {
                     // One byte more than a key has, to tell a longer file.
                     file.take(33).read_to_end(&mut bytes).map_err(at(&path))?;

@@ -338,6 +338,7 @@ impl Runtime {
         let grants = self.named(&grant.grants()?)?;
         self.files.prepare(&agent)?;
         for root in grant.roots().filter(|root| *root != "workspace") {
+            self.home.check_root(root)?;
             self.files.prepare_root(root)?;
         }
         let issuer = self.signer.public_key(Role::Issuer)?;

@@ -443,3 +443,69 @@ fn a_read_costs_one_fsync() {
     }
     assert_eq!(commits.load(Ordering::SeqCst) - before, 12);
 }
+
+/// No base that an agent could reach a home by: its own under another name, or another one.
+#[test]
+fn no_base_leads_to_a_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    Runtime::create(&one).unwrap().close().unwrap();
+    for base in [one.clone(), one.join("keys"), one.join("files")] {
+        let made = Options::new().base(&base).create(&two);
+        assert!(matches!(made, Err(Error::BaseContainsHome(_))), "{base:?}");
+    }
+    // The folder that holds another home can be a base, but that home is no root in it.
+    let rt = Options::new().base(dir.path().join("..").join(dir.path().file_name().unwrap()));
+    assert!(matches!(rt.create(&two), Err(Error::BaseContainsHome(_))), "it holds the new home");
+    let outer = tempfile::tempdir().unwrap();
+    let rt = Options::new().base(dir.path()).create(outer.path().join("home")).unwrap();
+    let grant = Grant::to("a").tools(["fs.read"]).read("one");
+    assert!(matches!(rt.issue(grant), Err(Error::BaseContainsHome(_))));
+    // A link in the place of the default base.
+    fs::rename(one.join("files"), one.join("files.old")).unwrap();
+    std::os::unix::fs::symlink(".", one.join("files")).unwrap();
+    assert!(matches!(Runtime::open(&one), Err(Error::BaseContainsHome(_))));
+}
+
+/// An empty folder that is made a home is its owner's alone; names of ours that are links are
+/// not followed.
+#[test]
+fn a_home_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+    Runtime::create(&home).unwrap().close().unwrap();
+    assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
+    let victim = dir.path().join("victim");
+    for name in ["reserve", "lock"] {
+        fs::write(&victim, "kept").unwrap();
+        fs::remove_file(home.join(name)).unwrap();
+        std::os::unix::fs::symlink(&victim, home.join(name)).unwrap();
+        assert!(Runtime::open(&home).is_err(), "{name} is a link");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        fs::remove_file(home.join(name)).unwrap();
+        Runtime::open(&home).unwrap().close().unwrap();
+    }
+}
+
+/// A log whose head somebody took away is not sound, and is not exported.
+#[test]
+fn a_log_without_its_head_is_not_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    Runtime::create(&home).unwrap().close().unwrap();
+    let database = rusqlite::Connection::open(home.join("home.db")).unwrap();
+    // As somebody would who can write the file: the trigger goes, and comes back.
+    let trigger = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' \
+                   AND tbl_name = 'head' AND sql LIKE '%DELETE%'";
+    let (name, sql): (String, String) =
+        database.query_row(trigger, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    database.execute_batch(&format!("DROP TRIGGER {name}; DELETE FROM head; {sql};")).unwrap();
+    drop(database);
+    let options = VerifyOptions::default();
+    assert!(verify_home(&home, &options).is_err());
+    let mut reader = SqliteReader::open(&home).unwrap();
+    assert!(syscap::audit::export::export(&mut reader, &dir.path().join("out")).is_err());
+}

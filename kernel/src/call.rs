@@ -381,10 +381,11 @@ fn planned(
     for demand in &resources {
         let scope = grant.scope(demand.dimension);
         if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {
-            let allowed = scope.map_or(Cow::Borrowed("nothing"), |s| alloc::format!("{s}").into());
+            let allowed =
+                scope.map_or(Cow::Borrowed("nothing"), |s| alloc::format!("{s:#}").into());
             return Err(Refused::new(Reason::OutOfScope)
                 .field(demand.argument)
-                .got(&alloc::format!("{}", demand.resource))
+                .got(&alloc::format!("{:#}", demand.resource))
                 .allowed(&allowed));
         }
     }

@@ -63,6 +63,9 @@ pub struct Exported {
 /// [`ExportError`]; what was written by then is left behind.
 pub fn export(reader: &mut SqliteReader, folder: &Path) -> Result<Exported, ExportError> {
     let mut exported = Exported { head: reader.head()?, ..Exported::default() };
+    if exported.head.is_none() {
+        return Err(StoreError::Damaged.into());
+    }
     make_folder(folder)?;
     let objects = folder.join(OBJECTS_FOLDER);
     make_folder(&objects)?;

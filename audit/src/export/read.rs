@@ -14,7 +14,10 @@ use syscap_kernel::{
 };
 
 use super::{OBJECTS_FOLDER, RECORDS_FILE};
-use crate::verify::{Chunk, Source};
+use crate::{
+    sqlite::open_regular,
+    verify::{Chunk, Source},
+};
 
 /// How much is read at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -43,7 +46,7 @@ impl ExportReader {
     /// # Errors
     /// [`StoreError::Missing`] or [`StoreError::Io`].
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let records = File::open(folder.join(RECORDS_FILE)).map_err(|error| from_io(&error))?;
+        let records = open_regular(&folder.join(RECORDS_FILE)).map_err(|error| from_io(&error))?;
         let objects = folder.join(OBJECTS_FOLDER);
         let (buffer, ended) = (Vec::with_capacity(BUFFER_BYTES), Ended::NotYet);
         Ok(Self { records, objects, buffer, taken: 0, ended })
@@ -88,7 +91,7 @@ impl Source for ExportReader {
 
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         let mut bytes = Vec::new();
-        let file = match File::open(self.objects.join(id.to_string())) {
+        let file = match open_regular(&self.objects.join(id.to_string())) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(from_io(&error)),

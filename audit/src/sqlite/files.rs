@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, FlockOperation, fallocate, flock},
+    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::Errno,
 };
 use syscap_kernel::store::StoreError;
@@ -65,7 +65,7 @@ impl HomeLock {
     }
 
     pub(super) fn look(home: &Path) -> Result<LockState, StoreError> {
-        let file = match File::open(home.join(LOCK_FILE)) {
+        let file = match open_regular(&home.join(LOCK_FILE)) {
             Ok(file) => file,
             // Nobody ever held it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -119,8 +119,10 @@ impl Ballast {
     }
 
     fn try_fill(&self) -> Result<(), StoreError> {
-        let file = private().create(true).truncate(true).open(&self.path);
+        // Nothing is truncated that we did not make: a link of that name is refused.
+        let file = private().create(true).truncate(false).open(&self.path);
         let mut file = file.map_err(|error| from_io(&error))?;
+        file.set_len(0).map_err(|error| from_io(&error))?;
         match fallocate(&file, FallocateFlags::empty(), 0, BALLAST_BYTES) {
             Ok(()) => {}
             // A file system that can't set room aside gets it written.
@@ -144,6 +146,17 @@ impl Ballast {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Release::Spent),
             Err(error) => Err(from_io(&error)),
         }
+    }
+}
+
+/// Opens a regular file to read, without waiting for the other end of a pipe.
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<File> {
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::from(std::io::ErrorKind::InvalidInput))
     }
 }
 
@@ -174,6 +187,9 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
 
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
+    // A link of that name would lead elsewhere, and a pipe would wait.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    options.write(true).mode(0o600).custom_flags(flags);
     options
 }

@@ -28,6 +28,7 @@ use syscap_kernel::{
 };
 
 use error::{from_errno, from_sqlite};
+pub(crate) use files::open_regular;
 use files::{Ballast, HomeLock, Release};
 use settings::Pages;
 

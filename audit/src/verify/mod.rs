@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use syscap_kernel::{
     cbor::DecodeError,
-    store::{Head, StoreError},
+    id::Seq,
+    store::{Head, Next, StoreError},
 };
 
 use crate::{
@@ -87,9 +88,20 @@ pub fn verify_home(home: &Path, options: &Options) -> Result<Report, VerifyError
     let extent = match head {
         Some(head) if held => Extent::Live(head),
         Some(head) => Extent::Head(head),
-        None => Extent::AtRest,
+        // Records without a head: somebody took it away. No records either: nothing was begun.
+        None if has_records(&mut reader)? => return Err(StoreError::Damaged.into()),
+        None => return Err(StoreError::Missing.into()),
     };
     verify(&mut reader, extent, options)
+}
+
+fn has_records(reader: &mut SqliteReader) -> Result<bool, StoreError> {
+    let mut any = false;
+    reader.records(Seq::GENESIS, &mut |_, _| {
+        any = true;
+        Next::Enough
+    })?;
+    Ok(any)
 }
 
 /// Verifies an export. An export of a home that was held ends without a shutdown, and is
