@@ -42,9 +42,7 @@ pub enum Error {
     #[error("the base directory {0} and the home lie in one another")]
     BaseContainsHome(PathBuf),
     /// The folder of a new home is not empty.
-    #[error(
-        "{0} is not empty: a home needs a folder of its own (one that an init left unfinished can be deleted)"
-    )]
+    #[error("{0} is not empty: a home needs a folder of its own; delete an unfinished one")]
     NotEmpty(PathBuf),
     /// A name is not of the form that it must have.
     #[error("{what} is not of its form: {got:?}")]
