@@ -1,4 +1,5 @@
-//! Tools that lie: about their class, their demands, and what became of their runs.
+//! Tools that lie, about their class, their demands and what became of their runs; and a store
+//! that fails while a log is replayed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::{
@@ -15,10 +16,16 @@ use syscap::{
         budget::Amounts,
         cbor::{Canonical, Encoder},
         envelope::TxOutcome,
+        halt::Halt,
+        id::{ObjectId, Seq},
+        kernel::Kernel,
+        kernel::Parts,
         manifest::{EffectClass, Manifest, Param, ParamType},
+        object::Object,
         reason::Refused,
         record::Durability,
         registry::{Registry, RegistryError},
+        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
@@ -188,4 +195,44 @@ fn demands_are_asked_for_once() {
     let agent = rt.session("a", token).unwrap();
     let result = agent.call("shrink", args! {}).unwrap();
     assert_eq!(result.reason(), Some(Reason::OverBudget));
+}
+
+/// A store whose control documents can't be read.
+struct Blind(MemoryStore);
+
+impl Store for Blind {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.0.commit(batch)
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.0.records(from, each)
+    }
+    fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Err(StoreError::Io(5))
+    }
+    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+        self.0.vault(intent, outcome)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.0.room()
+    }
+}
+
+/// A disk that can't be read is not called a damaged log: who reads that would throw it away.
+#[test]
+fn a_store_that_fails_on_replay_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = MemoryStore::new();
+    let options = Options::new().store(memory.share()).durability(Durability::Memory);
+    let rt = options.create(dir.path().join("home")).unwrap();
+    rt.issue(Grant::to("a").tools(["echo"])).unwrap();
+    rt.close().unwrap();
+    let engine = Box::new(syscap::policy::WithinToken);
+    let parts = Parts { engine, registry: Registry::new() };
+    let opened = Kernel::open(&mut Blind(memory), parts);
+    assert_eq!(opened.err(), Some(Halt::Store(StoreError::Io(5))));
 }

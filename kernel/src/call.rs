@@ -116,7 +116,7 @@ impl Stopped {
     }
 }
 
-type Step_<S> = Result<Call<S>, Box<Stopped>>;
+type Stepped<S> = Result<Call<S>, Box<Stopped>>;
 
 fn stop<T>(fields: Box<CallFields>, refused: impl Into<Refused>) -> Result<T, Box<Stopped>> {
     Err(Box::new(Stopped::new(fields, refused)))
@@ -151,7 +151,7 @@ impl Call<Decoded> {
         salts: &CallSalts,
         seat: &Seat<'_>,
         now: UnixMillis,
-    ) -> Step_<Decoded> {
+    ) -> Stepped<Decoded> {
         let mut fields = Box::new(CallFields::unknown());
         fields.agent_id = Some(seat.session.agent.clone());
         fields.session = Some(seat.number);
@@ -189,7 +189,7 @@ impl Call<Decoded> {
         seat: &Seat<'_>,
         registry: &Registry,
         now: UnixMillis,
-    ) -> Step_<Checked> {
+    ) -> Stepped<Checked> {
         let call = self.at.call;
         let registered = registry.find(&call.tool);
         self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
@@ -324,7 +324,7 @@ impl Call<Checked> {
         fetched: &[(Seq, Canonical)],
         registry: &Registry,
         salts: &CallSalts,
-    ) -> Step_<Resolved> {
+    ) -> Stepped<Resolved> {
         let Some(registered) = registry.find(&self.at.call.tool) else {
             return stop(self.fields, Reason::UnknownTool);
         };
@@ -348,7 +348,7 @@ impl Call<Checked> {
 
 impl Call<Resolved> {
     /// Lets the tool parse the arguments and holds the plan against the token's scopes.
-    pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Step_<Planned> {
+    pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Stepped<Planned> {
         let Resolved { call, token, args } = self.at;
         match planned(&call, token, &args, seat, registry) {
             Ok((plan, demands, hold)) => {
@@ -401,7 +401,7 @@ impl Call<Planned> {
         registry: &Registry,
         engine: &dyn PolicyEngine,
         now: UnixMillis,
-    ) -> Step_<Approved> {
+    ) -> Stepped<Approved> {
         let at = self.at;
         if let Err(refused) = named(&at.call, &at.token, seat) {
             return stop(self.fields, refused);
@@ -482,7 +482,7 @@ impl Call<Approved> {
         seat: &Seat<'_>,
         registry: &Registry,
         salts: &CallSalts,
-    ) -> Step_<Reserved> {
+    ) -> Stepped<Reserved> {
         let Approved { call, token, args, plan, hold } = self.at;
         let tokens = &seat.state.tokens;
         if tokens.is_exhausted(token) {

@@ -228,7 +228,7 @@ struct FromStore<'a> {
 }
 
 impl Objects for FromStore<'_> {
-    fn find(&mut self, id: &ObjectId) -> Option<Object> {
-        self.store.object(id).ok().flatten()
+    fn find(&mut self, id: &ObjectId) -> Result<Option<Object>, Halt> {
+        Ok(self.store.object(id)?)
     }
 }

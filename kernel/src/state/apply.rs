@@ -26,7 +26,8 @@ use crate::{
 
 /// Where `apply` finds the control documents that a record names.
 pub(crate) trait Objects {
-    fn find(&mut self, id: &ObjectId) -> Option<Object>;
+    /// `None` where there is none of that name; an error where that can't be said.
+    fn find(&mut self, id: &ObjectId) -> Result<Option<Object>, Halt>;
 }
 
 impl State {
@@ -144,7 +145,7 @@ impl State {
 
     fn issue(&mut self, seq: Seq, issue: &Issue, objects: &mut dyn Objects) -> Result<(), Halt> {
         let name = ObjectId::from_bytes(*issue.token.as_bytes());
-        let object = objects.find(&name).ok_or(Halt::Object { seq })?;
+        let object = objects.find(&name)?.ok_or(Halt::Object { seq })?;
         let token = Token::read_trusted(&object.bytes).map_err(|_| Halt::Object { seq })?;
         if token.id() != issue.token {
             return Err(Halt::Object { seq });
@@ -342,7 +343,7 @@ impl State {
 
 /// Objects that came with the record itself.
 impl Objects for &[Object] {
-    fn find(&mut self, id: &ObjectId) -> Option<Object> {
-        self.iter().find(|object| object.id == *id).cloned()
+    fn find(&mut self, id: &ObjectId) -> Result<Option<Object>, Halt> {
+        Ok(self.iter().find(|object| object.id == *id).cloned())
     }
 }
