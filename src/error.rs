@@ -20,6 +20,9 @@ pub enum Error {
     /// The home can't be opened.
     #[error("the home can't be opened: {0}")]
     Home(StoreError),
+    /// A policy document is not sound.
+    #[error("the policy is not sound: {0}")]
+    Policy(#[from] syscap_policy::LoadError),
     /// A control event, a token or a session was refused.
     #[error("refused: {0}")]
     Refused(#[from] Refused),

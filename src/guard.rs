@@ -7,7 +7,7 @@ use std::{
 
 use syscap_kernel::{
     manifest::Manifest,
-    policy::{Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
+    policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
     reason::{Reason, Refused},
     tool::{ReadTool, Request, Tool},
 };
@@ -78,5 +78,9 @@ impl<E: PolicyEngine> PolicyEngine for GuardedEngine<E> {
 
     fn decide(&self, question: &Question<'_>) -> Decision {
         caught(|| self.engine.decide(question)).unwrap_or_else(|| Decision::plain(Verdict::Deny))
+    }
+
+    fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
+        caught(|| self.engine.advise(question, decision)).unwrap_or_default()
     }
 }

@@ -34,6 +34,7 @@ pub struct Readme;
 mod args;
 mod clock;
 mod core;
+mod engine;
 mod entropy;
 mod error;
 mod grant;
@@ -43,6 +44,7 @@ mod keys;
 mod run;
 mod runtime;
 mod session;
+mod state;
 
 pub use crate::{
     args::{Args, IntoArg},
@@ -54,6 +56,7 @@ pub use crate::{
     keys::{FileKeys, Signer, SignerError},
     runtime::{Inspection, Options, Runtime},
     session::Session,
+    state::{AgentState, Changed},
 };
 pub use syscap_audit as audit;
 pub use syscap_kernel as kernel;

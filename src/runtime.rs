@@ -15,9 +15,9 @@ use syscap_kernel::{
         CONTROL_CONTEXT, Control, ControlBody, Freeze, PolicyChange, Revocation, Role, ToolsChange,
     },
     id::{AgentId, HomeId, Seq, TokenId, ToolId},
-    kernel::{Ack, Event, Kernel, NewHome, Parts, Ticket},
+    kernel::{Ack, Event, Kernel, NewHome, Parts, Tally, Ticket},
     manifest::Manifest,
-    policy::{PolicyEngine, PolicyObject},
+    policy::PolicyEngine,
     ports::{Clock, Entropy},
     record::{Durability, HomeLimits},
     registry::Registry,
@@ -26,7 +26,7 @@ use syscap_kernel::{
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
     tool::{ReadTool, Tool},
 };
-use syscap_policy::WithinToken;
+use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
     builtin::{CurrentTime, Echo},
     fs::Files,
@@ -35,6 +35,7 @@ use syscap_syscalls::{
 use crate::{
     clock::SystemClock,
     core::{Answer, Core},
+    engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
     grant::Grant,
@@ -42,13 +43,14 @@ use crate::{
     home::{BasePlace, Home},
     keys::{FileKeys, Signer, roles, write_new},
     session::{Session, acknowledged},
+    state::{AgentState, states},
 };
 
 /// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
 pub struct Options {
     base: BasePlace,
     durability: Durability,
-    engine: Box<dyn PolicyEngine>,
+    engine: Option<Box<dyn PolicyEngine>>,
     registry: Registry,
     clock: Arc<dyn Clock>,
     entropy: Box<dyn Entropy>,
@@ -62,7 +64,7 @@ impl Default for Options {
         Self {
             base: BasePlace::InHome,
             durability: Durability::Full,
-            engine: Box::new(WithinToken),
+            engine: None,
             registry: Registry::new(),
             clock: Arc::new(SystemClock),
             entropy: Box::new(SystemEntropy),
@@ -74,8 +76,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults: files in the home, full durability, [`WithinToken`], the built-in tools,
-    /// keys in the home.
+    /// The defaults: files in the home, full durability, the preset
+    /// [`Standard`](syscap_policy::Preset::Standard) for a new home and the policy on record for
+    /// one that is there, the built-in tools, keys in the home.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -95,10 +98,12 @@ impl Options {
         self
     }
 
-    /// Sets the policy engine. Where it panics instead of deciding, the call is denied.
+    /// Sets the policy engine. Where it panics instead of deciding, the call is denied. A home
+    /// that is opened with another policy than that on record refuses calls until the policy is
+    /// set.
     #[must_use]
     pub fn policy(mut self, engine: impl PolicyEngine + 'static) -> Self {
-        self.engine = Box::new(GuardedEngine::new(engine));
+        self.engine = Some(Box::new(GuardedEngine::new(engine)));
         self
     }
 
@@ -189,7 +194,11 @@ impl Options {
             durability: self.durability,
             roles: roles(&*signer)?,
         };
-        let parts = Parts { engine: self.engine, registry: self.registry };
+        let engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => Box::new(Policy::preset(Preset::Standard)?),
+        };
+        let parts = Parts { engine, registry: self.registry };
         let mut kernel = Kernel::create(new, parts, self.clock.read())?;
         if let Some(batch) = kernel.take_batch() {
             kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
@@ -217,8 +226,7 @@ impl Options {
         };
         let files = home.open_files()?;
         self.add_builtins(&files)?;
-        let parts = Parts { engine: self.engine, registry: self.registry };
-        let kernel = Kernel::open(&mut *store, parts)?;
+        let kernel = engine::open(&mut *store, self.engine, self.registry)?;
         let started = Started { kernel, store, signer, files, home };
         started.boot(self.clock, self.entropy, self.durability)
     }
@@ -232,8 +240,7 @@ impl Options {
         let home = Home::at(folder);
         let mut store = SqliteReader::open(home.folder())?;
         self.add_builtins(&home.open_files()?)?;
-        let parts = Parts { engine: self.engine, registry: self.registry };
-        Ok(Inspection { kernel: Kernel::open(&mut store, parts)? })
+        Ok(Inspection { kernel: engine::open(&mut store, self.engine, self.registry)?, home })
     }
 
     fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {
@@ -252,6 +259,7 @@ impl Options {
 /// the home's own, and whoever had it could make them run with a store that keeps nothing.
 pub struct Inspection {
     kernel: Kernel,
+    home: Home,
 }
 
 impl Inspection {
@@ -259,6 +267,23 @@ impl Inspection {
     #[must_use]
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// The states of all agents that have one.
+    #[must_use]
+    pub fn states(&self) -> Vec<AgentState> {
+        states(&self.kernel)
+    }
+
+    /// What another policy would have said of every call in the log that one has decided.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn replay(&self, against: &dyn PolicyEngine) -> Result<Tally, Error> {
+        let mut store = SqliteReader::open(self.home.folder())?;
+        let mut tally = Tally::default();
+        self.kernel.replay(&mut store, against, &mut |redecided| tally.add(redecided))?;
+        Ok(tally)
     }
 }
 
@@ -291,10 +316,9 @@ impl Started {
         }
         let (policy, on_record) = runtime.core.look(|k| (k.engine_hash(), k.policy_hash()));
         if on_record.is_none() {
-            let change = PolicyChange { policy };
-            // The first policy is the engine that the kernel was made with; its equal is handed
-            // in by the caller of a later swap.
-            runtime.sign(&change, Event::PolicyInForce)?;
+            // The first policy is the engine that the kernel was made with.
+            let change = PolicyChange { policy, shadow: None };
+            runtime.sign(&change, |ticket, control| Event::Policy(ticket, control, Vec::new()))?;
         }
         Ok(runtime)
     }
@@ -302,7 +326,7 @@ impl Started {
 
 /// A kernel on a home. It can be shared between threads.
 pub struct Runtime {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     signer: Box<dyn Signer>,
     files: Files,
     home: Home,
@@ -426,18 +450,6 @@ impl Runtime {
         self.sign(body, |ticket, control| Event::Control(ticket, B::KIND, control))
     }
 
-    /// Puts another policy in force.
-    ///
-    /// # Errors
-    /// [`Error::Refused`].
-    pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
-        let engine = Box::new(GuardedEngine::new(engine));
-        let policy = PolicyObject::of(&*engine).hash();
-        self.sign(&PolicyChange { policy }, |ticket, control| {
-            Event::Policy(ticket, control, engine)
-        })
-    }
-
     /// The home's id.
     #[must_use]
     pub fn id(&self) -> HomeId {
@@ -493,7 +505,7 @@ impl Runtime {
         })
     }
 
-    fn sign<B: ControlBody>(
+    pub(crate) fn sign<B: ControlBody>(
         &self,
         body: &B,
         event: impl FnOnce(Ticket, Control) -> Event,

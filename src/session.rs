@@ -24,7 +24,7 @@ use crate::{
 /// It is the capability in process: who has the `Session` can call, and nobody who has only
 /// the token's id. It can be used from several threads at once.
 pub struct Session {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     number: Seq,
     agent: AgentId,
     token: TokenId,

@@ -6,8 +6,10 @@
 
 mod sim;
 
-use proptest::prelude::*;
-use sim::{Ending, Sim, parts};
+use std::collections::BTreeMap;
+
+use proptest::{prelude::*, strategy::ValueTree as _};
+use sim::{Ending, Policed, Sim, rule::Rule};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -18,6 +20,10 @@ use syscap::{
         budget::{Amounts, Dimension},
         control::FreezeChange,
         kernel::{Event, Kernel},
+        policy::Verdict as PolicySays,
+        provenance::Source,
+        reason::Reason,
+        record::{Body, HomeLimits},
         store::Room,
     },
 };
@@ -27,7 +33,10 @@ enum Step {
     Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
     Open { agent: u8, token: usize },
     Spend { session: usize, units: u64, tries: u64, key: Option<u8> },
+    Trim { session: usize, units: u64, lie: &'static str, named: Option<usize> },
     Look { session: usize },
+    Propose { session: usize, writer: Source, change: u8, base: Option<usize> },
+    Rule { number: u8, shadow: Option<u8> },
     Refer { session: usize, record: u64 },
     Bad { session: usize, form: u8 },
     Close { session: usize },
@@ -53,29 +62,63 @@ fn ending() -> impl Strategy<Value = Ending> {
     ]
 }
 
+/// What `trim` is told to do wrong.
+fn lie() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just(""), 1 => Just(", \"greedy\": true"), 2 => Just(", \"long\": true")]
+}
+
+fn writer() -> impl Strategy<Value = Source> {
+    prop_oneof![2 => Just(Source::Agent), 2 => proptest::sample::select(Source::ALL)]
+}
+
+/// Changes of a state, most of them sound for one writer or another.
+const CHANGES: [&str; 12] = [
+    r#"{"goal.aim": 1}"#,
+    r#"{"goal.aim": 7}"#,
+    r#"{"goal.aim": "high", "goal.b": [1, {"c": 2.5}]}"#,
+    r#"{"goal.aim": null, "goal.b": 3}"#,
+    r#"{"goal.none": null}"#,
+    r#"{"fact.seen": true, "fact.b": {"x": 1}}"#,
+    r#"{"fact.seen": null}"#,
+    r#"{"fact.seen": 2}"#,
+    r#"{"goal.aim": 2, "fact.seen": 1}"#,
+    r#"{"policy.x": 1}"#,
+    r#"{"goal.Bad": 1}"#,
+    "[]",
+];
+
 fn step() -> impl Strategy<Value = Step> {
     let small = 0_usize..6;
     prop_oneof![
         3 => (0_u8..3, 0_u64..40, 0_u64..60, 1_u64..100_000).prop_map(
             |(agent, calls, units, life_ms)| Step::Issue { agent, calls, units, life_ms }
         ),
-        4 => (0_u8..3, small.clone()).prop_map(|(agent, token)| Step::Open { agent, token }),
+        8 => (0_u8..3, small.clone()).prop_map(|(agent, token)| Step::Open { agent, token }),
         12 => (small.clone(), 0_u64..30, 0_u64..40, proptest::option::of(0_u8..4)).prop_map(
             |(session, units, tries, key)| Step::Spend { session, units, tries, key }
         ),
+        12 => (small.clone(), 0_u64..24, lie(), proptest::option::of(0_usize..4)).prop_map(
+            |(session, units, lie, named)| Step::Trim { session, units, lie, named }
+        ),
         6 => small.clone().prop_map(|session| Step::Look { session }),
+        12 => (small.clone(), writer(), 0_u8..12, proptest::option::weighted(0.3, 0_usize..8))
+            .prop_map(|(session, writer, change, base)| {
+                Step::Propose { session, writer, change, base }
+            }),
+        2 => (Rule::ALL, proptest::option::of(Rule::ALL))
+            .prop_map(|(number, shadow)| Step::Rule { number, shadow }),
         3 => (small.clone(), 0_u64..80)
             .prop_map(|(session, record)| Step::Refer { session, record }),
         6 => (small.clone(), 0_u8..8).prop_map(|(session, form)| Step::Bad { session, form }),
         1 => small.clone().prop_map(|session| Step::Close { session }),
         1 => small.clone().prop_map(|token| Step::Revoke { token }),
-        1 => any::<bool>().prop_map(Step::Freeze),
+        1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
         2 => Just(Step::Late),
         10 => Just(Step::Commit),
-        1 => any::<bool>().prop_map(Step::Room),
+        1 => proptest::bool::weighted(0.8).prop_map(Step::Room),
         1 => Just(Step::Tick),
         3 => (-1_000_000_i64..1_000_000, 0_u64..90_000)
             .prop_map(|(wall, boot)| Step::Time { wall, boot }),
@@ -106,6 +149,28 @@ fn apply(sim: &mut Sim, step: &Step) {
                     &format!("{{\"tool_id\": \"spend\", \"args\": {args}{key}}}"),
                 );
             }
+        }
+        Step::Trim { session, units, lie, named } => {
+            if let Some(session) = pick(sim, *session) {
+                let named = named.and_then(|n| sim.snapshots.get(n % sim.snapshots.len().max(1)));
+                let named =
+                    named.map_or(String::new(), |id| format!(", \"state_snapshot_id\": \"{id}\""));
+                let args = format!("{{\"units\": {units}{lie}}}");
+                sim.submit_json(
+                    session,
+                    &format!("{{\"tool_id\": \"trim\", \"args\": {args}{named}}}"),
+                );
+            }
+        }
+        Step::Propose { session, writer, change, base } => {
+            if let Some(session) = pick(sim, *session) {
+                let base = base.and_then(|n| sim.snapshots.get(n % sim.snapshots.len().max(1)));
+                let change = CHANGES[usize::from(*change) % CHANGES.len()];
+                sim.propose_from(session, *writer, base.copied(), change);
+            }
+        }
+        Step::Rule { number, shadow } => {
+            sim.rule(*number, *shadow);
         }
         Step::Look { session } => {
             if let Some(session) = pick(sim, *session) {
@@ -192,6 +257,23 @@ fn verifies(sim: &mut Sim) {
     assert!(matches!(report.verdict(), Verdict::Sound | Verdict::Incomplete));
 }
 
+/// What is known of every agent's facts.
+fn known(kernel: &Kernel) -> Vec<String> {
+    kernel.states().map(|state| format!("{state:?}")).collect()
+}
+
+/// A home that a rule governs, with two agents that have something to spend.
+fn ruled(point: FaultPoint) -> Sim {
+    let store = FaultStore::new(MemoryStore::new(), point);
+    let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    for agent in ["a0", "a1"] {
+        let token = sim.issue(agent, 60, 200, 10_000_000);
+        sim.open(agent, token);
+    }
+    sim.commit();
+    sim
+}
+
 /// The log on disk makes the state that the kernel has, byte for byte.
 fn replays(sim: &mut Sim) {
     // A commit may lead to a further record: a call that was revoked before its run.
@@ -200,13 +282,69 @@ fn replays(sim: &mut Sim) {
     }
     sim.commit();
     let live = sim.kernel.state_image();
-    let world = std::sync::Arc::clone(&sim.world);
-    let replayed = Kernel::open(&mut sim.store, parts(&world)).unwrap();
+    let replayed = sim.reopened().unwrap();
     assert_eq!(String::from_utf8(replayed.state_image()), String::from_utf8(live));
+    assert_eq!(known(&replayed), known(&sim.kernel));
 }
 
 fn cases() -> u32 {
     if std::env::var_os("SYSCAP_LONG").is_some() { 20_000 } else { 600 }
+}
+
+/// The random histories reach what there is to reach.
+#[test]
+fn histories_have_everything_in_them() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let steps = proptest::collection::vec(step(), 60..120);
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for _ in 0..150 {
+        let mut sim = ruled(FaultPoint::Nowhere);
+        steps.new_tree(&mut runner).unwrap().current().iter().for_each(|s| apply(&mut sim, s));
+        sim.commit();
+        for record in sim::records(&mut sim) {
+            let call = match &record.body {
+                Body::Intent(intent) => &intent.call,
+                Body::Refusal(refusal) => &refusal.call,
+                Body::State(_) => {
+                    *seen.entry("change").or_default() += 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            let verdict = call.decision.as_ref().map(|decision| decision.verdict);
+            let degraded = verdict == Some(PolicySays::Degrade);
+            let ran = matches!(record.body, Body::Intent(_));
+            let refused_for = |reason| match &record.body {
+                Body::Refusal(refusal) => refusal.reason == reason,
+                _ => false,
+            };
+            for (name, is) in [
+                ("degraded, ran", degraded && ran),
+                ("degraded, refused", degraded && !ran),
+                ("allowed, ran", verdict == Some(PolicySays::Allow) && ran),
+                ("with a shadow, ran", call.shadow.is_some() && ran),
+                ("with a shadow, refused", call.shadow.is_some() && !ran),
+                ("another head, ran", call.head.is_some() && ran),
+                ("denied", refused_for(Reason::Denied)),
+                ("asked", refused_for(Reason::Asked)),
+                ("deferred", refused_for(Reason::Deferred)),
+                ("not kept", refused_for(Reason::Obligation)),
+                ("another's snapshot", refused_for(Reason::UnknownSnapshot)),
+                ("another's keys", refused_for(Reason::Namespace)),
+                ("a bad change", refused_for(Reason::BadFact)),
+                ("a stale change", refused_for(Reason::StaleSnapshot)),
+            ] {
+                *seen.entry(name).or_default() += u32::from(is);
+            }
+        }
+        for (_, result) in &sim.replies {
+            let too_large = result.reason() == Some(Reason::ResultTooLarge);
+            *seen.entry("a cap exceeded").or_default() += u32::from(too_large);
+            let taken = !result.degraded().is_empty() && result.reason().is_none();
+            *seen.entry("told what was taken").or_default() += u32::from(taken);
+        }
+    }
+    assert!(seen.values().all(|count| *count >= 3), "{seen:#?}");
 }
 
 proptest! {
@@ -214,7 +352,7 @@ proptest! {
 
     #[test]
     fn any_order_never_overspends_and_replays(steps in proptest::collection::vec(step(), 1..120)) {
-        let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere));
+        let mut sim = ruled(FaultPoint::Nowhere);
         for step in &steps {
             apply(&mut sim, step);
             prop_assert_eq!(sim.kernel.halted(), None);
@@ -236,7 +374,7 @@ proptest! {
         after in any::<bool>(),
     ) {
         let point = if after { FaultPoint::After(point) } else { FaultPoint::Before(point) };
-        let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), point));
+        let mut sim = ruled(point);
         for step in &steps {
             if sim.kernel.halted().is_some() {
                 break;

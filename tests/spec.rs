@@ -21,13 +21,15 @@ use syscap::{
             FreezeTarget, KeyChange, PolicyChange, Resolution, Revocation, Role, ToolsChange,
         },
         envelope::{Status, TxOutcome},
+        facts::Namespace,
         field::FieldSpec,
         hash::Domain,
-        id::{AgentId, IdempotencyKey, ToolId},
+        id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         limits,
         manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence},
         object::ObjectKind,
-        policy::{Decision, EngineIdentity, PolicyObject, Verdict},
+        obligation::{Obligation, ObligationKind},
+        policy::{Decision, EngineIdentity, PolicyObject, Shadow, Verdict},
         provenance::{Provenance, Source},
         reason::Reason,
         record::{
@@ -54,7 +56,8 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
     }
     shapes! {
         CallFields HomeLimits Control KeyChange Revocation Freeze PolicyChange ToolsChange
-        ConfigChange Resolution Provenance Decision EngineIdentity PolicyObject Manifest Param
+        ConfigChange Resolution Provenance Decision Obligation Shadow EngineIdentity PolicyObject
+        Manifest Param
         ToolEntry ToolsObject Snapshot TokenBody
     }
 }
@@ -63,6 +66,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
 fn body_of(kind: Kind) -> String {
     match kind {
         Kind::Session => "SessionChange".to_owned(),
+        Kind::State => "StateChange".to_owned(),
         Kind::Key | Kind::Revoke | Kind::Freeze | Kind::Policy | Kind::Tools | Kind::Config => {
             "SignedEvent".to_owned()
         }
@@ -176,8 +180,8 @@ fn every_code_has_its_number_and_name() {
     }
     codes! {
         Role Durability Ended SessionPhase FreezeTarget FreezeChange EffectClass Enforcement
-        Presence ParamType Extra Source Verdict RunMode Status TxOutcome RefusalKind RunPhase
-        Recovered ObjectKind
+        Presence ParamType Extra Source Namespace ObligationKind Verdict RunMode Status TxOutcome
+        RefusalKind RunPhase Recovered ObjectKind
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));
@@ -292,6 +296,8 @@ fn domains_and_profiles_stand_there() {
         (Domain::SENT, "SENT"),
         (Domain::CALL_DIGEST, "CALL_DIGEST"),
         (Domain::REFUSALS, "REFUSALS"),
+        (Domain::FACT, "FACT"),
+        (Domain::MATCHES, "MATCHES"),
     ] {
         assert_eq!(name(&domain), wanted);
     }
@@ -320,8 +326,10 @@ fn limits_have_their_values() {
         TOKEN_LIFE_MS_MAX TOKEN_DEPTH_MAX GRANTS_MAX DIMENSIONS_MAX PROVENANCE_INPUTS_MAX
         TRACE_BYTES_MAX REFERENCES_MAX RELEASED_MAX IN_FLIGHT_MAX SESSIONS_MAX
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
-        DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX DECISION_TEXTS_MAX
-        (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX (Names) COUNT_MAX
+        DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
+        FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX
+        (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
+        (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX
         (RootedPath) COMPONENTS_MAX (Hosts) PATTERNS_MAX (Host) BYTES_MAX (Host) LABEL_BYTES_MAX
         (HostPattern) SUFFIX_BYTES_MAX (Ports) RANGES_MAX (Cidrs) BLOCKS_MAX

@@ -169,7 +169,8 @@ impl Store for MemoryStore {
     fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
         let log = self.log();
         let salts = log.salts.get(&intent).copied();
-        Ok(VaultEntry { salts, result: log.results.get(&outcome).cloned() })
+        let args = log.args.get(&intent).cloned();
+        Ok(VaultEntry { salts, args, result: log.results.get(&outcome).cloned() })
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

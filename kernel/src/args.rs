@@ -1,11 +1,13 @@
 //! Arguments: references resolved, checked against the manifest, completed by defaults.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use crate::{
     cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile},
     id::Seq,
+    json,
     limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
+    listed::listed,
     manifest::{Extra, Manifest, Param, ParamType, Presence},
     reason::{Reason, Refused},
 };
@@ -40,7 +42,10 @@ pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
             if !found.records.contains(&reference.record) {
                 found.records.push(reference.record);
             }
-            if found.count > REFERENCES_MAX { Err(bad_reference()) } else { Ok(()) }
+            if found.count <= REFERENCES_MAX {
+                return Ok(());
+            }
+            Err(bad_reference().allowed(&format!("at most {REFERENCES_MAX} references")))
         }
         Piece::Literal(_) => {
             found.escapes = true;
@@ -75,7 +80,7 @@ where
                 encoder.item(lookup(&reference)?.item());
                 // Stops before sixteen large results are put together.
                 if encoder.len() > ENVELOPE_BYTES_MAX {
-                    return Err(Refused::new(Reason::TooLarge).field("args"));
+                    return Err(too_large(encoder.len()));
                 }
             }
         }
@@ -84,12 +89,22 @@ where
     let resolved = encoder.into_bytes();
     // What was put in may have made it larger, or deeper, than a caller may send.
     if resolved.len() > ENVELOPE_BYTES_MAX {
-        return Err(Refused::new(Reason::TooLarge).field("args"));
+        return Err(too_large(resolved.len()));
     }
     match Item::check(&resolved, Profile::DATA) {
         Ok(_) => Ok(Cow::Owned(resolved)),
-        Err(_) => Err(Refused::new(Reason::TooDeep).field("args")),
+        Err(_) => Err(Refused::new(Reason::TooDeep).field("args").allowed(&levels())),
     }
+}
+
+fn too_large(len: usize) -> Refused {
+    let refused = Refused::new(Reason::TooLarge).field("args").got(&format!("{len} bytes"));
+    refused.allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes"))
+}
+
+/// How deep a call may nest.
+pub(crate) fn levels() -> String {
+    format!("at most {} levels, the call's own included", Profile::DATA.depth_max())
 }
 
 /// What arguments consist of, in the order of their bytes.
@@ -152,7 +167,8 @@ fn size(count: u64) -> usize {
 }
 
 fn bad_reference() -> Refused {
-    Refused::new(Reason::BadReference)
+    let refused = Refused::new(Reason::BadReference).field("$ref");
+    refused.allowed("{\"record\": N, \"path\": [text or N, ..]}")
 }
 
 impl<'a> Reference<'a> {
@@ -169,17 +185,31 @@ impl<'a> Reference<'a> {
     /// One cursor goes down; what it passes by is skipped once.
     pub(crate) fn pick(&self, result: Item<'_>) -> Result<Canonical, Refused> {
         let mut decoder = reader(result);
-        let mut found = Some(());
         for step in self.path.elements() {
-            found = found.and_then(|()| match (step.as_text(), step.as_uint()) {
+            let here = decoder.clone();
+            let entered = match (step.as_text(), step.as_uint()) {
                 (Some(key), _) => enter_key(&mut decoder, key),
                 (None, Some(place)) => enter_place(&mut decoder, place),
                 (None, None) => None,
-            });
+            };
+            entered.ok_or_else(|| lost(step, here))?;
         }
-        let part = found.and_then(|()| decoder.item().ok());
-        part.map(Canonical::from).ok_or(Refused::new(Reason::UnknownReference).field("$ref"))
+        let part = decoder.item().ok();
+        part.map(Canonical::from).ok_or(Refused::new(Reason::UnknownReference).field("$ref.path"))
     }
+}
+
+/// A step that leads nowhere, and what there is instead: the result was given to this session.
+fn lost(step: Item<'_>, mut here: Decoder<'_>) -> Refused {
+    let got = step.as_text().map_or_else(|| json::from_data(step), String::from);
+    let allowed = match here.item() {
+        Ok(map) if map.kind() == Kind::Map => {
+            format!("one of: {}", listed(map.entries().map(|(key, _)| key)))
+        }
+        Ok(list) if list.kind() == Kind::Array => format!("less than {}", list.count()),
+        _ => String::from("a path that ends before it"),
+    };
+    Refused::new(Reason::UnknownReference).field("$ref.path").got(&got).allowed(&allowed)
 }
 
 /// Moves to the value of a key of the map that comes next.
@@ -211,7 +241,7 @@ pub(crate) fn conform<'a>(
 ) -> Result<Cow<'a, [u8]>, Refused> {
     let map = Item::trusted(&args);
     if map.kind() != Kind::Map {
-        return Err(Refused::new(Reason::BadArgument).field("args").allowed("a map"));
+        return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
     let mut given: Vec<(&str, Item<'_>)> = Vec::with_capacity(map.count());
     let mut same = true;
@@ -221,9 +251,7 @@ pub(crate) fn conform<'a>(
                 given.push((name, value));
                 continue;
             }
-            return Err(Refused::new(Reason::UnknownArgument)
-                .field(name)
-                .allowed(&names(manifest)));
+            return Err(unknown(manifest, name, map));
         };
         if value.is_null() && param.presence == Presence::Optional {
             same = false;
@@ -242,9 +270,7 @@ pub(crate) fn conform<'a>(
                 given.push((&param.name, default.item()));
             }
             None if param.presence == Presence::Required => {
-                return Err(Refused::new(Reason::MissingArgument)
-                    .field(&param.name)
-                    .allowed(param.kind.name()));
+                return Err(missing(manifest, param, map));
             }
             None => {}
         }
@@ -266,25 +292,49 @@ fn find<'m>(manifest: &'m Manifest, name: &str) -> Option<&'m Param> {
     manifest.params.0.iter().find(|param| *param.name == *name)
 }
 
-fn names(manifest: &Manifest) -> String {
-    let mut names = String::new();
-    for param in &manifest.params.0 {
-        if !names.is_empty() {
-            names.push_str(", ");
-        }
-        names.push_str(&param.name);
+/// All of a call's names that the tool doesn't have, and those that it has: one repair is enough.
+fn unknown(manifest: &Manifest, first: &str, args: Item<'_>) -> Refused {
+    let unknown = args.entries().map(|(name, _)| name).filter(|n| find(manifest, n).is_none());
+    let taken = manifest.params.0.iter().map(|param| match param.presence {
+        Presence::Required if param.default.is_none() => format!("{}: {}", param.name, param.kind),
+        _ => format!("{}?: {}", param.name, param.kind),
+    });
+    let taken = listed(taken);
+    let taken = if taken.is_empty() { "no arguments" } else { &taken };
+    let refused = Refused::new(Reason::UnknownArgument).field(first);
+    refused.got(&listed(unknown)).allowed(taken)
+}
+
+/// All that lacks.
+fn missing(manifest: &Manifest, first: &Param, args: Item<'_>) -> Refused {
+    let lacks = manifest.params.0.iter().filter(|param| {
+        param.presence == Presence::Required
+            && param.default.is_none()
+            && args.get(&param.name).is_none()
+    });
+    let lacks = listed(lacks.map(|param| format!("{}: {}", param.name, form(param))));
+    Refused::new(Reason::MissingArgument).field(&first.name).allowed(&lacks)
+}
+
+/// Type and bounds, with what they count: `text of 1 to 4096 bytes`.
+fn form(param: &Param) -> String {
+    let (of, unit) = match param.kind {
+        ParamType::Text | ParamType::Path | ParamType::Bytes => ("of ", " bytes"),
+        ParamType::List | ParamType::Map => ("of ", " items"),
+        _ => ("", ""),
+    };
+    let from = if of.is_empty() { "from " } else { of };
+    let kind = param.kind;
+    match (param.min, param.max) {
+        (Some(min), Some(max)) => format!("{kind} {from}{min} to {max}{unit}"),
+        (Some(min), None) => format!("{kind} {of}at least {min}{unit}"),
+        (None, Some(max)) => format!("{kind} {of}at most {max}{unit}"),
+        (None, None) => String::from(kind.name()),
     }
-    names
 }
 
 fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
-    let bad = || {
-        let bounds = match (param.min, param.max) {
-            (Some(min), Some(max)) => alloc::format!("{} from {min} to {max}", param.kind),
-            _ => String::from(param.kind.name()),
-        };
-        Refused::new(Reason::BadArgument).field(&param.name).allowed(&bounds)
-    };
+    let bad = || Refused::new(Reason::BadArgument).field(&param.name).allowed(&form(param));
     let right_type = match param.kind {
         ParamType::Any => true,
         ParamType::Text | ParamType::Path => value.kind() == Kind::Text,
@@ -296,7 +346,7 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
         ParamType::Number => matches!(value.kind(), Kind::Uint | Kind::Negative | Kind::Float),
     };
     if !right_type {
-        return Err(bad().got(kind_name(value.kind())));
+        return Err(bad().got(&described(value)));
     }
     let size = match value.kind() {
         Kind::Text => value.as_text().map(|text| length(text.len())),
@@ -309,14 +359,34 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
         param.min.is_none_or(|min| size >= i128::from(min))
             && param.max.is_none_or(|max| size <= i128::from(max))
     });
-    if within { Ok(()) } else { Err(bad()) }
+    if within { Ok(()) } else { Err(bad().got(&measured(value, size.unwrap_or_default()))) }
+}
+
+/// What was given where another type is needed. Of a map its keys: it may be a result that was
+/// referred to as a whole.
+fn described(value: Item<'_>) -> String {
+    match value.kind() {
+        Kind::Map if value.count() > 0 => {
+            format!("map of {}", listed(value.entries().map(|(key, _)| key)))
+        }
+        kind => String::from(kind_name(kind)),
+    }
+}
+
+/// What was given, in what its bounds count.
+fn measured(value: Item<'_>, size: i128) -> String {
+    match value.kind() {
+        Kind::Text | Kind::Bytes => format!("{size} bytes"),
+        Kind::Array | Kind::Map => format!("{size} items"),
+        _ => format!("{size}"),
+    }
 }
 
 fn length(len: usize) -> i128 {
     u64::try_from(len).map_or(i128::MAX, i128::from)
 }
 
-const fn kind_name(kind: Kind) -> &'static str {
+pub(crate) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Uint | Kind::Negative => "integer",
         Kind::Bytes => "bytes",

@@ -4,27 +4,32 @@
 //! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
 //! in their place. A step that says no gives back what is known of the call, to be recorded.
 
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, format, string::String, vec::Vec};
 
 use crate::{
     args::{self, References},
     budget::{Amounts, Dimension},
     cbor::{Canonical, Encoder, Item},
+    decide::{Engines, Kept, keep, refusal},
     envelope::{Defaults, Form, ToolCall},
+    facts::Facts,
     hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
-    id::{CallDigest, SentHash, Seq},
-    limits::MATCHES_MAX,
-    policy::{Decision, PolicyEngine, Question, Verdict},
+    id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
+    listed::listed,
+    policy::{Question, Verdict},
     provenance::Provenance,
     reason::{ErrorKind, Reason, Refused},
     record::{CallFields, RefusalKind},
     registry::{Mode, Registered, Registry},
-    state::{KeySlot, Released, Session, State, TokenIndex},
+    state::{AgentState, KeySlot, Released, Session, State, TokenIndex},
     store::CallSalts,
     time::UnixMillis,
     token::TokenFlags,
     tool::{AnyPlan, Demand, Demands, Request},
 };
+
+/// Most records that a refusal names, of those that a reference could have meant.
+const RECORDS_SHOWN_MAX: usize = 8;
 
 mod step {
     /// Marks the steps; sealed.
@@ -65,6 +70,8 @@ pub(crate) struct Planned {
     args: Vec<u8>,
     plan: Box<dyn AnyPlan>,
     demands: Vec<Demand>,
+    /// What the plan says that it will need.
+    needed: Amounts,
     hold: Amounts,
 }
 
@@ -75,6 +82,7 @@ pub(crate) struct Approved {
     args: Vec<u8>,
     plan: Box<dyn AnyPlan>,
     hold: Amounts,
+    kept: Kept,
 }
 
 /// The budget of the token and of all its ancestors has room.
@@ -85,6 +93,7 @@ pub(crate) struct Reserved {
     pub(crate) digest: CallDigest,
     pub(crate) mode: Mode,
     pub(crate) sent: Option<SentHash>,
+    pub(crate) kept: Kept,
 }
 
 impl Step for Decoded {}
@@ -100,11 +109,14 @@ pub(crate) struct Stopped {
     pub(crate) fields: Box<CallFields>,
     pub(crate) refused: Refused,
     pub(crate) kind: RefusalKind,
+    /// The resolved arguments, where the policy said no: they are kept, so that another policy
+    /// can be asked about the call later.
+    pub(crate) args: Option<Vec<u8>>,
 }
 
 impl Stopped {
     pub(crate) fn new(fields: Box<CallFields>, refused: impl Into<Refused>) -> Self {
-        Self { fields, refused: refused.into(), kind: RefusalKind::Refused }
+        Self { fields, refused: refused.into(), kind: RefusalKind::Refused, args: None }
     }
 
     pub(crate) const fn error_kind(&self) -> ErrorKind {
@@ -163,7 +175,7 @@ impl Call<Decoded> {
         let defaults = Defaults {
             agent: &seat.session.agent,
             token: seat.session.token_id,
-            snapshot: seat.session.snapshot,
+            snapshot: seat.head().unwrap_or(seat.session.snapshot),
             policy,
             provenance: Provenance::agent(now),
         };
@@ -171,14 +183,14 @@ impl Call<Decoded> {
             Ok(call) => call,
             Err(refused) => {
                 fields.call_hash = Some(call_hash(&salts.call, received));
-                return stop(fields, refused);
+                return stop(fields, seat.with_tools(refused));
             }
         };
         fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
         fields.provenance = Some(call.provenance.clone());
         // What a record names, the home knows: an id that a caller made up is not recorded.
         fields.capability_token_id = seat.state.tokens.find(&call.token).map(|_| call.token);
-        let known = seat.state.snapshots.get(&seat.session.agent) == Some(&call.snapshot);
+        let known = seat.agent().is_some_and(|agent| agent.knows(&call.snapshot));
         fields.state_snapshot_id = known.then_some(call.snapshot);
         Ok(Self { fields, at: Decoded { call } })
     }
@@ -194,7 +206,7 @@ impl Call<Decoded> {
         let registered = registry.find(&call.tool);
         self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
         self.fields.manifest = registered.map(|found| found.manifest_id);
-        match standing(&call, seat, registered, registry, now) {
+        match standing(&call, seat, registered, now) {
             Ok(token) => {
                 let references = References::default();
                 Ok(Call { fields: self.fields, at: Checked { call, token, references } })
@@ -209,13 +221,37 @@ pub(crate) struct Seat<'a> {
     pub(crate) state: &'a State,
     pub(crate) session: &'a Session,
     pub(crate) number: Seq,
+    /// The facts of the agent's head.
+    pub(crate) facts: &'a Facts,
+}
+
+impl<'a> Seat<'a> {
+    fn agent(&self) -> Option<&'a AgentState> {
+        self.state.agents.get(&self.session.agent)
+    }
+
+    /// Where a refusal is about the tool's name: the tools that the session's token grants.
+    fn with_tools(&self, refused: Refused) -> Refused {
+        let body = self.state.tokens.body(self.session.token);
+        match body.filter(|_| refused.is_about("tool_id")) {
+            Some(body) => {
+                let names = body.grants.names(refused.what_stood().unwrap_or_default());
+                refused.allowed(&names)
+            }
+            None => refused,
+        }
+    }
+
+    /// The agent's head snapshot.
+    pub(crate) fn head(&self) -> Option<SnapshotId> {
+        self.agent().map(AgentState::id)
+    }
 }
 
 fn standing(
     call: &ToolCall,
     seat: &Seat<'_>,
     registered: Option<&Registered>,
-    registry: &Registry,
     now: UnixMillis,
 ) -> Result<TokenIndex, Refused> {
     let Seat { state, session, .. } = seat;
@@ -245,11 +281,12 @@ fn standing(
     }
     let Some(registered) = registered else {
         let refused = Refused::new(Reason::UnknownTool).field("tool_id");
-        return Err(refused.got(call.tool.as_str()).allowed(&registry.names()));
+        let got = call.tool.as_str();
+        return Err(refused.got(got).allowed(&body.grants.names(got)));
     };
     if body.grants.get(tool).is_none() {
         let refused = Refused::new(Reason::NotGranted).field("tool_id");
-        return Err(refused.got(tool.as_str()).allowed(&body.grants.names()));
+        return Err(refused.got(tool.as_str()).allowed(&body.grants.names(tool.as_str())));
     }
     if body.flags.has(TokenFlags::READ_ONLY) && !registered.manifest.effect.is_read_only() {
         return Err(Refused::new(Reason::ReadOnlyToken).field("tool_id").got(tool.as_str()));
@@ -279,8 +316,8 @@ impl Call<Checked> {
             }
             return match used.state {
                 Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
-                InFlight => stop(self.fields, Reason::KeyInFlight),
-                Unknown => stop(self.fields, Reason::OutcomeUnknown),
+                InFlight => stop(self.fields, keyed(Reason::KeyInFlight)),
+                Unknown => stop(self.fields, keyed(Reason::OutcomeUnknown)),
             };
         }
         self.at.references = match args::references(self.at.call.args()) {
@@ -295,7 +332,7 @@ impl Call<Checked> {
             wanted.iter().map(|outcome| seat.session.released(*outcome)).collect();
         match found {
             Some(found) => Ok((self, Needs::Results(found))),
-            None => stop(self.fields, Refused::new(Reason::UnknownReference).field("$ref")),
+            None => stop(self.fields, unknown_record(&wanted[..], seat)),
         }
     }
 
@@ -331,7 +368,8 @@ impl Call<Checked> {
         let manifest = &registered.manifest;
         let resolved = args::resolve(self.at.call.args(), &self.at.references, |reference| {
             let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
-            let (_, result) = found.ok_or(Refused::new(Reason::UnknownReference))?;
+            let unknown = || Refused::new(Reason::UnknownReference).field("$ref.record");
+            let (_, result) = found.ok_or_else(unknown)?;
             reference.pick(result.item())
         });
         let args = match resolved.and_then(|resolved| args::conform(manifest, resolved)) {
@@ -351,8 +389,8 @@ impl Call<Resolved> {
     pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Stepped<Planned> {
         let Resolved { call, token, args } = self.at;
         match planned(&call, token, &args, seat, registry) {
-            Ok((plan, demands, hold)) => {
-                let at = Planned { call, token, args, plan, demands, hold };
+            Ok((plan, Demands { resources: demands, hold: needed }, hold)) => {
+                let at = Planned { call, token, args, plan, demands, needed, hold };
                 Ok(Call { fields: self.fields, at })
             }
             Err(refused) => stop(self.fields, refused),
@@ -360,8 +398,8 @@ impl Call<Resolved> {
     }
 }
 
-/// A plan, what it would touch, and what it sets aside.
-type Plans = (Box<dyn AnyPlan>, Vec<Demand>, Amounts);
+/// A plan, what it would touch and need, and what it sets aside.
+type Plans = (Box<dyn AnyPlan>, Demands, Amounts);
 
 fn planned(
     call: &ToolCall,
@@ -377,56 +415,98 @@ fn planned(
     let request = Request { agent: &seat.session.agent, args: Item::trusted(args), grant };
     let plan = registered.tool.plan(&request)?;
     // Asked once: scopes, policy and budget see the same demands.
-    let Demands { resources, hold } = plan.demands().clone();
-    for demand in &resources {
+    let demands = plan.demands().clone();
+    for demand in &demands.resources {
         let scope = grant.scope(demand.dimension);
         if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {
             let allowed =
-                scope.map_or(Cow::Borrowed("nothing"), |s| alloc::format!("{s:#}").into());
+                scope.map_or(Cow::Borrowed("nothing"), |s| s.advice(&demand.resource).into());
             return Err(Refused::new(Reason::OutOfScope)
                 .field(demand.argument)
                 .got(&alloc::format!("{:#}", demand.resource))
                 .allowed(&allowed));
         }
     }
-    let hold = manifest.hold.plus(&hold).with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
-    Ok((plan, resources, hold))
+    let hold = manifest.hold.plus(&demands.hold);
+    let hold = hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+    Ok((plan, demands, hold))
 }
 
 impl Call<Planned> {
-    /// Asks the kernel's own engine.
+    /// Asks the kernel's own engines.
     pub(crate) fn decide(
         mut self,
         seat: &Seat<'_>,
         registry: &Registry,
-        engine: &dyn PolicyEngine,
+        engines: Engines<'_>,
         now: UnixMillis,
     ) -> Stepped<Approved> {
         let at = self.at;
         if let Err(refused) = named(&at.call, &at.token, seat) {
             return stop(self.fields, refused);
         }
-        let Some(decision) = decision(&at, seat, registry, engine, now) else {
+        let left = seat.state.tokens.left(at.token);
+        let place = (&at.demands[..], &at.hold, &left);
+        let asked = question(seat, at.token, registry, &at.call.tool, &at.args, place, now);
+        let Some(question) = asked else {
             return stop(self.fields, Reason::NotBound);
         };
-        let verdict = decision.verdict;
-        let obliged = !decision.obligations.0.is_empty();
-        self.fields.decision = Some(decision);
-        let (reason, kind) = match verdict {
-            Verdict::Allow if !obliged => {
-                let Planned { call, token, args, plan, hold, .. } = at;
-                let at = Approved { call, token, args, plan, hold };
-                return Ok(Call { fields: self.fields, at });
+        let (decision, shadow) = engines.ask(&question);
+        let head = seat.head();
+        self.fields.head = head.filter(|head| *head != at.call.snapshot);
+        self.fields.shadow = shadow;
+        let mut hold = at.hold;
+        let kept = match decision.verdict {
+            Verdict::Allow | Verdict::Degrade => {
+                let obligations = &decision.obligations.0;
+                keep(obligations, question.manifest, &at.needed, &mut hold)
+                    .map_err(|refused| (refused, RefusalKind::Refused))
             }
-            // No tool can honour an obligation yet, and one that can't means deny.
-            Verdict::Allow | Verdict::Degrade => (Reason::Obligation, RefusalKind::Refused),
-            Verdict::Ask => (Reason::Asked, RefusalKind::Asked),
-            Verdict::Defer => (Reason::Deferred, RefusalKind::Deferred),
-            Verdict::Deny => (Reason::Denied, RefusalKind::Refused),
+            verdict => {
+                let advice = engines.policy.advise(&question, &decision);
+                Err(refusal(verdict, &advice, question.args))
+            }
         };
-        let (fields, refused) = (self.fields, Refused::new(reason));
-        Err(Box::new(Stopped { fields, refused, kind }))
+        self.fields.decision = Some(decision);
+        match kept {
+            Ok(kept) => {
+                let Planned { call, token, args, plan, .. } = at;
+                let at = Approved { call, token, args, plan, hold, kept };
+                Ok(Call { fields: self.fields, at })
+            }
+            Err((refused, kind)) => {
+                let (fields, args) = (self.fields, Some(at.args));
+                Err(Box::new(Stopped { fields, refused, kind, args }))
+            }
+        }
     }
+}
+
+/// The question to an engine. All in it is the kernel's own.
+pub(crate) fn question<'a>(
+    seat: &Seat<'a>,
+    token: TokenIndex,
+    registry: &'a Registry,
+    tool: &ToolId,
+    args: &'a [u8],
+    (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
+    now: UnixMillis,
+) -> Option<Question<'a>> {
+    let manifest = &registry.find(tool)?.manifest;
+    let body = seat.state.tokens.body(token)?;
+    Some(Question {
+        agent: &seat.session.agent,
+        token: seat.session.token_id,
+        body,
+        grant: body.grants.get(&manifest.tool)?,
+        manifest,
+        args: Item::trusted(args),
+        demands,
+        hold,
+        left,
+        facts: seat.facts,
+        now,
+    })
 }
 
 /// The policy and the snapshot that the call names, or the token is bound to, must be those in
@@ -435,44 +515,25 @@ fn named(call: &ToolCall, token: &TokenIndex, seat: &Seat<'_>) -> Result<(), Ref
     let bound = seat.state.tokens.body(*token).and_then(|body| body.policy);
     let in_force = seat.state.policy;
     if Some(call.policy) != in_force || (bound.is_some() && bound != in_force) {
-        let refused = Refused::new(Reason::PolicyMismatch).field("policy_hash");
+        // Where the token is for another policy, nothing that the call names would help.
+        let is_calls = Some(call.policy) != in_force;
+        let field = if is_calls { "policy_hash" } else { "capability_token_id" };
+        let refused = Refused::new(Reason::PolicyMismatch).field(field);
+        let refused = if is_calls { refused.got(&format!("{}", call.policy)) } else { refused };
         return Err(match in_force {
-            Some(policy) => refused.allowed(&alloc::format!("{policy}")),
+            Some(policy) => refused.allowed(&format!("{policy}")),
             None => refused,
         });
     }
-    if seat.state.snapshots.get(&seat.session.agent) != Some(&call.snapshot) {
-        return Err(Refused::new(Reason::UnknownSnapshot).field("state_snapshot_id"));
+    if !seat.agent().is_some_and(|agent| agent.knows(&call.snapshot)) {
+        let refused = Refused::new(Reason::UnknownSnapshot).field("state_snapshot_id");
+        let refused = refused.got(&format!("{}", call.snapshot));
+        return Err(match seat.head() {
+            Some(head) => refused.allowed(&format!("{head}")),
+            None => refused,
+        });
     }
     Ok(())
-}
-
-fn decision(
-    at: &Planned,
-    seat: &Seat<'_>,
-    registry: &Registry,
-    engine: &dyn PolicyEngine,
-    now: UnixMillis,
-) -> Option<Decision> {
-    let registered = registry.find(&at.call.tool)?;
-    let body = seat.state.tokens.body(at.token)?;
-    let mut decision = engine.decide(&Question {
-        agent: &seat.session.agent,
-        token: seat.session.token_id,
-        grant: body.grants.get(&registered.manifest.tool)?,
-        manifest: &registered.manifest,
-        args: Item::trusted(&at.args),
-        demands: &at.demands,
-        hold: &at.hold,
-        left: &seat.state.tokens.left(at.token),
-        now,
-    });
-    decision.matches.0.truncate(MATCHES_MAX);
-    // It goes into every record of the call: an engine that says too much says no.
-    if !decision.is_bounded() {
-        decision = Decision::plain(Verdict::Deny);
-    }
-    Some(decision)
 }
 
 impl Call<Approved> {
@@ -483,7 +544,7 @@ impl Call<Approved> {
         registry: &Registry,
         salts: &CallSalts,
     ) -> Stepped<Reserved> {
-        let Approved { call, token, args, plan, hold } = self.at;
+        let Approved { call, token, args, plan, hold, kept } = self.at;
         let tokens = &seat.state.tokens;
         if tokens.is_exhausted(token) {
             return stop(self.fields, Reason::Exhausted);
@@ -502,16 +563,40 @@ impl Call<Approved> {
         let digest = digest(&call, registered, &args, seat);
         let mode = registered.mode;
         self.fields.held = hold;
-        let at = Reserved { call, args, plan, digest, mode, sent };
+        let at = Reserved { call, args, plan, digest, mode, sent, kept };
         Ok(Call { fields: self.fields, at })
     }
+}
+
+/// A refusal for what the idempotency key stands for.
+pub(crate) fn keyed(reason: Reason) -> Refused {
+    Refused::new(reason).field("idempotency_key")
+}
+
+/// A record that was not given to this session, and those that were: the nearest first.
+fn unknown_record(wanted: &[Seq], seat: &Seat<'_>) -> Refused {
+    let session = seat.session;
+    let refused = Refused::new(Reason::UnknownReference).field("$ref.record");
+    let Some(unknown) = wanted.iter().find(|record| session.released(**record).is_none()) else {
+        return refused;
+    };
+    let mut given: Vec<Seq> = session.all_released().collect();
+    given.sort_by_key(|record| record.get().abs_diff(unknown.get()));
+    let allowed = match given.is_empty() {
+        true => String::from("nothing"),
+        false => {
+            let shown = given.iter().take(RECORDS_SHOWN_MAX).map(|record| format!("{record}"));
+            format!("one of: {}", listed(shown))
+        }
+    };
+    refused.got(&format!("{unknown}")).allowed(&allowed)
 }
 
 fn over_budget(seat: &Seat<'_>, token: TokenIndex, lacks: Dimension, wanted: u64) -> Refused {
     Refused::new(Reason::OverBudget)
         .field(lacks.name())
-        .got(&alloc::format!("{wanted}"))
-        .allowed(&alloc::format!("{}", seat.state.tokens.left(token).get(lacks)))
+        .got(&format!("{wanted}"))
+        .allowed(&format!("{}", seat.state.tokens.left(token).get(lacks)))
 }
 
 fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {

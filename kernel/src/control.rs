@@ -144,10 +144,13 @@ shape! {
 }
 
 shape! {
-    /// Body of a `policy` event: another policy is in force.
+    /// Body of a `policy` event: which policy is in force from here on, and which one is asked
+    /// beside it. One record swaps both.
     pub struct PolicyChange {
-        /// Its hash; the object is stored with the record.
+        /// The hash of the policy in force; the object is stored with the record.
         1 => pub policy: PolicyHash,
+        /// The hash of the policy that is asked for the record only; null for none.
+        2 => pub shadow: Option<PolicyHash>,
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind},
-    id::{self, AgentId, IdempotencyKey, Seq, ToolId},
+    id::{self, AgentId, ConstraintId, FactKey, IdempotencyKey, Seq, ToolId},
     sign::{PublicKey, Signature},
     time::UnixMillis,
 };
@@ -337,7 +337,7 @@ macro_rules! digest_field {
 }
 digest_field! {
     HomeId Leaf TokenId ObjectId PolicyHash ToolsHash SnapshotId ArgsHash CallHash ResultHash
-    SentHash RefusalsDigest
+    SentHash RefusalsDigest FactId
 }
 
 /// Names stand as text and are checked on the way in.
@@ -357,7 +357,7 @@ macro_rules! name_field {
         }
     )*};
 }
-name_field! { AgentId ToolId IdempotencyKey }
+name_field! { AgentId ToolId IdempotencyKey ConstraintId FactKey }
 
 /// Numbers stand as unsigned integers.
 macro_rules! number_field {

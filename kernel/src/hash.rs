@@ -10,7 +10,10 @@ use sha2::Digest;
 
 use crate::{
     cbor::{Encoder, Item},
-    id::{ArgsHash, CallDigest, CallHash, Leaf, ObjectId, ResultHash, Salt, SentHash, ToolId},
+    id::{
+        ArgsHash, CallDigest, CallHash, FactId, FactKey, Leaf, ObjectId, ResultHash, Salt,
+        SentHash, ToolId,
+    },
 };
 
 /// One purpose of hashing.
@@ -121,8 +124,26 @@ impl Domain {
             0x65, 0xfa, 0xc6, 0xb5,
         ],
     };
+    /// A fact of the state: salt, key and value.
+    pub const FACT: Self = Self {
+        context: "syscap 2026-11-22 fact v1",
+        key: [
+            0x36, 0xb5, 0xd8, 0xd9, 0x4a, 0x04, 0xe6, 0xae, 0x56, 0x1a, 0x06, 0xd6, 0x55, 0x9c,
+            0x0d, 0x89, 0xef, 0xc5, 0x6f, 0x8c, 0x25, 0x6e, 0x65, 0xc7, 0x81, 0x8f, 0xb1, 0x17,
+            0xd7, 0x1f, 0x8f, 0x73,
+        ],
+    };
+    /// The constraints that matched, by their places.
+    pub const MATCHES: Self = Self {
+        context: "syscap 2026-11-22 matches v1",
+        key: [
+            0xd6, 0x32, 0x49, 0xbf, 0xa1, 0xfe, 0xe4, 0x76, 0xc4, 0x87, 0x5c, 0xdb, 0x2a, 0xf2,
+            0x12, 0x9c, 0x94, 0x56, 0xa4, 0xe0, 0xc3, 0x47, 0x44, 0xe6, 0x38, 0xf1, 0x95, 0x62,
+            0xe4, 0x76, 0x31, 0x8d,
+        ],
+    };
     /// Every domain, for the registry test.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::TOKEN_ID,
         Self::OBJECT_ID,
         Self::POLICY,
@@ -134,6 +155,8 @@ impl Domain {
         Self::SENT,
         Self::CALL_DIGEST,
         Self::REFUSALS,
+        Self::FACT,
+        Self::MATCHES,
     ];
 
     /// The context string.
@@ -220,6 +243,16 @@ pub fn object_id(bytes: &[u8]) -> ObjectId {
     ObjectId::from_bytes(Domain::OBJECT_ID.hash(&[bytes]))
 }
 
+/// The commitment to a fact: [salt, key, value].
+#[must_use]
+pub fn fact_id(salt: &Salt, key: &FactKey, value: Item<'_>) -> FactId {
+    let head = prefix(3, |e| {
+        e.bytes(salt.as_bytes());
+        e.text(key.as_str());
+    });
+    FactId::from_bytes(Domain::FACT.hash_large(&head, value.as_bytes(), &[]))
+}
+
 /// `args_hash` over [salt, tool, manifest, resolved arguments after defaults].
 #[must_use]
 pub fn args_hash(salt: &Salt, tool: &ToolId, manifest: &ObjectId, args: Item<'_>) -> ArgsHash {
@@ -229,6 +262,13 @@ pub fn args_hash(salt: &Salt, tool: &ToolId, manifest: &ObjectId, args: Item<'_>
         e.bytes(manifest.as_bytes());
     });
     ArgsHash::from_bytes(Domain::ARGUMENTS.hash_large(&head, args.as_bytes(), &[]))
+}
+
+/// The commitment to [salt, changes of a state]: in the place of `args_hash`.
+#[must_use]
+pub fn changes_hash(salt: &Salt, changes: Item<'_>) -> ArgsHash {
+    let head = prefix(2, |e| e.bytes(salt.as_bytes()));
+    ArgsHash::from_bytes(Domain::ARGUMENTS.hash_large(&head, changes.as_bytes(), &[]))
 }
 
 /// The commitment to [salt, tool, arguments as sent].

@@ -59,6 +59,8 @@ digest! {
     ToolsHash
     /// An agent's state snapshot.
     SnapshotId
+    /// Salted commitment to a fact of the state: its key and its value.
+    FactId
     /// Salted commitment to a call's resolved arguments.
     ArgsHash
     /// Salted commitment to an envelope's bytes, completed; as received where it can't be decoded.
@@ -216,6 +218,58 @@ impl IdempotencyKey {
     }
 }
 
+/// A constraint of a policy: 1 to [`ConstraintId::BYTES_MAX`] of `[A-Za-z0-9._/-]`. It stands in
+/// records, so that a decision can be traced to what a person wrote.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConstraintId(Arc<str>);
+
+impl ConstraintId {
+    /// Longest id, in bytes: one that is made for an agent holds the agent's id.
+    pub const BYTES_MAX: usize = 160;
+
+    /// Checks the form.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'/' | b'-');
+        let fine = (1..=Self::BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
+        fine.then(|| Self(Arc::from(text)))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A key of the state: a namespace and a name of 1 to [`FactKey::NAME_BYTES_MAX`] of
+/// `[a-z0-9_-]`, joined by a dot, such as `fact.source_ref`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactKey(Arc<str>);
+
+impl FactKey {
+    /// Longest name, in bytes: it stands in every snapshot.
+    pub const NAME_BYTES_MAX: usize = 64;
+
+    /// Checks the form. The namespace is one of [`Namespace`](crate::facts::Namespace).
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('.')?;
+        let allowed =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
+        let fine = crate::facts::Namespace::from_name(namespace).is_some()
+            && (1..=Self::NAME_BYTES_MAX).contains(&name.len())
+            && name.bytes().all(allowed);
+        fine.then(|| Self(Arc::from(text)))
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The names print as their text.
 macro_rules! printed {
     ($($name:ident)*) => {$(
@@ -232,7 +286,7 @@ macro_rules! printed {
         }
     )*};
 }
-printed! { AgentId ToolId IdempotencyKey }
+printed! { AgentId ToolId IdempotencyKey ConstraintId FactKey }
 
 fn is_component(text: &str) -> bool {
     let allowed =

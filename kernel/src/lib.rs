@@ -7,8 +7,8 @@
 //!
 //! Reading order: [`cbor`] and [`json`] (bytes), [`id`] and [`hash`] (names), [`envelope`] (what
 //! goes in and out), [`token`], [`scope`] and [`budget`] (authority), [`manifest`], [`tool`] and
-//! [`policy`] (what is asked), [`record`] (what is written down), [`kernel`] (what happens),
-//! [`store`] (what lasts).
+//! [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`record`] (what is
+//! written down), [`kernel`] (what happens), [`store`] (what lasts).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
@@ -19,7 +19,9 @@ pub mod budget;
 mod call;
 pub mod cbor;
 pub mod control;
+mod decide;
 pub mod envelope;
+pub mod facts;
 pub mod field;
 pub mod halt;
 pub mod hash;
@@ -27,8 +29,10 @@ pub mod id;
 pub mod json;
 pub mod kernel;
 pub mod limits;
+mod listed;
 pub mod manifest;
 pub mod object;
+pub mod obligation;
 pub mod policy;
 pub mod ports;
 pub mod provenance;

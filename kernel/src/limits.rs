@@ -46,8 +46,19 @@ pub const SKEW_MS_MAX: u64 = 300_000;
 pub const DETAIL_BYTES_MAX: usize = 256;
 /// Most arguments that a tool may declare.
 pub const PARAMS_MAX: usize = 64;
-/// Most texts that a decision may hold: its constraint, matches and obligations, each of at most
-/// [`DETAIL_BYTES_MAX`] bytes.
-pub const DECISION_TEXTS_MAX: usize = 40;
+/// Most obligations that a decision may hold: a handful of kinds, a cut for each dimension, and
+/// notices.
+pub const OBLIGATIONS_MAX: usize = 32;
+/// Longest name in an obligation, in bytes: a topic is a word.
+pub const OBLIGATION_NAME_BYTES_MAX: usize = 64;
 /// Most matches that a decision lists; the count and a digest cover the rest.
 pub const MATCHES_MAX: usize = 16;
+/// Most facts that an agent's state may hold: each stands in every snapshot.
+pub const FACTS_MAX: usize = 256;
+/// Most keys that one change of a state may name: all that there may be, each in exchange for
+/// another. They stand in its record.
+pub const CHANGES_MAX: usize = 512;
+/// Largest fact, in canonical bytes: the kernel keeps them in memory.
+pub const FACT_BYTES_MAX: usize = 4_096;
+/// Most snapshots before an agent's head that a call may name; older ones are unknown.
+pub const ANCESTORS_MAX: usize = 1_024;

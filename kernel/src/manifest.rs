@@ -9,6 +9,7 @@ use crate::{
     hash::object_id,
     id::{ObjectId, ToolId},
     limits::RESULT_BYTES_MAX,
+    obligation::ObligationKind,
 };
 
 code! {
@@ -144,6 +145,8 @@ shape! {
         11 => pub wall_ms_max: Option<u64>,
         /// The scopes that it needs, by dimension.
         12 => pub dimensions: List<Box<str>>,
+        /// The obligations that a run of it can keep to, beside those that the kernel sees to.
+        13 => pub honours: List<ObligationKind>,
     }
 }
 
@@ -167,6 +170,7 @@ impl Manifest {
             result_bytes_max: 1 << 20,
             wall_ms_max: None,
             dimensions: List(Vec::new()),
+            honours: List(Vec::new()),
         }
     }
 
@@ -196,6 +200,13 @@ impl Manifest {
     #[must_use]
     pub fn needs(mut self, dimension: &str) -> Self {
         self.dimensions.0.push(Box::from(dimension));
+        self
+    }
+
+    /// Adds an obligation that a run of the tool can keep to.
+    #[must_use]
+    pub fn honours(mut self, kind: ObligationKind) -> Self {
+        self.honours.0.push(kind);
         self
     }
 

@@ -4,14 +4,16 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     budget::Amounts,
-    cbor::Item,
-    field::{List, code, encode, shape},
+    cbor::{DecodeError, Encoder, Item},
+    facts::Facts,
+    field::{List, code, decode, encode, shape},
     hash::Domain,
-    id::{AgentId, PolicyHash, TokenId},
-    limits::{DECISION_TEXTS_MAX, DETAIL_BYTES_MAX},
+    id::{AgentId, ConstraintId, PolicyHash, TokenId},
+    limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
     manifest::Manifest,
+    obligation::Obligation,
     time::UnixMillis,
-    token::Grant,
+    token::{Grant, TokenBody},
     tool::Demand,
 };
 
@@ -37,16 +39,37 @@ shape! {
         /// The verdict.
         1 => pub verdict: Verdict,
         /// The constraint that decided.
-        2 => pub deciding: Option<Box<str>>,
-        /// The first constraints that matched.
-        3 => pub matches: List<Box<str>>,
+        2 => pub deciding: Option<ConstraintId>,
+        /// The first constraints that matched, at most [`MATCHES_MAX`](crate::limits::MATCHES_MAX).
+        3 => pub matches: List<ConstraintId>,
         /// How many matched in all.
         4 => pub match_count: u64,
-        /// Digest of all that matched, where there are more than are listed.
+        /// [`matches_digest`] of all that matched, where there are more than are listed.
         5 => pub matches_digest: Option<[u8; 32]>,
-        /// What a degraded run must keep to.
-        6 => pub obligations: List<Box<str>>,
+        /// What is asked beside the verdict, united.
+        6 => pub obligations: List<Obligation>,
     }
+}
+
+/// Digest of the constraints that matched: of the CBOR array of their places in the document,
+/// counted from 0 in the order of their ids.
+#[must_use]
+pub fn matches_digest(places: &[u16]) -> [u8; 32] {
+    let mut encoder = Encoder::with_capacity(places.len().saturating_mul(3).saturating_add(3));
+    encoder.array(places.len());
+    places.iter().for_each(|place| encoder.uint(u64::from(*place)));
+    Domain::MATCHES.hash(&[&encoder.into_bytes()])
+}
+
+/// What a caller may be told about a refusal by policy, so that it can repair the call. It is
+/// delivered and not recorded, and holds nothing but what the policy's author wrote for callers
+/// and what an allow asks of an argument.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The argument that could be changed; `None` where no argument would help.
+    pub argument: Option<Box<str>>,
+    /// What would be allowed there, or what the author says.
+    pub allowed: Option<Box<str>>,
 }
 
 impl Decision {
@@ -63,10 +86,28 @@ impl Decision {
         }
     }
 
-    /// Whether it fits into a record.
-    pub(crate) fn is_bounded(&self) -> bool {
-        let texts = || self.deciding.iter().chain(&self.matches.0).chain(&self.obligations.0);
-        texts().count() <= DECISION_TEXTS_MAX && texts().all(|t| t.len() <= DETAIL_BYTES_MAX)
+    /// Whether it fits into a record, and its parts agree: a verifier refuses any other.
+    pub(crate) fn is_sound(&self) -> bool {
+        let named = self.obligations.0.iter().filter_map(|asked| asked.name.as_ref());
+        let listed = u64::try_from(self.matches.0.len()).unwrap_or(u64::MAX);
+        let counted = self.match_count >= listed
+            && self.matches_digest.is_some() == (self.match_count > listed);
+        let taken = self.obligations.0.iter().any(|asked| asked.kind.takes_away());
+        self.matches.0.len() <= MATCHES_MAX
+            && counted
+            && (taken || self.verdict != Verdict::Degrade)
+            && self.obligations.0.len() <= OBLIGATIONS_MAX
+            && named.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
+    }
+}
+
+shape! {
+    /// What a policy that is not in force says of a call. It is recorded and changes nothing.
+    pub struct Shadow {
+        /// The policy.
+        1 => pub policy: PolicyHash,
+        /// What it says.
+        2 => pub decision: Decision,
     }
 }
 
@@ -77,6 +118,8 @@ pub struct Question<'a> {
     pub agent: &'a AgentId,
     /// The token.
     pub token: TokenId,
+    /// What the token says.
+    pub body: &'a TokenBody,
     /// What the token grants for this tool.
     pub grant: &'a Grant,
     /// The tool's manifest.
@@ -89,6 +132,8 @@ pub struct Question<'a> {
     pub hold: &'a Amounts,
     /// What is left of the budget, the tightest of the token's chain.
     pub left: &'a Amounts,
+    /// The facts of the agent's head snapshot.
+    pub facts: &'a Facts,
     /// Kernel time.
     pub now: UnixMillis,
 }
@@ -103,6 +148,10 @@ pub trait PolicyEngine: Send {
     fn document(&self) -> Vec<u8>;
     /// The verdict.
     fn decide(&self, question: &Question<'_>) -> Decision;
+    /// What the caller of a call that is not allowed may be told. Asked for refusals only.
+    fn advise(&self, _question: &Question<'_>, _decision: &Decision) -> Advice {
+        Advice::default()
+    }
 }
 
 shape! {
@@ -136,6 +185,14 @@ impl PolicyObject {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
     }
 
     /// The policy's hash.

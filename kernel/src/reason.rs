@@ -104,7 +104,7 @@ reasons! {
     208 BadProof "bad_proof" Fix "A session in process takes no proof; leave it out."
     209 ReadOnlyToken "read_only_token" Ask "The token is read only; this tool changes things."
     210 ClockUnconfirmed "clock_unconfirmed" Ask "An operator must confirm the time first."
-    221 KeyReused "key_reused" Fix "This idempotency key was used with other arguments."
+    221 KeyReused "key_reused" Fix "Use another key, or none: this one was used with other arguments."
     222 KeyInFlight "key_in_flight" Wait "The call with this idempotency key still runs."
     223 OutcomeUnknown "outcome_unknown" Ask "What the first call did is not known; ask a person."
     224 OutcomeErased "outcome_erased" Never "The first call's result was erased."
@@ -112,9 +112,9 @@ reasons! {
     252 ReferenceErased "reference_erased" Never "The result that is referred to was erased."
     253 BadReference "bad_reference" Fix "Write {\"$ref\": {\"record\": N, \"path\": [..]}}."
     301 UnknownArgument "unknown_argument" Fix "Leave out the argument, or use one that is allowed."
-    302 MissingArgument "missing_argument" Fix "Add the argument that is named."
+    302 MissingArgument "missing_argument" Fix "Add the missing arguments that are listed."
     303 BadArgument "bad_argument" Fix "Give the argument that is named as it is allowed."
-    304 OutOfScope "out_of_scope" Fix "Stay inside what the token allows."
+    304 OutOfScope "out_of_scope" Fix "Stay inside what the token allows; change the argument that is named."
     305 BadPath "bad_path" Fix "Use a relative path below an allowed root, with forward slashes."
     401 PolicyMismatch "policy_mismatch" Fix "Name the policy in force, or leave the field out."
     402 Denied "denied" Never "The policy forbids this call."
@@ -123,6 +123,11 @@ reasons! {
     405 Obligation "obligation" Never "The policy asks of the tool what it can't do."
     406 UnknownSnapshot "unknown_snapshot" Fix "Name a snapshot of this agent, or none."
     407 ToolsMismatch "tools_mismatch" Never "The tools differ from those on record."
+    408 Constraint "constraint" Fix "Change the argument that is named to what is allowed."
+    411 Namespace "namespace" Fix "Agents write goal.*, tools and encoders fact.*, nobody else."
+    412 BadFact "bad_fact" Fix "Give keys as namespace.name and values within their limits."
+    413 TooManyFacts "too_many_facts" Fix "Remove facts that are no longer needed first."
+    414 StaleSnapshot "stale_snapshot" Fix "Propose from the agent's head snapshot."
     501 OverBudget "over_budget" Ask "The call would exceed what is left of the budget."
     502 Exhausted "exhausted" Ask "The token's budget has run out."
     601 Overloaded "overloaded" Wait "Too many calls are in flight."
@@ -140,7 +145,7 @@ reasons! {
     710 Unsupported "unsupported" Never "The operating system lacks what this tool needs."
     711 Failed "failed" Wait "The operating system reported an error."
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
-    751 TimedOut "timed_out" Wait "The tool did not return in time; what it did is not known."
+    751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."
     753 NotRun "not_run" Ask "The token was revoked, or a freeze began, before the run."
     754 Abandoned "abandoned" Never "The run was given up; what it did is not known."
@@ -158,6 +163,7 @@ reasons! {
     811 UnknownToken "unknown_token" Fix "No such token is registered."
     812 TooManySessions "too_many_sessions" Wait "Close a session first."
     813 WrongPolicy "wrong_policy" Fix "The policy's hash is another."
+    814 BadPolicy "bad_policy" Fix "The policy document is not sound; see what is named."
 }
 
 impl Reason {
@@ -252,6 +258,16 @@ impl Refused {
     pub fn allowed(mut self, allowed: &str) -> Self {
         self.allowed = Some(shorten(allowed));
         self
+    }
+
+    /// Whether it names this field.
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        self.field.as_deref() == Some(field)
+    }
+
+    /// What stood at the fault.
+    pub(crate) fn what_stood(&self) -> Option<&str> {
+        self.got.as_deref()
     }
 
     /// The reason.

@@ -1,6 +1,6 @@
 //! The tools that a kernel owns.
 
-use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use crate::{
     cbor::DecodeError,
@@ -96,18 +96,6 @@ impl Registry {
 
     pub(crate) fn find(&self, tool: &ToolId) -> Option<&Registered> {
         self.index.get(tool).and_then(|place| self.tools.get(*place))
-    }
-
-    /// The names of the tools, for a refusal.
-    pub(crate) fn names(&self) -> String {
-        let mut names = String::new();
-        for registered in &self.tools {
-            if !names.is_empty() {
-                names.push_str(", ");
-            }
-            names.push_str(registered.manifest.tool.as_str());
-        }
-        names
     }
 
     fn insert(&mut self, tool: Arc<dyn AnyTool>, mode: Mode) -> Result<(), RegistryError> {

@@ -1,12 +1,15 @@
-//! State snapshots. Each agent has a genesis snapshot without facts; facts come with policy.
+//! State snapshots: what an agent's state is at one point, by commitments.
+//!
+//! Each agent has a genesis snapshot without facts; every change makes another one, which names
+//! the one before. A snapshot's id is its hash, so an agent's head commits to all before it.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use crate::{
-    cbor::{Canonical, DecodeError, MapBuilder},
-    field::{decode, encode, shape},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, MapBuilder, Profile},
+    field::{Field, decode, encode, shape},
     hash::Domain,
-    id::{AgentId, SnapshotId},
+    id::{AgentId, FactId, FactKey, SnapshotId},
 };
 
 shape! {
@@ -35,6 +38,35 @@ impl Snapshot {
         Self { version: 1, agent, parent: None, number: 0, facts, label: None }
     }
 
+    /// The snapshot that follows this one, with other facts.
+    #[must_use]
+    pub fn next(&self, facts: &BTreeMap<FactKey, FactId>) -> Self {
+        Self {
+            version: 1,
+            agent: self.agent.clone(),
+            parent: Some(self.id()),
+            number: self.number.saturating_add(1),
+            facts: map_of(facts),
+            label: None,
+        }
+    }
+
+    /// The facts, by key.
+    ///
+    /// # Errors
+    /// [`Fault::Value`] where a key or an id is not of its form.
+    pub fn fact_ids(&self) -> Result<BTreeMap<FactKey, FactId>, DecodeError> {
+        let mut facts = BTreeMap::new();
+        let mut decoder = Decoder::new(self.facts.as_bytes(), Profile::CONTROL);
+        let fault = decoder.fault(Fault::Value);
+        decoder.text_map(|key, decoder| {
+            facts.insert(FactKey::new(key).ok_or(fault)?, FactId::take(decoder)?);
+            Ok(())
+        })?;
+        decoder.finish()?;
+        Ok(facts)
+    }
+
     /// The canonical bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -54,4 +86,17 @@ impl Snapshot {
     pub fn id(&self) -> SnapshotId {
         SnapshotId::from_bytes(Domain::SNAPSHOT.hash(&[&self.to_bytes()]))
     }
+}
+
+fn map_of(facts: &BTreeMap<FactKey, FactId>) -> Canonical {
+    let mut sorted: Vec<(&FactKey, &FactId)> = facts.iter().collect();
+    // Canonical order is by the encoded key: shorter ones first.
+    sorted.sort_by_key(|(key, _)| (key.as_str().len(), *key));
+    let mut encoder = Encoder::with_capacity(sorted.len().saturating_mul(64));
+    encoder.map(sorted.len());
+    for (key, id) in sorted {
+        encoder.text(key.as_str());
+        encoder.bytes(id.as_bytes());
+    }
+    Canonical::from_encoder(encoder)
 }

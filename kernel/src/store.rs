@@ -33,7 +33,8 @@ pub struct CallSalts {
 pub enum VaultWrite {
     /// The salts, under the call's first record: its intent or its refusal.
     Salts(Seq, CallSalts),
-    /// The resolved arguments, under the intent.
+    /// The resolved arguments, under the intent or the policy's refusal; the changes of a
+    /// state, under its record.
     Arguments(Seq, Vec<u8>),
     /// What was delivered, under the record that commits to it.
     Result(Seq, Vec<u8>),
@@ -44,6 +45,8 @@ pub enum VaultWrite {
 pub struct VaultEntry {
     /// The salts, unless erased.
     pub salts: Option<CallSalts>,
+    /// The resolved arguments, or the changes of a state, unless erased.
+    pub args: Option<Vec<u8>>,
     /// The result, unless erased.
     pub result: Option<Vec<u8>>,
 }

@@ -6,7 +6,7 @@
 //! the run, and carries the run's lifetime, so that it can't be kept for another. The kernel
 //! owns the tools and hands out only [`Job`]s, in which plan and permit are sealed together.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
 use crate::{
@@ -108,6 +108,7 @@ pub(crate) struct PermitCore {
     pub(crate) hold: Amounts,
     pub(crate) salt: Salt,
     pub(crate) result_bytes_max: usize,
+    pub(crate) read_only: bool,
     used: Amounts,
     enforcement: Enforcement,
 }
@@ -124,11 +125,22 @@ impl PermitCore {
         digest: CallDigest,
         hold: Amounts,
         salt: Salt,
-        result_bytes_max: usize,
+        (result_bytes_max, read_only): (usize, bool),
     ) -> Self {
         let used = Amounts::ZERO.with(Dimension::Calls, 1);
         let enforcement = Enforcement::None;
-        Self { intent, tool, leaf, digest, hold, salt, result_bytes_max, used, enforcement }
+        Self {
+            intent,
+            tool,
+            leaf,
+            digest,
+            hold,
+            salt,
+            result_bytes_max,
+            read_only,
+            used,
+            enforcement,
+        }
     }
 
     fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
@@ -143,7 +155,9 @@ impl PermitCore {
     fn finish<'r>(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran<'r> {
         let ended = ended.and_then(|result| {
             if result.as_bytes().len() > self.result_bytes_max {
-                return Err(Refused::new(Reason::ResultTooLarge));
+                let refused = Refused::new(Reason::ResultTooLarge).field("result");
+                let refused = refused.got(&format!("{} bytes", result.as_bytes().len()));
+                return Err(refused.allowed(&format!("at most {} bytes", self.result_bytes_max)));
             }
             // A tool may have nested what was canonical one level too deep.
             match Item::check(result.as_bytes(), Profile::DATA) {
@@ -225,10 +239,18 @@ macro_rules! permit {
                 &self.core.hold
             }
 
-            /// The largest result that can be delivered, in bytes.
+            /// The largest result that can be delivered, in bytes: by the manifest, or by the
+            /// policy where it asks for less.
             #[must_use]
             pub const fn result_bytes_max(&self) -> usize {
                 self.core.result_bytes_max
+            }
+
+            /// Whether the policy asks of this run that it changes nothing. Only a tool whose
+            /// manifest says that it honours `read_only` is asked, or one that only reads.
+            #[must_use]
+            pub const fn is_read_only(&self) -> bool {
+                self.core.read_only
             }
 
             /// Counts units *before* they are used.

@@ -14,6 +14,7 @@ fn attack() -> ToolResult {
         result_hash: any(),  //~
         provenance: None,    //~
         tx: TxOutcome::NoOp, //~
+        degraded: any(),     //~
         receipt: any(),      //~
     }
 }

@@ -1,24 +1,29 @@
 //! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
 //! that are held back, a store that can fail; and what must hold after every step.
 
-use std::sync::{Arc, Mutex};
+pub mod rule;
+pub mod tools;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
     kernel::{
-        budget::{Amounts, Budget, Dimension},
-        cbor::{Item, MapBuilder},
+        budget::{Budget, Dimension},
+        cbor::MapBuilder,
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
             PolicyChange, Revocation, Role, Roles, ToolsChange,
         },
-        envelope::{Form, Status, ToolResult, TxOutcome},
+        envelope::{Form, Status, ToolResult},
         field::List,
         halt::Halt,
-        id::{AgentId, Salt, Seq, TokenId, ToolId},
-        kernel::{Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Submit, Ticket},
-        manifest::{EffectClass, Manifest, Param, ParamType},
+        id::{AgentId, Salt, Seq, SnapshotId, TokenId, ToolId},
+        json,
+        kernel::{
+            Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+        },
+        policy::{PolicyEngine, PolicyObject},
+        provenance::Source,
         reason::{Reason, Refused},
         record::{Durability, HomeLimits, Kind, Record},
         registry::Registry,
@@ -26,119 +31,14 @@ use syscap::{
         store::{CallSalts, Next, Store, VaultEntry},
         time::{Reading, UnixMillis},
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-        tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+        tool::{Job, Ran},
     },
     policy::WithinToken,
 };
 
-/// Effects that the tools really made, by intent.
-#[derive(Default)]
-pub struct World {
-    /// (intent, units) of every unit spent, in order.
-    pub spent: Vec<(Seq, u64)>,
-}
-
-pub type Shared = Arc<Mutex<World>>;
-
-/// A tool that spends: it writes `units`, one metered unit at a time, and may fail or lie about
-/// how much it needs.
-pub struct Spend {
-    manifest: Manifest,
-    world: Shared,
-}
-
-impl Spend {
-    pub fn new(world: &Shared) -> Self {
-        let mut manifest = Manifest::new(ToolId::new("spend").unwrap(), EffectClass::LocalWrite)
-            .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
-            .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
-            .param(Param::optional("note", ParamType::Any, ""));
-        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
-        Self { manifest, world: Arc::clone(world) }
-    }
-}
-
-impl Tool for Spend {
-    type Plan = SpendPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    fn plan(&self, request: &Request<'_>) -> Result<SpendPlan, Refused> {
-        let units = request.args.get("units").and_then(Item::as_uint);
-        let units = units.ok_or(Refused::new(Reason::BadArgument).field("units"))?;
-        let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
-        let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
-        let demands = Demands { resources: Vec::new(), hold };
-        Ok(SpendPlan { demands, tries, world: Arc::clone(&self.world) })
-    }
-}
-
-pub struct SpendPlan {
-    demands: Demands,
-    tries: u64,
-    world: Shared,
-}
-
-impl Plan for SpendPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        for _ in 0..self.tries {
-            if permit.meter(Dimension::DiskWriteBytes, 1).is_err() {
-                return permit.failed(Refused::new(Reason::OverHold), TxOutcome::Committed);
-            }
-            let mut world = self.world.lock().unwrap();
-            world.spent.push((permit.intent(), 1));
-        }
-        permit.ok(MapBuilder::new().uint("units", self.tries).finish(), TxOutcome::Committed)
-    }
-}
-
-/// A tool that reads: it gives back its argument.
-pub struct Look {
-    manifest: Manifest,
-}
-
-impl Look {
-    pub fn new() -> Self {
-        let mut manifest = Manifest::new(ToolId::new("look").unwrap(), EffectClass::Read)
-            .param(Param::required("at", ParamType::Any, ""));
-        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
-        Self { manifest }
-    }
-}
-
-impl ReadTool for Look {
-    type Plan = LookPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    fn plan(&self, request: &Request<'_>) -> Result<LookPlan, Refused> {
-        let at = request.args.get("at").unwrap_or(Item::NULL);
-        Ok(LookPlan { demands: Demands::default(), at: at.into() })
-    }
-}
-
-pub struct LookPlan {
-    demands: Demands,
-    at: syscap::kernel::cbor::Canonical,
-}
-
-impl ReadPlan for LookPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.ok(MapBuilder::new().item("saw", self.at.item()).finish(), TxOutcome::NoOp)
-    }
-}
+use rule::{Rule, Trim};
+pub use tools::Shared;
+use tools::{Look, Spend};
 
 /// The five keys of the simulated home.
 pub fn key(role: Role) -> SigningKey {
@@ -159,11 +59,34 @@ pub fn roles() -> Roles {
     ])
 }
 
+/// The engine that a simulated home begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policed {
+    /// The token alone decides.
+    ByToken,
+    /// A rule decides.
+    ByRule,
+}
+
+impl Policed {
+    fn engine(self) -> Box<dyn PolicyEngine> {
+        match self {
+            Self::ByToken => Box::new(WithinToken),
+            Self::ByRule => Box::new(Rule(0)),
+        }
+    }
+}
+
 pub fn parts(world: &Shared) -> Parts {
+    parts_of(world, Policed::ByToken)
+}
+
+pub fn parts_of(world: &Shared, policed: Policed) -> Parts {
     let mut registry = Registry::new();
     registry.add(Spend::new(world)).unwrap();
+    registry.add(Trim::new(world)).unwrap();
     registry.add_read(Look::new()).unwrap();
-    Parts { engine: Box::new(WithinToken), registry }
+    Parts { engine: policed.engine(), registry }
 }
 
 /// How a held-back job ends.
@@ -180,6 +103,7 @@ pub struct Sim {
     pub kernel: Kernel,
     pub store: FaultStore<MemoryStore>,
     pub world: Shared,
+    pub policed: Policed,
     pub wall: u64,
     pub boottime: u64,
     pub tickets: u64,
@@ -191,6 +115,8 @@ pub struct Sim {
     pub acks: Vec<(Ticket, Result<Ack, Refused>)>,
     pub tokens: Vec<(TokenId, u64)>,
     pub sessions: Vec<Seq>,
+    /// Heads that there were, of any agent.
+    pub snapshots: Vec<SnapshotId>,
 }
 
 impl Sim {
@@ -200,6 +126,10 @@ impl Sim {
     }
 
     pub fn with_limits(store: FaultStore<MemoryStore>, limits: HomeLimits) -> Self {
+        Self::with(store, limits, Policed::ByToken)
+    }
+
+    pub fn with(store: FaultStore<MemoryStore>, limits: HomeLimits, policed: Policed) -> Self {
         let world = Shared::default();
         let new = NewHome {
             entropy: [7; 32],
@@ -210,11 +140,12 @@ impl Sim {
         };
         let (wall, boottime) = (1_800_000_000_000, 1_000);
         let reading = Reading { wall: UnixMillis::new(wall), boottime_ms: boottime };
-        let kernel = Kernel::create(new, parts(&world), reading).unwrap();
+        let kernel = Kernel::create(new, parts_of(&world, policed), reading).unwrap();
         let mut sim = Self {
             kernel,
             store,
             world,
+            policed,
             wall,
             boottime,
             tickets: 0,
@@ -225,6 +156,7 @@ impl Sim {
             acks: Vec::new(),
             tokens: Vec::new(),
             sessions: Vec::new(),
+            snapshots: Vec::new(),
         };
         sim.boot();
         sim
@@ -244,9 +176,9 @@ impl Sim {
             let ticket = self.ticket();
             self.event(Event::Tools(ticket, control));
             let policy = self.kernel.engine_hash();
-            let control = self.signed(&PolicyChange { policy });
+            let control = self.signed(&PolicyChange { policy, shadow: None });
             let ticket = self.ticket();
-            self.event(Event::PolicyInForce(ticket, control));
+            self.event(Event::Policy(ticket, control, Vec::new()));
             self.commit();
         }
     }
@@ -289,6 +221,10 @@ impl Sim {
                 Effect::Ack(ticket, ack) => {
                     match &ack {
                         Ok(Ack::Session(opened)) => self.sessions.push(opened.session),
+                        Ok(Ack::State(snapshot, seq)) => {
+                            assert!(*seq <= self.durable_head());
+                            self.snapshots.push(*snapshot);
+                        }
                         Ok(Ack::Recorded(seq)) => assert!(*seq <= self.durable_head()),
                         _ => {}
                     }
@@ -341,8 +277,52 @@ impl Sim {
         self.jobs.clear();
         self.late.clear();
         self.sessions.clear();
-        self.kernel = Kernel::open(&mut self.store, parts(&self.world))?;
+        self.kernel = self.reopened()?;
         Ok(())
+    }
+
+    /// Another kernel over the same store, with the engines that are on record.
+    pub fn reopened(&mut self) -> Result<Kernel, Halt> {
+        let mut kernel = Kernel::open(&mut self.store, parts_of(&self.world, self.policed))?;
+        let taken = Rule::ALL.filter(|number| kernel.adopt(Box::new(Rule(*number)))).count();
+        assert!(taken <= 2, "the policy and the shadow");
+        Ok(kernel)
+    }
+
+    /// Puts a rule in force, and perhaps another one beside it.
+    pub fn rule(&mut self, number: u8, shadow: Option<u8>) -> Ticket {
+        let hash = |number| PolicyObject::of(&Rule(number)).hash();
+        let change = PolicyChange { policy: hash(number), shadow: shadow.map(hash) };
+        let engine = |number| Box::new(Rule(number)) as Box<dyn PolicyEngine>;
+        let engines = std::iter::once(number).chain(shadow).map(engine).collect();
+        let (control, ticket) = (self.signed(&change), self.ticket());
+        self.event(Event::Policy(ticket, control, engines));
+        ticket
+    }
+
+    /// Proposes a change of the state of a session's agent.
+    pub fn propose(&mut self, session: Seq, writer: Source, json: &str) -> Ticket {
+        self.propose_from(session, writer, None, json)
+    }
+
+    pub fn propose_from(
+        &mut self,
+        session: Seq,
+        writer: Source,
+        base: Option<SnapshotId>,
+        json: &str,
+    ) -> Ticket {
+        let (ticket, salts) = (self.ticket(), self.salts());
+        let changes = json::to_cbor(json.as_bytes()).unwrap();
+        let inputs = Vec::new();
+        let proposal = Proposal { ticket, session, writer, inputs, base, changes, salts };
+        self.event(Event::Propose(Box::new(proposal)));
+        ticket
+    }
+
+    /// The answer to what is not a call.
+    pub fn acked(&self, ticket: Ticket) -> Option<&Result<Ack, Refused>> {
+        self.acks.iter().find(|(t, _)| *t == ticket).map(|(_, ack)| ack)
     }
 
     pub fn signed<B: ControlBody>(&self, body: &B) -> Control {
@@ -362,6 +342,7 @@ impl Sim {
         let now = self.kernel.now();
         let grants = Grants::new()
             .with(ToolId::new("spend").unwrap(), Grant::new())
+            .with(ToolId::new("trim").unwrap(), Grant::new())
             .with(ToolId::new("look").unwrap(), Grant::new());
         TokenBody {
             version: 1,

@@ -12,10 +12,13 @@ use syscap::{
         control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Roles},
         envelope::Status,
         field::List,
-        hash::{Domain, args_hash, call_hash, leaf, result_hash, sent_hash},
-        id::{AgentId, HomeId, ObjectId, Salt, TokenId, ToolId},
+        hash::{Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash},
+        id::{AgentId, FactKey, HomeId, ObjectId, Salt, TokenId, ToolId},
         kernel::{Event, Kernel, NewHome, Parts, Ticket},
-        policy::PolicyObject,
+        obligation::Obligation,
+        policy::{
+            Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict, matches_digest,
+        },
         provenance::Source,
         reason::{ErrorKind, Reason, Refused},
         record::{Body, Durability, HomeLimits, Kind, Record},
@@ -184,6 +187,10 @@ fn vectors_are_what_the_code_makes() {
     let policy = PolicyObject::of(&WithinToken);
     let tools = ToolsObject { tools: List(Vec::new()) };
     let snapshot = Snapshot::genesis(AgentId::new("team/reader").unwrap());
+    let topic = FactKey::new("goal.topic").unwrap();
+    let changes = MapBuilder::new().text("goal.topic", "bees").finish();
+    let fact = fact_id(&salt, &topic, changes.item().get("goal.topic").unwrap());
+    let next = snapshot.next(&[(topic, fact)].into());
     let revocation = Revocation { token: Token::read(&token(home)).unwrap().id() }.to_bytes();
     let revoker = public(Role::Revoker);
     let message = Control::message(&home, &revoker, 1, Kind::Revoke, &revocation);
@@ -200,6 +207,10 @@ fn vectors_are_what_the_code_makes() {
         (shown(&policy.to_bytes()), policy.hash().to_string()),
         (shown(&tools.to_bytes()), tools.hash().to_string()),
         (shown(&snapshot.to_bytes()), snapshot.id().to_string()),
+        (String::new(), changes_hash(&salt, changes.item()).to_string()),
+        (String::new(), fact.to_string()),
+        (shown(&next.to_bytes()), next.id().to_string()),
+        (String::new(), hex(&matches_digest(&[0, 2, 300]))),
         (shown(&revocation), hex(&message)),
         (String::new(), hex(signature.as_bytes())),
     ];
@@ -247,10 +258,29 @@ fn entries(item: Item<'_>) -> BTreeSet<String> {
     item.entries().map(|(key, _)| key.to_owned()).collect()
 }
 
+/// Lets everything run, and takes something away from what asks for it.
+struct Less;
+
+impl PolicyEngine for Less {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from("less"), version: 1 }
+    }
+    fn document(&self) -> Vec<u8> {
+        vec![0xa0]
+    }
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        if question.args.get("value").and_then(Item::as_text) != Some("less") {
+            return Decision::plain(Verdict::Allow);
+        }
+        let obligations = List(vec![Obligation::read_only()]);
+        Decision { obligations, ..Decision::plain(Verdict::Degrade) }
+    }
+}
+
 /// A home with one agent, which may call `echo`.
 fn seat() -> (TempDir, Runtime, Session, TokenId) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new().durability(Durability::Process);
+    let options = Options::new().durability(Durability::Process).policy(Less);
     let runtime = options.create(folder.path().join("home")).unwrap();
     let token = runtime.issue(Grant::to("reader").tools(["echo"])).unwrap();
     let session = runtime.session("reader", token).unwrap();
@@ -264,8 +294,11 @@ fn results_have_the_keys_that_stand_there() {
     let good = call(r#"{"tool_id": "echo", "args": {"value": "hi"}}"#);
     let bad = call(r#"{"tool_id": "echo", "args": {"value": "hi", "bcc": 1}}"#);
     assert_eq!((good.status(), bad.status()), (Status::Ok, Status::Error));
+    let less = call(r#"{"tool_id": "echo", "args": {"value": "less"}}"#);
     let mut both = entries(good.to_canonical().item());
     both.extend(entries(bad.to_canonical().item()));
+    assert!(!both.contains("degraded"));
+    both.extend(entries(less.to_canonical().item()));
     assert_eq!(keys("Key | Form", "6.2"), both);
     let good = good.to_canonical();
     let receipt = good.item().get("receipt").unwrap();

@@ -1,21 +1,29 @@
 //! How a run ends: exit codes, and failures in one clear line.
 
 use std::{
+    borrow::Cow,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use syscap::kernel::{id::TokenId, reason::Refused, store::StoreError};
+use syscap::{
+    kernel::{id::TokenId, reason::Refused, store::StoreError},
+    policy::LoadError,
+};
+
+use crate::output::plain;
 
 /// The table of exit codes, for `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
    0  done; verify: sound; call: every line was answered, perhaps by a refusal
-   1  failed: input or output, the kernel halted, demo or doctor found something wrong
+   1  failed: input or output, the kernel halted, demo or doctor found something wrong;
+      policy: the document is not sound, a test fails, policies differ, somebody else can
    2  the command line is wrong
-   3  the kernel refused a control event: a token, a session, a revocation
+   3  the kernel refused a control event: a token, a session, a revocation, a policy, a state
    4  the home can't be made or opened: missing, held by another process, damaged, newer
+   5  policy: the analysis reached its limit without an answer
   10  verify: tampered with
   11  verify: incomplete (open intents, or the last run did not end properly)
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given";
@@ -33,6 +41,8 @@ pub(crate) enum Exit {
     Refused,
     /// The home can't be made or opened.
     Home,
+    /// An analysis reached its limit without an answer.
+    Unknown,
     /// The log was tampered with.
     Tampered,
     /// The log is incomplete.
@@ -49,6 +59,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Refused => 3,
             Exit::Home => 4,
+            Exit::Unknown => 5,
             Exit::Tampered => 10,
             Exit::Incomplete => 11,
             Exit::NotAnchored => 12,
@@ -92,6 +103,12 @@ pub(crate) enum Failure {
     /// A log can't be verified or exported.
     #[error("{}: {problem}", path.display())]
     Audit { path: PathBuf, problem: String },
+    /// A policy document is not sound.
+    #[error("{}{}", prefix(file.as_deref()), unsound(error))]
+    Unsound { file: Option<PathBuf>, error: Box<LoadError>, exit: Exit },
+    /// A policy can't be used for what was asked.
+    #[error("{what}: {problem}")]
+    Policy { what: String, problem: String },
 }
 
 impl Failure {
@@ -101,6 +118,7 @@ impl Failure {
             Self::Home { .. } => Exit::Home,
             Self::Refused(_) => Exit::Refused,
             Self::Usage { .. } => Exit::Usage,
+            Self::Unsound { exit, .. } => *exit,
             Self::Runtime(_)
             | Self::File { .. }
             | Self::Exists(_)
@@ -108,7 +126,8 @@ impl Failure {
             | Self::Pipe
             | Self::UnknownToken(_)
             | Self::Unreadable(_)
-            | Self::Audit { .. } => Exit::Failed,
+            | Self::Audit { .. }
+            | Self::Policy { .. } => Exit::Failed,
         }
     }
 
@@ -157,9 +176,42 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Ends the process for a command line that is wrong, or that asks for help. A word of it is
+/// repeated, and may hold what a terminal would obey.
+pub(crate) fn usage(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    let shown: Vec<_> = text.lines().map(plain).collect();
+    if error.use_stderr() && shown.iter().any(|line| matches!(line, Cow::Owned(_))) {
+        drop(writeln!(io::stderr(), "{}", shown.join("\n")));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
 /// One line on standard error. If it can't be written there is nowhere to say so.
 pub(crate) fn diagnose(text: &str) {
-    drop(writeln!(io::stderr(), "syscap: {text}"));
+    drop(writeln!(io::stderr(), "syscap: {}", plain(text)));
+}
+
+/// Which file it is about, where a command can be about several.
+fn prefix(file: Option<&Path>) -> String {
+    file.map_or_else(String::new, |file| format!("{}: ", file.display()))
+}
+
+/// `PLACE: fault (key), did you mean ..`.
+fn unsound(error: &LoadError) -> String {
+    let mut line = format!("{}: {}", error.place, error.fault);
+    if !error.key.is_empty() {
+        line.push_str(&format!(" ({})", error.key));
+    }
+    match error.suggestion.as_deref() {
+        None => {}
+        Some(few) if few.contains(", ") => {
+            line.push_str(&format!(", did you mean one of {few}?"));
+        }
+        Some(near) => line.push_str(&format!(", did you mean {near}?")),
+    }
+    line
 }
 
 /// What to do about a home that can't be made or opened.

@@ -16,7 +16,8 @@ use syscap::kernel::{
     hash::leaf,
     json,
     manifest::{EffectClass, Enforcement},
-    policy::{Decision, Verdict},
+    obligation::{Obligation, ObligationKind},
+    policy::{Decision, Shadow, Verdict},
     provenance::{Provenance, Source},
     reason::Reason,
     record::{
@@ -103,6 +104,8 @@ fn value(item: Item<'_>, shape: &str, kind: Kind) -> String {
 fn nested(shape: &str) -> Vec<FieldSpec> {
     match shape {
         "Decision" => Decision::fields(),
+        "Obligation" => Obligation::fields(),
+        "Shadow" => Shadow::fields(),
         "Provenance" => Provenance::fields(),
         "Control" => Control::fields(),
         "HomeLimits" => HomeLimits::fields(),
@@ -137,6 +140,7 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
     names! {
         Kind Reason Status TxOutcome RefusalKind RunMode RunPhase SessionPhase Ended Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
+        ObligationKind
     }
 }
 

@@ -8,12 +8,18 @@ use std::{
 };
 
 use clap::Args;
-use syscap::{Options, kernel::store::StoreError, syscalls::beneath::Base};
+use syscap::{
+    Options,
+    kernel::store::StoreError,
+    policy::{Policy, Preset},
+    syscalls::beneath::Base,
+};
 
 use crate::{
     Ended,
     exit::{Exit, Failure},
     output::{Object, Out},
+    parse,
 };
 
 /// What to make, and where.
@@ -27,13 +33,18 @@ pub(crate) struct Init {
     /// Write the trust file here as well: keep it where who changes the home can't reach it.
     #[arg(long, value_name = "FILE")]
     trust_out: Option<PathBuf>,
+    /// The policy to begin with: standard, read-only, coder, researcher or mailer.
+    #[arg(long, value_name = "NAME", default_value = "standard", value_parser = parse::preset)]
+    preset: Preset,
 }
 
 impl Init {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         // A home that is half made helps nobody: what can be seen to fail is looked at first.
         expect_empty(&self.home)?;
-        let mut options = Options::new();
+        let policy = Policy::preset(self.preset).map_err(syscap::Error::Policy)?;
+        let hash = policy.hash();
+        let mut options = Options::new().policy(policy);
         if let Some(base) = &self.base {
             expect_apart(base, &self.home)?;
             options = options.base(base);
@@ -52,19 +63,22 @@ impl Init {
             .shown("home", home.folder().display())
             .shown("keys", home.keys().display())
             .shown("trust", home.trust().display())
-            .shown("files", base.display());
-        out.text(&format!("home   {id}"))?;
+            .shown("files", base.display())
+            .text("preset", self.preset.name())
+            .shown("policy", hash);
+        out.text(&format!("home    {id}"))?;
         out.text(&format!(
-            "keys   {} (no protection against who owns the folder)",
+            "keys    {} (no protection against who owns the folder)",
             home.keys().display()
         ))?;
-        out.text(&format!("trust  {}", home.trust().display()))?;
+        out.text(&format!("trust   {}", home.trust().display()))?;
         if let Some(copy) = &self.trust_out {
             write_trust(&home.trust(), copy)?;
             json = json.shown("trust_out", copy.display());
-            out.text(&format!("       {}", copy.display()))?;
+            out.text(&format!("        {}", copy.display()))?;
         }
-        out.text(&format!("files  {}", base.display()))?;
+        out.text(&format!("files   {}", base.display()))?;
+        out.text(&format!("policy  {} {hash}", self.preset))?;
         if out.form() == crate::output::Form::Json {
             out.line(&json.finish())?;
         }

@@ -14,7 +14,9 @@ mod lines;
 mod log;
 mod output;
 mod parse;
+mod policy;
 mod runtime;
+mod state;
 mod token;
 mod verify;
 
@@ -45,6 +47,12 @@ enum Command {
     /// Issue, list, show and revoke tokens.
     #[command(subcommand)]
     Token(token::Token),
+    /// Check, show, set, explain, test, compare and replay policies.
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    /// Show agents' states, and propose changes to them.
+    #[command(subcommand)]
+    State(state::State),
     /// Make calls for an agent: JSON lines in, one result a line out.
     Call(call::Call),
     /// Show or export the log.
@@ -59,11 +67,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
     let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
     let ended = match cli.command {
         Command::Init(init) => init.run(&mut out),
         Command::Token(token) => token.run(&mut out),
+        Command::Policy(policy) => policy.run(&mut out),
+        Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),
         Command::Log(log) => log.run(&mut out),
         Command::Verify(verify) => verify.run(&mut out),

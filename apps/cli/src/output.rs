@@ -1,6 +1,9 @@
 //! What goes to standard output, for people or for machines.
 
-use std::io::{self, BufWriter, Stdout, Write as _};
+use std::{
+    borrow::Cow,
+    io::{self, BufWriter, Stdout, Write as _},
+};
 
 use syscap::kernel::{
     budget::Amounts,
@@ -8,7 +11,10 @@ use syscap::kernel::{
     json,
 };
 
-use crate::exit::Failure;
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+};
 
 /// Whom the output is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +48,9 @@ impl Out {
         self.form
     }
 
-    /// One line.
+    /// One line, made plain.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        let line = plain(line);
         self.write(|stdout| {
             stdout.write_all(line.as_bytes())?;
             stdout.write_all(b"\n")
@@ -69,6 +76,15 @@ impl Out {
     /// Hands over what is buffered.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.write(|stdout| stdout.flush())
+    }
+
+    /// Ends a command whose exit code is a verdict: whoever asks wants it, also where nobody
+    /// reads what is printed.
+    pub(crate) fn conclude(&mut self, printed: Result<(), Failure>, verdict: Exit) -> Ended {
+        match printed.and_then(|()| self.flush()) {
+            Ok(()) | Err(Failure::Pipe) => Ok(verdict),
+            Err(failure) => Err(failure),
+        }
     }
 
     fn write(
@@ -134,6 +150,30 @@ impl Object {
     }
 }
 
+/// Text without characters that move the cursor, colour the screen or turn the direction of
+/// writing: they stand as JSON writes them, so that a line of JSON stays what it is.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// All of them have four digits.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
 /// Text as JSON.
 pub(crate) fn quote(text: &str) -> String {
     json::from_item(Canonical::text(text).item())
@@ -170,5 +210,20 @@ pub(crate) fn with_hex(item: Item<'_>) -> String {
     match item.as_byte_string() {
         Some(bytes) => quote(&hex(bytes)),
         None => json::from_data(item),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        assert_eq!(plain("caf\u{e9} \\ \"x\""), "caf\u{e9} \\ \"x\"");
+        assert_eq!(
+            plain("a\u{1b}[31m\r\n\u{7f}\u{9b}"),
+            "a\\u001b[31m\\u000d\\u000a\\u007f\\u009b"
+        );
+        assert_eq!(plain("\u{202e}\u{2066}\u{feff}"), "\\u202e\\u2066\\ufeff");
     }
 }

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use syscap::kernel::{
     budget::Dimension,
-    id::{AgentId, TokenId},
+    cbor::Canonical,
+    id::{AgentId, FactKey, SnapshotId, TokenId, ToolId},
+    json,
     limits::TOKEN_LIFE_MS_MAX,
+    manifest::EffectClass,
 };
+use syscap::policy::Preset;
 
 /// Why a word of the command line is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,8 +27,22 @@ pub(crate) enum BadWord {
     TooLong,
     #[error("write a limit as DIMENSION=AMOUNT, such as calls=100")]
     Limit,
+    #[error("a snapshot's id has 64 hexadecimal digits")]
+    Snapshot,
+    #[error("a key is goal.NAME or fact.NAME, of [a-z0-9_-]")]
+    FactKey,
+    #[error("write KEY=JSON, text in quotes: goal.topic='\"bees\"'")]
+    Fact,
     #[error("there is no such dimension; there are {}", dimensions())]
     Dimension,
+    #[error("a tool is named [a-z][a-z0-9_]*, parts joined by dots: fs.read")]
+    Tool,
+    #[error("there is no such effect class; there are {}", classes())]
+    Class,
+    #[error("there is no such preset; there are {}", presets())]
+    Preset,
+    #[error("write a percentage as a number from 0 to 100")]
+    Percent,
 }
 
 /// A token's id.
@@ -37,10 +55,47 @@ pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
     AgentId::new(text).ok_or(BadWord::Agent)
 }
 
+/// A tool.
+pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
+    ToolId::new(text).ok_or(BadWord::Tool)
+}
+
+/// An effect class.
+pub(crate) fn class(text: &str) -> Result<EffectClass, BadWord> {
+    EffectClass::ALL.iter().copied().find(|class| class.name() == text).ok_or(BadWord::Class)
+}
+
+/// A preset.
+pub(crate) fn preset(text: &str) -> Result<Preset, BadWord> {
+    Preset::from_name(text).ok_or(BadWord::Preset)
+}
+
+/// Whole percents.
+pub(crate) fn percent(text: &str) -> Result<u64, BadWord> {
+    number(text).filter(|percent| *percent <= 100).ok_or(BadWord::Percent)
+}
+
 /// A root, and perhaps folders below it. Whether there can be such a root is asked later.
 pub(crate) fn root(text: &str) -> Result<String, BadWord> {
     let fine = !text.is_empty() && !text.starts_with('/');
     fine.then(|| text.to_owned()).ok_or(BadWord::Root)
+}
+
+/// A snapshot's id.
+pub(crate) fn snapshot(text: &str) -> Result<SnapshotId, BadWord> {
+    SnapshotId::from_hex(text).ok_or(BadWord::Snapshot)
+}
+
+/// A key of an agent's state.
+pub(crate) fn fact_key(text: &str) -> Result<FactKey, BadWord> {
+    FactKey::new(text).ok_or(BadWord::FactKey)
+}
+
+/// A key of an agent's state and its value.
+pub(crate) fn fact(text: &str) -> Result<(FactKey, Canonical), BadWord> {
+    let (key, value) = text.split_once('=').ok_or(BadWord::Fact)?;
+    let value = json::to_cbor(value.as_bytes()).map_err(|_| BadWord::Fact)?;
+    Ok((fact_key(key)?, value))
 }
 
 /// How long a token lives: a number and `s`, `m`, `h` or `d`.
@@ -78,6 +133,14 @@ fn dimensions() -> String {
     Dimension::ALL.map(Dimension::name).join(", ")
 }
 
+fn classes() -> String {
+    EffectClass::ALL.iter().map(|class| class.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn presets() -> String {
+    Preset::ALL.map(Preset::name).join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +165,19 @@ mod tests {
         for text in ["calls", "calls=", "calls=x", "calls=-1", "calls=1=2"] {
             assert_eq!(limit(text), Err(BadWord::Limit), "{text}");
         }
+    }
+
+    #[test]
+    fn words_of_policies() {
+        assert_eq!(preset("read-only"), Ok(Preset::ReadOnly));
+        assert_eq!(preset("Standard"), Err(BadWord::Preset));
+        assert_eq!(class("local_write"), Ok(EffectClass::LocalWrite));
+        assert_eq!(class("write"), Err(BadWord::Class));
+        assert_eq!((percent("0"), percent("100")), (Ok(0), Ok(100)));
+        for text in ["", "101", "-1", "1.5", "5%", "18446744073709551616"] {
+            assert_eq!(percent(text), Err(BadWord::Percent), "{text}");
+        }
+        assert!(tool("fs.read").is_ok());
+        assert_eq!(tool("fs.*"), Err(BadWord::Tool));
     }
 }

@@ -60,11 +60,8 @@ impl Verify {
             out.both("tampered: the database contradicts itself", json)?;
             return Ok(Exit::Tampered);
         };
-        // Whoever asks wants the verdict, also where nobody reads what is printed.
-        match print(out, &report).and_then(|()| out.flush()) {
-            Ok(()) | Err(Failure::Pipe) => Ok(exit(report.verdict())),
-            Err(failure) => Err(failure),
-        }
+        let printed = print(out, &report);
+        out.conclude(printed, exit(report.verdict()))
     }
 }
 

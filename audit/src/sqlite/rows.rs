@@ -158,11 +158,15 @@ pub(super) fn vault(
     let salts = statement.query_row(params![number(intent)?], |row| {
         Ok(CallSalts { call: salt(row, 0)?, args: salt(row, 1)?, result: salt(row, 2)? })
     });
+    let sql = "SELECT body FROM vault_args WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+    let args = statement.query_row(params![number(intent)?], |row| row.get(0));
     let sql = "SELECT body FROM vault_results WHERE seq = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
     let result = statement.query_row(params![number(outcome)?], |row| row.get(0));
     Ok(VaultEntry {
         salts: salts.optional().map_err(from_sqlite)?,
+        args: args.optional().map_err(from_sqlite)?,
         result: result.optional().map_err(from_sqlite)?,
     })
 }

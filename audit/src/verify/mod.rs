@@ -1,10 +1,10 @@
 //! Verification: a log derived anew, by code of its own.
 //!
-//! It reads each record once and keeps only tokens, idempotency keys, open sessions and open
-//! intents. It never trusts a verdict or an amount that it can work out from the records before:
-//! signatures, grants, times, budgets, fees, flags. What it can't check is what the log doesn't
-//! hold: whether arguments and results are those that salted commitments stand for, and what a
-//! policy *should* have said.
+//! It reads each record once and keeps only tokens, idempotency keys, the agents' heads, open
+//! sessions and open intents. It never trusts a verdict or an amount that it can work out from the
+//! records before: signatures, grants, times, budgets, fees, flags, facts, what a policy asked of a
+//! run. What it can't check is what the log doesn't hold: whether arguments and results are those
+//! that salted commitments stand for, and what a policy *should* have said.
 
 mod chain;
 mod ledger;

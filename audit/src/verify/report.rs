@@ -118,10 +118,16 @@ pub enum Fault {
     Policy,
     /// The tool's manifest was not in force, or says otherwise.
     Tool,
-    /// The snapshot is not the agent's.
+    /// The snapshot is not the agent's, or does not follow the one before.
     Snapshot,
-    /// The policy did not allow it.
+    /// The head that a call was decided on is not the agent's, or is left out.
+    Head,
+    /// The policy did not let it run, or its decision contradicts itself.
     Decision,
+    /// What a shadow policy said is missing, by another one, or nobody was asked.
+    Shadow,
+    /// An obligation could not be kept, or was not.
+    Obligation,
     /// Less was set aside than the tool's manifest wants.
     Hold,
     /// More was set aside than was left.
@@ -155,6 +161,14 @@ pub enum Fault {
     Aggregate,
     /// A repeat names no finished call with a key.
     RepeatForm,
+
+    // States.
+    /// A change of a state lacks a field, or has one that it can't have.
+    StateForm,
+    /// Whoever changed a state may not write these keys.
+    Namespace,
+    /// The facts are not those before, changed as the record says; or there are too many.
+    Facts,
 }
 
 /// One fault and where it is.

@@ -19,9 +19,12 @@ use syscap_kernel::{
     envelope::{Form, ToolResult},
     field::List,
     halt::Halt,
-    id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
-    kernel::{Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Submit, Ticket},
+    id::{AgentId, HomeId, Salt, Seq, SnapshotId, TokenId, ToolId},
+    kernel::{
+        Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+    },
     policy::{PolicyEngine, PolicyObject},
+    provenance::Source,
     reason::Refused,
     record::{Durability, HomeLimits, Kind},
     registry::Registry,
@@ -79,7 +82,7 @@ pub(crate) fn tool(name: &str) -> ToolId {
 
 /// A token for the tests' tools, valid for an hour from the start.
 pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
-    let grants = ["echo", "disk.write", "post"]
+    let grants = ["echo", "disk.write", "post", "trim"]
         .into_iter()
         .fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()));
     TokenBody {
@@ -136,6 +139,7 @@ pub(crate) fn parts(engine: impl PolicyEngine + 'static) -> Parts {
     registry.add_read(tools::Echo::new()).unwrap();
     registry.add(tools::DiskWrite::new()).unwrap();
     registry.add(tools::Post::new()).unwrap();
+    registry.add(tools::Trim::new()).unwrap();
     Parts { engine: Box::new(engine), registry }
 }
 
@@ -306,15 +310,52 @@ impl<S: Store> Driver<S> {
     }
 
     pub(crate) fn set_policy(&mut self, number: u8) {
+        self.set_policies(number, None);
+    }
+
+    /// A policy, and a shadow beside it.
+    pub(crate) fn set_policies(&mut self, number: u8, shadow: Option<u8>) {
         let engine = AllowAll::new(number);
+        let beside = shadow.map(AllowAll::new);
         let key = key(Role::Policy);
         let counter = self.kernel.counter(&public(&key)) + 1;
         let policy = PolicyObject::of(&engine).hash();
-        let body = syscap_kernel::control::PolicyChange { policy };
+        let shadow = beside.as_ref().map(|engine| PolicyObject::of(engine).hash());
+        let body = syscap_kernel::control::PolicyChange { policy, shadow };
         let control = signed(&self.kernel.home(), &key, counter, Kind::Policy, body.to_bytes());
         let ticket = self.ticket();
-        self.event(Event::Policy(ticket, control, Box::new(engine)));
+        let mut engines: Vec<Box<dyn PolicyEngine>> = vec![Box::new(engine)];
+        engines.extend(beside.map(|engine| Box::new(engine) as Box<dyn PolicyEngine>));
+        self.event(Event::Policy(ticket, control, engines));
         self.acked(ticket).unwrap();
+    }
+
+    /// Proposes a change of the state of a session's agent.
+    pub(crate) fn propose(
+        &mut self,
+        session: Seq,
+        writer: Source,
+        json: &str,
+    ) -> Result<SnapshotId, Refused> {
+        self.propose_from(session, writer, Vec::new(), json)
+    }
+
+    pub(crate) fn propose_from(
+        &mut self,
+        session: Seq,
+        writer: Source,
+        inputs: Vec<Seq>,
+        json: &str,
+    ) -> Result<SnapshotId, Refused> {
+        let ticket = self.ticket();
+        let changes = syscap_kernel::json::to_cbor(json.as_bytes()).unwrap();
+        let (base, salts) = (None, salts(self.next));
+        let proposal = Proposal { ticket, session, writer, inputs, base, changes, salts };
+        self.event(Event::Propose(Box::new(proposal)));
+        match self.acked(ticket)? {
+            Ack::State(snapshot, _) => Ok(snapshot),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn issue(&mut self, body: &TokenBody) -> TokenId {

@@ -12,8 +12,9 @@ use syscap_kernel::{
         Revocation, Role,
     },
     envelope::{Form, Status},
-    id::{Seq, TokenId},
+    id::{Seq, SnapshotId, TokenId},
     kernel::{Event, Kernel, Lost, Submit},
+    provenance::Source,
     record::{HomeLimits, Kind, Recovered},
     store::Store,
     token::TokenBody,
@@ -51,6 +52,7 @@ pub(crate) fn everything() -> MemoryStore {
     let (_, ada) = driver.agent("ada", 1);
     calls(&mut driver, ada);
     refusals(&mut driver);
+    states(&mut driver);
     stops(&mut driver, ada);
     not_run(&mut driver);
     late(&mut driver, ada);
@@ -114,6 +116,33 @@ fn refusals<S: Store>(driver: &mut Driver<S>) {
         driver.event(Event::Issue(ticket, vec![0]));
         driver.acked(ticket).unwrap_err();
     }
+}
+
+/// An agent's state, what is decided on it, and what a shadow says beside.
+fn states<S: Store>(driver: &mut Driver<S>) {
+    let (_, dan) = driver.agent("dan", 5);
+    driver.call(dan, ECHO);
+    let result = driver.replies.last().unwrap().1.receipt().outcome_seq;
+    let first = driver.propose(dan, Source::Agent, r#"{"goal.a":1,"goal.b":"x"}"#).unwrap();
+    let fact = r#"{"fact.seen":[1,2]}"#;
+    driver.propose_from(dan, Source::Tool, vec![result], fact).unwrap();
+    driver.set_policies(0, Some(9));
+    for bytes in 1..8 {
+        driver.call(dan, &call("trim", bytes));
+    }
+    driver.call(dan, &named("trim", 1, &first));
+    driver.call(dan, &named("trim", 5, &first));
+    driver.propose(dan, Source::User, r#"{"goal.a":null,"goal.b":2}"#).unwrap();
+    driver.propose(dan, Source::Tool, r#"{"goal.a":1}"#).unwrap_err();
+    driver.propose_from(dan, Source::Tool, vec![Seq::new(1)], fact).unwrap_err();
+    driver.set_policy(0);
+    driver.call(dan, &call("trim", 1));
+}
+
+/// A call that names a snapshot.
+pub(crate) fn named(tool: &str, bytes: u64, snapshot: &SnapshotId) -> String {
+    let json = call(tool, bytes);
+    format!(r#"{},"state_snapshot_id":"{snapshot}"}}"#, &json[..json.len() - 1])
 }
 
 fn stops<S: Store>(driver: &mut Driver<S>, session: Seq) {

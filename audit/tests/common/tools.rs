@@ -1,11 +1,14 @@
-//! Three small tools, and a policy that allows everything but what it is asked to deny.
+//! Four small tools, and a policy that allows everything but what it is asked to deny.
 
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, MapBuilder},
     envelope::TxOutcome,
+    field::List,
+    id::ConstraintId,
     manifest::{EffectClass, Manifest, Param, ParamType},
-    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    obligation::{Obligation, ObligationKind},
+    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict, matches_digest},
     reason::{Reason, Refused},
     tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
 };
@@ -46,7 +49,7 @@ impl ReadPlan for EchoPlan {
 
 /// Declares a tool that holds and then uses bytes of a dimension.
 macro_rules! writer {
-    ($tool:ident $plan:ident $name:literal $effect:ident $dimension:ident) => {
+    ($tool:ident $plan:ident $name:literal $effect:ident $dimension:ident $($change:expr)?) => {
         pub(crate) struct $tool(Manifest);
 
         impl $tool {
@@ -54,7 +57,9 @@ macro_rules! writer {
                 let bytes = Param::required("bytes", ParamType::Int, "how many");
                 let fail = Param::optional("fail", ParamType::Bool, "whether to fail");
                 let manifest = Manifest::new(super::tool($name), EffectClass::$effect);
-                Self(manifest.param(bytes).param(fail))
+                let manifest = manifest.param(bytes).param(fail);
+                $(let manifest = $change(manifest);)?
+                Self(manifest)
             }
         }
 
@@ -100,8 +105,16 @@ macro_rules! writer {
 
 writer! { DiskWrite DiskWritePlan "disk.write" LocalWrite DiskWriteBytes }
 writer! { Post PostPlan "post" ExternalWrite EgressBytes }
+writer! { Trim TrimPlan "trim" ExternalWrite EgressBytes generous }
 
-/// Allows all; denies `post` of exactly 13 bytes. The number makes it another policy.
+/// Sets more aside than a plan needs, and keeps to all that only a tool can keep to.
+fn generous(mut manifest: Manifest) -> Manifest {
+    manifest.hold = manifest.hold.with(Dimension::EgressBytes, 50);
+    manifest.honours(ObligationKind::ResultCap).honours(ObligationKind::ReadOnly)
+}
+
+/// Allows all; denies 13 bytes of anything; of `trim` it says what the bytes are for. The number
+/// makes it another policy.
 pub(crate) struct AllowAll(u8);
 
 impl AllowAll {
@@ -121,7 +134,38 @@ impl PolicyEngine for AllowAll {
 
     fn decide(&self, question: &Question<'_>) -> Decision {
         let bytes = question.args.get("bytes").and_then(|item| item.as_uint());
-        let verdict = if bytes == Some(13) { Verdict::Deny } else { Verdict::Allow };
-        Decision::plain(verdict)
+        match bytes {
+            Some(13) => Decision::plain(Verdict::Deny),
+            Some(bytes) if question.manifest.tool.as_str() == "trim" => trimmed(bytes),
+            _ => Decision::plain(Verdict::Allow),
+        }
+    }
+}
+
+/// What the tests' policy says of so many bytes of `trim`.
+fn trimmed(bytes: u64) -> Decision {
+    let cut = |max| Obligation::budget_cut(Dimension::EgressBytes, max).unwrap();
+    let all = [Obligation::read_only(), cut(20), Obligation::result_cap(100)];
+    let notify = Obligation::notify("trim");
+    let (verdict, obligations) = match bytes {
+        1 => (Verdict::Degrade, all.into_iter().chain([notify]).collect()),
+        2 => (Verdict::Allow, vec![notify]),
+        3 => (Verdict::Degrade, vec![cut(2)]),
+        4 => (Verdict::Ask, vec![Obligation::elevated()]),
+        5 => (Verdict::Defer, Vec::new()),
+        6 => (Verdict::Allow, vec![Obligation::elevated()]),
+        _ => (Verdict::Allow, Vec::new()),
+    };
+    let decision = Decision { obligations: List(obligations), ..Decision::plain(verdict) };
+    if bytes != 7 {
+        return decision;
+    }
+    let matches = ["a", "b"].map(|name| ConstraintId::new(name).unwrap());
+    Decision {
+        deciding: Some(matches[0].clone()),
+        matches: List(matches.into()),
+        match_count: 3,
+        matches_digest: Some(matches_digest(&[0, 1, 2])),
+        ..decision
     }
 }

@@ -7,6 +7,7 @@ use syscap_kernel::{
     field::List,
     id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
     manifest::{EffectClass, Enforcement},
+    obligation::Obligation,
     policy::{Decision, Verdict},
     record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown},
     time::UnixMillis,
@@ -278,7 +279,7 @@ fn an_intent_is_under_the_policy_in_force() {
             (
                 "one without an object",
                 &|r| {
-                    let change = PolicyChange { policy: hash(9) };
+                    let change = PolicyChange { policy: hash(9), shadow: None };
                     let body = Body::Policy(boxed(event(&home(r), 3, &change)));
                     insert(r, swap + 1, body);
                 },
@@ -303,10 +304,10 @@ fn an_intent_was_allowed() {
             (
                 "on a condition",
                 &|r| {
-                    let obligations = List([Box::from("redact")].into());
+                    let obligations = List([Obligation::read_only()].into());
                     said(r, Decision { obligations, ..Decision::plain(Verdict::Allow) });
                 },
-                wrong,
+                &[(LAST, Fault::Obligation)],
             ),
             (
                 "no decision",

@@ -9,11 +9,13 @@ mod common;
 
 mod budgets;
 mod control;
+mod decisions;
 mod intents;
 mod life;
 mod objects;
 mod outcomes;
 mod refusals;
+mod states;
 mod tokens;
 mod tools;
 

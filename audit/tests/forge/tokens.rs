@@ -277,6 +277,7 @@ fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
                     (7, Fault::SessionForm),
                     (7, Fault::Snapshot),
                     (14, Fault::NotBound),
+                    (14, Fault::Snapshot),
                     (17, Fault::SessionForm),
                 ],
             ),

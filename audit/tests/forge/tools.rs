@@ -34,6 +34,7 @@ part! {
     repeat Repeat Repeat
     late Late Late
     recovery Recovery Recovery
+    state State StateChange
 }
 
 /// Changes the call of an intent and of its outcome alike.
@@ -115,6 +116,11 @@ fn references(record: &mut Record, now: &dyn Fn(Seq) -> Seq) {
         Body::Session(change) => change.session = change.session.map(now),
         Body::Charge(charge) => charge.session = now(charge.session),
         Body::Intent(intent) => of_call(&mut intent.call),
+        Body::State(change) => {
+            of_call(&mut change.call);
+            let inputs = change.call.provenance.iter_mut().flat_map(|from| &mut from.inputs.0);
+            inputs.for_each(|input| *input = now(*input));
+        }
         Body::Outcome(outcome) => {
             of_call(&mut outcome.call);
             outcome.intent = now(outcome.intent);

@@ -1,9 +1,10 @@
 //! The call's envelope: decoded once, completed, kept as bytes.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::{
+    args::{kind_name, levels},
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     field::Field,
     id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
@@ -112,14 +113,17 @@ impl ToolCall {
         defaults: Defaults<'_>,
     ) -> Result<Self, Refused> {
         if received.len() > ENVELOPE_BYTES_MAX {
-            return Err(Refused::new(Reason::TooLarge).field("envelope"));
+            return Err(Refused::new(Reason::TooLarge)
+                .field("envelope")
+                .got(&format!("{} bytes", received.len()))
+                .allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes")));
         }
         let converted: Canonical;
         let bytes = match form {
-            Form::NotJson(error) => return Err(from_json(error)),
+            Form::NotJson(error) => return Err(from_json(error, received)),
             Form::Cbor => received,
             Form::Json => {
-                converted = json::to_cbor(received).map_err(from_json)?;
+                converted = json::to_cbor(received).map_err(|error| from_json(error, received))?;
                 converted.as_bytes()
             }
         };
@@ -156,10 +160,7 @@ impl Seen {
             field = None;
             decoder.finish()
         });
-        walked.map_err(|error| match (from_decode(error), field) {
-            (refused, Some(field)) => refused.field(&field),
-            (refused, None) => refused,
-        })?;
+        walked.map_err(|error| from_decode(error, field.as_deref(), bytes))?;
         Ok(seen)
     }
 
@@ -200,9 +201,12 @@ impl Seen {
     }
 
     fn complete(self, bytes: &[u8], defaults: Defaults<'_>) -> Result<ToolCall, Refused> {
-        let missing = |field| Refused::new(Reason::MissingField).field(field);
+        let missing =
+            |field| Refused::new(Reason::MissingField).field(field).allowed(form_of(field));
         if self.version.is_some_and(|version| version != 1) {
-            return Err(Refused::new(Reason::UnknownVersion).field("v").allowed("1"));
+            let got = self.version.unwrap_or_default();
+            let refused = Refused::new(Reason::UnknownVersion).field("v");
+            return Err(refused.got(&format!("{got}")).allowed("1"));
         }
         let tool = self.tool.clone().ok_or_else(|| missing("tool_id"))?;
         let args = self.args.clone().ok_or_else(|| missing("args"))?;
@@ -297,25 +301,91 @@ fn id<T>(
     }
 }
 
-fn from_decode(error: DecodeError) -> Refused {
-    Refused::new(match error.fault {
+/// What a field of the envelope may be.
+fn form_of(field: &str) -> &'static str {
+    match field {
+        "v" => "1, or left out",
+        "tool_id" => "a tool's id: a-z, 0-9, _ and dots",
+        "args" => "map",
+        "agent_id" => "the session's agent, or left out",
+        "capability_token_id" | "state_snapshot_id" | "policy_hash" => {
+            "64 lower-case hexadecimal digits, or left out"
+        }
+        "provenance" => {
+            "map of source (user, agent, tool, encoder, observer), time, inputs, trace, or left out"
+        }
+        "idempotency_key" => "text of 1 to 64 of A-Z, a-z, 0-9, '.', '_', ':', '-', or left out",
+        "proof" => "left out",
+        "envelope" => "map",
+        _ => "one value that can be read",
+    }
+}
+
+const NUMBERS: &str =
+    "integers from -9223372036854775808 to 18446744073709551615 but -0, and finite floats";
+
+/// What is said of a fault of bytes, by the field in which it lies.
+fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused {
+    let field = field.unwrap_or("envelope");
+    let reason = match error.fault {
         Fault::Depth => Reason::TooDeep,
         Fault::DuplicateKey => Reason::DuplicateKey,
         Fault::IntRange | Fault::NotFinite => Reason::NumberRange,
         Fault::Type | Fault::Value => Reason::BadField,
         Fault::Key => Reason::BadProof,
         _ => Reason::Malformed,
-    })
+    };
+    let refused = Refused::new(reason).field(field);
+    match reason {
+        Reason::TooDeep => refused.allowed(&levels()),
+        Reason::DuplicateKey => refused.got(&format!("{error}")).allowed("each key once"),
+        Reason::NumberRange => refused.got(&format!("{error}")).allowed(NUMBERS),
+        Reason::BadField | Reason::BadProof => {
+            let refused = refused.allowed(form_of(field));
+            match stood(bytes, field) {
+                Some(got) => refused.got(&got),
+                None => refused,
+            }
+        }
+        _ => refused.got(&format!("{error}")).allowed("canonical CBOR"),
+    }
 }
 
-fn from_json(error: json::JsonError) -> Refused {
-    Refused::new(match error.fault {
-        JsonFault::Depth => Reason::TooDeep,
-        JsonFault::DuplicateKey => Reason::DuplicateKey,
-        JsonFault::IntRange | JsonFault::FloatRange | JsonFault::NegativeZero => {
-            Reason::NumberRange
+/// What stands in a field: its text, or what it is. Everything before it was read without fault.
+fn stood(bytes: &[u8], field: &str) -> Option<String> {
+    let mut decoder = Decoder::new(bytes, Profile::DATA);
+    if field == "envelope" {
+        return decoder.peek().ok().map(|kind| String::from(kind_name(kind)));
+    }
+    let count = decoder.map_head().ok()?;
+    for _ in 0..count {
+        if decoder.text().ok()? == field {
+            let item = decoder.item().ok()?;
+            let named = || String::from(kind_name(item.kind()));
+            return Some(item.as_text().map_or_else(named, String::from));
         }
-        _ => Reason::Malformed,
-    })
-    .field("envelope")
+        decoder.item().ok()?;
+    }
+    None
+}
+
+/// Most of a text that is shown from the place of a fault on, in bytes.
+const EXCERPT_BYTES: usize = 40;
+
+/// What is said of a fault of JSON: where it lies and what stands there. All of it is the
+/// caller's own text.
+fn from_json(error: json::JsonError, text: &[u8]) -> Refused {
+    let (reason, allowed) = match error.fault {
+        JsonFault::Depth => (Reason::TooDeep, levels()),
+        JsonFault::DuplicateKey => (Reason::DuplicateKey, String::from("each key once")),
+        JsonFault::IntRange | JsonFault::FloatRange | JsonFault::NegativeZero => {
+            (Reason::NumberRange, String::from(NUMBERS))
+        }
+        _ => (Reason::Malformed, String::from("one JSON object")),
+    };
+    let behind = text.get(error.at..).unwrap_or_default();
+    let behind = behind.get(..EXCERPT_BYTES).unwrap_or(behind);
+    let excerpt = String::from_utf8_lossy(behind);
+    let got = if behind.is_empty() { format!("{error}") } else { format!("{error}: {excerpt}") };
+    Refused::new(reason).field("envelope").got(&got).allowed(&allowed)
 }

@@ -1,5 +1,6 @@
 //! The result's envelope and the receipt in it.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     field::code,
     id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
     manifest::Enforcement,
+    obligation::Obligation,
     provenance::Provenance,
     reason::Reason,
 };
@@ -67,6 +69,7 @@ pub struct ToolResult {
     pub(crate) result_hash: ResultHash,
     pub(crate) provenance: Option<Provenance>,
     pub(crate) tx: TxOutcome,
+    pub(crate) degraded: Vec<Obligation>,
     pub(crate) receipt: Receipt,
 }
 
@@ -99,6 +102,12 @@ impl ToolResult {
     #[must_use]
     pub const fn tx_outcome(&self) -> TxOutcome {
         self.tx
+    }
+
+    /// What the policy took away from the call: empty unless it was degraded.
+    #[must_use]
+    pub fn degraded(&self) -> &[Obligation] {
+        &self.degraded
     }
 
     /// Where the call stands in the log.
@@ -163,6 +172,13 @@ impl ToolResult {
         let map = match &self.provenance {
             Some(provenance) => map.item("provenance", provenance.to_envelope().item()),
             None => map.item("provenance", null.item()),
+        };
+        let map = match &self.degraded[..] {
+            [] => map,
+            taken => {
+                let list = taken.iter().map(|asked| Canonical::text(&alloc::format!("{asked}")));
+                map.item("degraded", Canonical::list(list).item())
+            }
         };
         map.item("receipt", self.receipt.to_canonical().item()).finish()
     }

@@ -1,6 +1,6 @@
 //! Admission: everything that can say no, then the intent.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 
 use super::{
     Effect, Kernel, Submit, Ticket,
@@ -8,9 +8,11 @@ use super::{
 };
 use crate::{
     budget::{Amounts, Dimension},
-    call::{Call, Checked, Needs, Reserved, Seat, Stopped},
+    call::{Call, Checked, Needs, Reserved, Seat, Stopped, keyed},
     cbor::{Canonical, Item, Profile},
+    decide::Engines,
     envelope::{Status, TxOutcome},
+    facts::Facts,
     halt::Halt,
     hash::result_hash,
     id::Seq,
@@ -83,7 +85,8 @@ impl Kernel {
             let refused = Refused::new(Reason::Closing).field("session");
             return Err(Box::new(Stopped::new(Box::new(CallFields::unknown()), refused)));
         };
-        let seat = Seat { state: &self.state, session, number: submit.session };
+        let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
+        let seat = Seat { state: &self.state, session, number: submit.session, facts };
         let now = self.now();
         let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;
@@ -111,7 +114,9 @@ impl Kernel {
         };
         let resolved = checked.resolve(&results, &self.registry, &submit.salts)?;
         let planned = resolved.plan(&seat, &self.registry)?;
-        let approved = planned.decide(&seat, &self.registry, &*self.engine, now)?;
+        let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
+        let engines = Engines { policy: &*self.engine, shadow };
+        let approved = planned.decide(&seat, &self.registry, engines, now)?;
         let reserved = approved.reserve(&seat, &self.registry, &submit.salts)?;
         Ok(Admission::Ready(Box::new(reserved)))
     }
@@ -122,7 +127,9 @@ impl Kernel {
             Reason::Closing
         } else if self.room == Room::Reserve {
             Reason::NoRoom
-        } else if self.state.policy != Some(self.engine_hash) {
+        } else if self.state.policy != Some(self.engine_hash)
+            || self.state.shadow != self.shadow.as_ref().map(|(hash, _)| *hash)
+        {
             Reason::PolicyMismatch
         } else if self.state.tools != Some(self.tools_hash) {
             Reason::ToolsMismatch
@@ -141,7 +148,8 @@ impl Kernel {
         };
         let manifest = &registered.manifest;
         let (effect, wall_ms_max) = (manifest.effect, manifest.wall_ms_max);
-        let result_bytes_max = manifest.result_limit();
+        let cap = at.kept.result_bytes_max.and_then(|max| usize::try_from(max).ok());
+        let result_bytes_max = cap.map_or(usize::MAX, |cap| cap).min(manifest.result_limit());
         let body = Self::boxed(
             Intent {
                 call: *fields,
@@ -171,6 +179,7 @@ impl Kernel {
             effect,
             digest: at.digest,
             result_bytes_max,
+            read_only: at.kept.read_only,
             wall_ms_max,
         };
         match at.mode {
@@ -238,7 +247,12 @@ fn first_outcome(
     let slot = call.key_slot();
     let used = slot.and_then(|slot| seat.state.keys.get(&slot));
     let stop = |call: Call<Checked>, reason: Reason| {
-        Err(Box::new(Stopped::new(call.into_fields(), reason)))
+        let refused = keyed(reason);
+        let refused = match reason {
+            Reason::KeyReused => refused.allowed("a new key, or left out"),
+            _ => refused,
+        };
+        Err(Box::new(Stopped::new(call.into_fields(), refused)))
     };
     let (Some(salts), Some(result), Some(used)) = (entry.salts, entry.result, used) else {
         return stop(call, Reason::OutcomeErased);
@@ -269,7 +283,8 @@ fn verified(wanted: &[Released], entries: &[VaultEntry]) -> Result<Vec<(Seq, Can
     }
     let size = |entry: &VaultEntry| entry.result.as_ref().map_or(0, Vec::len);
     if entries.iter().map(size).fold(0, usize::saturating_add) > RESULT_BYTES_MAX {
-        return Err(Refused::new(Reason::TooLarge).field("$ref"));
+        let refused = Refused::new(Reason::TooLarge).field("$ref");
+        return Err(refused.allowed(&format!("at most {RESULT_BYTES_MAX} bytes in all")));
     }
     let each = wanted.iter().zip(entries).map(|(released, entry)| {
         let (Some(salts), Some(bytes)) = (entry.salts, entry.result.clone()) else {

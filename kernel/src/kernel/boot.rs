@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Ack, Kernel, Ticket, log::Pending, refuse::LiveRun};
+use super::{Ack, Kernel, Ticket, log::Pending, refuse::LiveRun, state};
 use crate::{
     budget::Dimension,
     control::Roles,
@@ -108,7 +108,10 @@ impl Kernel {
         }
         let state = state.ok_or(Halt::Empty)?;
         let head: Head = state.head;
-        Ok(Self::with(state, parts, Pending::after(Some(head))))
+        let facts = state::known_facts(&state, store)?;
+        let mut kernel = Self::with(state, parts, Pending::after(Some(head)));
+        kernel.facts = facts;
+        Ok(kernel)
     }
 
     fn with(state: State, parts: Parts, pending: Pending) -> Self {
@@ -119,6 +122,8 @@ impl Kernel {
             state,
             engine,
             engine_hash,
+            shadow: None,
+            facts: BTreeMap::new(),
             registry,
             tools_hash,
             clock: None,
@@ -204,7 +209,7 @@ impl Kernel {
     }
 }
 
-fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, Halt> {
+pub(super) fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, Halt> {
     let mut chunk = Vec::new();
     store.records(from, &mut |seq, bytes| {
         chunk.push((seq, Vec::from(bytes)));
@@ -213,7 +218,7 @@ fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, H
     Ok(chunk)
 }
 
-fn decode(seq: Seq, bytes: &[u8]) -> Result<Record, Halt> {
+pub(super) fn decode(seq: Seq, bytes: &[u8]) -> Result<Record, Halt> {
     Record::decode(bytes).map_err(|error| match error {
         RecordError::Damaged(fault) => Halt::Damaged { seq, fault },
         RecordError::UnknownVersion(kind) | RecordError::UnknownKind(kind) => {
@@ -223,8 +228,8 @@ fn decode(seq: Seq, bytes: &[u8]) -> Result<Record, Halt> {
 }
 
 /// Objects of a log that is being replayed.
-struct FromStore<'a> {
-    store: &'a mut dyn Store,
+pub(super) struct FromStore<'a> {
+    pub(super) store: &'a mut dyn Store,
 }
 
 impl Objects for FromStore<'_> {

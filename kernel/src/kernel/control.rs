@@ -11,7 +11,7 @@ use crate::{
     },
     halt::Halt,
     id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
-    limits::SESSIONS_MAX,
+    limits::{OBJECT_BYTES_MAX, SESSIONS_MAX},
     object::Object,
     policy::{PolicyEngine, PolicyObject},
     reason::{Reason, Refused},
@@ -21,6 +21,21 @@ use crate::{
     snapshot::Snapshot,
     token::Token,
 };
+
+/// What a change of policy leads to.
+struct NewEngines {
+    /// Another engine in force; `None` where it is the one that the kernel has.
+    policy: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
+    shadow: NewShadow,
+    objects: Vec<Object>,
+}
+
+/// What a change of policy does to the shadow.
+enum NewShadow {
+    Kept,
+    Dropped,
+    Other(PolicyHash, Box<dyn PolicyEngine>),
+}
 
 impl Kernel {
     /// A signed event that needs nothing but itself.
@@ -116,37 +131,111 @@ impl Kernel {
         Ok(())
     }
 
-    /// Another policy, or that of the engine that the kernel has: the kernel hashes the engine's
-    /// own document and compares.
+    /// Another policy, another shadow, or both, in one record. The kernel hashes the engines' own
+    /// documents and compares; `engines` are those that it may lack.
     pub(super) fn policy(
         &mut self,
         ticket: Ticket,
         control: Control,
-        engine: Option<Box<dyn PolicyEngine>>,
+        engines: Vec<Box<dyn PolicyEngine>>,
     ) -> Result<(), Halt> {
-        let object = PolicyObject::of(engine.as_deref().unwrap_or(&*self.engine));
-        let hash = object.hash();
-        let named = PolicyChange::from_bytes(&control.body).map(|change| change.policy);
+        let named = PolicyChange::from_bytes(&control.body);
         let checked = self.authorised(Kind::Policy, &control).and_then(|()| match named {
-            Ok(named) if named == hash => Ok(()),
-            Ok(_) => Err(Refused::new(Reason::WrongPolicy).field("policy")),
+            Ok(named) => self.engines_of(&named, engines),
             Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
         });
-        if let Err(refused) = checked {
-            return self.refuse_control(ticket, refused);
-        }
+        let NewEngines { policy, shadow, objects } = match checked {
+            Ok(engines) => engines,
+            Err(refused) => return self.refuse_control(ticket, refused),
+        };
         let body = Body::Policy(Box::new(SignedEvent { control }));
-        let (seq, _, _) = self.append_with(body, [Object::policy(&object)].into())?;
-        if let Some(engine) = engine {
-            self.swap_engine(engine, hash);
+        let (seq, _, _) = self.append_with(body, objects)?;
+        if let Some((hash, engine)) = policy {
+            (self.engine, self.engine_hash) = (engine, hash);
+        }
+        match shadow {
+            NewShadow::Kept => {}
+            NewShadow::Dropped => self.shadow = None,
+            NewShadow::Other(hash, engine) => self.shadow = Some((hash, engine)),
         }
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
 
-    fn swap_engine(&mut self, engine: Box<dyn PolicyEngine>, hash: PolicyHash) {
-        self.engine = engine;
-        self.engine_hash = hash;
+    /// The engines that a change names: those that the kernel has, or some of those handed in.
+    fn engines_of(
+        &self,
+        named: &PolicyChange,
+        engines: Vec<Box<dyn PolicyEngine>>,
+    ) -> Result<NewEngines, Refused> {
+        let hashed = engines.into_iter().map(|engine| (PolicyObject::of(&*engine), engine));
+        let mut hashed: Vec<_> =
+            hashed.map(|(object, engine)| (object.hash(), object, engine)).collect();
+        let mut take = |hash: PolicyHash| {
+            let place = hashed.iter().position(|(found, _, _)| *found == hash)?;
+            let (hash, object, engine) = hashed.swap_remove(place);
+            Some((Object::policy(&object), (hash, engine)))
+        };
+        let wrong = |field| Refused::new(Reason::WrongPolicy).field(field);
+        // What the kernel has it keeps: an engine that is handed in may be the shadow's then.
+        let (first, policy) = if named.policy == self.engine_hash {
+            (Object::policy(&PolicyObject::of(&*self.engine)), None)
+        } else {
+            let (object, engine) = take(named.policy).ok_or_else(|| wrong("policy"))?;
+            (object, Some(engine))
+        };
+        let mut objects = Vec::from([first]);
+        let kept = self.shadow.as_ref().map(|(hash, _)| *hash);
+        let shadow = match named.shadow {
+            None => NewShadow::Dropped,
+            Some(hash) => match take(hash) {
+                Some((object, (hash, engine))) => {
+                    objects.push(object);
+                    NewShadow::Other(hash, engine)
+                }
+                None if kept == Some(hash) => NewShadow::Kept,
+                None => return Err(wrong("shadow")),
+            },
+        };
+        if let Some(object) = objects.iter().find(|object| object.bytes.len() > OBJECT_BYTES_MAX) {
+            let size = object.bytes.len();
+            return Err(Refused::new(Reason::BadPolicy)
+                .field("size")
+                .got(&alloc::format!("{size}")));
+        }
+        Ok(NewEngines { policy, shadow, objects })
+    }
+
+    /// A policy that the host could not make an engine of: refused, on the record.
+    pub(super) fn bad_policy(
+        &mut self,
+        ticket: Ticket,
+        place: &str,
+        why: &str,
+    ) -> Result<(), Halt> {
+        let refused = Refused::new(Reason::BadPolicy).field(place).got(why);
+        self.refuse_control(ticket, refused)
+    }
+
+    /// Takes an engine for the policy, or for the shadow, that is on record, if it is one of
+    /// them: what a home names when it is opened. Nothing else can be put in force in this way,
+    /// and nothing at all once the kernel has booted.
+    #[must_use = "an engine that is not on record was not taken"]
+    pub fn adopt(&mut self, engine: Box<dyn PolicyEngine>) -> bool {
+        let hash = PolicyObject::of(&*engine).hash();
+        if self.clock.is_some() {
+            return false;
+        }
+        // One policy may be both: then the engine in force is taken first.
+        let lacks = self.engine_hash != hash || self.state.shadow != Some(hash);
+        if self.state.policy == Some(hash) && lacks {
+            (self.engine, self.engine_hash) = (engine, hash);
+        } else if self.state.shadow == Some(hash) {
+            self.shadow = Some((hash, engine));
+        } else {
+            return false;
+        }
+        true
     }
 
     /// The tools that the kernel has are put on record.
@@ -243,8 +332,8 @@ impl Kernel {
 
     /// The agent's head snapshot, and its object where this is the first time.
     fn head_snapshot(&self, agent: &AgentId) -> (SnapshotId, Vec<Object>) {
-        match self.state.snapshots.get(agent) {
-            Some(snapshot) => (*snapshot, Vec::new()),
+        match self.state.agents.get(agent) {
+            Some(state) => (state.id(), Vec::new()),
             None => {
                 let snapshot = Snapshot::genesis(agent.clone());
                 (snapshot.id(), [Object::snapshot(&snapshot)].into())

@@ -21,10 +21,14 @@ mod boot;
 mod control;
 mod log;
 mod refuse;
+mod replay;
 mod settle;
+mod state;
 
 pub use crate::state::TokenView;
 pub use boot::{NewHome, Parts};
+pub use replay::{NotAsked, Redecided, Tally};
+pub use state::Proposal;
 
 use alloc::{
     boxed::Box,
@@ -36,14 +40,16 @@ use crate::{
     budget::Amounts,
     control::{Control, Role},
     envelope::{Form, ToolResult},
+    facts::Facts,
     halt::Halt,
-    id::{AgentId, CallDigest, HomeId, PolicyHash, Seq, TokenId, ToolsHash},
+    id::{AgentId, CallDigest, HomeId, PolicyHash, Seq, SnapshotId, TokenId, ToolsHash},
     manifest::Manifest,
     policy::PolicyEngine,
     reason::Refused,
     record::{Durability, Kind, Opened},
     registry::Registry,
     sign::PublicKey,
+    snapshot::Snapshot,
     state::State,
     store::{Batch, CallSalts, Head, Room, Stored, VaultEntry},
     time::{KernelClock, Reading, UnixMillis},
@@ -119,10 +125,14 @@ pub enum Event {
     Stored(Stored),
     /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`.
     Control(Ticket, Kind, Control),
-    /// A signed event of kind `policy`, and the engine that it names.
-    Policy(Ticket, Control, Box<dyn PolicyEngine>),
-    /// A signed event of kind `policy`, for the engine that the kernel has.
-    PolicyInForce(Ticket, Control),
+    /// A signed event of kind `policy`, and those of the engines that it names which the kernel
+    /// does not have.
+    Policy(Ticket, Control, Vec<Box<dyn PolicyEngine>>),
+    /// A policy document that no engine could be made of: where it is wrong, and how. It is
+    /// refused on the record.
+    BadPolicy(Ticket, Box<str>, Box<str>),
+    /// A change to an agent's state.
+    Propose(Box<Proposal>),
     /// A signed event of kind `tools`, for the tools that the kernel has.
     Tools(Ticket, Control),
     /// A token's wire.
@@ -150,6 +160,8 @@ pub enum Ack {
     Token(TokenId),
     /// A session is open.
     Session(Opened),
+    /// An agent's state has changed: its head, and the record.
+    State(SnapshotId, Seq),
 }
 
 /// What the kernel asks of the host.
@@ -171,6 +183,10 @@ pub struct Kernel {
     state: State,
     engine: Box<dyn PolicyEngine>,
     engine_hash: PolicyHash,
+    /// Asked beside the engine, for the record only.
+    shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
+    /// The values of the agents' facts: what the state knows by commitment only.
+    facts: BTreeMap<AgentId, Facts>,
     registry: Registry,
     tools_hash: ToolsHash,
     clock: Option<KernelClock>,
@@ -215,8 +231,9 @@ impl Kernel {
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::Stored(stored) => self.stored(&stored),
             Event::Control(ticket, kind, control) => self.control(ticket, kind, control),
-            Event::Policy(ticket, control, engine) => self.policy(ticket, control, Some(engine)),
-            Event::PolicyInForce(ticket, control) => self.policy(ticket, control, None),
+            Event::Policy(ticket, control, engines) => self.policy(ticket, control, engines),
+            Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
+            Event::Propose(proposal) => self.propose(*proposal),
             Event::Tools(ticket, control) => self.tools(ticket, control),
             Event::Issue(ticket, wire) => self.issue(ticket, wire),
             Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
@@ -300,6 +317,26 @@ impl Kernel {
     #[must_use]
     pub const fn policy_hash(&self) -> Option<PolicyHash> {
         self.state.policy
+    }
+
+    /// The shadow on record: a policy that is asked for the record only.
+    #[must_use]
+    pub const fn shadow_hash(&self) -> Option<PolicyHash> {
+        self.state.shadow
+    }
+
+    /// The engine that the kernel asks.
+    #[must_use]
+    pub fn engine(&self) -> &dyn PolicyEngine {
+        &*self.engine
+    }
+
+    /// The agents that have a state: head snapshot, and what is known of its facts.
+    pub fn states(&self) -> impl Iterator<Item = (&AgentId, &Snapshot, &Facts)> {
+        self.state.agents.iter().map(|(agent, state)| {
+            let facts = self.facts.get(agent).unwrap_or(Facts::none());
+            (agent, state.head(), facts)
+        })
     }
 
     /// The tools on record.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     budget::{Amounts, Dimension},
     call::Stopped,
-    cbor::Encoder,
+    cbor::{Canonical, Encoder},
     envelope::{Status, TxOutcome},
     halt::Halt,
     hash::{Domain, Hasher, result_hash},
@@ -18,7 +18,7 @@ use crate::{
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Refusal, RefusalKind, Refusals, RunPhase},
     state::Aggregate,
-    store::VaultWrite,
+    store::{CallSalts, VaultWrite},
     time::UnixMillis,
 };
 
@@ -49,28 +49,74 @@ impl LiveRun {
     }
 }
 
+/// How a refusal stands in the log.
+struct Written {
+    /// The record that answers for it.
+    seq: Seq,
+    leaf: Leaf,
+    /// Whether that record is its own; else it is counted in an aggregate.
+    own: bool,
+    fields: CallFields,
+    delivered: Canonical,
+}
+
 impl Kernel {
     /// Answers a call that a step said no to.
     pub(super) fn refuse(&mut self, submit: &Submit, stopped: Stopped) -> Result<(), Halt> {
-        let session = self.state.sessions.contains_key(&submit.session).then_some(submit.session);
-        let error = stopped.refused.error_object(stopped.error_kind());
-        let hash = result_hash(&submit.salts.result, Status::Error.code(), error.item());
-        let mut fields = stopped.fields;
-        fields.session = session;
-        fields.result_hash = Some(hash);
         let reason = stopped.refused.reason();
-        let mut reply = Reply {
+        let refused = self.write_down(submit.session, &submit.salts, stopped)?;
+        let Written { seq, leaf, own, fields, delivered } = refused;
+        let reply = Reply {
             ticket: submit.ticket,
             intent: None,
             reason: Some(reason),
-            delivered: error,
+            delivered,
             tx: TxOutcome::NoOp,
-            left: Amounts::ZERO,
+            left: fields.session.map_or(Amounts::ZERO, |session| self.left_of(session)),
         };
+        if own {
+            self.answer(seq, leaf, &fields, reply);
+        } else {
+            self.answer_at_once(seq, leaf, &fields, reply);
+        }
+        Ok(())
+    }
+
+    /// Answers a proposal that is refused.
+    pub(super) fn refuse_proposal(
+        &mut self,
+        ticket: Ticket,
+        (session, salts): (Seq, &CallSalts),
+        stopped: Stopped,
+    ) -> Result<(), Halt> {
+        let refused = stopped.refused.clone();
+        let Written { seq, own, .. } = self.write_down(session, salts, stopped)?;
+        let ack = Waiting::Ack(ticket, Err(refused));
+        if own {
+            self.waiting.push_back((seq, ack));
+        } else {
+            self.when_durable(seq, ack);
+        }
+        Ok(())
+    }
+
+    /// Puts a refusal in the log, in a record of its own or in an aggregate.
+    fn write_down(
+        &mut self,
+        session: Seq,
+        salts: &CallSalts,
+        stopped: Stopped,
+    ) -> Result<Written, Halt> {
+        let session = self.state.sessions.contains_key(&session).then_some(session);
+        let delivered = stopped.refused.error_object(stopped.error_kind());
+        let mut fields = stopped.fields;
+        fields.session = session;
+        let hash = result_hash(&salts.result, Status::Error.code(), delivered.item());
+        fields.result_hash = Some(hash);
+        let reason = stopped.refused.reason();
         if let Some((aggregate, leaf)) = self.aggregated(session, reason)? {
-            reply.left = session.map_or(Amounts::ZERO, |session| self.left_of(session));
-            self.answer_at_once(aggregate.opened, leaf, &fields, reply);
-            return Ok(());
+            let (seq, fields) = (aggregate.opened, *fields);
+            return Ok(Written { seq, leaf, own: false, fields, delivered });
         }
         fields.held = Amounts::ZERO;
         fields.used = session.map_or(Amounts::ZERO, |session| self.refusal_fee(session));
@@ -79,11 +125,12 @@ impl Kernel {
         let Body::Refusal(refusal) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
-        self.pending.keep(VaultWrite::Result(seq, reply.delivered.as_bytes().to_vec()));
-        reply.left = session.map_or(Amounts::ZERO, |session| self.left_of(session));
-        self.answer(seq, leaf, &refusal.call, reply);
-        Ok(())
+        self.pending.keep(VaultWrite::Salts(seq, *salts));
+        if let Some(args) = stopped.args {
+            self.pending.keep(VaultWrite::Arguments(seq, args));
+        }
+        self.pending.keep(VaultWrite::Result(seq, delivered.as_bytes().to_vec()));
+        Ok(Written { seq, leaf, own: true, fields: refusal.call, delivered })
     }
 
     /// Refuses a control event, a token or a session, on the record.

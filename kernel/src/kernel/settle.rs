@@ -1,6 +1,6 @@
 //! Running and settling: from the durable intent to the answer.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{Ack, Effect, Kernel, Lost, Measured, Ticket};
 use crate::{
@@ -11,6 +11,8 @@ use crate::{
     hash::result_hash,
     id::{CallDigest, Leaf, Seq},
     manifest::{EffectClass, Enforcement},
+    obligation::Obligation,
+    policy::Verdict,
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Late, Outcome, OutcomeFlags},
     store::{CallSalts, VaultWrite},
@@ -27,6 +29,7 @@ pub(super) struct InFlight {
     pub(super) effect: EffectClass,
     pub(super) digest: CallDigest,
     pub(super) result_bytes_max: usize,
+    pub(super) read_only: bool,
     pub(super) wall_ms_max: Option<u64>,
 }
 
@@ -83,7 +86,7 @@ impl Kernel {
             flight.digest,
             flight.fields.held,
             flight.salts.result,
-            flight.result_bytes_max,
+            (flight.result_bytes_max, flight.read_only),
         );
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
         self.emit(Effect::Run(flight.ticket, Box::new(job)));
@@ -254,6 +257,7 @@ impl Kernel {
             result_hash: fields.result_hash.unwrap_or(crate::id::ResultHash::from_bytes([0; 32])),
             provenance: fields.provenance.clone(),
             tx: reply.tx,
+            degraded: degraded(fields),
             receipt: Receipt {
                 home: self.state.home,
                 intent: reply.intent,
@@ -265,6 +269,13 @@ impl Kernel {
             },
         }
     }
+}
+
+/// What the policy took away from a call that it let through.
+fn degraded(fields: &CallFields) -> Vec<Obligation> {
+    let decision = fields.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
+    let asked = decision.map_or(&[][..], |decision| &decision.obligations.0);
+    asked.iter().filter(|asked| asked.kind.takes_away()).cloned().collect()
 }
 
 /// What was measured, but no less than what was held: the end of such a run is not known.

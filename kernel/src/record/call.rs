@@ -11,7 +11,7 @@ use crate::{
         ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId,
     },
     manifest::{EffectClass, Enforcement},
-    policy::Decision,
+    policy::{Decision, Shadow},
     provenance::Provenance,
     reason::Reason,
 };
@@ -50,6 +50,11 @@ shape! {
         23 => pub used: Amounts,
         /// How the scope was enforced.
         24 => pub enforcement: Option<Enforcement>,
+        /// The agent's head snapshot, on which the policy decided; null where it is the one
+        /// that the call named, or where nothing was decided.
+        25 => pub head: Option<SnapshotId>,
+        /// What a policy that is not in force would have said.
+        26 => pub shadow: Option<Shadow>,
     }
 }
 
@@ -73,6 +78,8 @@ impl CallFields {
             held: Amounts::ZERO,
             used: Amounts::ZERO,
             enforcement: None,
+            head: None,
+            shadow: None,
         }
     }
 }

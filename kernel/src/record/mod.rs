@@ -6,6 +6,7 @@
 
 mod call;
 mod life;
+mod state;
 
 pub use call::{
     CallFields, Intent, Late, Outcome, OutcomeFlags, Recovered, Recovery, Refusal, RefusalKind,
@@ -15,6 +16,8 @@ pub use life::{
     Boot, Charge, ClockFlags, Durability, Ended, Genesis, HomeLimits, Issue, Opened, SessionChange,
     SessionPhase, Shutdown, SignedEvent,
 };
+
+pub use state::StateChange;
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -57,7 +60,7 @@ code! {
         Config = 11 "config",
         /// Reserved: input committed by a user.
         Input = 12 "input",
-        /// Reserved: a state snapshot.
+        /// An agent's state changed.
         State = 13 "state",
         /// Reserved: a label was lowered.
         Declassify = 14 "declassify",
@@ -152,6 +155,7 @@ bodies! {
     Policy => SignedEvent,
     Tools => SignedEvent,
     Config => SignedEvent,
+    State => StateChange,
     Charge => Charge,
     Intent => Intent,
     Outcome => Outcome,

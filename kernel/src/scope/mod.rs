@@ -37,6 +37,10 @@ mod port;
 mod resource;
 mod shown;
 
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 use core::fmt;
 
 pub use cidr::{Cidr, Cidrs};
@@ -49,7 +53,10 @@ pub use paths::{Paths, Rule};
 pub use port::{PortRange, Ports};
 pub use resource::{Resource, ScopeType};
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    listed::listed,
+};
 use parts::Parts;
 
 /// What a grant covers in one dimension. It permits at least one resource.
@@ -192,6 +199,24 @@ impl Scope {
             (Self::Ports(a), Self::Ports(b)) => a.meet(b).map(Self::Ports),
             (Self::Cidrs(a), Self::Cidrs(b)) => a.meet(b).map(Self::Cidrs),
             _ => None,
+        }
+    }
+
+    /// What to change a resource to that isn't permitted, in words for its caller: `below
+    /// workspace/notes`, `one of: a, b`, `from 1 to 9`. Of paths only those that have the rights
+    /// that are needed.
+    #[must_use]
+    pub fn advice(&self, refused: &Resource) -> String {
+        match (self, refused) {
+            (Self::Paths(scope), Resource::Path { needs, .. }) => scope.advice(*needs),
+            (Self::Names(scope), Resource::Name(_)) => shown::one_of(scope.parts(), refused),
+            (Self::Hosts(scope), Resource::Host(_)) => shown::one_of(scope.parts(), refused),
+            (Self::Ports(scope), Resource::Port(_)) => shown::one_of(scope.parts(), refused),
+            (Self::Ints(scope), Resource::Int(_)) => shown::from(scope),
+            (Self::Cidrs(scope), Resource::Addr(_)) => {
+                format!("an address of {}", listed(scope.parts().iter().map(ToString::to_string)))
+            }
+            _ => String::from("nothing"),
         }
     }
 

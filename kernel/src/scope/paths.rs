@@ -1,12 +1,13 @@
 //! Rights to paths: the longest rule decides.
 
-use alloc::vec::Vec;
+use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
 use super::{Rights, Root, RootName, RootedPath, ScopeError, parts, parts::Parts, shown};
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault, Kind},
     id::AgentId,
+    listed::listed,
 };
 
 /// Rights to a path and to all below it for which no longer rule stands.
@@ -70,6 +71,36 @@ impl Paths {
     #[must_use]
     pub fn permits(&self, path: &RootedPath, needs: Rights) -> bool {
         needs != Rights::NONE && needs.leq(self.rights(path))
+    }
+
+    /// Where a path would have these rights, in words: `below workspace or below shared/notes,
+    /// not below workspace/old`. Workspaces stand first: that is where a path begins that names
+    /// no root.
+    #[must_use]
+    pub fn advice(&self, needs: Rights) -> String {
+        let permitted = |rule: &&Rule| needs != Rights::NONE && needs.leq(rule.rights);
+        let below = |rule: &Rule| format!("below {}", ShownRule(rule, self.owners()).path());
+        let mut permitting: Vec<&Rule> = self.0.iter().filter(permitted).collect();
+        permitting.sort_by_key(|rule| rule.path.root().owner().is_none());
+        let may = listed(permitting.into_iter().map(below));
+        if may.is_empty() {
+            return String::from("nothing");
+        }
+        let above = |rule: &Rule| {
+            let mut rules = self.0.iter().filter(permitted);
+            rules.any(|above| rule.path.is_within(&above.path))
+        };
+        let inner = self.0.iter().filter(|rule| !permitted(rule) && above(rule));
+        let inner = listed(inner.map(|rule| format!("not {}", below(rule))));
+        let may = may.replace(", below ", " or below ");
+        if inner.is_empty() { may } else { format!("{may}, {inner}") }
+    }
+
+    /// Whether to say whose a workspace is: only where there are several owners.
+    fn owners(&self) -> Owners {
+        let mut found = self.0.iter().filter_map(|rule| rule.path.root().owner());
+        let first = found.next();
+        if found.any(|owner| Some(owner) != first) { Owners::Shown } else { Owners::Clear }
     }
 
     /// The rights of both scopes change only at their rules: any path has the rights that the
@@ -161,6 +192,17 @@ enum Owners {
     Clear,
 }
 
+impl ShownRule<'_> {
+    /// The path alone.
+    fn path(&self) -> String {
+        let Self(Rule { path, .. }, owners) = self;
+        match owners {
+            Owners::Shown => format!("{path:#}"),
+            Owners::Clear => format!("{path}"),
+        }
+    }
+}
+
 impl fmt::Display for ShownRule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(Rule { path, rights }, owners) = self;
@@ -173,10 +215,7 @@ impl fmt::Display for ShownRule<'_> {
 
 impl fmt::Display for Paths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut found = self.0.iter().filter_map(|rule| rule.path.root().owner());
-        let first = found.next();
-        let many = found.any(|owner| Some(owner) != first);
-        let owners = if many || f.alternate() { Owners::Shown } else { Owners::Clear };
+        let owners = if f.alternate() { Owners::Shown } else { self.owners() };
         let rules: Vec<_> = self.0.iter().map(|rule| ShownRule(rule, owners)).collect();
         shown::list(f, &rules)
     }

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 
 use super::{
-    Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Run, Session, State, Tokens,
+    AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Run, Session,
+    State, Tokens,
 };
 use crate::{
     budget::{Amounts, Dimension},
@@ -18,8 +19,9 @@ use crate::{
     reason::Reason,
     record::{
         Body, ClockFlags, Ended, Genesis, Intent, Issue, Outcome, OutcomeFlags, Record, Recovered,
-        Recovery, Refusals, RunPhase, SessionChange, SessionPhase,
+        Recovery, Refusals, RunPhase, SessionChange, SessionPhase, StateChange,
     },
+    snapshot::Snapshot,
     store::Head,
     token::Token,
 };
@@ -52,10 +54,11 @@ impl State {
             roles: *roles,
             counters: alloc::collections::BTreeMap::new(),
             policy: None,
+            shadow: None,
             tools: None,
             tokens: Tokens::default(),
             sessions: alloc::collections::BTreeMap::new(),
-            snapshots: alloc::collections::BTreeMap::new(),
+            agents: alloc::collections::BTreeMap::new(),
             frozen: Frozen::default(),
             open: alloc::collections::BTreeMap::new(),
             running: alloc::collections::BTreeMap::new(),
@@ -117,6 +120,7 @@ impl State {
             | Body::Policy(event)
             | Body::Tools(event)
             | Body::Config(event) => self.control(record, &event.control)?,
+            Body::State(change) => return self.state(record.seq, change, objects).transpose(),
             Body::Charge(charge) => {
                 let token = self.tokens.find(&charge.token)?;
                 self.tokens.settle(token, &Amounts::ZERO, &charge.amounts);
@@ -164,7 +168,11 @@ impl State {
             (SessionPhase::Open, None) => {
                 let token = self.tokens.find(&change.token)?;
                 let agent = change.agent.clone();
-                self.snapshots.insert(agent.clone(), change.snapshot);
+                let genesis = || AgentState::genesis(agent.clone());
+                let state = self.agents.entry(agent.clone()).or_insert_with(genesis);
+                if state.id() != change.snapshot {
+                    return None;
+                }
                 let session = Session::new(agent, token, change.token, change.snapshot);
                 self.sessions.insert(seq, session);
             }
@@ -174,6 +182,21 @@ impl State {
             _ => return None,
         }
         Some(())
+    }
+
+    /// `None` where the record contradicts the state.
+    fn state(
+        &mut self,
+        seq: Seq,
+        change: &StateChange,
+        objects: &mut dyn Objects,
+    ) -> Result<Option<()>, Halt> {
+        let name = ObjectId::from_bytes(*change.snapshot.as_bytes());
+        let object = objects.find(&name)?.ok_or(Halt::Object { seq })?;
+        let next = Snapshot::from_bytes(&object.bytes).map_err(|_| Halt::Object { seq })?;
+        let agent = change.call.agent_id.as_ref().and_then(|agent| self.agents.get_mut(agent));
+        let advanced = agent.and_then(|agent| agent.advance(seq, change, next));
+        Ok(advanced.and_then(|()| self.pay(change.call.session, &change.call.used)))
     }
 
     fn control(&mut self, record: &Record, control: &Control) -> Option<()> {
@@ -193,7 +216,11 @@ impl State {
                 self.tokens.revoke(token);
             }
             Body::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
-            Body::Policy(_) => self.policy = Some(PolicyChange::from_bytes(bytes).ok()?.policy),
+            Body::Policy(_) => {
+                let change = PolicyChange::from_bytes(bytes).ok()?;
+                self.policy = Some(change.policy);
+                self.shadow = change.shadow;
+            }
             Body::Tools(_) => self.tools = Some(ToolsChange::from_bytes(bytes).ok()?.tools),
             Body::Config(_) => {
                 if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {

@@ -1,11 +1,13 @@
 //! The kernel's state: a fold over the log. Nothing else changes it.
 
 mod apply;
+mod heads;
 mod keys;
 mod sessions;
 mod tokens;
 
 pub(crate) use apply::Objects;
+pub(crate) use heads::AgentState;
 pub(crate) use keys::{KeySlot, KeyState, Keys};
 pub(crate) use sessions::{Aggregate, Released, Run, Session};
 pub use tokens::TokenView;
@@ -16,7 +18,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use crate::{
     budget::Amounts,
     control::{Role, Roles},
-    id::{AgentId, HomeId, PolicyHash, Seq, SnapshotId, ToolId, ToolsHash},
+    id::{AgentId, HomeId, PolicyHash, Seq, ToolId, ToolsHash},
     manifest::EffectClass,
     record::{Durability, Ended, HomeLimits},
     sign::PublicKey,
@@ -43,11 +45,14 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
+    /// Whether everything that `agent` does is stopped.
+    pub(crate) fn stops_agent(&self, agent: &AgentId) -> bool {
+        self.kernel || self.agents.iter().any(|frozen| agent.is_within(frozen))
+    }
+
     /// Whether a call of `tool` by `agent` is stopped; a freeze of an agent covers those below.
     pub(crate) fn stops(&self, agent: &AgentId, tool: &ToolId) -> bool {
-        self.kernel
-            || self.tools.contains(tool)
-            || self.agents.iter().any(|frozen| agent.is_within(frozen))
+        self.tools.contains(tool) || self.stops_agent(agent)
     }
 }
 
@@ -64,10 +69,12 @@ pub(crate) struct State {
     pub(crate) roles: Roles,
     pub(crate) counters: BTreeMap<PublicKey, u64>,
     pub(crate) policy: Option<PolicyHash>,
+    /// The policy that is asked for the record only.
+    pub(crate) shadow: Option<PolicyHash>,
     pub(crate) tools: Option<ToolsHash>,
     pub(crate) tokens: Tokens,
     pub(crate) sessions: BTreeMap<Seq, Session>,
-    pub(crate) snapshots: BTreeMap<AgentId, SnapshotId>,
+    pub(crate) agents: BTreeMap<AgentId, AgentState>,
     pub(crate) frozen: Frozen,
     pub(crate) open: BTreeMap<Seq, OpenIntent>,
     /// Runs that were given up and have not come back: they still hold their slot.

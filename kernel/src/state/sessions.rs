@@ -46,6 +46,11 @@ impl Session {
         self.released.push_back(released);
     }
 
+    /// The records of the results that can be referred to.
+    pub(crate) fn all_released(&self) -> impl Iterator<Item = Seq> {
+        self.released.iter().map(|released| released.outcome)
+    }
+
     pub(crate) fn released(&self, outcome: Seq) -> Option<Released> {
         let place = self.released.binary_search_by_key(&outcome, |r| r.outcome).ok()?;
         self.released.get(place).copied()

@@ -7,6 +7,7 @@ use crate::{
     field::Field,
     id::ToolId,
     limits::{DIMENSIONS_MAX, GRANTS_MAX},
+    listed::nearest,
     scope::{Resource, Scope},
 };
 
@@ -118,16 +119,9 @@ impl Grants {
         Self { tools: tools.collect() }
     }
 
-    /// The tools' names, for a refusal.
-    pub(crate) fn names(&self) -> String {
-        let mut names = String::new();
-        for (tool, _) in &self.tools {
-            if !names.is_empty() {
-                names.push_str(", ");
-            }
-            names.push_str(tool.as_str());
-        }
-        names
+    /// The tools' names, for a refusal: first those most like the one that was asked for.
+    pub(crate) fn names(&self, got: &str) -> String {
+        nearest(got, self.tools.iter().map(|(tool, _)| tool.as_str()))
     }
 }
 

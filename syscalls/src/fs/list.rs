@@ -6,6 +6,7 @@ use syscap_kernel::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    obligation::ObligationKind,
     reason::Refused,
     scope::Rights,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
@@ -20,6 +21,9 @@ use crate::beneath::{Base, Entry, Kind, Listing};
 
 /// Most names that one call lists.
 pub const LIST_MAX: u64 = 5_000;
+
+/// Most bytes of a result that are not its entries: keys and heads.
+const FRAME_BYTES: usize = 64;
 
 /// `fs.list`: the names in a folder.
 #[derive(Debug)]
@@ -40,7 +44,8 @@ impl FsList {
             .param(
                 Param::optional("limit", ParamType::Int, "How many names at most.")
                     .within(1, LIST_MAX),
-            );
+            )
+            .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 2 << 20;
         Some(Self { manifest, base })
     }
@@ -86,7 +91,10 @@ impl ReadPlan for FsListPlan {
             .locate(&self.base)
             .and_then(|location| self.base.list(&location, self.limit).map_err(refusal));
         match listing {
-            Ok(listing) => permit.ok(result(&listing), TxOutcome::NoOp),
+            Ok(listing) => {
+                let result = result(&listing, permit.result_bytes_max());
+                permit.ok(result, TxOutcome::NoOp)
+            }
             Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
     }
@@ -94,11 +102,21 @@ impl ReadPlan for FsListPlan {
 
 /// `{entries: [{name | name_bytes, kind, size_bytes?}], truncated}`: a name that is not UTF-8
 /// stands as bytes, so that two names never become one.
-fn result(listing: &Listing) -> Canonical {
-    let entries = Canonical::list(listing.entries.iter().map(entry));
+fn result(listing: &Listing, bytes_max: usize) -> Canonical {
+    let mut room = bytes_max.saturating_sub(FRAME_BYTES);
+    let mut entries = Vec::with_capacity(listing.entries.len());
+    // A policy may ask for less: then names are left out, and `truncated` says so.
+    for entry in listing.entries.iter().map(entry) {
+        match room.checked_sub(entry.as_bytes().len()) {
+            Some(left) => room = left,
+            None => break,
+        }
+        entries.push(entry);
+    }
+    let truncated = listing.truncated || entries.len() < listing.entries.len();
     MapBuilder::new()
-        .item("entries", entries.item())
-        .boolean("truncated", listing.truncated)
+        .item("entries", Canonical::list(entries.into_iter()).item())
+        .boolean("truncated", truncated)
         .finish()
 }
 

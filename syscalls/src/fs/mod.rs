@@ -107,5 +107,12 @@ fn refusal(error: FsError) -> Refused {
         FsError::Refused => Reason::OverHold,
         _ => Reason::Failed,
     };
-    Refused::new(reason).field("path").got(&error.to_string())
+    let refused = Refused::new(reason).field("path").got(&error.to_string());
+    match reason {
+        Reason::NotAFile => refused.allowed("a regular file"),
+        Reason::NotAFolder => refused.allowed("a folder, and folders on the way"),
+        Reason::Exists => refused.allowed("a name that is free"),
+        Reason::BadPath => refused.allowed("another name"),
+        _ => refused,
+    }
 }

@@ -1,7 +1,5 @@
 //! From the text of a path to a place beneath the base.
 
-use std::fmt::Write as _;
-
 use syscap_kernel::{
     cbor::Item,
     id::AgentId,
@@ -49,7 +47,7 @@ impl Place {
         let Some(Scope::Paths(scope)) = request.grant.scope(PATH_DIMENSION) else {
             return Err(Refused::new(Reason::OutOfScope).field("path").allowed("nothing"));
         };
-        let refuse = || bad().got(text).allowed(&roots(scope));
+        let refuse = || bad().got(text).allowed(&form(text, scope, needs));
         if text.starts_with('/') || text.contains(['\\', '\0']) {
             return Err(refuse());
         }
@@ -84,8 +82,10 @@ impl Place {
             let reached: Vec<&str> = location.names().collect();
             let path = rooted(&reached).ok_or_else(|| refusal(FsError::Escapes))?;
             if !self.scope.permits(&path, self.needs) {
+                let resource = Resource::Path { path, needs: self.needs };
                 let refused = Refused::new(Reason::OutOfScope).field("path");
-                return Err(refused.allowed(&roots(&self.scope)));
+                let refused = refused.got(&format!("{resource}"));
+                return Err(refused.allowed(&self.scope.advice(self.needs)));
             }
         }
         Ok(location)
@@ -150,15 +150,16 @@ fn located(path: &RootedPath) -> Vec<Box<str>> {
     names
 }
 
-/// The granted roots, for a refusal.
-fn roots(scope: &Paths) -> String {
-    let mut text = String::from("a relative path in ");
-    for (place, rule) in scope.rules().iter().enumerate().take(8) {
-        let separator = if place == 0 { "" } else { ", " };
-        // Writing to a String can't fail.
-        let _infallible = write!(text, "{separator}{}", rule.path);
+/// What to write instead of a path that can't be read: shorter, or below a granted root.
+fn form(text: &str, scope: &Paths, needs: Rights) -> String {
+    let names = || text.split(['/', '\\']).filter(|name| !name.is_empty());
+    if names().any(|name| name.len() > RootedPath::COMPONENT_BYTES_MAX) {
+        return format!("names of at most {} bytes", RootedPath::COMPONENT_BYTES_MAX);
     }
-    text
+    if names().count() > RootedPath::COMPONENTS_MAX {
+        return format!("at most {} names", RootedPath::COMPONENTS_MAX);
+    }
+    scope.advice(needs)
 }
 
 #[cfg(test)]

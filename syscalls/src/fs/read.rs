@@ -6,6 +6,7 @@ use syscap_kernel::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    obligation::ObligationKind,
     reason::Refused,
     scope::Rights,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
@@ -22,6 +23,8 @@ use crate::beneath::{Base, Chunk};
 pub const READ_BYTES_MAX: u64 = 1 << 20;
 /// What a call reads where it doesn't say.
 const READ_BYTES_DEFAULT: u64 = 256 << 10;
+/// Most bytes of a result that are not the file's own: keys, numbers and heads.
+const FRAME_BYTES: usize = 64;
 /// Largest file that is opened at all; a part of it may be asked for.
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
@@ -44,7 +47,8 @@ impl FsRead {
             .param(
                 Param::optional("max_bytes", ParamType::Int, "How many bytes at most.")
                     .within(1, READ_BYTES_MAX),
-            );
+            )
+            .honours(ObligationKind::ResultCap);
         // Room for the bytes and for what stands around them.
         manifest.result_bytes_max = READ_BYTES_MAX.saturating_add(64 << 10);
         Some(Self { manifest, base })
@@ -89,7 +93,9 @@ impl ReadPlan for FsReadPlan {
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Openat2);
-        match self.read() {
+        // A policy may ask for less: then less is read, and `more` says so.
+        let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
+        match self.read(room) {
             Ok(chunk) => permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp),
             Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
@@ -97,10 +103,10 @@ impl ReadPlan for FsReadPlan {
 }
 
 impl FsReadPlan {
-    fn read(&self) -> Result<Chunk, Refused> {
+    fn read(&self, room: usize) -> Result<Chunk, Refused> {
         let location = self.place.locate(&self.base)?;
         let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
-        file.read(self.offset_bytes, self.limit_bytes).map_err(refusal)
+        file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)
     }
 }
 

@@ -18,8 +18,8 @@ use super::{
     refusal,
 };
 use crate::beneath::{
-    Base, Charge, Effect, Existing, FolderMode, Parents, Refused as NoMore, TempName, Write,
-    WriteFailure, Written,
+    Base, Charge, Effect, Existing, FolderMode, FsError, Parents, Refused as NoMore, TempName,
+    Write, WriteFailure, Written,
 };
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -70,7 +70,8 @@ impl Tool for FsWrite {
             (Some(content), None) | (None, Some(content)) => content.to_vec(),
             _ => {
                 let refused = Refused::new(Reason::BadArgument).field("text");
-                return Err(refused.allowed("exactly one of text and bytes"));
+                let got = if text.is_some() { "text and bytes" } else { "nothing" };
+                return Err(refused.got(got).allowed("exactly one of text and bytes"));
             }
         };
         let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
@@ -150,7 +151,17 @@ impl FsWritePlan {
             };
             permit.meter(dimension, amount).map_err(|_| NoMore)
         };
-        let failed = |WriteFailure { error, effect, .. }| (refusal(error), effect);
+        let failed = |WriteFailure { error, effect, .. }| {
+            let lacks_folder = matches!(error, FsError::NotFound);
+            let refused = match (lacks_folder, self.parents) {
+                // The file itself need not be there: a folder is missing.
+                (true, Parents::Require) => {
+                    Refused::new(Reason::NotFound).field("parents").got("false").allowed("true")
+                }
+                _ => refusal(error),
+            };
+            (refused, effect)
+        };
         self.base.write(&job, &mut meter).map_err(failed)
     }
 }

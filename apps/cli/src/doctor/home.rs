@@ -24,7 +24,7 @@ use syscap::{
 };
 
 use super::{Findings, Level, machine};
-use crate::{exit::Failure, runtime, verify};
+use crate::{exit::Failure, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
     let mut reader = match SqliteReader::open(folder) {
@@ -44,7 +44,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
         Ok(inspection) => {
             let kernel = inspection.kernel();
             keys(findings, &home, kernel)?;
-            on_record(findings, kernel)?;
+            on_record(findings, &home, kernel)?;
             time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,
@@ -118,20 +118,8 @@ fn keys(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(),
     findings.note("keys", text)
 }
 
-fn on_record(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
-    match kernel.policy_hash() {
-        Some(policy) if policy == kernel.engine_hash() => {
-            findings.fine("policy", &format!("on record: {policy}"))?;
-        }
-        Some(policy) => {
-            let text = format!(
-                "on record is {policy}, which this program does not have: \
-                                its calls would be refused; use the program that set it"
-            );
-            findings.bad("policy", &text)?;
-        }
-        None => findings.note("policy", "none on record yet; the next run records one")?,
-    }
+fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(), Failure> {
+    policy(findings, home.folder(), kernel)?;
     match kernel.tools_hash() {
         Some(tools) if tools == kernel.registry_hash() => {
             findings.fine("tools", &format!("on record: {tools}"))
@@ -139,6 +127,39 @@ fn on_record(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure
         Some(_) => findings.note("tools", "others on record; the next run records this program's"),
         None => findings.note("tools", "none on record yet; the next run records them"),
     }
+}
+
+/// Which policy is in force, and whether this program can decide by it.
+fn policy(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Result<(), Failure> {
+    let found = |hash| match Loaded::on_record(folder, hash) {
+        Ok(Some(loaded)) => {
+            let engine = &loaded.object.engine;
+            let engine = format!("engine {} {}", engine.name, engine.version);
+            let preset = loaded.preset().map(|preset| format!("preset {preset}, "));
+            (loaded.is_known(), format!("{}{engine}, {hash}", preset.unwrap_or_default()))
+        }
+        Ok(None) => (false, format!("{hash}, whose document is missing")),
+        Err(failure) => (false, format!("{hash}: {failure}")),
+    };
+    let Some(hash) = kernel.policy_hash() else {
+        return findings.note("policy", "none on record yet; the next run records one");
+    };
+    match found(hash) {
+        (true, text) => findings.fine("policy", &text)?,
+        (false, text) => findings.bad(
+            "policy",
+            &format!(
+                "{text}: this program can't decide by it and calls would be refused; use the \
+                 program that set it, or `syscap policy set`"
+            ),
+        )?,
+    }
+    let Some(shadow) = kernel.shadow_hash() else { return Ok(()) };
+    let text = match found(shadow) {
+        (true, text) => format!("{text}: asked beside the policy, for the record only"),
+        (false, text) => format!("{text}: on record, and this program can't ask it"),
+    };
+    findings.note("shadow", &text)
 }
 
 fn time(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {

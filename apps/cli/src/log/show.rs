@@ -7,9 +7,10 @@ use syscap::{
     audit::sqlite::SqliteReader,
     kernel::{
         budget::Amounts,
-        control::{ControlBody as _, Freeze, Revocation},
+        control::{ControlBody as _, Freeze, PolicyChange, Revocation},
         id::Seq,
-        record::{Body, CallFields, Kind, Record},
+        policy::Decision,
+        record::{Body, CallFields, Kind, Record, StateChange},
         store::{Next, StoreError},
     },
 };
@@ -118,7 +119,7 @@ impl Columns {
         match body {
             Body::Intent(intent) => {
                 Self { used: format!("held: {}", intent.call.held), ..Self::call(&intent.call) }
-                    .status("")
+                    .status(&decided(&intent.call))
             }
             Body::Outcome(outcome) => {
                 let status = match outcome.reason {
@@ -127,7 +128,15 @@ impl Columns {
                 };
                 Self::call(&outcome.call).status(&status)
             }
-            Body::Refusal(refusal) => Self::call(&refusal.call).status(refusal.reason.name()),
+            Body::Refusal(refusal) => {
+                let (reason, decided) = (refusal.reason.name(), decided(&refusal.call));
+                let status = match decided.is_empty() {
+                    true => reason.to_owned(),
+                    false => format!("{reason} ({decided})"),
+                };
+                Self::call(&refusal.call).status(&status)
+            }
+            Body::State(change) => Self::call(&change.call).status(&changed(change)),
             Body::Repeat(repeat) => {
                 Self::call(&repeat.call).status(&format!("as record {}", repeat.outcome))
             }
@@ -151,11 +160,8 @@ impl Columns {
             Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
             Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
-            Body::Genesis(_)
-            | Body::Key(_)
-            | Body::Policy(_)
-            | Body::Tools(_)
-            | Body::Config(_) => {
+            Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
+            Body::Genesis(_) | Body::Key(_) | Body::Tools(_) | Body::Config(_) => {
                 Self::default().status(if kind == Kind::Genesis { "" } else { "signed" })
             }
         }
@@ -180,10 +186,42 @@ fn shown(amounts: &Amounts) -> String {
     amounts.to_string()
 }
 
+/// What the policies said of a call.
+fn decided(call: &CallFields) -> String {
+    let said = |decision: &Decision| {
+        let by = decision.deciding.as_ref().map(|id| format!(" by {id}")).unwrap_or_default();
+        let asks = decision.obligations.0.iter().map(|asked| format!(", {asked}"));
+        format!("{}{by}{}", decision.verdict, asks.collect::<String>())
+    };
+    let policy = call.decision.as_ref().map(said);
+    let shadow = call.shadow.as_ref().map(|shadow| format!("shadow: {}", said(&shadow.decision)));
+    policy.into_iter().chain(shadow).collect::<Vec<_>>().join("; ")
+}
+
+/// `number 3 by agent: +goal.topic -goal.draft`.
+fn changed(change: &StateChange) -> String {
+    let mut text = format!("number {} by {}:", change.number, change.writer.name());
+    change.set.0.iter().for_each(|key| text.push_str(&format!(" +{key}")));
+    change.removed.0.iter().for_each(|key| text.push_str(&format!(" -{key}")));
+    text
+}
+
+fn policies(body: &[u8]) -> String {
+    let Ok(PolicyChange { policy, shadow }) = PolicyChange::from_bytes(body) else {
+        return String::new();
+    };
+    let shadow = shadow.map(|shadow| format!(", shadow {}", short(&shadow.to_string())));
+    format!("policy {}{}", short(&policy.to_string()), shadow.unwrap_or_default())
+}
+
 fn revoked(body: &[u8]) -> String {
     let token = Revocation::from_bytes(body).map(|revocation| revocation.token.to_string());
-    let token = token.unwrap_or_default();
-    token.get(..12).map_or_else(String::new, |head| format!("token {head}.."))
+    token.map_or_else(|_| String::new(), |token| format!("token {}", short(&token)))
+}
+
+/// The first digits of a hash.
+fn short(hash: &str) -> String {
+    hash.get(..12).map_or_else(String::new, |head| format!("{head}.."))
 }
 
 fn frozen(body: &[u8]) -> String {

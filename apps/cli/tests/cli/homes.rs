@@ -66,11 +66,22 @@ fn a_link_to_a_folder_around_the_home_is_no_base() {
 #[test]
 fn every_command_has_help_and_usage_errors_are_2() {
     let help = run(["--help"]).fine().out;
-    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "10 ", "11 ", "12 "] {
+    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 22] = [
         &["init"],
+        &["policy", "check"],
+        &["policy", "hash"],
+        &["policy", "show"],
+        &["policy", "set"],
+        &["policy", "explain"],
+        &["policy", "test"],
+        &["policy", "diff"],
+        &["policy", "who-can"],
+        &["policy", "replay"],
+        &["state", "show"],
+        &["state", "propose"],
         &["token", "issue"],
         &["token", "list"],
         &["token", "show"],
@@ -86,7 +97,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
         assert_ne!(run(command.iter().chain(&["--help"])).fine().out, "");
         assert_eq!(run(command.iter().chain(&["--frob"])).code, 2, "{command:?}");
     }
-    for args in [&[][..], &["frob"], &["token"], &["log"], &["init"], &["verify"]] {
+    for args in [&[][..], &["frob"], &["token"], &["log"], &["policy"], &["init"], &["verify"]] {
         assert_eq!(run(args).code, 2, "{args:?}");
     }
 }

@@ -18,12 +18,22 @@ fn a_reader_that_goes_away_is_no_panic() {
         (vec!["log", "show", &home.path()], 1),
         (vec!["verify", &home.path()], 0),
         (vec!["demo"], 1),
+        (vec!["policy", "show", "preset:standard"], 1),
+        (vec!["policy", "explain", "preset:standard", "--given", "{}"], 1),
+        (vec!["state", "show", &home.path()], 1),
+        // Their codes are verdicts.
+        (vec!["policy", "check", "preset:standard"], 0),
+        (vec!["policy", "test", "preset:standard", "--mutants"], 0),
+        (vec!["policy", "diff", "preset:standard", "preset:standard"], 0),
+        (vec!["policy", "diff", "preset:standard", "preset:coder"], 1),
+        (vec!["policy", "diff", "preset:standard", "preset:coder", "--limit", "0"], 5),
+        (vec!["policy", "who-can", "preset:standard", "echo"], 0),
+        (vec!["policy", "who-can", "preset:standard", "echo", "--only", "a"], 1),
+        (vec!["policy", "replay", &home.path(), "--against", "preset:standard"], 0),
     ] {
-        let mut command = syscap();
-        command.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = syscap().args(&args).stdout(writer).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}");
         assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{args:?}");
     }

@@ -101,6 +101,12 @@ impl TestHome {
         self.beside(name).to_str().unwrap().to_owned()
     }
 
+    /// A file beside the home.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.beside(name), text).unwrap();
+        self.text_beside(name)
+    }
+
     pub(crate) fn workspace(&self, agent: &str) -> PathBuf {
         self.beside("home").join("files/agents").join(agent).join("workspace")
     }

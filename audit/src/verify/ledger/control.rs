@@ -79,8 +79,11 @@ impl Ledger {
         source: &mut dyn Source,
     ) -> Result<(), StoreError> {
         if let Some(change) = self.event::<PolicyChange>(entry, control) {
-            object(entry, source, ObjectKind::Policy, *change.policy.as_bytes())?;
+            for policy in [Some(change.policy), change.shadow].into_iter().flatten() {
+                object(entry, source, ObjectKind::Policy, *policy.as_bytes())?;
+            }
             self.policy = Some(change.policy);
+            self.shadow = change.shadow;
         }
         Ok(())
     }

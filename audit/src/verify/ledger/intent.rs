@@ -8,7 +8,10 @@ use syscap_kernel::{
     token::TokenFlags,
 };
 
-use super::{Account, Entry, Fault, Ledger, Open, Phase, Slot};
+use super::{
+    Account, Entry, Fault, Ledger, Open, Phase, Slot,
+    decision::{cut_down, keeps},
+};
 
 impl Ledger {
     pub(super) fn intent(&mut self, entry: &mut Entry<'_>, intent: Intent) {
@@ -46,17 +49,26 @@ impl Ledger {
         let bound = call.agent_id.as_ref() == Some(&session.agent)
             && call.capability_token_id == Some(session.token);
         entry.expect(bound, Fault::NotBound);
-        entry.expect(call.state_snapshot_id == Some(session.snapshot), Fault::Snapshot);
         entry.expect(session.row.aggregate.is_none(), Fault::Aggregate);
         session.row.reset();
         let account = session.account;
+        // A call that names no snapshot at all lacks what it must have.
+        entry.expect(call.state_snapshot_id.is_some(), Fault::Snapshot);
+        self.decided(entry, call);
         if bound { Some(account) } else { self.accounts.find(&call.capability_token_id?) }
     }
 
     /// The token was live and granted the tool.
     fn authority(&self, entry: &mut Entry<'_>, account: Account, agent: &AgentId, tool: &ToolId) {
-        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
         entry.expect(!self.frozen.stops(agent, tool), Fault::Frozen);
+        self.live(entry, account);
+        let granted = self.accounts.body(account).is_some_and(|b| b.grants.get(tool).is_some());
+        entry.expect(granted, Fault::NotGranted);
+    }
+
+    /// The token was neither revoked nor out of its time.
+    pub(super) fn live(&self, entry: &mut Entry<'_>, account: Account) {
+        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
         let Some(body) = self.accounts.body(account) else {
             return;
         };
@@ -65,7 +77,6 @@ impl Ledger {
         let issued = self.accounts.issued(account);
         let confirmed = issued.is_some_and(|issued| issued >= self.unconfirmed_before);
         entry.expect(confirmed, Fault::ClockUnconfirmed);
-        entry.expect(body.grants.get(tool).is_some(), Fault::NotGranted);
     }
 
     /// The tool was in force as its manifest says.
@@ -79,21 +90,23 @@ impl Ledger {
         entry.expect(same && (read_only || intent.mode == RunMode::IntentFirst), Fault::Tool);
         let held = &intent.call.held;
         let wanted = manifest.hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+        let asked = intent.call.decision.as_ref().map_or(&[][..], |said| &said.obligations.0);
+        let wanted = cut_down(asked, wanted);
         let one = held.get(Dimension::Calls) == 1 && held.get(Dimension::Concurrent) == 1;
         entry.expect(one && wanted.leq(held), Fault::Hold);
+        entry.expect(keeps(asked, manifest, held), Fault::Obligation);
         let body = self.accounts.body(account);
         let only_reads = body.is_some_and(|body| body.flags.has(TokenFlags::READ_ONLY));
         entry.expect(read_only || !only_reads, Fault::ReadOnlyToken);
     }
 
-    /// The policy in force allowed it, without conditions.
+    /// The policy in force let it through.
     fn policy_of(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
         let bound = self.accounts.body(account).and_then(|body| body.policy);
         let in_force = self.policy.is_some() && call.policy_hash == self.policy;
         entry.expect(in_force && (bound.is_none() || bound == self.policy), Fault::Policy);
-        let allowed = call.decision.as_ref().is_some_and(|decision| {
-            decision.verdict == Verdict::Allow && decision.obligations.0.is_empty()
-        });
+        let verdict = call.decision.as_ref().map(|decision| decision.verdict);
+        let allowed = matches!(verdict, Some(Verdict::Allow | Verdict::Degrade));
         entry.expect(allowed, Fault::Decision);
     }
 }
@@ -141,6 +154,8 @@ impl Open {
             held,
             used: _,
             enforcement: _,
+            head,
+            shadow,
         } = call;
         let own = &self.call;
         own.agent_id == *agent_id
@@ -155,5 +170,7 @@ impl Open {
             && own.decision == *decision
             && own.manifest == *manifest
             && own.held == *held
+            && own.head == *head
+            && own.shadow == *shadow
     }
 }

@@ -6,12 +6,15 @@
 mod account;
 mod boot;
 mod control;
+mod decision;
+mod heads;
 mod intent;
 mod refuse;
 mod session;
 mod settle;
+mod state;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use syscap_kernel::{
     control::Roles,
@@ -29,6 +32,7 @@ use super::{
     report::{Fault, Findings},
 };
 use account::{Account, Accounts};
+use heads::Heads;
 
 /// What is carried from record to record.
 pub(super) struct Ledger {
@@ -40,10 +44,12 @@ pub(super) struct Ledger {
     roles: Roles,
     counters: BTreeMap<PublicKey, u64>,
     policy: Option<PolicyHash>,
+    /// The policy that is asked for the record only.
+    shadow: Option<PolicyHash>,
     tools: BTreeMap<ToolId, Registered>,
     accounts: Accounts,
     sessions: HashMap<Seq, Session>,
-    snapshots: BTreeMap<AgentId, SnapshotId>,
+    heads: BTreeMap<AgentId, Heads>,
     frozen: Frozen,
     open: BTreeMap<Seq, Open>,
     running: BTreeMap<Seq, Account>,
@@ -85,6 +91,8 @@ struct Session {
     account: Account,
     snapshot: SnapshotId,
     row: Row,
+    /// Its last results that a change of state may name.
+    released: VecDeque<Seq>,
 }
 
 /// Refusals in a row.
@@ -132,10 +140,12 @@ struct Frozen {
 }
 
 impl Frozen {
+    fn stops_agent(&self, agent: &AgentId) -> bool {
+        self.kernel || self.agents.iter().any(|frozen| agent.is_within(frozen))
+    }
+
     fn stops(&self, agent: &AgentId, tool: &ToolId) -> bool {
-        self.kernel
-            || self.tools.contains(tool)
-            || self.agents.iter().any(|frozen| agent.is_within(frozen))
+        self.tools.contains(tool) || self.stops_agent(agent)
     }
 }
 
@@ -170,10 +180,11 @@ impl Ledger {
             roles,
             counters: BTreeMap::new(),
             policy: None,
+            shadow: None,
             tools: BTreeMap::new(),
             accounts: Accounts::default(),
             sessions: HashMap::new(),
-            snapshots: BTreeMap::new(),
+            heads: BTreeMap::new(),
             frozen: Frozen::default(),
             open: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -232,6 +243,7 @@ impl Ledger {
             Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
             Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
             Body::Config(event) => self.config(&mut entry, &event.control),
+            Body::State(body) => self.state(&mut entry, &body, source)?,
             Body::Charge(body) => self.charge(&mut entry, &body),
             Body::Intent(body) => self.intent(&mut entry, *body),
             Body::Outcome(body) => self.outcome(&mut entry, *body),

@@ -32,6 +32,8 @@ impl Ledger {
         let Some(account) = self.fee(entry, call) else {
             return;
         };
+        self.decided(entry, call);
+        self.unkept(entry, call, refusal.reason);
         let row = self.row(call.session);
         row.refusals = row.refusals.saturating_add(1);
         let single = row.refusals <= REFUSALS_IN_A_ROW_MAX && row.aggregate.is_none();
@@ -144,15 +146,21 @@ impl Ledger {
         let whole = call.session.is_some()
             && call.result_hash.is_some()
             && call.call_hash.is_some()
+            && call.decision.is_none()
             && call.held == Amounts::ZERO;
         entry.expect(first && whole, Fault::RepeatForm);
         let Some(Some(account)) = self.fee(entry, call) else {
             return;
         };
+        self.decided(entry, call);
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);
         self.accounts.pay(account, &call.used);
     }
+}
+
+fn lets_through(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Allow | Verdict::Degrade)
 }
 
 /// The refusal's own parts agree.
@@ -164,9 +172,16 @@ fn is_consistent(refusal: &Refusal) -> bool {
         (RefusalKind::Asked, Reason::Asked) => verdict == Some(Verdict::Ask),
         (RefusalKind::Deferred, Reason::Deferred) => verdict == Some(Verdict::Defer),
         (RefusalKind::Asked | RefusalKind::Deferred, _) => false,
-        (RefusalKind::Refused, Reason::Denied) => verdict == Some(Verdict::Deny),
+        (RefusalKind::Refused, Reason::Denied | Reason::Constraint) => {
+            verdict == Some(Verdict::Deny)
+        }
         (RefusalKind::Refused, Reason::Asked | Reason::Deferred) => false,
-        (RefusalKind::Refused, _) => true,
+        (RefusalKind::Refused, Reason::Obligation) => verdict.is_some_and(lets_through),
+        // After a policy that let the call through only its budget is asked.
+        (RefusalKind::Refused, Reason::OverBudget | Reason::Exhausted) => {
+            verdict.is_none_or(lets_through)
+        }
+        (RefusalKind::Refused, _) => verdict.is_none(),
     };
     said && call.held == Amounts::ZERO && call.result_hash.is_some()
 }

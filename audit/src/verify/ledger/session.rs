@@ -1,5 +1,7 @@
 //! Tokens, sessions, charges.
 
+use std::collections::VecDeque;
+
 use syscap_kernel::{
     budget::Dimension,
     control::Role,
@@ -11,7 +13,7 @@ use syscap_kernel::{
     token::{Token, TokenBody, attenuates},
 };
 
-use super::{Account, Entry, Fault, Ledger, Phase, Row, Session, Source, object};
+use super::{Account, Entry, Fault, Heads, Ledger, Phase, Row, Session, Source, object};
 
 impl Ledger {
     pub(super) fn issue(
@@ -106,18 +108,19 @@ impl Ledger {
         };
         let owner = self.accounts.body(account).map(|body: &TokenBody| &body.agent);
         entry.expect(owner == Some(&agent), Fault::SessionForm);
-        match self.snapshots.get(&agent) {
-            Some(head) => entry.expect(*head == snapshot, Fault::Snapshot),
+        match self.heads.get(&agent) {
+            Some(heads) => entry.expect(heads.head() == snapshot, Fault::Snapshot),
             None => {
                 let found = object(entry, source, ObjectKind::Snapshot, *snapshot.as_bytes())?;
                 let found = found.and_then(|found| Snapshot::from_bytes(&found.bytes).ok());
                 let first = found.is_none_or(|found| found == Snapshot::genesis(agent.clone()));
                 entry.expect(first, Fault::Snapshot);
-                self.snapshots.insert(agent.clone(), snapshot);
+                self.heads.insert(agent.clone(), Heads::begin(snapshot));
             }
         }
-        let row = Row::default();
-        self.sessions.insert(entry.seq, Session { agent, token, account, snapshot, row });
+        let (row, released) = (Row::default(), VecDeque::new());
+        let session = Session { agent, token, account, snapshot, row, released };
+        self.sessions.insert(entry.seq, session);
         Ok(())
     }
 

@@ -23,6 +23,11 @@ impl Ledger {
         entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
         entry.expect(outcome.flags == self.flags(&open, &outcome), Fault::OutcomeFlags);
         self.settle(&open, &outcome);
+        if outcome.status == Status::Ok
+            && let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq))
+        {
+            session.release(entry.seq);
+        }
         if let Some(slot) = open.slot {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => drop(self.keys.remove(&slot)),

@@ -1,0 +1,217 @@
+//! Where policies come from: files, homes and presets.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use syscap::{
+    audit::sqlite::SqliteReader,
+    kernel::{
+        id::{ObjectId, PolicyHash},
+        object::ObjectKind,
+        policy::{PolicyEngine, PolicyObject},
+    },
+    policy::{LoadError, Policy, Preset, WithinToken, limits::TEXT_BYTES_MAX},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    parse, runtime,
+};
+
+/// What is named on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Preset(Preset),
+    File(PathBuf),
+    Home(PathBuf),
+}
+
+/// Which of a home's policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    InForce,
+    Shadow,
+}
+
+impl Target {
+    pub(super) fn of(word: &Path) -> Result<Self, Failure> {
+        if let Some(name) = word.to_str().and_then(|word| word.strip_prefix("preset:")) {
+            let usage = |error: parse::BadWord| Failure::Usage {
+                what: format!("preset:{name}"),
+                advice: error.to_string(),
+            };
+            return parse::preset(name).map(Self::Preset).map_err(usage);
+        }
+        let word = word.to_path_buf();
+        let meta = fs::metadata(&word).map_err(Failure::file(&word))?;
+        Ok(if meta.is_dir() { Self::Home(word) } else { Self::File(word) })
+    }
+
+    /// A document's bytes; a home has none to give.
+    pub(super) fn document(word: &Path) -> Result<(Self, Vec<u8>), Failure> {
+        let target = Self::of(word)?;
+        let bytes = match &target {
+            Self::Preset(preset) => preset.document().as_bytes().to_vec(),
+            Self::File(file) => read(file, TEXT_BYTES_MAX)?,
+            Self::Home(_) => {
+                let what = word.display().to_string();
+                let advice = "is a folder; name a file or preset:NAME".to_owned();
+                return Err(Failure::Usage { what, advice });
+            }
+        };
+        Ok((target, bytes))
+    }
+}
+
+/// Reads a file, of which one byte more is kept than it may have.
+pub(super) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
+    let file = File::open(path).map_err(Failure::file(path))?;
+    bounded(file, most).map_err(Failure::file(path))
+}
+
+/// Reads to the end, or to one byte more than `most`.
+pub(super) fn bounded(input: impl io::Read, most: usize) -> io::Result<Vec<u8>> {
+    let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    input.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether bytes are to be read as JSON: canonical CBOR never begins so.
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    bytes.first().is_none_or(|first| *first == b'{' || first.is_ascii_whitespace())
+}
+
+/// Reads a document.
+pub(super) fn parse(bytes: &[u8]) -> Result<Policy, LoadError> {
+    if is_text(bytes) { Policy::from_json(bytes) } else { Policy::from_cbor(bytes) }
+}
+
+/// For the document in a file that is not sound.
+pub(super) fn unsound(file: &Path) -> impl FnOnce(LoadError) -> Failure {
+    let file = Some(file.to_path_buf());
+    |error| Failure::Unsound { file, error: Box::new(error), exit: Exit::Failed }
+}
+
+/// A policy that was found.
+pub(crate) struct Loaded {
+    name: String,
+    pub(crate) hash: PolicyHash,
+    pub(crate) object: PolicyObject,
+    engine: Engine,
+}
+
+/// Who can decide by it.
+enum Engine {
+    Document(Box<Policy>),
+    WithinToken,
+    Unknown,
+}
+
+impl Loaded {
+    /// The policy that a word of the command line names: of a home, the one in force.
+    pub(crate) fn of(word: &Path) -> Result<Self, Failure> {
+        Self::which(word, Which::InForce)
+    }
+
+    pub(super) fn which(word: &Path, which: Which) -> Result<Self, Failure> {
+        if let Target::Home(folder) = Target::of(word)? {
+            return Self::of_home(&folder, which);
+        }
+        if which == Which::Shadow {
+            let what = word.display().to_string();
+            let advice = "has no shadow: name a home".to_owned();
+            return Err(Failure::Usage { what, advice });
+        }
+        let (_, bytes) = Target::document(word)?;
+        let policy = parse(&bytes).map_err(unsound(word))?;
+        Ok(Self::new(&word.display().to_string(), PolicyObject::of(&policy)))
+    }
+
+    fn of_home(folder: &Path, which: Which) -> Result<Self, Failure> {
+        let home = runtime::look(folder)?;
+        let (hash, lacks) = match which {
+            Which::InForce => (home.kernel().policy_hash(), "has no policy on record yet"),
+            Which::Shadow => (home.kernel().shadow_hash(), "has no shadow"),
+        };
+        let failed = |problem: &str| Failure::Policy {
+            what: folder.display().to_string(),
+            problem: problem.to_owned(),
+        };
+        let hash = hash.ok_or_else(|| failed(lacks))?;
+        let found = Self::on_record(folder, hash)?;
+        found.ok_or_else(|| failed("lacks the document of its policy"))
+    }
+
+    /// The policy of that hash, if a home has the document.
+    pub(crate) fn on_record(folder: &Path, hash: PolicyHash) -> Result<Option<Self>, Failure> {
+        let failed = |error| Failure::home(folder)(syscap::Error::Home(error));
+        let mut reader = SqliteReader::open(folder).map_err(failed)?;
+        let object = reader.object(&ObjectId::from_bytes(*hash.as_bytes())).map_err(failed)?;
+        let object = object.filter(|object| object.kind == ObjectKind::Policy);
+        let object = object.and_then(|object| PolicyObject::from_bytes(&object.bytes).ok());
+        let object = object.filter(|object| object.hash() == hash);
+        Ok(object.map(|object| Self::new(&folder.display().to_string(), object)))
+    }
+
+    fn new(name: &str, object: PolicyObject) -> Self {
+        let engine = if object == PolicyObject::of(&WithinToken) {
+            Engine::WithinToken
+        } else {
+            // One that does not come to the same object was written by another version.
+            let policy = Policy::from_cbor(&object.document);
+            let policy = policy.ok().filter(|policy| PolicyObject::of(policy) == object);
+            policy.map_or(Engine::Unknown, |policy| Engine::Document(Box::new(policy)))
+        };
+        Self { name: name.to_owned(), hash: object.hash(), object, engine }
+    }
+
+    /// The document's policy, `None` where the engine has no document or is not known.
+    pub(crate) fn document(&self) -> Option<&Policy> {
+        match &self.engine {
+            Engine::Document(policy) => Some(policy),
+            Engine::WithinToken | Engine::Unknown => None,
+        }
+    }
+
+    /// The policy, for what can be asked of a document only.
+    pub(super) fn policy(&self) -> Result<&Policy, Failure> {
+        self.document().ok_or_else(|| {
+            self.failed(match &self.engine {
+                Engine::WithinToken => "has no document: whatever the token permits is allowed",
+                _ => "is not known to this program",
+            })
+        })
+    }
+
+    /// Who decides by it.
+    pub(super) fn engine(&self) -> Result<&dyn PolicyEngine, Failure> {
+        match &self.engine {
+            Engine::Document(policy) => Ok(&**policy),
+            Engine::WithinToken => Ok(&WithinToken),
+            Engine::Unknown => Err(self.failed("is not known to this program")),
+        }
+    }
+
+    /// Whether this program can decide by it.
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(self.engine, Engine::Unknown)
+    }
+
+    /// The preset that it is.
+    pub(crate) fn preset(&self) -> Option<Preset> {
+        let is_this = |preset: &Preset| {
+            Policy::preset(*preset).is_ok_and(|policy| policy.hash() == self.hash)
+        };
+        Preset::ALL.into_iter().find(is_this)
+    }
+
+    fn failed(&self, problem: &str) -> Failure {
+        let engine = &self.object.engine;
+        let problem = format!("the engine {} {} {problem}", engine.name, engine.version);
+        Failure::Policy { what: self.name.clone(), problem }
+    }
+}

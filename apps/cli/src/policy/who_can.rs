@@ -1,0 +1,97 @@
+//! `syscap policy who-can`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::{
+    kernel::{
+        id::{AgentId, ToolId},
+        manifest::EffectClass,
+    },
+    policy::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can},
+};
+
+use super::{diff::unknown, json, target::Loaded};
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Object, Out},
+    parse,
+};
+
+/// Which policy, and which tool.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Each line is one agent that stands for all that the policy can't tell from it, with the mildest
+verdict that such an agent can get and a call that gets it. Exit codes: 0 done; with --only nobody
+else can get the tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis
+reached its limit without an answer.")]
+pub(crate) struct WhoCan {
+    /// A file, a home or preset:NAME.
+    target: PathBuf,
+    /// The tool.
+    #[arg(value_parser = parse::tool)]
+    tool: ToolId,
+    /// Its effect class; without it, whichever is the mildest.
+    #[arg(long, value_name = "CLASS", value_parser = parse::class)]
+    effect: Option<EffectClass>,
+    /// Ask whether nobody can but this agent and those below it.
+    #[arg(long, value_name = "AGENT", value_parser = parse::agent)]
+    only: Option<AgentId>,
+    /// How many nodes are looked at for an agent, at most.
+    #[arg(long, value_name = "NODES", default_value_t = NODES_DEFAULT)]
+    limit: u64,
+}
+
+impl WhoCan {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let loaded = Loaded::of(&self.target)?;
+        let document = loaded.policy()?.written();
+        if let Some(agent) = &self.only {
+            return match only_of(document, (&self.tool, self.effect), agent, self.limit) {
+                Finding::Holds { nodes } => {
+                    let json = Object::new().text("finding", "only").uint("nodes", nodes);
+                    let printed = out.both(&format!("nobody but {agent}"), json);
+                    out.conclude(printed, Exit::Done)
+                }
+                Finding::Fails(witness) => somebody_else(out, &witness),
+                Finding::Unknown { nodes } => unknown(out, nodes),
+            };
+        }
+        let reaches = who_can(document, &self.tool, self.effect, self.limit);
+        // Every agent gets some verdict: where there is none nothing was looked at.
+        if reaches.is_empty() {
+            return unknown(out, 0);
+        }
+        let exact = |reach: &Reach| reach.proof == Proof::Exact;
+        let printed = reaches.iter().try_for_each(|reach| line(out, reach));
+        let all = reaches.iter().all(exact);
+        out.conclude(printed, if all { Exit::Done } else { Exit::Unknown })
+    }
+}
+
+fn line(out: &mut Out, reach: &Reach) -> Result<(), Failure> {
+    let Reach { agent, proof, witness: Witness { scenario, outcome } } = reach;
+    let said = json::said(outcome.verdict, outcome.deciding.as_ref(), &outcome.obligations);
+    let (proof, or_milder) = match proof {
+        Proof::Exact => ("exact", ""),
+        Proof::Unknown => ("unknown", " (or milder: the analysis reached its limit)"),
+    };
+    let json = Object::new()
+        .shown("agent", agent)
+        .text("proof", proof)
+        .json("given", &scenario.to_json())
+        .json("outcome", &json::outcome(outcome));
+    out.both(&format!("{agent}  {said}{or_milder}  {scenario}"), json)
+}
+
+fn somebody_else(out: &mut Out, witness: &Witness) -> Ended {
+    let Witness { scenario, outcome } = witness;
+    let said = json::said(outcome.verdict, outcome.deciding.as_ref(), &outcome.obligations);
+    let json = Object::new()
+        .text("finding", "somebody_else")
+        .json("given", &scenario.to_json())
+        .json("outcome", &json::outcome(outcome));
+    let printed = out.both(&format!("somebody else: {said}  {scenario}"), json);
+    out.conclude(printed, Exit::Failed)
+}

@@ -1,0 +1,189 @@
+//! `policy set`, and what `doctor` says of it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use syscap::{
+    kernel::policy::PolicyEngine as _,
+    policy::{Policy, Preset},
+};
+
+use super::{always, tools};
+use crate::support::{ECHO, TestHome, reason, run};
+
+const WRITE: &str = r#"{"tool_id":"fs.write","args":{"path":"x","text":"y"}}"#;
+
+fn hash(target: &str) -> String {
+    run(["policy", "hash", target]).fine().out.trim().to_owned()
+}
+
+fn doctor(home: &TestHome, what: &str) -> Option<(String, String)> {
+    let findings = run(["doctor", &home.path(), "--json"]).json();
+    let found = findings.into_iter().find(|finding| finding["what"] == what)?;
+    let text = |key: &str| found[key].as_str().unwrap().to_owned();
+    Some((text("level"), text("says")))
+}
+
+#[test]
+fn init_takes_a_preset() {
+    for name in ["standard", "read-only", "coder", "researcher", "mailer"] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home").to_str().unwrap().to_owned();
+        let made = run(["init", &home, "--preset", name, "--json"]).fine().one();
+        let preset = hash(&format!("preset:{name}"));
+        assert_eq!((&made["preset"], &made["policy"]), (&json!(name), &json!(preset)));
+        assert_eq!(hash(&home), preset);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home").to_str().unwrap().to_owned();
+    assert_eq!(run(["init", &home, "--preset", "strict"]).code, 2);
+    let text = run(["init", &home]).fine().out;
+    let line = format!("policy  standard {}", hash("preset:standard"));
+    assert!(text.lines().any(|shown| shown == line), "{text}");
+}
+
+#[test]
+fn a_policy_that_is_set_decides() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    assert_eq!(home.call("a", &id, WRITE.as_bytes())[0]["status"], "ok");
+    let set = run(["policy", "set", &home.path(), "preset:read-only", "--json"]).fine().one();
+    let read_only = hash("preset:read-only");
+    assert_eq!((&set["policy"], &set["shadow"]), (&json!(read_only), &Value::Null));
+    let log = home.log();
+    let record = &log[usize::try_from(set["record"].as_u64().unwrap()).unwrap()];
+    assert_eq!(record["kind"], "policy");
+    assert_eq!(record["control"]["says"], json!({"policy": read_only, "shadow": null}));
+    assert_eq!(reason(&home.call("a", &id, WRITE.as_bytes())[0]), "denied");
+    assert_eq!(home.call("a", &id, ECHO.as_bytes())[0]["status"], "ok");
+    assert_eq!(hash(&home.path()), read_only);
+    let (level, says) = doctor(&home, "policy").unwrap();
+    assert_eq!(level, "ok");
+    assert!(says.contains("preset read-only, engine ss01 1") && says.contains(&read_only));
+    let own = home.file("own.json", &tools(&[("echo", always())]));
+    let text = run(["policy", "set", &home.path(), &own]).fine().out;
+    assert!(text.starts_with(&format!("policy {} by record ", hash(&own))), "{text}");
+    let (_, says) = doctor(&home, "policy").unwrap();
+    assert!(says.starts_with("engine ss01 1"), "{says}");
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn what_is_shown_can_be_set() {
+    let (home, other) = (TestHome::new(), TestHome::new());
+    run(["policy", "set", &home.path(), "preset:coder"]).fine();
+    let shown = run(["policy", "show", &home.path()]).fine().out;
+    run(["policy", "set", &other.path(), &other.file("p", &shown)]).fine();
+    assert_eq!(hash(&other.path()), hash("preset:coder"));
+    let cbor = other.text_beside("cbor");
+    fs::write(&cbor, Policy::preset(Preset::Mailer).unwrap().document()).unwrap();
+    run(["policy", "set", &other.path(), &cbor]).fine();
+    assert_eq!(hash(&other.path()), hash("preset:mailer"));
+}
+
+#[test]
+fn a_document_that_is_not_sound_is_refused_on_the_record() {
+    let home = TestHome::new();
+    let (path, before) = (home.path(), hash(&home.path()));
+    let good = tools(&[("fs.read", always())]);
+    let cases = [
+        (good.replace("on_fail", "on_fial"), "constraints[0]", "did you mean on_fail?"),
+        (good.replace("fs.read", "file_write"), "tools", "did you mean fs.write?"),
+        ("{".to_owned(), "byte ", ""),
+        ("\u{a1}".to_owned(), "", ""),
+    ];
+    let count = cases.len();
+    for (text, place, suggestion) in cases {
+        let file = home.file("bad", &text);
+        for flags in [&[][..], &["--shadow"]] {
+            let args = ["policy", "set", &path, &file];
+            let line = run(args.iter().chain(flags)).failed(3).err;
+            assert!(line.starts_with(&format!("syscap: {place}")), "{line}");
+            assert!(line.trim_end().ends_with(suggestion), "{line}");
+        }
+    }
+    assert_eq!(hash(&path), before);
+    let refused: Vec<Value> =
+        home.log().into_iter().filter(|record| record["kind"] == "refusal").collect();
+    assert_eq!(refused.len(), 2 * count);
+    for record in &refused {
+        let expected = (&json!("bad_policy"), &json!("control"));
+        assert_eq!((&record["reason"], &record["refusal_kind"]), expected);
+    }
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn a_shadow_is_recorded_and_changes_nothing() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let (path, standard) = (home.path(), hash("preset:standard"));
+    run(["policy", "show", &path, "--shadow"]).failed(1);
+    assert_eq!(doctor(&home, "shadow"), None);
+    let text = run(["policy", "set", &path, "preset:read-only", "--shadow"]).fine().out;
+    let read_only = hash("preset:read-only");
+    assert!(text.starts_with(&format!("shadow {read_only} by record ")), "{text}");
+    assert_eq!(hash(&path), standard);
+    let shown = run(["policy", "show", &path, "--shadow", "--json"]).fine().one();
+    assert_eq!(shown["hash"], read_only);
+    assert_eq!(doctor(&home, "shadow").unwrap().0, "note");
+    assert_eq!(home.call("a", &id, WRITE.as_bytes())[0]["status"], "ok");
+    let log = home.log();
+    let intent = log.iter().find(|record| record["kind"] == "intent").unwrap();
+    assert_eq!(intent["decision"]["verdict"], "allow");
+    assert_eq!(intent["decision"]["deciding"], "local-write");
+    assert_eq!(intent["shadow"]["policy"], read_only);
+    assert_eq!(intent["shadow"]["decision"]["verdict"], "deny");
+    let rows = run(["log", "show", &path]).fine().out;
+    assert!(rows.contains("allow by local-write; shadow: deny"), "{rows}");
+    // Another policy leaves the shadow where it is; no file goes with --no-shadow.
+    let set = run(["policy", "set", &path, "preset:coder", "--json"]).fine().one();
+    assert_eq!(set["shadow"], read_only);
+    assert_eq!(run(["policy", "set", &path, "preset:coder", "--no-shadow"]).code, 2);
+    assert_eq!(run(["policy", "set", &path, "--no-shadow", "--shadow"]).code, 2);
+    assert_eq!(run(["policy", "set", &path]).code, 2);
+    let set = run(["policy", "set", &path, "--no-shadow", "--json"]).fine().one();
+    assert_eq!((&set["policy"], &set["shadow"]), (&json!(hash("preset:coder")), &Value::Null));
+    let text = run(["policy", "set", &path, "--no-shadow"]).fine().out;
+    assert!(text.starts_with("no shadow by record "), "{text}");
+    assert_eq!(doctor(&home, "shadow"), None);
+    assert_eq!(home.verify(), 0);
+}
+
+/// What can't be read is no matter for the log, and a held home is not changed.
+#[test]
+fn what_is_not_there_is_not_set() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let (path, before) = (home.path(), home.log().len());
+    run(["policy", "set", &path, &home.text_beside("missing")]).failed(1);
+    run(["policy", "set", &path, &path]).failed(2);
+    run(["policy", "set", &path, "preset:strict"]).failed(2);
+    run(["policy", "set", &home.text_beside("nowhere"), "preset:coder"]).failed(4);
+    assert_eq!(home.log().len(), before);
+    let mut holder = home.hold("a", &id);
+    assert_eq!(holder.ask(ECHO)["status"], "ok");
+    run(["policy", "set", &path, "preset:coder"]).failed(4);
+    assert_eq!(hash(&path), hash("preset:standard"));
+    let shown = run(["policy", "show", &path]).fine().out;
+    assert_eq!(hash(&home.file("p", &shown)), hash("preset:standard"));
+    assert_eq!(holder.end(), 0);
+}
+
+#[test]
+fn obligations_stand_in_the_log() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let text = json!({"v": 1, "constraints": [{
+        "id": "echo", "effect": "allow", "subject": {"tool_id": "echo"}, "when": always(),
+        "on_fail": "block", "reason": "Seen.",
+        "obligations": [{"type": "notify", "topic": "ops"}],
+    }]});
+    run(["policy", "set", &home.path(), &home.file("p", &text.to_string())]).fine();
+    assert_eq!(home.call("a", &id, ECHO.as_bytes())[0]["status"], "ok");
+    let intent = home.log().into_iter().find(|record| record["kind"] == "intent").unwrap();
+    let notify = json!([{"kind": "notify", "name": "ops", "max": null}]);
+    assert_eq!(intent["decision"]["obligations"], notify);
+    let rows = run(["log", "show", &home.path()]).fine().out;
+    assert!(rows.contains("allow by echo, notify ops"), "{rows}");
+}

@@ -1,0 +1,107 @@
+//! Facts of an agent's state (`F_sparse`): a sparse map of text keys to values.
+//!
+//! The log holds a salted commitment to each fact and never its value; values lie in the vault.
+//! One that is no longer there, or is not what its commitment says, is erased: whatever is asked
+//! of it is not known.
+
+use alloc::collections::BTreeMap;
+
+use crate::{
+    cbor::{Canonical, Item},
+    field::code,
+    id::FactKey,
+    provenance::Source,
+};
+
+code! {
+    /// Who may write a key: its first component.
+    pub enum Namespace {
+        /// Parameters of the policy: they change with the policy only.
+        Policy = 1 "policy",
+        /// Constraints of the policy: they change with the policy only.
+        Constraint = 2 "constraint",
+        /// What an agent is after: proposed by agents.
+        Goal = 3 "goal",
+        /// What is so: by tools and encoders.
+        Fact = 4 "fact",
+    }
+}
+
+impl Namespace {
+    /// The namespace of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|namespace| namespace.name() == name)
+    }
+
+    /// Whether somebody may write keys of it. Nobody writes what is the policy's by a proposal.
+    #[must_use]
+    pub const fn is_written_by(self, writer: Source) -> bool {
+        match self {
+            Self::Policy | Self::Constraint => false,
+            Self::Goal => matches!(writer, Source::Agent | Source::User),
+            Self::Fact => matches!(writer, Source::Tool | Source::Encoder),
+        }
+    }
+
+    /// The namespace of a key.
+    #[must_use]
+    pub fn of(key: &FactKey) -> Option<Self> {
+        Self::from_name(key.as_str().split('.').next()?)
+    }
+}
+
+/// What is known under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact<'a> {
+    /// There is no such key.
+    Missing,
+    /// There is such a key, and its value was erased.
+    Erased,
+    /// The value.
+    Known(Item<'a>),
+}
+
+/// The facts of one snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts(BTreeMap<FactKey, Option<Canonical>>);
+
+impl Facts {
+    /// No facts.
+    #[must_use]
+    pub fn none() -> &'static Self {
+        static NONE: Facts = Facts(BTreeMap::new());
+        &NONE
+    }
+
+    /// What is known under a key.
+    #[must_use]
+    pub fn get(&self, key: &FactKey) -> Fact<'_> {
+        match self.0.get(key) {
+            None => Fact::Missing,
+            Some(None) => Fact::Erased,
+            Some(Some(value)) => Fact::Known(value.item()),
+        }
+    }
+
+    /// Adds a fact, or one whose value was erased.
+    pub fn set(&mut self, key: FactKey, value: Option<Canonical>) {
+        self.0.insert(key, value);
+    }
+
+    /// Takes a key away.
+    pub fn remove(&mut self, key: &FactKey) {
+        self.0.remove(key);
+    }
+
+    /// All keys with what is known under them, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&FactKey, Fact<'_>)> {
+        self.0.iter().map(|(key, value)| {
+            let fact = match value {
+                None => Fact::Erased,
+                Some(value) => Fact::Known(value.item()),
+            };
+            (key, fact)
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! Replay: what another policy would have said of the calls in a log.
+//!
+//! The state is folded record by record, as when a home is opened. Before each record that holds
+//! a decision the same question is put together again - from the state, from the arguments in
+//! the vault, from what the tool plans with them - and another engine is asked. Nothing is
+//! written, and nothing runs.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use super::{
+    Kernel,
+    boot::{FromStore, decode, read_chunk},
+};
+use crate::{
+    budget::{Amounts, Dimension},
+    call::{Seat, question},
+    cbor::{Canonical, Item, Profile},
+    decide::sound,
+    facts::Facts,
+    halt::Halt,
+    hash::{args_hash, changes_hash, leaf},
+    id::{AgentId, Seq, ToolId},
+    policy::{Decision, PolicyEngine},
+    record::{Body, CallFields, RunPhase, StateChange},
+    registry::Registry,
+    state::State,
+    store::Store,
+    time::UnixMillis,
+    tool::{Demands, Request},
+};
+
+/// A call of the log, and what another policy says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redecided {
+    /// The record that holds the decision: an intent or a refusal.
+    pub seq: Seq,
+    /// The agent.
+    pub agent: AgentId,
+    /// The tool.
+    pub tool: ToolId,
+    /// What is on record.
+    pub was: Decision,
+    /// What the other policy says, or why it can't be asked.
+    pub now: Result<Decision, NotAsked>,
+}
+
+/// Why a call of a log can't be decided again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NotAsked {
+    /// Its arguments were erased, or are not those that the record commits to.
+    Erased,
+    /// The tool is not here, or another than it was.
+    ToolChanged,
+    /// An aggregate of refusals was closed at the same moment, and the answer depends on whether
+    /// the budget had got its share back by then.
+    BudgetUnclear,
+}
+
+impl NotAsked {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Erased => "erased",
+            Self::ToolChanged => "tool_changed",
+            Self::BudgetUnclear => "budget_unclear",
+        }
+    }
+}
+
+/// What goes along a log.
+struct Walk<'a> {
+    registry: &'a Registry,
+    engine: &'a dyn PolicyEngine,
+    facts: BTreeMap<AgentId, Facts>,
+    /// What was left before the aggregate of this session was closed in the record before.
+    before_close: Option<(Seq, Amounts)>,
+}
+
+impl Kernel {
+    /// Asks another engine about every call of a log that a policy has decided, in their order.
+    /// The log must be this kernel's home's, or another made with the same tools.
+    ///
+    /// # Errors
+    /// [`Halt`]: the log is damaged, of a newer version or contradicts itself.
+    pub fn replay(
+        &self,
+        store: &mut dyn Store,
+        engine: &dyn PolicyEngine,
+        each: &mut dyn FnMut(Redecided),
+    ) -> Result<(), Halt> {
+        let facts = BTreeMap::new();
+        let mut walk = Walk { registry: &self.registry, engine, facts, before_close: None };
+        let mut state: Option<State> = None;
+        loop {
+            let from = state.as_ref().map_or(Seq::GENESIS, |state| state.head.seq.next());
+            let chunk = read_chunk(store, from)?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            for (seq, bytes) in chunk {
+                let record = decode(seq, &bytes)?;
+                let leaf = leaf(&bytes);
+                let Some(state) = &mut state else {
+                    state = Some(State::begin(&record, leaf)?);
+                    continue;
+                };
+                let call = match &record.body {
+                    Body::Intent(intent) => Some(&intent.call),
+                    Body::Refusal(refusal) => Some(&refusal.call),
+                    _ => None,
+                };
+                if let Some(call) = call
+                    && let Some(redecided) = walk.decide(state, (seq, record.time), call, store)?
+                {
+                    each(redecided);
+                }
+                walk.look_back(state, &record.body);
+                state.apply(&record, leaf, &mut FromStore { store })?;
+                if let Body::State(change) = &record.body {
+                    walk.learn(seq, change, store)?;
+                }
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// `None` where no policy was asked.
+    fn decide(
+        &self,
+        state: &State,
+        (seq, now): (Seq, UnixMillis),
+        call: &CallFields,
+        store: &mut dyn Store,
+    ) -> Result<Option<Redecided>, Halt> {
+        let (Some(was), Some(agent), Some(tool)) = (&call.decision, &call.agent_id, &call.tool_id)
+        else {
+            return Ok(None);
+        };
+        let args = self.args(seq, tool, call, store)?;
+        let now = args.and_then(|args| self.ask(state, call, tool, args.as_bytes(), now));
+        let (agent, tool, was) = (agent.clone(), tool.clone(), was.clone());
+        Ok(Some(Redecided { seq, agent, tool, was, now }))
+    }
+
+    /// The resolved arguments, if they are what the record commits to.
+    #[allow(clippy::type_complexity, reason = "two kinds of no: the store's and the log's")]
+    fn args(
+        &self,
+        seq: Seq,
+        tool: &ToolId,
+        call: &CallFields,
+        store: &mut dyn Store,
+    ) -> Result<Result<Canonical, NotAsked>, Halt> {
+        let registered = self.registry.find(tool);
+        let Some(registered) = registered.filter(|r| Some(r.manifest_id) == call.manifest) else {
+            return Ok(Err(NotAsked::ToolChanged));
+        };
+        let entry = store.vault(seq, seq)?;
+        let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
+        let committed = entry.salts.zip(args).filter(|(salts, args)| {
+            let id = &registered.manifest_id;
+            call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))
+        });
+        Ok(committed.map(|(_, args)| args).ok_or(NotAsked::Erased))
+    }
+
+    fn ask(
+        &self,
+        state: &State,
+        call: &CallFields,
+        tool: &ToolId,
+        args: &[u8],
+        now: UnixMillis,
+    ) -> Result<Decision, NotAsked> {
+        let unplanned = NotAsked::ToolChanged;
+        let number = call.session.ok_or(unplanned)?;
+        let session = state.sessions.get(&number).ok_or(unplanned)?;
+        let registered = self.registry.find(tool).ok_or(unplanned)?;
+        let body = state.tokens.body(session.token).ok_or(unplanned)?;
+        let grant = body.grants.get(tool).ok_or(unplanned)?;
+        let request = Request { agent: &session.agent, args: Item::trusted(args), grant };
+        let plan = registered.tool.plan(&request).map_err(|_| unplanned)?;
+        let Demands { resources, hold } = plan.demands();
+        let hold = registered.manifest.hold.plus(hold);
+        let hold = hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+        let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
+        let seat = Seat { state, session, number, facts };
+        let asked = |left: &Amounts| {
+            let place = (&resources[..], &hold, left);
+            let question = question(&seat, session.token, self.registry, tool, args, place, now);
+            question.map(|question| sound(self.engine.decide(&question))).ok_or(unplanned)
+        };
+        let decision = asked(&state.tokens.left(session.token))?;
+        match self.before_close {
+            Some((closed, left)) if closed == number && asked(&left)? != decision => {
+                Err(NotAsked::BudgetUnclear)
+            }
+            _ => Ok(decision),
+        }
+    }
+
+    /// Keeps what was left of a token before an aggregate gives back what it did not need.
+    fn look_back(&mut self, state: &State, body: &Body) {
+        self.before_close = match body {
+            Body::Refusals(refusals) if refusals.phase == RunPhase::Close => {
+                let session = refusals.session.and_then(|number| {
+                    state.sessions.get(&number).map(|session| (number, session.token))
+                });
+                session.map(|(number, token)| (number, state.tokens.left(token)))
+            }
+            _ => None,
+        };
+    }
+
+    /// The values of facts that a record wrote, as far as the vault has them.
+    fn learn(&mut self, seq: Seq, change: &StateChange, store: &mut dyn Store) -> Result<(), Halt> {
+        let Some(agent) = &change.call.agent_id else {
+            return Ok(());
+        };
+        let entry = store.vault(seq, seq)?;
+        let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
+        let known = entry.salts.zip(changes);
+        let committed = known.filter(|(salts, changes)| {
+            let hash = changes_hash(&salts.args, changes.item());
+            change.call.args_hash == Some(hash)
+        });
+        let facts = self.facts.entry(agent.clone()).or_default();
+        change.removed.0.iter().for_each(|key| facts.remove(key));
+        for key in &change.set.0 {
+            let changes = committed.as_ref().map(|(_, changes)| changes.item());
+            let value = changes.and_then(|changes| changes.get(key.as_str()));
+            facts.set(key.clone(), value.map(Canonical::from));
+        }
+        Ok(())
+    }
+}
+
+/// Decisions of one log, counted by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that are the same.
+    pub same: u64,
+    /// Those with another verdict or other obligations.
+    pub changed: Vec<Redecided>,
+    /// Those that can't be decided again.
+    pub not_asked: Vec<Redecided>,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn add(&mut self, redecided: Redecided) {
+        match &redecided.now {
+            Err(_) => self.not_asked.push(redecided),
+            Ok(now)
+                if now.verdict == redecided.was.verdict
+                    && now.obligations == redecided.was.obligations =>
+            {
+                self.same = self.same.saturating_add(1);
+            }
+            Ok(_) => self.changed.push(redecided),
+        }
+    }
+}

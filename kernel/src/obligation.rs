@@ -1,0 +1,114 @@
+//! Obligations: what a policy asks of a run beside saying yes.
+//!
+//! The kernel sees to as much as it can by itself: it caps what a permit may deliver, cuts what
+//! is set aside, and writes a notice down. Where only the tool can keep to one, its manifest must
+//! say so. One that can't be kept means that the call is refused.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
+
+use crate::{
+    budget::Dimension,
+    field::{code, shape},
+};
+
+code! {
+    /// What kind of thing is asked.
+    pub enum ObligationKind {
+        /// The result has at most so many bytes; the tool cuts it and says so.
+        ResultCap = 1 "result_cap",
+        /// The run changes nothing.
+        ReadOnly = 2 "read_only",
+        /// At most so much of a counted dimension is set aside.
+        BudgetCut = 3 "budget_cut",
+        /// Approval must be of that level.
+        Approval = 4 "approval",
+        /// The record is marked for whoever watches the log, run or not.
+        Notify = 5 "notify",
+    }
+}
+
+impl ObligationKind {
+    /// Whether a run gets less by it: then the verdict is `degrade`.
+    #[must_use]
+    pub const fn takes_away(self) -> bool {
+        matches!(self, Self::ResultCap | Self::ReadOnly | Self::BudgetCut)
+    }
+}
+
+shape! {
+    /// One obligation, as it stands in a decision's record.
+    pub struct Obligation {
+        /// What kind of thing is asked.
+        1 => pub kind: ObligationKind,
+        /// Of `budget_cut` the dimension, of `approval` the level, of `notify` the topic.
+        2 => pub name: Option<Box<str>>,
+        /// Of `result_cap` and `budget_cut` the most.
+        3 => pub max: Option<u64>,
+    }
+}
+
+impl Obligation {
+    /// The level of approval above the ordinary one.
+    pub const ELEVATED: &str = "elevated";
+
+    /// A result of at most so many bytes.
+    #[must_use]
+    pub const fn result_cap(bytes: u64) -> Self {
+        Self { kind: ObligationKind::ResultCap, name: None, max: Some(bytes) }
+    }
+
+    /// A run that changes nothing.
+    #[must_use]
+    pub const fn read_only() -> Self {
+        Self { kind: ObligationKind::ReadOnly, name: None, max: None }
+    }
+
+    /// At most `max` of a dimension; `None` for one that a run does not meter unit by unit.
+    #[must_use]
+    pub fn budget_cut(dimension: Dimension, max: u64) -> Option<Self> {
+        let name = Some(Box::from(dimension.name()));
+        let cut = Self { kind: ObligationKind::BudgetCut, name, max: Some(max) };
+        dimension.is_metered().then_some(cut)
+    }
+
+    /// Approval by somebody who may approve what can't be undone.
+    #[must_use]
+    pub fn elevated() -> Self {
+        let name = Some(Box::from(Self::ELEVATED));
+        Self { kind: ObligationKind::Approval, name, max: None }
+    }
+
+    /// A mark of that topic in the record.
+    #[must_use]
+    pub fn notify(topic: &str) -> Self {
+        Self { kind: ObligationKind::Notify, name: Some(Box::from(topic)), max: None }
+    }
+
+    /// Joins obligations: sorted, each once, of two caps or cuts the smaller. So the order in
+    /// which constraints stand never shows.
+    #[must_use]
+    pub fn unite(mut all: Vec<Self>) -> Vec<Self> {
+        all.sort_by(|a, b| a.key().cmp(&b.key()).then(a.max.cmp(&b.max)));
+        all.dedup_by(|later, first| later.key() == first.key());
+        all
+    }
+
+    fn key(&self) -> (u64, Option<&str>) {
+        (self.kind.code(), self.name.as_deref())
+    }
+}
+
+impl fmt::Display for Obligation {
+    /// `result_cap 4096`, `budget_cut disk_write_bytes 100`, `read_only`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        if let Some(max) = self.max {
+            write!(f, " {max}")?;
+        }
+        Ok(())
+    }
+}

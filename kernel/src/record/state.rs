@@ -1,0 +1,28 @@
+//! Records of the agents' states.
+
+use super::CallFields;
+use crate::{
+    field::{List, shape},
+    id::{FactKey, SnapshotId},
+    provenance::Source,
+};
+
+shape! {
+    /// An agent's state changed: another snapshot is its head. Of the call's fields
+    /// `state_snapshot_id` is the head before, `args_hash` commits to the changes, and
+    /// `tool_id`, `result_hash` and `call_hash` are null. The values lie in the vault.
+    pub struct StateChange {
+        .. /// Whose state, under which token and policy, and what it cost.
+        pub call: CallFields,
+        /// The head from here on.
+        30 => pub snapshot: SnapshotId,
+        /// Its number.
+        31 => pub number: u64,
+        /// Who wrote.
+        32 => pub writer: Source,
+        /// The keys that were set, sorted.
+        33 => pub set: List<FactKey>,
+        /// The keys that were taken away, sorted.
+        34 => pub removed: List<FactKey>,
+    }
+}

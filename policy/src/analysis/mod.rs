@@ -1,0 +1,223 @@
+//! What documents can say, of all calls at once.
+//!
+//! No solver is needed. A test is about one attribute and constants, so the tests of a document
+//! tell only finitely many classes of values of each attribute apart; one value stands for each
+//! class, and a search goes through them, cut short wherever the verdict is settled already.
+//! Answers are exact: a witness is a scenario that the definition of a document's meaning was
+//! asked about again, and "holds" means that no scenario was left out. The work may grow with
+//! the number of combinations, so it is limited, and then the answer is that it is not known.
+//!
+//! What is taken to vary by itself: each attribute, but for the tool, its class and its risk,
+//! for the time, its hour and its day, and for the fields of one fact or argument. So a scenario
+//! may be one that a given set of tools never brings about, such as a tool of another class than
+//! its manifest says; nothing that can come about is left out.
+
+mod classes;
+mod formula;
+mod lints;
+mod problem;
+mod search;
+mod witness;
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+pub use lints::{Lint, LintKind, lints};
+use syscap_kernel::{
+    id::{AgentId, ToolId},
+    manifest::EffectClass,
+    policy::Verdict,
+};
+
+use crate::{
+    Truth,
+    document::{Ask, Attribute, Document},
+    scenario::{Given, Scenario},
+    semantics::{self, Outcome},
+};
+use problem::{Problem, Variable};
+use search::{Ending, Goal, Scope, Search};
+
+/// How many nodes a search visits where the caller has no other wish: seconds at most. A place
+/// counts one, and one more for every 16 constraints that are open there.
+pub const NODES_DEFAULT: u64 = 1_000_000;
+
+/// The answer to whether something holds of every scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding<T> {
+    /// It does. Nothing was left out.
+    Holds {
+        /// Nodes that were visited.
+        nodes: u64,
+    },
+    /// It does not, and this shows it.
+    Fails(T),
+    /// Not everything was looked at: the nodes ran out, or values came together in too many ways.
+    Unknown {
+        /// Nodes that were visited.
+        nodes: u64,
+    },
+}
+
+/// A scenario of which two documents say different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What the first document says.
+    pub first: Outcome,
+    /// What the second document says.
+    pub second: Outcome,
+}
+
+/// A scenario and what comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What the document says.
+    pub outcome: Outcome,
+}
+
+/// What some agents can reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// One of them. The document can't tell the others from it.
+    pub agent: AgentId,
+    /// Whether what is shown is the mildest verdict that there is.
+    pub proof: Proof,
+    /// A scenario with the mildest verdict that was found.
+    pub witness: Witness,
+}
+
+/// Whether a search went through everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It did.
+    Exact,
+    /// It did not.
+    Unknown,
+}
+
+/// Whether two documents say the same of every call: verdict and obligations. Which constraints
+/// match and which one decides is not compared.
+#[must_use]
+pub fn diff(first: &Document, second: &Document, limit: u64) -> Finding<Difference> {
+    compare(first, second, Goal::Differ, limit)
+}
+
+/// Whether the second document is never milder than the first.
+#[must_use]
+pub fn not_looser(first: &Document, second: &Document, limit: u64) -> Finding<Difference> {
+    compare(first, second, Goal::Milder, limit)
+}
+
+fn compare(first: &Document, second: &Document, goal: Goal, limit: u64) -> Finding<Difference> {
+    let problem = Problem::new(first, second);
+    let mut search = Search::new(&problem, limit);
+    let ending = search.run(goal, Scope::default());
+    finding(ending, search.nodes, |scenario| {
+        let first = semantics::decide(first, &scenario);
+        let second = semantics::decide(second, &scenario);
+        Difference { scenario, first, second }
+    })
+}
+
+fn finding<T>(ending: Ending, nodes: u64, show: impl FnOnce(Scenario) -> T) -> Finding<T> {
+    match ending {
+        Ending::Found(scenario) => Finding::Fails(show(scenario)),
+        Ending::Nothing => Finding::Holds { nodes },
+        Ending::Unknown => Finding::Unknown { nodes },
+    }
+}
+
+/// The mildest verdict that each class of agents can reach with a tool, of one effect class or
+/// of any. The limit is for each agent and verdict.
+#[must_use]
+pub fn who_can(
+    document: &Document,
+    tool: &ToolId,
+    class: Option<EffectClass>,
+    limit: u64,
+) -> Vec<Reach> {
+    let problem = Problem::new(document, document);
+    agents(&problem, None)
+        .into_iter()
+        .filter_map(|agent| {
+            let scope = Scope { tool: Some(tool), class, agent: Some(&agent) };
+            let (proof, scenario) = mildest(&problem, scope, limit)?;
+            let outcome = semantics::decide(document, &scenario);
+            Some(Reach { agent, proof, witness: Witness { scenario, outcome } })
+        })
+        .collect()
+}
+
+/// A scenario with the mildest verdict that is found.
+fn mildest(problem: &Problem<'_>, scope: Scope<'_>, limit: u64) -> Option<(Proof, Scenario)> {
+    let mut proof = Proof::Exact;
+    for verdict in Verdict::ALL {
+        let ending = Search::new(problem, limit).run(Goal::AtMost(*verdict), scope);
+        match ending {
+            Ending::Found(scenario) => return Some((proof, scenario)),
+            Ending::Unknown => proof = Proof::Unknown,
+            Ending::Nothing => {}
+        }
+    }
+    None
+}
+
+/// Whether no agent but `agent`, and those below it, can get `allow`, `degrade` or `ask` for a
+/// tool. The limit is for each class of agents.
+#[must_use]
+pub fn only(document: &Document, tool: &ToolId, agent: &AgentId, limit: u64) -> Finding<Witness> {
+    only_of(document, (tool, None), agent, limit)
+}
+
+/// The same of a tool of one effect class, or of any.
+#[must_use]
+pub fn only_of(
+    document: &Document,
+    (tool, class): (&ToolId, Option<EffectClass>),
+    agent: &AgentId,
+    limit: u64,
+) -> Finding<Witness> {
+    let problem = Problem::new(document, document);
+    let (mut nodes, mut unknown) = (0_u64, false);
+    for other in agents(&problem, Some(agent)) {
+        if other.is_within(agent) {
+            continue;
+        }
+        let scope = Scope { tool: Some(tool), class, agent: Some(&other) };
+        let mut search = Search::new(&problem, limit);
+        let ending = search.run(Goal::AtMost(Verdict::Ask), scope);
+        nodes = nodes.saturating_add(search.nodes);
+        match ending {
+            Ending::Found(scenario) => {
+                let outcome = semantics::decide(document, &scenario);
+                return Finding::Fails(Witness { scenario, outcome });
+            }
+            Ending::Unknown => unknown = true,
+            Ending::Nothing => {}
+        }
+    }
+    if unknown { Finding::Unknown { nodes } } else { Finding::Holds { nodes } }
+}
+
+/// One agent of each class: those that the document tells apart, and `more` from the rest.
+fn agents(problem: &Problem<'_>, more: Option<&AgentId>) -> Vec<AgentId> {
+    let variable = problem.number_of(&Variable::One(Attribute::Agent));
+    let of_agent = problem.atoms.iter().filter(|atom| Some(atom.variable) == variable);
+    let asks: Vec<&Ask> = of_agent.map(|atom| &atom.ask).collect();
+    let mut seen = BTreeSet::new();
+    let mut all = classes::agents(&asks, more);
+    all.retain(|agent| {
+        let given = Given::Agent(agent.clone());
+        let answers = asks.iter().map(|ask| semantics::ask(ask, &given.value()));
+        let answers: Vec<Truth> = answers.collect();
+        seen.insert((answers, more.map(|outer| agent.is_within(outer))))
+    });
+    all
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
+mod tests;

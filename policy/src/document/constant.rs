@@ -1,0 +1,221 @@
+//! Reads constants, and holds them against what an attribute can be.
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+use core::net::IpAddr;
+
+use syscap_kernel::{
+    cbor::Kind,
+    id::{AgentId, ToolId},
+    json,
+    manifest::EffectClass,
+    scope::Cidr,
+};
+
+use super::{Ask, Attribute, Constant, LoadError, LoadFault, place::Node};
+use crate::{limits::TEXT_CONSTANT_BYTES_MAX, semantics::host_of};
+
+/// The constant that is written there.
+pub(super) fn read(node: &Node<'_, '_>) -> Result<Constant, LoadError> {
+    match node.item.kind() {
+        Kind::Text => {
+            let text = node.text()?;
+            if text.len() > TEXT_CONSTANT_BYTES_MAX {
+                return Err(node.error(LoadFault::TextTooLong, text));
+            }
+            Ok(Constant::Text(Box::from(text)))
+        }
+        Kind::Bool => node.boolean().map(Constant::Bool),
+        Kind::Uint | Kind::Negative => node
+            .item
+            .as_int()
+            .map(Constant::Int)
+            .ok_or_else(|| node.error(LoadFault::BadConstant, "")),
+        _ => Err(node.error(LoadFault::BadConstant, &json::from_item(node.item))),
+    }
+}
+
+/// What a binary operator asks.
+pub(super) fn ask(
+    op: &str,
+    attribute: &Attribute,
+    constant: Constant,
+    node: &Node<'_, '_>,
+) -> Result<Ask, LoadError> {
+    match op {
+        "eq" => {
+            check(attribute, &constant, node)?;
+            return Ok(Ask::Eq(constant));
+        }
+        "lt" | "le" | "gt" | "ge" => {
+            let Constant::Int(bound) = constant else { return Err(node.wrong_type("an integer")) };
+            if !matches!(closed_type(attribute), None | Some(Closed::Int)) {
+                return Err(never(attribute, node, op));
+            }
+            return Ok(match op {
+                "lt" => Ask::Lt(bound),
+                "le" => Ask::Le(bound),
+                "gt" => Ask::Gt(bound),
+                _ => Ask::Ge(bound),
+            });
+        }
+        _ => {}
+    }
+    let Constant::Text(text) = constant else { return Err(node.wrong_type("text")) };
+    let fits = match closed_type(attribute) {
+        None => true,
+        Some(Closed::Text | Closed::Tool | Closed::Class) => matches!(op, "prefix" | "suffix"),
+        Some(Closed::Agent) => op == "within",
+        Some(Closed::Int | Closed::Bool) => false,
+    };
+    if !fits {
+        return Err(never(attribute, node, op));
+    }
+    match op {
+        "prefix" => Ok(Ask::Prefix(text)),
+        "suffix" => Ok(Ask::Suffix(text)),
+        "within" => within(attribute, text, node),
+        "domain" => match host_of(&text) {
+            Some(host) => Ok(Ask::Domain(host)),
+            None => Err(node.error(LoadFault::BadHost, &text)),
+        },
+        _ => match cidr(&text) {
+            Some(block) => Ok(Ask::Cidr(block)),
+            None => Err(node.error(LoadFault::BadCidr, &text)),
+        },
+    }
+}
+
+fn within(attribute: &Attribute, text: Box<str>, node: &Node<'_, '_>) -> Result<Ask, LoadError> {
+    if *attribute == Attribute::Agent && AgentId::new(&text).is_none() {
+        return Err(bad_agent(node, &text));
+    }
+    let fine = !text.contains(['\\', '\0'])
+        && text.split('/').all(|component| !matches!(component, "" | "." | ".."));
+    if fine {
+        return Ok(Ask::Within(text));
+    }
+    let trimmed = text.trim_matches('/');
+    let near = (!trimmed.is_empty() && trimmed.len() < text.len()).then(|| String::from(trimmed));
+    Err(node.error(LoadFault::BadPath, &text).suggest(near))
+}
+
+/// What an attribute that is not open can be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    Int,
+    Bool,
+    Text,
+    Tool,
+    Class,
+    Agent,
+}
+
+const fn closed_type(attribute: &Attribute) -> Option<Closed> {
+    Some(match attribute {
+        Attribute::Fact(..) | Attribute::Argument(..) => return None,
+        Attribute::Tool => Closed::Tool,
+        Attribute::EffectClass => Closed::Class,
+        Attribute::Agent => Closed::Agent,
+        Attribute::TokenId => Closed::Text,
+        Attribute::TokenReadOnly => Closed::Bool,
+        Attribute::ArgumentBytes
+        | Attribute::Hold(_)
+        | Attribute::TokenDepth
+        | Attribute::TokenLeftMs
+        | Attribute::Budget(_)
+        | Attribute::NowMs
+        | Attribute::NowHour
+        | Attribute::NowWeekday
+        | Attribute::Risk => Closed::Int,
+    })
+}
+
+/// Whether the attribute can be equal to the constant at all.
+pub(super) fn check(
+    attribute: &Attribute,
+    constant: &Constant,
+    node: &Node<'_, '_>,
+) -> Result<(), LoadError> {
+    let Some(closed) = closed_type(attribute) else { return Ok(()) };
+    match (closed, constant) {
+        (Closed::Int, Constant::Int(value)) => {
+            let range = match attribute {
+                Attribute::NowHour => Some((0, 23)),
+                Attribute::NowWeekday => Some((1, 7)),
+                _ => None,
+            };
+            match range {
+                Some((least, most)) if !(least..=most).contains(value) => {
+                    let text = alloc::format!("{value}");
+                    let valid = Some(alloc::format!("{least} to {most}"));
+                    Err(node.error(LoadFault::ConstantRange, &text).suggest(valid))
+                }
+                _ => Ok(()),
+            }
+        }
+        (Closed::Bool, Constant::Bool(_)) | (Closed::Text, Constant::Text(_)) => Ok(()),
+        (Closed::Tool, Constant::Text(text)) => tool(node, text).map(|_| ()),
+        (Closed::Class, Constant::Text(text)) => class(node, text).map(|_| ()),
+        (Closed::Agent, Constant::Text(text)) => match AgentId::new(text) {
+            Some(_) => Ok(()),
+            None => Err(bad_agent(node, text)),
+        },
+        _ => Err(never(attribute, node, &json::from_item(node.item))),
+    }
+}
+
+fn never(attribute: &Attribute, node: &Node<'_, '_>, what: &str) -> LoadError {
+    let wanted = match closed_type(attribute) {
+        Some(Closed::Int) => "an integer",
+        Some(Closed::Bool) => "true or false",
+        Some(Closed::Agent) => "an agent id, with eq, in or within",
+        _ => "text",
+    };
+    node.error(LoadFault::ConstantType, what).suggest(Some(String::from(wanted)))
+}
+
+/// A tool id, or why it is none.
+pub(super) fn tool(node: &Node<'_, '_>, text: &str) -> Result<ToolId, LoadError> {
+    if let Some(id) = ToolId::new(text) {
+        return Ok(id);
+    }
+    if text.contains(['*', '?']) {
+        return Err(node.error(LoadFault::Wildcard, text));
+    }
+    let near = respelt(text, '_');
+    let near = near.filter(|near| ToolId::new(near).is_some());
+    Err(node.error(LoadFault::BadTool, text).suggest(near))
+}
+
+/// An effect class, or why it is none.
+pub(super) fn class(node: &Node<'_, '_>, text: &str) -> Result<EffectClass, LoadError> {
+    let found = EffectClass::ALL.iter().copied().find(|class| class.name() == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = EffectClass::ALL.iter().map(|class| class.name()).collect();
+        node.not_one_of(LoadFault::UnknownEffectClass, text, &names)
+    })
+}
+
+pub(super) fn bad_agent(node: &Node<'_, '_>, text: &str) -> LoadError {
+    let near = respelt(text, '-').filter(|near| AgentId::new(near).is_some());
+    node.error(LoadFault::BadAgent, text).suggest(near)
+}
+
+/// The text in lower case, with `joint` for what ids can't have between words.
+fn respelt(text: &str, joint: char) -> Option<String> {
+    let other = if joint == '_' { '-' } else { '_' };
+    let lower = text.trim().to_ascii_lowercase();
+    let joined =
+        if joint == '_' { lower.replace([' ', other], "_") } else { lower.replace(' ', "-") };
+    (joined.len() <= AgentId::BYTES_MAX && joined != text).then_some(joined)
+}
+
+/// A block of addresses as it prints: `10.0.0.0/8`.
+pub(crate) fn cidr(text: &str) -> Option<Cidr> {
+    let (address, prefix) = text.split_once('/')?;
+    let digits = !prefix.is_empty()
+        && prefix.bytes().all(|b| b.is_ascii_digit())
+        && (prefix == "0" || !prefix.starts_with('0'));
+    let address: IpAddr = address.parse().ok()?;
+    if digits { Cidr::new(address, prefix.parse().ok()?).ok() } else { None }
+}

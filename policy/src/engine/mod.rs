@@ -1,0 +1,197 @@
+//! The engine `ss01`: constraints in three-valued logic, strictest verdict first.
+//!
+//! A document is read whole or refused whole, compiled once, and then asked. What it means is
+//! said by [`semantics`](crate::semantics); this module only says the same faster.
+
+mod advise;
+mod compile;
+mod decide;
+mod explain;
+mod source;
+mod tools;
+mod view;
+mod words;
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::fmt;
+
+use syscap_kernel::{
+    id::{PolicyHash, ToolId},
+    policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question},
+};
+
+pub use explain::{Explained, Explanation, Tree};
+
+use crate::{
+    Values, WithinToken,
+    document::{self, Document, Example, LoadError, LoadFault, Parsed},
+    scenario::Scenario,
+    seen::Seen,
+};
+use decide::Compiled;
+use source::Open;
+
+/// A policy: a document that was checked and compiled.
+///
+/// ```
+/// use syscap_policy::Policy;
+///
+/// let policy = Policy::from_json(
+///     br#"{"v": 1, "constraints": [{
+///         "id": "reads", "effect": "allow", "subject": {"capability": "read"},
+///         "when": {"op": "all", "args": []}, "on_fail": "block", "reason": "Reads are fine."
+///     }]}"#,
+/// )?;
+/// assert_eq!(policy.written().constraints.len(), 1);
+/// assert_eq!(Policy::from_json(policy.to_json().as_bytes())?.hash(), policy.hash());
+/// # Ok::<(), syscap_policy::LoadError>(())
+/// ```
+pub struct Policy {
+    document: Document,
+    compiled: Compiled,
+    tools: Box<[ToolId]>,
+}
+
+impl Policy {
+    /// The name of the engine, as policy hashes have it.
+    pub const ENGINE: &str = "ss01";
+    /// The version of its semantics.
+    pub const VERSION: u64 = 1;
+
+    /// Reads a document as JSON, of at most
+    /// [`TEXT_BYTES_MAX`](crate::limits::TEXT_BYTES_MAX) bytes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with its place.
+    pub fn from_json(text: &[u8]) -> Result<Self, LoadError> {
+        Self::from_cbor(document::text(text)?.as_bytes())
+    }
+
+    /// Reads a document as canonical CBOR, of at most
+    /// [`DOCUMENT_BYTES_MAX`](crate::limits::DOCUMENT_BYTES_MAX) bytes. It need not be in
+    /// canonical form as a document: constraints may stand in any order.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with its place.
+    pub fn from_cbor(bytes: &[u8]) -> Result<Self, LoadError> {
+        let Parsed { document, examples, tools } = Parsed::read(bytes)?;
+        let compiled = Compiled::new(&document);
+        let policy = Self { document, compiled, tools: tools.into_iter().collect() };
+        examples.iter().try_for_each(|example| policy.check(example))?;
+        Ok(policy)
+    }
+
+    /// What is written.
+    #[must_use]
+    pub const fn written(&self) -> &Document {
+        &self.document
+    }
+
+    /// The canonical document as indented JSON, for people: it reads as the same policy.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        self.document.to_json()
+    }
+
+    /// The policy's hash, as the kernel works it out.
+    #[must_use]
+    pub fn hash(&self) -> PolicyHash {
+        PolicyObject::of(self).hash()
+    }
+
+    /// Every tool that is named anywhere: in subjects, constants of `call.tool` and parameters.
+    /// Sorted.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolId> {
+        self.tools.iter()
+    }
+
+    /// The decision on any values, such as a scenario's. As `risk`, where it is missing, stands
+    /// what follows from the call's tool and effect class.
+    #[must_use]
+    pub fn decide_values(&self, values: &dyn Values) -> Decision {
+        let open = Open::new(values, &self.document);
+        self.compiled.run(&open).decision(&self.document)
+    }
+
+    /// The decision on a call, and what each constraint that applies had to do with it.
+    #[must_use]
+    pub fn explain(&self, question: &Question<'_>) -> Explanation {
+        let decision = self.decide(question);
+        explain::explain(&self.document, &Seen::new(question, &self.document), decision)
+    }
+
+    /// The decision on any values, and what each constraint that applies had to do with it.
+    #[must_use]
+    pub fn explain_values(&self, values: &dyn Values) -> Explanation {
+        let decision = self.decide_values(values);
+        explain::explain(&self.document, &Open::new(values, &self.document), decision)
+    }
+
+    /// Holds an example against the policy.
+    fn check(&self, example: &Example<'_>) -> Result<(), LoadError> {
+        let scenario = Scenario::from_item(example.given)
+            .map_err(|error| example.error(LoadFault::Scenario, ".given", &format!("{error}")))?;
+        let run = self.compiled.run(&Open::new(&scenario, &self.document));
+        let constraints = &self.document.constraints;
+        let place = constraints.binary_search_by(|constraint| constraint.id.cmp(&example.id));
+        let matched = run.matched.as_slice();
+        let holds =
+            place.is_ok_and(|place| matched.iter().any(|found| usize::from(*found) == place));
+        if let Some(wanted) = example.holds
+            && wanted != holds
+        {
+            let error = example.error(LoadFault::Example, ".holds", example.id.as_str());
+            return Err(error.suggest(Some(format!("{holds}"))));
+        }
+        let (verdict, _) = run.verdict();
+        match example.verdict {
+            Some(wanted) if wanted != verdict => {
+                let error = example.error(LoadFault::Example, ".verdict", example.id.as_str());
+                Err(error.suggest(Some(format!("{verdict}"))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PolicyEngine for Policy {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from(Self::ENGINE), version: Self::VERSION }
+    }
+
+    fn document(&self) -> Vec<u8> {
+        self.document.as_bytes().to_vec()
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        let seen = Seen::new(question, &self.document);
+        self.compiled.run(&seen).decision(&self.document)
+    }
+
+    fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
+        advise::advise(&self.document, &Seen::new(question, &self.document), decision)
+    }
+}
+
+impl fmt::Debug for Policy {
+    /// Its hash and how many constraints it has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("hash", &self.hash())
+            .field("constraints", &self.document.constraints.len())
+            .finish()
+    }
+}
+
+/// The engine that a policy's object names: `within-token` with the empty map, or `ss01` with a
+/// document that reads as these very bytes. `None` for any other.
+#[must_use]
+pub fn engine(object: &PolicyObject) -> Option<Box<dyn PolicyEngine>> {
+    if *object == PolicyObject::of(&WithinToken) {
+        return Some(Box::new(WithinToken));
+    }
+    let named = *object.engine.name == *Policy::ENGINE && object.engine.version == Policy::VERSION;
+    let policy = if named { Policy::from_cbor(&object.document).ok()? } else { return None };
+    let same = policy.document.as_bytes() == object.document;
+    if same { Some(Box::new(policy)) } else { None }
+}

@@ -1,0 +1,86 @@
+//! Presets: policies to begin with.
+
+use core::fmt;
+
+use crate::{LoadError, Policy};
+
+/// A policy to begin with. Its document is an ordinary one: take it, and change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Preset {
+    /// Reads and local writes inside the capability run, writes elsewhere ask unless
+    /// `auto_approve` names the tool, what can't be undone asks for elevated approval.
+    Standard,
+    /// Reads run, reads elsewhere ask, nothing is written.
+    ReadOnly,
+    /// As [`Preset::Standard`] for files; a repository's own records are not written, what runs
+    /// elsewhere on its own asks, nothing that can't be undone.
+    Coder,
+    /// Reads everywhere, notes below `workspace` and `shared/notes`.
+    Researcher,
+    /// Drafts are made; mail to people who are not in `recipients` asks.
+    Mailer,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Standard, Self::ReadOnly, Self::Coder, Self::Researcher, Self::Mailer];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::ReadOnly => "read-only",
+            Self::Coder => "coder",
+            Self::Researcher => "researcher",
+            Self::Mailer => "mailer",
+        }
+    }
+
+    /// The preset of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// Its document, as JSON.
+    #[must_use]
+    pub const fn document(self) -> &'static str {
+        match self {
+            Self::Standard => include_str!("../presets/standard.json"),
+            Self::ReadOnly => include_str!("../presets/read-only.json"),
+            Self::Coder => include_str!("../presets/coder.json"),
+            Self::Researcher => include_str!("../presets/researcher.json"),
+            Self::Mailer => include_str!("../presets/mailer.json"),
+        }
+    }
+
+    /// Its table tests, as JSON.
+    #[must_use]
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::Standard => include_str!("../presets/standard.tests.json"),
+            Self::ReadOnly => include_str!("../presets/read-only.tests.json"),
+            Self::Coder => include_str!("../presets/coder.tests.json"),
+            Self::Researcher => include_str!("../presets/researcher.tests.json"),
+            Self::Mailer => include_str!("../presets/mailer.tests.json"),
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Policy {
+    /// The policy of a preset.
+    ///
+    /// # Errors
+    /// None: a test loads each of them.
+    pub fn preset(preset: Preset) -> Result<Self, LoadError> {
+        Self::from_json(preset.document().as_bytes())
+    }
+}

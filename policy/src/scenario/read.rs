@@ -1,0 +1,198 @@
+//! Reading a scenario.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use syscap_kernel::{
+    cbor::{Item, Kind},
+    id::{AgentId, TokenId, ToolId},
+    manifest::EffectClass,
+    scope::{Host, Root, RootedPath},
+};
+
+use super::{Given, Scenario, ScenarioError, ScenarioFault};
+use crate::{Other, document::Attribute};
+
+/// Whose workspace a path of a scenario is in: nothing asks.
+const OWNER: &str = "some-agent";
+
+/// Types that stand for any value of theirs.
+const TYPES: [(&str, Other); 4] = [
+    ("float", Other::Float),
+    ("bytes", Other::Bytes),
+    ("map", Other::Map),
+    ("empty_list", Other::EmptyList),
+];
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// The first fault in the order of the map's keys.
+    pub fn from_item(item: Item<'_>) -> Result<Self, ScenarioError> {
+        if item.kind() != Kind::Map || item.entries().count() != item.count() {
+            return Err(fault(ScenarioFault::Map, &shown(item), ""));
+        }
+        let mut scenario = Self::new();
+        for (key, item) in item.entries() {
+            let Some(attribute) = Attribute::parse(key) else {
+                return Err(fault(ScenarioFault::Attribute, key, key));
+            };
+            let value = read(&attribute, item, key)?;
+            scenario.set(attribute, value);
+        }
+        Ok(scenario)
+    }
+}
+
+/// The value of an attribute, one that it can have.
+fn read(attribute: &Attribute, item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
+    let value = value(item, place)?;
+    let value = match (attribute, value) {
+        (Attribute::Agent, Given::Text(text)) => AgentId::new(&text).map(Given::Agent),
+        (_, value) => Some(value),
+    };
+    value
+        .filter(|value| can_be(attribute, value))
+        .ok_or_else(|| fault(ScenarioFault::Never, &shown(item), place))
+}
+
+/// Whether an attribute can have that value.
+fn can_be(attribute: &Attribute, value: &Given) -> bool {
+    let text_like = |is: fn(&str) -> bool| matches!(value, Given::Text(text) if is(text));
+    let from_to = |least, most| matches!(value, Given::Int(n) if (least..=most).contains(n));
+    let is_of_data = |value: &Given| value.is_scalar() || matches!(value, Given::Other(_));
+    match attribute {
+        Attribute::Tool => text_like(|text| ToolId::new(text).is_some()),
+        Attribute::EffectClass => {
+            text_like(|text| EffectClass::ALL.iter().any(|class| class.name() == text))
+        }
+        Attribute::Agent => matches!(value, Given::Agent(_)),
+        Attribute::TokenId => text_like(|text| TokenId::from_hex(text).is_some()),
+        Attribute::TokenReadOnly => matches!(value, Given::Bool(_)),
+        Attribute::NowHour => from_to(0, 23),
+        Attribute::NowWeekday => from_to(1, 7),
+        Attribute::Risk => from_to(0, 100),
+        Attribute::ArgumentBytes
+        | Attribute::Hold(_)
+        | Attribute::TokenDepth
+        | Attribute::TokenLeftMs
+        | Attribute::Budget(_)
+        | Attribute::NowMs => from_to(0, i128::from(u64::MAX)),
+        Attribute::Fact(..) => match value {
+            Given::Erased => true,
+            Given::List(all) => all.iter().all(is_of_data),
+            one => is_of_data(one),
+        },
+        Attribute::Argument(_, fields) => match value {
+            Given::List(all) => all.iter().all(is_of_data),
+            Given::Resources(_) | Given::Path(_) | Given::Host(_) | Given::Address(_) => {
+                fields.is_empty()
+            }
+            one => is_of_data(one),
+        },
+    }
+}
+
+fn value(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
+    match item.kind() {
+        Kind::Array => elements(item, place).map(Given::List),
+        Kind::Map => typed(item, place),
+        _ => scalar(item).ok_or_else(|| fault(ScenarioFault::Value, &shown(item), place)),
+    }
+}
+
+fn scalar(item: Item<'_>) -> Option<Given> {
+    match item.kind() {
+        Kind::Text => item.as_text().map(Given::text),
+        Kind::Uint | Kind::Negative => item.as_int().map(Given::Int),
+        Kind::Bool => item.as_bool().map(Given::Bool),
+        Kind::Null => Some(Given::Other(Other::Null)),
+        _ => None,
+    }
+}
+
+/// The elements of a list: anything but lists and what was erased.
+fn elements(item: Item<'_>, place: &str) -> Result<Vec<Given>, ScenarioError> {
+    let mut elements = Vec::new();
+    for (n, element) in item.elements().enumerate() {
+        let place = format!("{place}[{n}]");
+        match value(element, &place)? {
+            Given::List(_) | Given::Resources(_) => {
+                return Err(fault(ScenarioFault::List, "list", &place));
+            }
+            Given::Erased => return Err(fault(ScenarioFault::Value, "erased", &place)),
+            element => elements.push(element),
+        }
+    }
+    if elements.is_empty() {
+        return Err(fault(ScenarioFault::List, &shown(item), place));
+    }
+    Ok(elements)
+}
+
+/// A map with one key that says what its value is.
+fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
+    let wrong = |what| fault(what, &shown(item), place);
+    let mut entries = item.entries();
+    let (Some((key, inner)), None) = (entries.next(), entries.next()) else {
+        return Err(wrong(ScenarioFault::Value));
+    };
+    let text = inner.as_text();
+    let said = |what| fault(what, text.unwrap_or(key), place);
+    match (key, text) {
+        ("path", Some(text)) => path(text).map(Given::Path).ok_or(said(ScenarioFault::Path)),
+        ("host", Some(text)) => {
+            Host::new(text).map(Given::Host).map_err(|_| said(ScenarioFault::Host))
+        }
+        ("address", Some(text)) => {
+            text.parse().map(Given::Address).map_err(|_| said(ScenarioFault::Address))
+        }
+        ("type", Some(text)) => {
+            let found = TYPES.iter().find(|(name, _)| *name == text);
+            found.map(|(_, other)| Given::Other(*other)).ok_or(said(ScenarioFault::Value))
+        }
+        ("erased", None) if inner.as_bool() == Some(true) => Ok(Given::Erased),
+        ("resources", None) if inner.kind() == Kind::Array => {
+            let place = format!("{place}.resources");
+            let all = elements(inner, &place)?;
+            match all.iter().position(|one| !one.is_resource()) {
+                Some(n) => Err(fault(ScenarioFault::Value, "", &format!("{place}[{n}]"))),
+                None => Ok(Given::Resources(all)),
+            }
+        }
+        _ => Err(said(ScenarioFault::Value)),
+    }
+}
+
+/// The path of a text: its root's name, and components below.
+pub(crate) fn path(text: &str) -> Option<RootedPath> {
+    let (root, below) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+    let root = if root == Root::WORKSPACE {
+        Root::Workspace(AgentId::new(OWNER)?)
+    } else {
+        Root::named(root).ok()?
+    };
+    RootedPath::new(root, below.into_iter().flat_map(|below| below.split('/'))).ok()
+}
+
+/// The name of a type that stands for any value of its own.
+pub(super) fn type_name(other: Other) -> &'static str {
+    TYPES.iter().find(|(_, found)| *found == other).map_or("", |(name, _)| name)
+}
+
+fn fault(fault: ScenarioFault, key: &str, place: &str) -> ScenarioError {
+    ScenarioError { fault, key: Box::from(key), place: Box::from(place) }
+}
+
+fn shown(item: Item<'_>) -> String {
+    match item.kind() {
+        Kind::Text => String::from(item.as_text().unwrap_or_default()),
+        Kind::Uint | Kind::Negative => format!("{}", item.as_int().unwrap_or_default()),
+        Kind::Map => item.entries().next().map_or("{}", |(key, _)| key).into(),
+        Kind::Array => "list".into(),
+        Kind::Bytes => "bytes".into(),
+        Kind::Bool => "boolean".into(),
+        Kind::Null => "null".into(),
+        Kind::Float => "float".into(),
+    }
+}

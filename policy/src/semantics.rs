@@ -1,0 +1,338 @@
+//! What a document means: plain and slow, so that it can be read as the definition.
+//!
+//! The compiled engine must say the same of every question, and tests hold it to that. Analysis
+//! evaluates every witness here before it shows it.
+//!
+//! * A test says of one value that something holds, does not hold, or can't be said.
+//! * `all`, `any` and `not` join that after Kleene.
+//! * A constraint is *applicable* where its subject is the call's. An applicable allow *grants*
+//!   where its condition holds. An applicable deny *applies* where its condition holds or can't
+//!   be said. Those that grant or apply *match*.
+//! * Where an allow grants, the verdict is at least `allow`, and `degrade` where an allow that
+//!   grants takes something away. Where none grants it is the strictest `on_fail` of the
+//!   applicable allows, and `deny` where there is none. Each deny that applies raises it to its
+//!   own `on_fail`.
+//! * Obligations are those of all that match, united.
+
+use alloc::{string::String, vec::Vec};
+use core::net::IpAddr;
+
+use syscap_kernel::{
+    id::ConstraintId,
+    manifest::{EffectClass, ParamType},
+    obligation::Obligation,
+    policy::Verdict,
+    scope::{Cidr, Host, RootedPath},
+};
+
+use crate::{
+    Other, Truth, Value, Values,
+    document::{
+        Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
+    },
+    risk,
+};
+
+/// What comes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The first, by id, of those that contributed exactly the verdict: of an allow that grants
+    /// `allow`, or `degrade` where it takes something away; of an applicable allow where none
+    /// grants, and of a deny that applies, its `on_fail`. `None` where nothing is applicable.
+    pub deciding: Option<ConstraintId>,
+    /// Allows that grant and denies that apply, by id.
+    pub matches: Vec<ConstraintId>,
+    /// What is asked beside the verdict, united.
+    pub obligations: Vec<Obligation>,
+}
+
+/// What a document says of a call. Where `risk` is missing it is worked out from the call's tool
+/// and effect class.
+#[must_use]
+pub fn decide(document: &Document, values: &dyn Values) -> Outcome {
+    let values = WithRisk { values, points: points(document, values) };
+    let applicable: Vec<&Constraint> = document
+        .constraints
+        .iter()
+        .filter(|constraint| is_about(&constraint.subject, &values))
+        .collect();
+    let matching: Vec<&Constraint> =
+        applicable.iter().copied().filter(|constraint| holds(constraint, &values)).collect();
+    let granted = matching.iter().any(|constraint| constraint.effect == Effect::Allow);
+
+    let mut contributions: Vec<(Verdict, &Constraint)> = Vec::new();
+    for constraint in &applicable {
+        let verdict = match constraint.effect {
+            Effect::Deny if holds(constraint, &values) => of_on_fail(constraint.on_fail),
+            Effect::Allow if holds(constraint, &values) => of_grant(constraint),
+            Effect::Allow if !granted => of_on_fail(constraint.on_fail),
+            _ => continue,
+        };
+        contributions.push((verdict, constraint));
+    }
+    let allows = applicable.iter().any(|constraint| constraint.effect == Effect::Allow);
+    let base = if allows { Verdict::Allow } else { Verdict::Deny };
+    let verdict = contributions.iter().map(|(verdict, _)| *verdict).fold(base, Verdict::max);
+    let deciding = contributions.iter().find(|(contributed, _)| *contributed == verdict);
+    let obligations = matching.iter().flat_map(|constraint| constraint.obligations.iter().cloned());
+    Outcome {
+        verdict,
+        deciding: deciding.map(|(_, constraint)| constraint.id.clone()),
+        matches: matching.iter().map(|constraint| constraint.id.clone()).collect(),
+        obligations: Obligation::unite(obligations.collect()),
+    }
+}
+
+/// Whether a constraint's subject is the call's. A subject that names something is not about a
+/// call of which that is missing.
+#[must_use]
+pub fn is_about(subject: &Subject, values: &dyn Values) -> bool {
+    let names = |attribute, name| values.value(attribute) == Value::Text(name);
+    match subject {
+        Subject::All => true,
+        Subject::Tool(tool) => names(&Attribute::Tool, tool.as_str()),
+        Subject::Capability(class) => names(&Attribute::EffectClass, class.name()),
+    }
+}
+
+/// Whether an applicable constraint matches: an allow grants, a deny applies.
+#[must_use]
+pub fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
+    match constraint.effect {
+        Effect::Allow => eval(&constraint.when, values) == Truth::True,
+        Effect::Deny => eval(&constraint.when, values) != Truth::False,
+    }
+}
+
+/// Whether an example's scenario matches a constraint of a document: its subject and, for an
+/// allow, its condition holds, or, for a deny, it does not fail to.
+#[must_use]
+pub fn matches(document: &Document, constraint: &Constraint, values: &dyn Values) -> bool {
+    let values = WithRisk { values, points: points(document, values) };
+    is_about(&constraint.subject, &values) && holds(constraint, &values)
+}
+
+/// What is known of one test, with the risk that follows from the document.
+#[must_use]
+pub fn answer(document: &Document, test: &Test, values: &dyn Values) -> Truth {
+    let values = WithRisk { values, points: points(document, values) };
+    ask(&test.ask, &values.value(&test.attribute))
+}
+
+/// The verdict of an allow that grants.
+#[must_use]
+pub fn of_grant(allow: &Constraint) -> Verdict {
+    let takes = allow.obligations.iter().any(|obligation| obligation.kind.takes_away());
+    if takes { Verdict::Degrade } else { Verdict::Allow }
+}
+
+/// The verdict of an `on_fail`.
+#[must_use]
+pub const fn of_on_fail(on_fail: OnFail) -> Verdict {
+    match on_fail {
+        OnFail::Degrade => Verdict::Degrade,
+        OnFail::Ask => Verdict::Ask,
+        OnFail::Defer => Verdict::Defer,
+        OnFail::Block => Verdict::Deny,
+    }
+}
+
+/// What is known of a condition.
+#[must_use]
+pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
+    match condition {
+        Condition::All(parts) => {
+            parts.iter().map(|part| eval(part, values)).fold(Truth::True, Truth::and)
+        }
+        Condition::Any(parts) => {
+            parts.iter().map(|part| eval(part, values)).fold(Truth::False, Truth::or)
+        }
+        Condition::Not(part) => eval(part, values).negate(),
+        Condition::Test(test) => ask(&test.ask, &values.value(&test.attribute)),
+    }
+}
+
+/// What is known of one value.
+#[must_use]
+pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
+    match ask {
+        Ask::Exists => is_there(value),
+        Ask::Missing => is_there(value).negate(),
+        Ask::Schema(kind) => is_of(*kind, value),
+        _ => match value {
+            Value::List(elements) => agreed(ask, elements.iter()),
+            Value::Resources(all) => agreed(ask, all.iter().filter(|one| is_asked(ask, one))),
+            one => compare(ask, one),
+        },
+    }
+}
+
+/// What holds of all alike; of none, it can't be said.
+fn agreed<'a>(what: &Ask, values: impl Iterator<Item = &'a Value<'a>>) -> Truth {
+    values.map(|value| ask(what, value)).reduce(Truth::agree).unwrap_or(Truth::Unknown)
+}
+
+/// Whether a resource is of a type that is asked about.
+pub(crate) fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
+    let one_of = |constant: &Constant| match constant {
+        Constant::Text(_) => {
+            matches!(resource, Value::Text(_) | Value::Path(_) | Value::Host(_))
+        }
+        Constant::Int(_) => matches!(resource, Value::Int(_)),
+        Constant::Bool(_) => false,
+    };
+    match ask {
+        Ask::Eq(constant) => one_of(constant),
+        Ask::In(constants) => constants.iter().any(one_of),
+        Ask::Lt(_) | Ask::Le(_) | Ask::Gt(_) | Ask::Ge(_) => matches!(resource, Value::Int(_)),
+        Ask::Prefix(_) | Ask::Suffix(_) => matches!(resource, Value::Text(_)),
+        Ask::Within(_) => matches!(resource, Value::Path(_)),
+        Ask::Domain(_) => matches!(resource, Value::Host(_)),
+        Ask::Cidr(_) => matches!(resource, Value::Address(_)),
+        Ask::Exists | Ask::Missing | Ask::Schema(_) => true,
+    }
+}
+
+fn is_there(value: &Value<'_>) -> Truth {
+    match value {
+        Value::Erased => Truth::Unknown,
+        Value::Missing => Truth::False,
+        _ => Truth::True,
+    }
+}
+
+fn is_of(kind: ParamType, value: &Value<'_>) -> Truth {
+    use ParamType as Kind;
+    Truth::of(match value {
+        Value::Missing | Value::Erased => return Truth::Unknown,
+        _ if kind == Kind::Any => true,
+        Value::Bool(_) => kind == Kind::Bool,
+        Value::Int(_) => matches!(kind, Kind::Int | Kind::Number),
+        Value::Text(_) | Value::Agent(_) | Value::Host(_) => kind == Kind::Text,
+        Value::Path(_) => matches!(kind, Kind::Path | Kind::Text),
+        Value::Address(_) | Value::Other(Other::Null) => false,
+        Value::Other(Other::Float) => kind == Kind::Number,
+        Value::Other(Other::Bytes) => kind == Kind::Bytes,
+        Value::Other(Other::Map) => kind == Kind::Map,
+        Value::List(_) | Value::Other(Other::EmptyList) => kind == Kind::List,
+        Value::Resources(all) => match kind {
+            Kind::Text => true,
+            Kind::Path => all.iter().all(|one| matches!(one, Value::Path(_))),
+            _ => false,
+        },
+    })
+}
+
+/// What is asked of one value that is no list: unknown where their types differ.
+fn compare(ask: &Ask, value: &Value<'_>) -> Truth {
+    match (ask, value) {
+        (Ask::Eq(constant), value) => equals(constant, value),
+        (Ask::In(constants), value) => {
+            let each = constants.iter().map(|constant| equals(constant, value));
+            each.fold(Truth::False, Truth::or)
+        }
+        (Ask::Lt(bound), Value::Int(n)) => Truth::of(n < bound),
+        (Ask::Le(bound), Value::Int(n)) => Truth::of(n <= bound),
+        (Ask::Gt(bound), Value::Int(n)) => Truth::of(n > bound),
+        (Ask::Ge(bound), Value::Int(n)) => Truth::of(n >= bound),
+        (Ask::Prefix(start), Value::Text(text)) => Truth::of(text.starts_with(&**start)),
+        (Ask::Suffix(end), Value::Text(text)) => Truth::of(text.ends_with(&**end)),
+        (Ask::Within(outer), Value::Agent(agent)) => Truth::of(is_below(agent, outer, '/')),
+        (Ask::Within(outer), Value::Path(path)) => {
+            Truth::of(is_below(&path_text(path), outer, '/'))
+        }
+        (Ask::Domain(domain), Value::Host(host)) => Truth::of(is_in_domain(host, domain)),
+        (Ask::Cidr(block), Value::Address(address)) => Truth::of(is_in_block(*address, *block)),
+        (Ask::Cidr(block), Value::Text(text)) => match text.parse() {
+            Ok(address) => Truth::of(is_in_block(address, *block)),
+            Err(_) => Truth::Unknown,
+        },
+        _ => Truth::Unknown,
+    }
+}
+
+fn equals(constant: &Constant, value: &Value<'_>) -> Truth {
+    match (constant, value) {
+        (Constant::Bool(a), Value::Bool(b)) => Truth::of(a == b),
+        (Constant::Int(a), Value::Int(b)) => Truth::of(a == b),
+        (Constant::Text(a), Value::Text(b) | Value::Agent(b)) => Truth::of(&**a == *b),
+        (Constant::Text(a), Value::Path(path)) => Truth::of(**a == *path_text(path)),
+        (Constant::Text(a), Value::Host(host)) => Truth::of(host_of(a).as_ref() == Some(*host)),
+        _ => Truth::Unknown,
+    }
+}
+
+/// The text that a path is compared as: the name of its root, and what lies below it.
+#[must_use]
+pub fn path_text(path: &RootedPath) -> String {
+    let mut text = String::from(path.root().name());
+    if !path.below().is_empty() {
+        text.push('/');
+        text.push_str(path.below());
+    }
+    text
+}
+
+/// The host that a text stands for: a scheme before it, one `/` after it, upper case and one
+/// final dot are nothing to it. `None` where it is no host.
+#[must_use]
+pub fn host_of(text: &str) -> Option<Host> {
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let text = text.strip_suffix('.').unwrap_or(text);
+    Host::new(&text.to_ascii_lowercase()).ok()
+}
+
+/// Whether a text is another, or that with a separator and more.
+fn is_below(text: &str, outer: &str, separator: char) -> bool {
+    match text.strip_prefix(outer) {
+        Some(rest) => rest.is_empty() || rest.starts_with(separator),
+        None => false,
+    }
+}
+
+fn is_in_domain(host: &Host, domain: &Host) -> bool {
+    match host.as_str().strip_suffix(domain.as_str()) {
+        Some(rest) => rest.is_empty() || rest.ends_with('.'),
+        None => false,
+    }
+}
+
+fn is_in_block(address: IpAddr, block: Cidr) -> bool {
+    let differ = match (address.to_canonical(), block.addr()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => u128::from(a.to_bits() ^ b.to_bits()) << 96,
+        (IpAddr::V6(a), IpAddr::V6(b)) => a.to_bits() ^ b.to_bits(),
+        _ => return false,
+    };
+    // A block of all addresses fixes no bit.
+    differ.leading_zeros() >= u32::from(block.prefix())
+}
+
+/// Points of the call's risk by its tool and class; `None` where the class is missing.
+fn points(document: &Document, values: &dyn Values) -> Option<i128> {
+    let Value::Text(class) = values.value(&Attribute::EffectClass) else { return None };
+    let class = EffectClass::ALL.iter().copied().find(|found| found.name() == class)?;
+    let tool = values.value(&Attribute::Tool);
+    let tool = if let Value::Text(tool) = tool { tool } else { "" };
+    Some(i128::from(risk::points(document, tool, class)))
+}
+
+/// Values with the risk that follows from them where none is given.
+struct WithRisk<'a> {
+    values: &'a dyn Values,
+    points: Option<i128>,
+}
+
+impl Values for WithRisk<'_> {
+    fn value(&self, attribute: &Attribute) -> Value<'_> {
+        match (self.values.value(attribute), attribute, self.points) {
+            (Value::Missing, Attribute::Risk, Some(points)) => Value::Int(points),
+            (value, ..) => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

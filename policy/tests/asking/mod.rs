@@ -1,0 +1,127 @@
+//! A call as the kernel asks about it.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use syscap_kernel::{
+    budget::{Amounts, Budget, Dimension},
+    cbor::Canonical,
+    cbor::MapBuilder,
+    facts::Facts,
+    field::List,
+    id::{AgentId, FactKey, HomeId, TokenId, ToolId},
+    json,
+    manifest::{EffectClass, Manifest},
+    policy::Question,
+    scope::{Resource, Rights, Root, RootedPath},
+    sign::PublicKey,
+    time::UnixMillis,
+    token::{Grant, Grants, TokenBody, TokenFlags},
+    tool::Demand,
+};
+
+/// Everything that a question borrows.
+pub(crate) struct Asked {
+    pub(crate) agent: AgentId,
+    pub(crate) token: TokenId,
+    pub(crate) body: TokenBody,
+    pub(crate) grant: Grant,
+    pub(crate) manifest: Manifest,
+    pub(crate) args: Canonical,
+    pub(crate) demands: Vec<Demand>,
+    pub(crate) hold: Amounts,
+    pub(crate) left: Amounts,
+    pub(crate) facts: Facts,
+    pub(crate) now: UnixMillis,
+}
+
+/// Thursday, 1 January 1970, 13:00 in UTC.
+pub(crate) const NOW: u64 = 13 * 3_600_000;
+
+/// The key whose point is the group's base.
+const KEY: [u8; 32] = {
+    let mut key = [0x66; 32];
+    key[0] = 0x58;
+    key
+};
+
+impl Asked {
+    /// `bob` calls a tool with arguments in JSON; nothing else is so.
+    pub(crate) fn new(tool: &str, class: EffectClass, args: &str) -> Self {
+        let agent = AgentId::new("bob").unwrap();
+        Self {
+            token: TokenId::from_bytes([0xab; 32]),
+            body: TokenBody {
+                version: 1,
+                nonce: [0; 16],
+                issuer: PublicKey::new(KEY).unwrap(),
+                holder: None,
+                agent: agent.clone(),
+                parent: None,
+                depth: 0,
+                depth_max: 0,
+                not_before: UnixMillis::new(0),
+                expires: UnixMillis::new(NOW + 60_000),
+                epoch: 0,
+                grants: Grants::new(),
+                budget: Budget::standard(),
+                caveats: List(Vec::new()),
+                policy: None,
+                flags: TokenFlags::default(),
+                ext: MapBuilder::new().finish(),
+                audience: HomeId::from_bytes([0; 32]),
+            },
+            agent,
+            grant: Grant::new(),
+            manifest: Manifest::new(ToolId::new(tool).unwrap(), class),
+            args: json::to_cbor(args.as_bytes()).unwrap(),
+            demands: Vec::new(),
+            hold: Amounts::ZERO.with(Dimension::Calls, 1),
+            left: Amounts::ZERO.with(Dimension::Calls, 100),
+            facts: Facts::default(),
+            now: UnixMillis::new(NOW),
+        }
+    }
+
+    /// An argument that names a resource.
+    pub(crate) fn demand(mut self, argument: &'static str, resource: Resource) -> Self {
+        self.demands.push(Demand { dimension: "any", resource, argument });
+        self
+    }
+
+    /// An argument that names a path: `shared/a`, or one in `bob`'s workspace.
+    pub(crate) fn path(self, argument: &'static str, path: &str) -> Self {
+        self.demand(argument, Resource::Path { path: rooted(path), needs: Rights::READ })
+    }
+
+    /// A fact, as JSON; one that was erased where there is none.
+    pub(crate) fn fact(mut self, key: &str, value: Option<&str>) -> Self {
+        let value = value.map(|text| json::to_cbor(text.as_bytes()).unwrap());
+        self.facts.set(FactKey::new(key).unwrap(), value);
+        self
+    }
+
+    pub(crate) fn question(&self) -> Question<'_> {
+        Question {
+            agent: &self.agent,
+            token: self.token,
+            body: &self.body,
+            grant: &self.grant,
+            manifest: &self.manifest,
+            args: self.args.item(),
+            demands: &self.demands,
+            hold: &self.hold,
+            left: &self.left,
+            facts: &self.facts,
+            now: self.now,
+        }
+    }
+}
+
+/// A path by its text.
+pub(crate) fn rooted(path: &str) -> RootedPath {
+    let mut parts = path.split('/');
+    let root = match parts.next().unwrap() {
+        "workspace" => Root::Workspace(AgentId::new("bob").unwrap()),
+        name => Root::named(name).unwrap(),
+    };
+    RootedPath::new(root, parts).unwrap()
+}

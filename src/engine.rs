@@ -1,0 +1,170 @@
+//! The runtime's policy: which engine a home opens with, and how another one comes in force.
+
+use syscap_kernel::{
+    control::{Control, PolicyChange},
+    halt::Halt,
+    id::{ObjectId, PolicyHash, Seq, ToolId},
+    kernel::{Event, Kernel, Parts},
+    object::ObjectKind,
+    policy::{Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
+    reason::{Reason, Refused},
+    registry::Registry,
+    store::Store,
+};
+use syscap_policy::{LoadError, Policy};
+
+use crate::{Error, Runtime, core::Answer, guard::GuardedEngine, session::acknowledged};
+
+/// Opens a kernel with an engine that was given, else with the one whose policy is on record. A
+/// shadow is always the one on record.
+pub(crate) fn open(
+    store: &mut dyn Store,
+    engine: Option<Box<dyn PolicyEngine>>,
+    registry: Registry,
+) -> Result<Kernel, Error> {
+    let given = engine.is_some();
+    let engine = engine.unwrap_or_else(|| Box::new(NoEngine));
+    let mut kernel = Kernel::open(store, Parts { engine, registry })?;
+    let policy = kernel.policy_hash().filter(|_| !given);
+    for hash in [policy, kernel.shadow_hash()].into_iter().flatten() {
+        // One that this version has no engine for stays out: calls are refused until the policy
+        // is set anew.
+        if let Some(engine) = on_record(store, hash)?
+            && !kernel.adopt(engine)
+        {
+            return Err(Error::Halted(Halt::Contradiction { seq: kernel.head().seq }));
+        }
+    }
+    Ok(kernel)
+}
+
+/// The engine for a policy that the store has the document of.
+fn on_record(
+    store: &mut dyn Store,
+    hash: PolicyHash,
+) -> Result<Option<Box<dyn PolicyEngine>>, Error> {
+    let object = store.object(&ObjectId::from_bytes(*hash.as_bytes()))?;
+    let object = object.filter(|object| object.kind == ObjectKind::Policy);
+    let object = object.and_then(|object| PolicyObject::from_bytes(&object.bytes).ok());
+    Ok(object.and_then(|object| syscap_policy::engine(&object)))
+}
+
+/// Stands where a home's policy has no engine. It denies; but the kernel refuses every call
+/// before it would ask.
+struct NoEngine;
+
+impl PolicyEngine for NoEngine {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from("none"), version: 0 }
+    }
+
+    fn document(&self) -> Vec<u8> {
+        vec![0xa0]
+    }
+
+    fn decide(&self, _: &Question<'_>) -> Decision {
+        Decision::plain(Verdict::Deny)
+    }
+}
+
+impl Runtime {
+    /// Puts another policy in force: each call is decided by the one or by the other, and its
+    /// record names which. The shadow, if there is one, stays.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
+        let engine = Box::new(GuardedEngine::new(engine));
+        let policy = PolicyObject::of(&*engine).hash();
+        let shadow = self.core.look(Kernel::shadow_hash);
+        self.sign(&PolicyChange { policy, shadow }, |ticket, control| {
+            Event::Policy(ticket, control, vec![engine])
+        })
+    }
+
+    /// Puts a policy in force by a change that was signed elsewhere, by the policy key of this
+    /// home.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn submit_policy(
+        &self,
+        control: Control,
+        engine: impl PolicyEngine + 'static,
+    ) -> Result<Seq, Error> {
+        let engine = Box::new(GuardedEngine::new(engine));
+        acknowledged(self.core.request(|ticket| Event::Policy(ticket, control, vec![engine])))
+    }
+
+    /// Asks another policy beside the one in force, for the record only: what it would have said
+    /// stands in each call's records. It never changes what happens.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn set_shadow(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
+        let engine = Box::new(GuardedEngine::new(engine));
+        let policy = self.in_force()?;
+        let shadow = Some(PolicyObject::of(&*engine).hash());
+        self.sign(&PolicyChange { policy, shadow }, |ticket, control| {
+            Event::Policy(ticket, control, vec![engine])
+        })
+    }
+
+    /// Asks no policy beside the one in force any more.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn clear_shadow(&self) -> Result<Seq, Error> {
+        let policy = self.in_force()?;
+        self.sign(&PolicyChange { policy, shadow: None }, |ticket, control| {
+            Event::Policy(ticket, control, Vec::new())
+        })
+    }
+
+    /// Reads a policy document for this home: it must load, and name the home's tools by their
+    /// own ids. A tool that the home doesn't have is no error: it may come. It is JSON, or
+    /// canonical CBOR where it does not begin with `{` or white space.
+    ///
+    /// # Errors
+    /// [`Error::Policy`]; the refusal is on record, and the policy in force stays.
+    pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
+        let is_json = |first: &u8| *first == b'{' || first.is_ascii_whitespace();
+        let parsed = match document.first().is_none_or(is_json) {
+            true => Policy::from_json(document),
+            false => Policy::from_cbor(document),
+        };
+        let read = parsed.and_then(|policy| {
+            let alias = policy.tools().find_map(|tool| self.alias(tool));
+            match alias {
+                Some((alias, tool)) => Err(LoadError::alias(&alias, &tool)),
+                None => Ok(policy),
+            }
+        });
+        match read {
+            Ok(policy) => Ok(policy),
+            Err(error) => {
+                let (place, why) = (error.place.clone(), Box::from(error.to_string()));
+                let answer = self.core.request(|ticket| Event::BadPolicy(ticket, place, why))?;
+                match answer {
+                    Answer::Ack(Err(_)) => Err(Error::Policy(error)),
+                    _ => Err(Error::Halted(Halt::Halted)),
+                }
+            }
+        }
+    }
+
+    /// The policy on record. Where there is no engine for it the kernel refuses to go on with it.
+    fn in_force(&self) -> Result<PolicyHash, Error> {
+        let on_record = self.core.look(Kernel::policy_hash);
+        on_record.ok_or(Error::Refused(Refused::new(Reason::PolicyMismatch)))
+    }
+
+    /// A tool's own id, where it was named by an alias: calls are decided under the id, so a
+    /// constraint on the alias would never apply.
+    fn alias(&self, named: &ToolId) -> Option<(ToolId, ToolId)> {
+        self.core.look(|kernel| {
+            let found = kernel.manifests().find(|manifest| manifest.aliases.0.contains(named))?;
+            Some((named.clone(), found.tool.clone()))
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! `docs/reasons.md` is made from the table of reasons, and every reason is what the table's
+//! readers take it for. `UPDATE=1 cargo test --test reasons` writes the page.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::too_many_lines, reason = "tables")]
+#![allow(dead_code, reason = "the cases are shared with the test of repairs")]
+
+mod repair {
+    pub(crate) mod cases;
+    pub(crate) mod world;
+}
+
+use std::{collections::BTreeMap, env, fmt::Write as _, fs, sync::OnceLock};
+
+use repair::world::{World, shown};
+use serde_json::Value;
+use syscap::{
+    Error,
+    kernel::{
+        cbor::MapBuilder,
+        id::SnapshotId,
+        reason::{ErrorKind, Refused, Retry},
+    },
+    prelude::*,
+};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reasons.md");
+
+const INTRODUCTION: &str = "\
+# Reasons
+
+Made from the table in `kernel/src/reason.rs` by `UPDATE=1 cargo test --test reasons`; the examples
+are error objects of the kernel's own code. Codes and names are stable; hints may change.
+
+A call that brought no result is answered with an error object:
+
+| key | what it says |
+|---|---|
+| `kind` | `refused`, `asked`, `deferred`: nothing ran. `failed`: it ran, or was about to |
+| `code`, `reason` | the number and its name |
+| `retry` | what its caller can do; see below |
+| `hint` | what to change, in one sentence |
+| `field` | what is at fault: of 1xx, 2xx and 4xx a field of the envelope, of 3xx, 7xx and 408 an argument, with a dot before a field within it; `envelope` is the call as a whole, `$ref` a reference |
+| `got` | what stood there: the caller's own words, cut to 256 bytes |
+| `allowed` | what would do: a type with bounds, `one of: a, b`, `at most 5`, `below shared/notes`, `left out`, or the value itself; the nearest stands first |
+
+`field`, `got` and `allowed` stand where they help. What a runtime does, by `retry`:
+
+| `retry` | what to do |
+|---|---|
+| `fix` | give the error object to the model, and send the call that it makes of it, a few times at most |
+| `wait` | send the same call again later, with growing pauses; don't ask the model |
+| `ask` | stop and show it to a person: authority, budget or certainty is missing. Don't send it again by yourself |
+| `never` | drop the call: no change of it and no wait helps |
+
+Of a policy nothing is told but what its author wrote for callers (`reason` of a constraint), what an
+allow asks of an argument, and the obligation that a run can't keep or broke; of a token only what the
+caller's own one grants. `tests/repair.rs`
+holds a scripted model, which sees its call and the error object only, against more than a hundred
+faulty calls: at least nine in ten of those that say `fix` must be right at the first retry.
+";
+
+/// Reasons that no call through a home raises here: an object as the kernel would make it.
+/// `field`, `got` and `allowed` are empty where they don't stand.
+type Stated = (Reason, [&'static str; 3], &'static str);
+
+const STATED: &[Stated] = &[
+    (Reason::Expired, ["", "", ""], "by time"),
+    (Reason::NotYetValid, ["", "", ""], "by time"),
+    (Reason::ReadOnlyToken, ["tool_id", "fs.write", ""], "by token"),
+    (Reason::ClockUnconfirmed, ["", "", ""], "by time"),
+    (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),
+    (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
+    (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
+    (Reason::ReferenceErased, ["$ref", "", ""], "after a redaction"),
+    (Reason::ToolsMismatch, ["", "", ""], "by the host"),
+    (Reason::Exhausted, ["", "", ""], "by measured time"),
+    (Reason::Overloaded, ["", "", ""], "by load"),
+    (Reason::NoRoom, ["", "", ""], "by the disk"),
+    (Reason::Closing, ["session", "", ""], "by the host"),
+    (Reason::FileTooLarge, ["path", "the file is too large", ""], "a file of a pebibyte"),
+    (Reason::AccessDenied, ["path", "permission denied", ""], "by the system"),
+    (Reason::DiskFull, ["path", "no space left on the device", ""], "by the disk"),
+    (Reason::Busy, ["path", "the folder changes too fast", ""], "a race"),
+    (Reason::Unsupported, ["path", "", ""], "by the system"),
+    (Reason::Failed, ["path", "", ""], "by the system"),
+    (Reason::Panicked, ["", "", ""], "by a tool"),
+    (Reason::TimedOut, ["", "", ""], "by a tool"),
+    (Reason::NotRun, ["", "", ""], "a race"),
+    (Reason::Abandoned, ["", "", ""], "by a host"),
+    (Reason::OverHold, ["path", "no more was set aside", ""], "a tool that plans too little"),
+    (Reason::BadSignature, ["key", "", "revoker"], "control"),
+    (Reason::StaleCounter, ["counter", "", ""], "control"),
+    (Reason::BadControl, ["body", "", ""], "control"),
+    (Reason::BadToken, ["body", "", ""], "control"),
+    (Reason::WrongAudience, ["audience", "", ""], "control"),
+    (Reason::WrongIssuer, ["issuer", "", ""], "control"),
+    (Reason::LifeTooLong, ["expires", "", ""], "control"),
+    (Reason::UnknownAuthority, ["caveats", "", ""], "control"),
+    (Reason::NoDelegation, ["parent", "", ""], "control"),
+    (Reason::AlreadyIssued, ["", "", ""], "control"),
+    (Reason::UnknownToken, ["token", "", ""], "control"),
+    (Reason::TooManySessions, ["", "", ""], "control"),
+    (Reason::WrongPolicy, ["policy", "", ""], "control"),
+    (Reason::BadPolicy, ["constraints[3].when", "unknown operator \"equals\"", ""], "control"),
+];
+
+/// The first error object of each reason that a home gives.
+fn driven() -> &'static BTreeMap<u64, Value> {
+    static DRIVEN: OnceLock<BTreeMap<u64, Value>> = OnceLock::new();
+    DRIVEN.get_or_init(drive)
+}
+
+/// The cases of repairs, and what they leave.
+fn drive() -> BTreeMap<u64, Value> {
+    let mut found = BTreeMap::new();
+    let mut keep = |reason: Option<Reason>, object: Value| {
+        if let Some(reason) = reason {
+            found.entry(reason.code()).or_insert(object);
+        }
+    };
+    for case in repair::cases::all() {
+        let world = World::new(&case.policy);
+        let (reason, object) = world.send(&(case.call)(&world));
+        keep(reason, object);
+        world.runtime.close().unwrap();
+    }
+    let world = World::new(&[]);
+    let reference = MapBuilder::new().uint("$ref", 1).finish();
+    let result = world.session.call("echo", args! { "value": &reference }).unwrap();
+    keep(result.reason(), shown(result.delivered().item()));
+    let mut many = Vec::new();
+    for half in 0..8 {
+        many.push((0..40).fold(syscap::Args::new(), |args, n| {
+            args.with(&format!("goal.g{}", half * 40 + n), true)
+        }));
+    }
+    let mut proposals = vec![
+        world.session.propose(args! { "fact.topic": "bees" }),
+        world.session.propose(args! { "topic": "bees" }),
+        world.session.propose_from(SnapshotId::from_bytes([0; 32]), args! { "goal.topic": "x" }),
+    ];
+    proposals.extend(many.into_iter().map(|args| world.session.propose(args)));
+    for proposal in proposals {
+        if let Err(Error::Refused(refused)) = proposal {
+            let object = refused.error_object(ErrorKind::Refused);
+            keep(Some(refused.reason()), shown(object.item()));
+        }
+    }
+    found
+}
+
+const fn kind_of(reason: Reason) -> ErrorKind {
+    match reason {
+        Reason::Asked => ErrorKind::Asked,
+        Reason::Deferred => ErrorKind::Deferred,
+        Reason::NotRun => ErrorKind::Refused,
+        _ if reason.code() / 100 == 7 => ErrorKind::Failed,
+        _ => ErrorKind::Refused,
+    }
+}
+
+fn stated((reason, [field, got, allowed], _): &Stated) -> Value {
+    let mut refused = Refused::new(*reason);
+    if !field.is_empty() {
+        refused = refused.field(field);
+    }
+    if !got.is_empty() {
+        refused = refused.got(got);
+    }
+    if !allowed.is_empty() {
+        refused = refused.allowed(allowed);
+    }
+    shown(refused.error_object(kind_of(*reason)).item())
+}
+
+/// One object for each reason.
+fn objects() -> BTreeMap<u64, Value> {
+    let mut objects = driven().clone();
+    for row in STATED {
+        objects.entry(row.0.code()).or_insert_with(|| stated(row));
+    }
+    objects
+}
+
+/// Digests differ from home to home: the page shows that there is one.
+fn without_digests(object: &Value) -> Value {
+    let mut object = object.clone();
+    for value in object.as_object_mut().unwrap().values_mut() {
+        let is_digest =
+            |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if value.as_str().is_some_and(|text| is_digest(text) && text.bytes().any(|b| b != b'0')) {
+            *value = Value::from("64 hexadecimal digits");
+        }
+    }
+    object
+}
+
+fn page(objects: &BTreeMap<u64, Value>) -> String {
+    let mut page = String::from(INTRODUCTION);
+    page.push_str("\n| code | reason | retry | details | hint |\n|---|---|---|---|---|\n");
+    for reason in Reason::ALL {
+        let object = &objects[&reason.code()];
+        let details: Vec<String> = ["field", "got", "allowed"]
+            .iter()
+            .filter(|key| object.get(**key).is_some())
+            .map(|key| format!("`{key}`"))
+            .collect();
+        let (code, name, retry) = (reason.code(), reason.name(), reason.retry().name());
+        let details = details.join(", ");
+        writeln!(page, "| {code} | `{name}` | `{retry}` | {details} | {} |", reason.hint())
+            .unwrap();
+    }
+    page.push_str("\n## An example of each\n");
+    for reason in Reason::ALL {
+        let object = without_digests(&objects[&reason.code()]);
+        let order = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
+        let keys = order.iter().filter_map(|key| Some((key, object.get(*key)?)));
+        let keys: Vec<String> = keys.map(|(key, value)| format!("\"{key}\": {value}")).collect();
+        write!(page, "\n```json\n{{{}}}\n```\n", keys.join(", ")).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_page_is_what_the_table_says() {
+    let made = page(&objects());
+    if env::var_os("UPDATE").is_some() {
+        fs::write(PAGE, &made).unwrap();
+    }
+    let there = fs::read_to_string(PAGE).unwrap_or_default();
+    let different = there.lines().zip(made.lines()).find(|(there, made)| there != made);
+    assert!(there == made, "UPDATE=1 cargo test --test reasons; {different:?}");
+}
+
+#[test]
+fn every_error_object_is_whole() {
+    let objects = objects();
+    for reason in Reason::ALL {
+        let object = objects.get(&reason.code()).unwrap_or_else(|| panic!("{reason}: no object"));
+        let text = |key: &str| object[key].as_str().unwrap_or_else(|| panic!("{reason}: {key}"));
+        assert_eq!(text("kind"), kind_of(*reason).name(), "{reason}");
+        assert_eq!(object["code"], reason.code(), "{reason}");
+        assert_eq!(text("reason"), reason.name());
+        assert_eq!(text("retry"), reason.retry().name(), "{reason}");
+        assert_eq!(text("hint"), reason.hint(), "{reason}");
+        let hint = reason.hint();
+        assert!(hint.len() <= 100, "{reason}: {} bytes", hint.len());
+        assert!(hint.ends_with(['.', '}']), "{reason}: {hint}");
+        assert!(!hint.trim_end_matches('.').contains(". "), "{reason}: two sentences: {hint}");
+        assert!(hint.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}: {hint}");
+        for key in object.as_object().unwrap().keys() {
+            let known = ["kind", "code", "reason", "retry", "hint", "field", "got", "allowed"];
+            assert!(known.contains(&key.as_str()), "{reason}: {key}");
+        }
+    }
+}
+
+/// What a class of codes is about says what helps against it.
+#[test]
+fn retry_is_what_the_class_says() {
+    for reason in Reason::ALL {
+        let retry = reason.retry();
+        let fits = match reason.code() {
+            // The call itself: text, arguments, references, keys.
+            100..200 | 300..400 => retry == Retry::Fix,
+            207 | 208 | 221 | 251 | 253 => retry == Retry::Fix,
+            // Authority, and outcomes that are not known: a person's, or time's, or nobody's.
+            200..300 => retry != Retry::Fix,
+            403 => retry == Retry::Ask,
+            404 => retry == Retry::Wait,
+            402 | 405 | 407 => retry == Retry::Never,
+            400..500 => retry == Retry::Fix,
+            500..600 => retry == Retry::Ask,
+            600..700 => matches!(retry, Retry::Wait | Retry::Never),
+            // What a run may have done isn't known: nobody sends that again by itself.
+            750 | 751 | 754 => matches!(retry, Retry::Ask | Retry::Never),
+            _ => true,
+        };
+        assert!(fits, "{reason}: {retry:?}");
+    }
+}
+
+/// Reasons to fix that no home raises for a call or a proposal here, and why.
+const NOT_DRIVEN: [(Reason, &str); 2] = [
+    (Reason::FileTooLarge, "only beyond a pebibyte: the tool's own limit"),
+    (Reason::OverHold, "only by a tool whose plan sets aside too little"),
+];
+
+#[test]
+fn what_is_to_be_fixed_is_named() {
+    let driven = driven();
+    let of_calls = Reason::ALL.iter().filter(|reason| reason.code() < 800);
+    for reason in of_calls.filter(|reason| reason.retry() == Retry::Fix) {
+        match driven.get(&reason.code()) {
+            Some(object) => {
+                let field = object.get("field").and_then(Value::as_str);
+                assert!(field.is_some_and(|field| !field.is_empty()), "{reason}: {object}");
+            }
+            None => {
+                let known = NOT_DRIVEN.iter().any(|(not, _)| not == reason);
+                assert!(known, "{reason} is not driven");
+            }
+        }
+    }
+    for (reason, why) in NOT_DRIVEN {
+        assert!(!driven.contains_key(&reason.code()), "{reason} is driven, though {why}");
+    }
+    // An object that is stated stands for one that can't be had, and for no other.
+    for (reason, _, why) in STATED {
+        let is_driven = driven.contains_key(&reason.code());
+        assert!(!is_driven, "{reason} is driven, though stated: {why}");
+    }
+}

@@ -1,0 +1,122 @@
+//! A tool that spends and one that reads, and what they really did.
+
+use std::sync::{Arc, Mutex};
+
+use syscap::kernel::{
+    budget::{Amounts, Dimension},
+    cbor::{Item, MapBuilder},
+    envelope::TxOutcome,
+    id::{Seq, ToolId},
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    reason::{Reason, Refused},
+    tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+};
+
+/// Effects that the tools really made, by intent.
+#[derive(Default)]
+pub struct World {
+    /// (intent, units) of every unit spent, in order.
+    pub spent: Vec<(Seq, u64)>,
+}
+
+pub type Shared = Arc<Mutex<World>>;
+
+/// A tool that spends: it writes `units`, one metered unit at a time, and may fail or lie about
+/// how much it needs.
+pub struct Spend {
+    manifest: Manifest,
+    world: Shared,
+}
+
+impl Spend {
+    pub fn new(world: &Shared) -> Self {
+        let mut manifest = Manifest::new(ToolId::new("spend").unwrap(), EffectClass::LocalWrite)
+            .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
+            .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
+            .param(Param::optional("note", ParamType::Any, ""));
+        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
+        Self { manifest, world: Arc::clone(world) }
+    }
+}
+
+impl Tool for Spend {
+    type Plan = SpendPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<SpendPlan, Refused> {
+        let units = request.args.get("units").and_then(Item::as_uint);
+        let units = units.ok_or(Refused::new(Reason::BadArgument).field("units"))?;
+        let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
+        let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
+        let demands = Demands { resources: Vec::new(), hold };
+        Ok(SpendPlan { demands, tries, world: Arc::clone(&self.world) })
+    }
+}
+
+pub struct SpendPlan {
+    demands: Demands,
+    tries: u64,
+    world: Shared,
+}
+
+impl Plan for SpendPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        for _ in 0..self.tries {
+            if permit.meter(Dimension::DiskWriteBytes, 1).is_err() {
+                return permit.failed(Refused::new(Reason::OverHold), TxOutcome::Committed);
+            }
+            let mut world = self.world.lock().unwrap();
+            world.spent.push((permit.intent(), 1));
+        }
+        permit.ok(MapBuilder::new().uint("units", self.tries).finish(), TxOutcome::Committed)
+    }
+}
+
+/// A tool that reads: it gives back its argument.
+pub struct Look {
+    manifest: Manifest,
+}
+
+impl Look {
+    pub fn new() -> Self {
+        let mut manifest = Manifest::new(ToolId::new("look").unwrap(), EffectClass::Read)
+            .param(Param::required("at", ParamType::Any, ""));
+        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
+        Self { manifest }
+    }
+}
+
+impl ReadTool for Look {
+    type Plan = LookPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<LookPlan, Refused> {
+        let at = request.args.get("at").unwrap_or(Item::NULL);
+        Ok(LookPlan { demands: Demands::default(), at: at.into() })
+    }
+}
+
+pub struct LookPlan {
+    demands: Demands,
+    at: syscap::kernel::cbor::Canonical,
+}
+
+impl ReadPlan for LookPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
+        permit.ok(MapBuilder::new().item("saw", self.at.item()).finish(), TxOutcome::NoOp)
+    }
+}
