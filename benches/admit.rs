@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the simulator is used")]
 
+#[path = "admit_policy/mod.rs"]
+mod document;
 mod harness;
 #[path = "../tests/sim/mod.rs"]
 mod sim;
 
+use document::policy;
 use harness::{row, time};
 use sim::Sim;
 use syscap::{
@@ -15,12 +18,14 @@ use syscap::{
     },
     kernel::{
         cbor::{Canonical, Item, MapBuilder, Profile},
+        control::PolicyChange,
         envelope::Form,
         hash::leaf,
         kernel::{Effect, Event, Measured, Submit},
         record::Record,
         token::Token,
     },
+    policy::Policy,
 };
 
 fn main() {
@@ -48,6 +53,14 @@ fn main() {
         row(
             &format!("envelope to chained intent, in memory ({what})"),
             to_intent(&mut sim, session, envelope),
+        );
+    }
+
+    for (all, applying) in [(10, 10), (10_000, 10), (10_000, 100)] {
+        decided_by(&mut sim, policy("spend", all, applying));
+        row(
+            &format!("envelope to chained intent, {applying} of {all} constraints apply"),
+            to_intent(&mut sim, session, &short),
         );
     }
 
@@ -85,6 +98,14 @@ fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::Figu
         times.push(total.as_nanos() as f64 / 1_000.0);
     }
     harness::figure(&mut times)
+}
+
+/// Puts a policy in force.
+fn decided_by(sim: &mut Sim, policy: Policy) {
+    let change = PolicyChange { policy: policy.hash(), shadow: None };
+    let (control, ticket) = (sim.signed(&change), sim.ticket());
+    sim.event(Event::Policy(ticket, control, vec![Box::new(policy)]));
+    drain(sim);
 }
 
 /// Takes what the kernel asks for: intents as durable at once, jobs run.

@@ -54,5 +54,5 @@ fn allocations_per_decision() {
     let (admitted, refused) = (count(good), count(bad));
     println!("allocations: {admitted} to an intent, {refused} to a refusal");
     assert!(admitted <= 38, "{admitted} allocations from envelope to intent");
-    assert!(refused <= 46, "{refused} allocations from envelope to refusal");
+    assert!(refused <= 31, "{refused} allocations from envelope to refusal");
 }

@@ -25,39 +25,7 @@ use syscap::{
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reasons.md");
 
-const INTRODUCTION: &str = "\
-# Reasons
-
-Made from the table in `kernel/src/reason.rs` by `UPDATE=1 cargo test --test reasons`; the examples
-are error objects of the kernel's own code. Codes and names are stable; hints may change.
-
-A call that brought no result is answered with an error object:
-
-| key | what it says |
-|---|---|
-| `kind` | `refused`, `asked`, `deferred`: nothing ran. `failed`: it ran, or was about to |
-| `code`, `reason` | the number and its name |
-| `retry` | what its caller can do; see below |
-| `hint` | what to change, in one sentence |
-| `field` | what is at fault: of 1xx, 2xx and 4xx a field of the envelope, of 3xx, 7xx and 408 an argument, with a dot before a field within it; `envelope` is the call as a whole, `$ref` a reference |
-| `got` | what stood there: the caller's own words, cut to 256 bytes |
-| `allowed` | what would do: a type with bounds, `one of: a, b`, `at most 5`, `below shared/notes`, `left out`, or the value itself; the nearest stands first |
-
-`field`, `got` and `allowed` stand where they help. What a runtime does, by `retry`:
-
-| `retry` | what to do |
-|---|---|
-| `fix` | give the error object to the model, and send the call that it makes of it, a few times at most |
-| `wait` | send the same call again later, with growing pauses; don't ask the model |
-| `ask` | stop and show it to a person: authority, budget or certainty is missing. Don't send it again by yourself |
-| `never` | drop the call: no change of it and no wait helps |
-
-Of a policy nothing is told but what its author wrote for callers (`reason` of a constraint), what an
-allow asks of an argument, and the obligation that a run can't keep or broke; of a token only what the
-caller's own one grants. `tests/repair.rs`
-holds a scripted model, which sees its call and the error object only, against more than a hundred
-faulty calls: at least nine in ten of those that say `fix` must be right at the first retry.
-";
+const INTRODUCTION: &str = include_str!("repair/reasons.md");
 
 /// Reasons that no call through a home raises here: an object as the kernel would make it.
 /// `field`, `got` and `allowed` are empty where they don't stand.

@@ -4,7 +4,7 @@
 //! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
 //! in their place. A step that says no gives back what is known of the call, to be recorded.
 
-use alloc::{borrow::Cow, boxed::Box, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use crate::{
     args::{self, References},
@@ -15,7 +15,6 @@ use crate::{
     facts::Facts,
     hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
     id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
-    listed::listed,
     policy::{Question, Verdict},
     provenance::Provenance,
     reason::{ErrorKind, Reason, Refused},
@@ -25,11 +24,9 @@ use crate::{
     store::CallSalts,
     time::UnixMillis,
     token::TokenFlags,
+    told::{keyed, named, over_budget, unknown_record, with_tools},
     tool::{AnyPlan, Demand, Demands, Request},
 };
-
-/// Most records that a refusal names, of those that a reference could have meant.
-const RECORDS_SHOWN_MAX: usize = 8;
 
 mod step {
     /// Marks the steps; sealed.
@@ -183,14 +180,14 @@ impl Call<Decoded> {
             Ok(call) => call,
             Err(refused) => {
                 fields.call_hash = Some(call_hash(&salts.call, received));
-                return stop(fields, seat.with_tools(refused));
+                return stop(fields, with_tools(refused, seat));
             }
         };
         fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
         fields.provenance = Some(call.provenance.clone());
         // What a record names, the home knows: an id that a caller made up is not recorded.
         fields.capability_token_id = seat.state.tokens.find(&call.token).map(|_| call.token);
-        let known = seat.agent().is_some_and(|agent| agent.knows(&call.snapshot));
+        let known = seat.agent.is_some_and(|agent| agent.knows(&call.snapshot));
         fields.state_snapshot_id = known.then_some(call.snapshot);
         Ok(Self { fields, at: Decoded { call } })
     }
@@ -221,30 +218,16 @@ pub(crate) struct Seat<'a> {
     pub(crate) state: &'a State,
     pub(crate) session: &'a Session,
     pub(crate) number: Seq,
+    /// The agent's state, looked up once.
+    pub(crate) agent: Option<&'a AgentState>,
     /// The facts of the agent's head.
     pub(crate) facts: &'a Facts,
 }
 
-impl<'a> Seat<'a> {
-    fn agent(&self) -> Option<&'a AgentState> {
-        self.state.agents.get(&self.session.agent)
-    }
-
-    /// Where a refusal is about the tool's name: the tools that the session's token grants.
-    fn with_tools(&self, refused: Refused) -> Refused {
-        let body = self.state.tokens.body(self.session.token);
-        match body.filter(|_| refused.is_about("tool_id")) {
-            Some(body) => {
-                let names = body.grants.names(refused.what_stood().unwrap_or_default());
-                refused.allowed(&names)
-            }
-            None => refused,
-        }
-    }
-
+impl Seat<'_> {
     /// The agent's head snapshot.
     pub(crate) fn head(&self) -> Option<SnapshotId> {
-        self.agent().map(AgentState::id)
+        self.agent.map(AgentState::id)
     }
 }
 
@@ -509,33 +492,6 @@ pub(crate) fn question<'a>(
     })
 }
 
-/// The policy and the snapshot that the call names, or the token is bound to, must be those in
-/// force.
-fn named(call: &ToolCall, token: &TokenIndex, seat: &Seat<'_>) -> Result<(), Refused> {
-    let bound = seat.state.tokens.body(*token).and_then(|body| body.policy);
-    let in_force = seat.state.policy;
-    if Some(call.policy) != in_force || (bound.is_some() && bound != in_force) {
-        // Where the token is for another policy, nothing that the call names would help.
-        let is_calls = Some(call.policy) != in_force;
-        let field = if is_calls { "policy_hash" } else { "capability_token_id" };
-        let refused = Refused::new(Reason::PolicyMismatch).field(field);
-        let refused = if is_calls { refused.got(&format!("{}", call.policy)) } else { refused };
-        return Err(match in_force {
-            Some(policy) => refused.allowed(&format!("{policy}")),
-            None => refused,
-        });
-    }
-    if !seat.agent().is_some_and(|agent| agent.knows(&call.snapshot)) {
-        let refused = Refused::new(Reason::UnknownSnapshot).field("state_snapshot_id");
-        let refused = refused.got(&format!("{}", call.snapshot));
-        return Err(match seat.head() {
-            Some(head) => refused.allowed(&format!("{head}")),
-            None => refused,
-        });
-    }
-    Ok(())
-}
-
 impl Call<Approved> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(
@@ -566,37 +522,6 @@ impl Call<Approved> {
         let at = Reserved { call, args, plan, digest, mode, sent, kept };
         Ok(Call { fields: self.fields, at })
     }
-}
-
-/// A refusal for what the idempotency key stands for.
-pub(crate) fn keyed(reason: Reason) -> Refused {
-    Refused::new(reason).field("idempotency_key")
-}
-
-/// A record that was not given to this session, and those that were: the nearest first.
-fn unknown_record(wanted: &[Seq], seat: &Seat<'_>) -> Refused {
-    let session = seat.session;
-    let refused = Refused::new(Reason::UnknownReference).field("$ref.record");
-    let Some(unknown) = wanted.iter().find(|record| session.released(**record).is_none()) else {
-        return refused;
-    };
-    let mut given: Vec<Seq> = session.all_released().collect();
-    given.sort_by_key(|record| record.get().abs_diff(unknown.get()));
-    let allowed = match given.is_empty() {
-        true => String::from("nothing"),
-        false => {
-            let shown = given.iter().take(RECORDS_SHOWN_MAX).map(|record| format!("{record}"));
-            format!("one of: {}", listed(shown))
-        }
-    };
-    refused.got(&format!("{unknown}")).allowed(&allowed)
-}
-
-fn over_budget(seat: &Seat<'_>, token: TokenIndex, lacks: Dimension, wanted: u64) -> Refused {
-    Refused::new(Reason::OverBudget)
-        .field(lacks.name())
-        .got(&format!("{wanted}"))
-        .allowed(&format!("{}", seat.state.tokens.left(token).get(lacks)))
 }
 
 fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {

@@ -46,4 +46,5 @@ mod state;
 pub mod store;
 pub mod time;
 pub mod token;
+mod told;
 pub mod tool;

@@ -8,7 +8,7 @@ use alloc::{boxed::Box, string::String};
 use core::fmt;
 
 use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, MapBuilder},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
     field::Field,
     limits::DETAIL_BYTES_MAX,
 };
@@ -104,7 +104,7 @@ reasons! {
     208 BadProof "bad_proof" Fix "A session in process takes no proof; leave it out."
     209 ReadOnlyToken "read_only_token" Ask "The token is read only; this tool changes things."
     210 ClockUnconfirmed "clock_unconfirmed" Ask "An operator must confirm the time first."
-    221 KeyReused "key_reused" Fix "Use another key, or none: this one was used with other arguments."
+    221 KeyReused "key_reused" Fix "Use another key: this one stands for another call."
     222 KeyInFlight "key_in_flight" Wait "The call with this idempotency key still runs."
     223 OutcomeUnknown "outcome_unknown" Ask "What the first call did is not known; ask a person."
     224 OutcomeErased "outcome_erased" Never "The first call's result was erased."
@@ -114,7 +114,7 @@ reasons! {
     301 UnknownArgument "unknown_argument" Fix "Leave out the argument, or use one that is allowed."
     302 MissingArgument "missing_argument" Fix "Add the missing arguments that are listed."
     303 BadArgument "bad_argument" Fix "Give the argument that is named as it is allowed."
-    304 OutOfScope "out_of_scope" Fix "Stay inside what the token allows; change the argument that is named."
+    304 OutOfScope "out_of_scope" Fix "Change the argument that is named to what the token allows."
     305 BadPath "bad_path" Fix "Use a relative path below an allowed root, with forward slashes."
     401 PolicyMismatch "policy_mismatch" Fix "Name the policy in force, or leave the field out."
     402 Denied "denied" Never "The policy forbids this call."
@@ -279,19 +279,31 @@ impl Refused {
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.
     #[must_use]
     pub fn error_object(&self, kind: ErrorKind) -> Canonical {
-        let optional = |map: MapBuilder, key: &str, value: &Option<Box<str>>| match value {
-            Some(value) => map.text(key, value),
-            None => map,
+        let details = [&self.got, &self.field, &self.allowed];
+        let given = details.iter().filter(|detail| detail.is_some()).count();
+        let mut encoder = Encoder::with_capacity(384);
+        encoder.map(given.saturating_add(5));
+        // In canonical order: shorter keys first.
+        let detail = |encoder: &mut Encoder, key: &str, value: &Option<Box<str>>| {
+            if let Some(value) = value {
+                encoder.text(key);
+                encoder.text(value);
+            }
         };
-        let map = MapBuilder::new()
-            .text("kind", kind.name())
-            .uint("code", self.reason.code())
-            .text("reason", self.reason.name())
-            .text("retry", self.reason.retry().name())
-            .text("hint", self.reason.hint());
-        let map = optional(map, "field", &self.field);
-        let map = optional(map, "got", &self.got);
-        optional(map, "allowed", &self.allowed).finish()
+        detail(&mut encoder, "got", &self.got);
+        encoder.text("code");
+        encoder.uint(self.reason.code());
+        encoder.text("hint");
+        encoder.text(self.reason.hint());
+        encoder.text("kind");
+        encoder.text(kind.name());
+        detail(&mut encoder, "field", &self.field);
+        encoder.text("retry");
+        encoder.text(self.reason.retry().name());
+        encoder.text("reason");
+        encoder.text(self.reason.name());
+        detail(&mut encoder, "allowed", &self.allowed);
+        Canonical::from_encoder(encoder)
     }
 }
 

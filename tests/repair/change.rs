@@ -346,7 +346,7 @@ pub(crate) fn path(value: &Value, allowed: &str) -> Option<Value> {
     if plain && (slashed != text || text.ends_with('/')) && !slashed.starts_with('~') {
         return Some(Value::from(names.join("/")));
     }
-    // `/home/me/workspace/notes/a.txt` says what it stands below.
+    // `/srv/me/workspace/notes/a.txt` says what it stands below.
     let joined = names.join("/");
     let inside = roots.iter().find_map(|root| {
         let at = format!("/{joined}").find(&format!("/{root}/"))?;

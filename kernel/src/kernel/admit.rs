@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     budget::{Amounts, Dimension},
-    call::{Call, Checked, Needs, Reserved, Seat, Stopped, keyed},
+    call::{Call, Checked, Needs, Reserved, Seat, Stopped},
     cbor::{Canonical, Item, Profile},
     decide::Engines,
     envelope::{Status, TxOutcome},
@@ -22,6 +22,7 @@ use crate::{
     registry::Mode,
     state::Released,
     store::{Room, VaultEntry, VaultWrite},
+    told::keyed,
 };
 
 /// What admission came to.
@@ -86,7 +87,8 @@ impl Kernel {
             return Err(Box::new(Stopped::new(Box::new(CallFields::unknown()), refused)));
         };
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
-        let seat = Seat { state: &self.state, session, number: submit.session, facts };
+        let agent = self.state.agents.get(&session.agent);
+        let seat = Seat { state: &self.state, session, number: submit.session, agent, facts };
         let now = self.now();
         let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;

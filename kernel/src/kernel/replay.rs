@@ -186,7 +186,8 @@ impl Walk<'_> {
         let hold = registered.manifest.hold.plus(hold);
         let hold = hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
-        let seat = Seat { state, session, number, facts };
+        let agent = state.agents.get(&session.agent);
+        let seat = Seat { state, session, number, agent, facts };
         let asked = |left: &Amounts| {
             let place = (&resources[..], &hold, left);
             let question = question(&seat, session.token, self.registry, tool, args, place, now);

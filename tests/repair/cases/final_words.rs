@@ -64,9 +64,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 let token = world.runtime.look(|kernel| {
                     kernel.tokens().map(|t| t.id).find(|id| *id != world.session.token()).unwrap()
                 });
-                format!(
-                    r#"{{"tool_id": "echo", "args": {{"value": 1}}, "capability_token_id": "{token}"}}"#
-                )
+                format!(r#"{{"tool_id": "echo", "args": {{}}, "capability_token_id": "{token}"}}"#)
             },
             Reason::NotBound,
         ),

@@ -29,7 +29,7 @@ fn forms() -> Vec<Case> {
         fix("absolute", ("fs.write", r#"{"path": "/tmp/a.txt", "text": "hi"}"#), BadPath, a_txt),
         fix(
             "absolute, below a root's name",
-            ("fs.read", r#"{"path": "/home/a/workspace/notes/old.txt"}"#),
+            ("fs.read", r#"{"path": "/srv/a/workspace/notes/old.txt"}"#),
             BadPath,
             wasps,
         ),
