@@ -9,7 +9,8 @@ use std::{
 use syscap::{
     audit::sqlite::SqliteReader,
     kernel::{
-        id::{ObjectId, PolicyHash},
+        id::{ObjectId, PolicyHash, ToolId},
+        manifest::EffectClass,
         object::ObjectKind,
         policy::{PolicyEngine, PolicyObject},
     },
@@ -64,6 +65,17 @@ impl Target {
         };
         Ok((target, bytes))
     }
+}
+
+/// The effect class that a tool has in a home; `None` where the word names no home, or the home
+/// has no such tool.
+pub(super) fn class_of(word: &Path, tool: &ToolId) -> Result<Option<EffectClass>, Failure> {
+    let Target::Home(folder) = Target::of(word)? else {
+        return Ok(None);
+    };
+    let home = runtime::look(&folder)?;
+    let found = home.kernel().manifests().find(|manifest| manifest.tool == *tool);
+    Ok(found.map(|manifest| manifest.effect))
 }
 
 /// Reads a file, of which one byte more is kept than it may have.

@@ -11,7 +11,11 @@ use syscap::{
     policy::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can},
 };
 
-use super::{diff::unknown, json, target::Loaded};
+use super::{
+    diff::unknown,
+    json,
+    target::{Loaded, class_of},
+};
 use crate::{
     Ended,
     exit::{Exit, Failure},
@@ -32,7 +36,7 @@ pub(crate) struct WhoCan {
     /// The tool.
     #[arg(value_parser = parse::tool)]
     tool: ToolId,
-    /// Its effect class; without it, whichever is the mildest.
+    /// Its effect class; without it, that of the home's tool, or else whichever is the mildest.
     #[arg(long, value_name = "CLASS", value_parser = parse::class)]
     effect: Option<EffectClass>,
     /// Ask whether nobody can but this agent and those below it.
@@ -47,8 +51,12 @@ impl WhoCan {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let loaded = Loaded::of(&self.target)?;
         let document = loaded.policy()?.written();
+        let class = match self.effect {
+            None => class_of(&self.target, &self.tool)?,
+            given => given,
+        };
         if let Some(agent) = &self.only {
-            return match only_of(document, (&self.tool, self.effect), agent, self.limit) {
+            return match only_of(document, (&self.tool, class), agent, self.limit) {
                 Finding::Holds { nodes } => {
                     let json = Object::new().text("finding", "only").uint("nodes", nodes);
                     let printed = out.both(&format!("nobody but {agent}"), json);
@@ -58,7 +66,7 @@ impl WhoCan {
                 Finding::Unknown { nodes } => unknown(out, nodes),
             };
         }
-        let reaches = who_can(document, &self.tool, self.effect, self.limit);
+        let reaches = who_can(document, &self.tool, class, self.limit);
         // Every agent gets some verdict: where there is none nothing was looked at.
         if reaches.is_empty() {
             return unknown(out, 0);

@@ -153,3 +153,15 @@ fn only_one_agent_can_or_somebody_else_can() {
     assert_eq!((standard("local_write"), standard("read")), (0, 1));
     assert_eq!(only("mail.send", "Secretary", &[]).code, 2);
 }
+
+/// A home knows what its tools are: the witness is a call that there can be.
+#[test]
+fn of_a_home_the_class_is_the_tools_own() {
+    let home = TestHome::new();
+    let class = |target: &str| {
+        let line = run(["policy", "who-can", target, "fs.write", "--json"]).fine().one();
+        line["given"]["call.effect"].clone()
+    };
+    assert_eq!(class(&home.path()), "local_write");
+    assert_eq!(class("preset:standard"), "pure");
+}
