@@ -1,7 +1,7 @@
 //! The runtime's policy: which engine a home opens with, and how another one comes in force.
 
 use syscap_kernel::{
-    control::{Control, PolicyChange},
+    control::{Control, ControlBody, PolicyChange},
     halt::Halt,
     id::{ObjectId, PolicyHash, Seq, ToolId},
     kernel::{Event, Kernel, Parts},
@@ -76,9 +76,8 @@ impl Runtime {
     pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
         let policy = PolicyObject::of(&*engine).hash();
-        let shadow = self.core.look(Kernel::shadow_hash);
-        self.sign(&PolicyChange { policy, shadow }, |ticket, control| {
-            Event::Policy(ticket, control, vec![engine])
+        self.change_policy(vec![engine], |kernel| {
+            Some(PolicyChange { policy, shadow: kernel.shadow_hash() })
         })
     }
 
@@ -103,10 +102,9 @@ impl Runtime {
     /// [`Error::Refused`], with the reason on record.
     pub fn set_shadow(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        let policy = self.in_force()?;
         let shadow = Some(PolicyObject::of(&*engine).hash());
-        self.sign(&PolicyChange { policy, shadow }, |ticket, control| {
-            Event::Policy(ticket, control, vec![engine])
+        self.change_policy(vec![engine], |kernel| {
+            Some(PolicyChange { policy: kernel.policy_hash()?, shadow })
         })
     }
 
@@ -115,9 +113,8 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`], with the reason on record.
     pub fn clear_shadow(&self) -> Result<Seq, Error> {
-        let policy = self.in_force()?;
-        self.sign(&PolicyChange { policy, shadow: None }, |ticket, control| {
-            Event::Policy(ticket, control, Vec::new())
+        self.change_policy(Vec::new(), |kernel| {
+            Some(PolicyChange { policy: kernel.policy_hash()?, shadow: None })
         })
     }
 
@@ -128,10 +125,10 @@ impl Runtime {
     /// # Errors
     /// [`Error::Policy`]; the refusal is on record, and the policy in force stays.
     pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
-        let is_json = |first: &u8| *first == b'{' || first.is_ascii_whitespace();
-        let parsed = match document.first().is_none_or(is_json) {
-            true => Policy::from_json(document),
-            false => Policy::from_cbor(document),
+        // A canonical map begins with a byte that no text in UTF-8 begins with.
+        let parsed = match document.first() {
+            Some(0xa0..=0xbf) => Policy::from_cbor(document),
+            _ => Policy::from_json(document),
         };
         let read = parsed.and_then(|policy| {
             let alias = policy.tools().find_map(|tool| self.alias(tool));
@@ -153,10 +150,17 @@ impl Runtime {
         }
     }
 
-    /// The policy on record. Where there is no engine for it the kernel refuses to go on with it.
-    fn in_force(&self) -> Result<PolicyHash, Error> {
-        let on_record = self.core.look(Kernel::policy_hash);
-        on_record.ok_or(Error::Refused(Refused::new(Reason::PolicyMismatch)))
+    /// Signs a change that is made from what is on record, and that nobody overtakes. Where there
+    /// is no engine for the policy on record the kernel refuses to go on with it.
+    fn change_policy(
+        &self,
+        engines: Vec<Box<dyn PolicyEngine>>,
+        change: impl FnOnce(&Kernel) -> Option<PolicyChange>,
+    ) -> Result<Seq, Error> {
+        let none = || Error::Refused(Refused::new(Reason::PolicyMismatch));
+        let body = || Ok(self.core.look(change).ok_or_else(none)?.to_bytes());
+        let event = |ticket, control| Event::Policy(ticket, control, engines);
+        self.sign_made(PolicyChange::KIND, body, event)
     }
 
     /// A tool's own id, where it was named by an alias: calls are decided under the id, so a

@@ -6,6 +6,7 @@ use std::{
 };
 
 use syscap_kernel::{
+    id::ToolId,
     manifest::Manifest,
     policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
     reason::{Reason, Refused},
@@ -78,6 +79,10 @@ impl<E: PolicyEngine> PolicyEngine for GuardedEngine<E> {
 
     fn decide(&self, question: &Question<'_>) -> Decision {
         caught(|| self.engine.decide(question)).unwrap_or_else(|| Decision::plain(Verdict::Deny))
+    }
+
+    fn tools(&self) -> Vec<ToolId> {
+        caught(|| self.engine.tools()).unwrap_or_default()
     }
 
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {

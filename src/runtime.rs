@@ -19,7 +19,7 @@ use syscap_kernel::{
     manifest::Manifest,
     policy::PolicyEngine,
     ports::{Clock, Entropy},
-    record::{Durability, HomeLimits},
+    record::{Durability, HomeLimits, Kind},
     registry::Registry,
     sign::preimage,
     store::Store,
@@ -510,13 +510,23 @@ impl Runtime {
         body: &B,
         event: impl FnOnce(Ticket, Control) -> Event,
     ) -> Result<Seq, Error> {
-        let role = Role::of(B::KIND).ok_or(crate::keys::SignerError::NoKey)?;
+        self.sign_made(B::KIND, || Ok(body.to_bytes()), event)
+    }
+
+    /// Signs a body that is made while nobody else signs: what it is made from stays so.
+    pub(crate) fn sign_made(
+        &self,
+        kind: Kind,
+        body: impl FnOnce() -> Result<Vec<u8>, Error>,
+        event: impl FnOnce(Ticket, Control) -> Event,
+    ) -> Result<Seq, Error> {
+        let role = Role::of(kind).ok_or(crate::keys::SignerError::NoKey)?;
         let _one_at_a_time = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.signer.public_key(role)?;
         let (home, counter) = self.core.look(|kernel| (kernel.home(), kernel.counter(&key)));
         let counter = counter.saturating_add(1);
-        let body = body.to_bytes();
-        let message = Control::message(&home, &key, counter, B::KIND, &body);
+        let body = body()?;
+        let message = Control::message(&home, &key, counter, kind, &body);
         let signature = self.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
         let control = Control { key, counter, body, signature };
         acknowledged(self.core.request(|ticket| event(ticket, control)))

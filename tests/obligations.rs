@@ -148,11 +148,11 @@ fn a_cut_budget_is_a_smaller_hold() {
     assert_eq!(spent(&sim) - before, 6, "not one unit more");
     // A cut below what the plan needs is no way to run it.
     let result = call(&mut sim, session, "trim", 5, "");
-    assert_eq!(result.reason(), Some(Reason::Obligation));
+    assert_eq!(result.reason(), Some(Reason::Reduced));
     let object = result.delivered().item();
-    assert_eq!(object.get("field").and_then(Item::as_text), Some("budget_cut"));
-    assert_eq!(object.get("got").and_then(Item::as_text), Some("disk_write_bytes 5"));
-    assert_eq!(object.get("allowed").and_then(Item::as_text), Some("disk_write_bytes 2"));
+    assert_eq!(object.get("field").and_then(Item::as_text), Some("disk_write_bytes"));
+    assert_eq!(object.get("got").and_then(Item::as_text), Some("5"));
+    assert_eq!(object.get("allowed").and_then(Item::as_text), Some("at most 2"));
     verifies(&mut sim);
 }
 

@@ -36,7 +36,12 @@ impl Engines<'_> {
 /// says no.
 pub(crate) fn sound(mut decision: Decision) -> Decision {
     decision.matches.0.truncate(crate::limits::MATCHES_MAX);
-    if decision.is_sound() { decision } else { Decision::plain(Verdict::Deny) }
+    let asked = core::mem::take(&mut decision.obligations.0);
+    let too_many = asked.len() > crate::limits::OBLIGATIONS_MAX;
+    // Of two caps the smaller one counts, whether or not the engine says so itself.
+    decision.obligations.0 = Obligation::unite(asked);
+    let fine = !too_many && decision.is_sound();
+    if fine { decision } else { Decision::plain(Verdict::Deny) }
 }
 
 /// What a run must keep to.
@@ -52,8 +57,9 @@ pub(crate) struct Kept {
 /// cut from `hold`; what it said it would need is not.
 ///
 /// # Errors
-/// [`Reason::Obligation`] for the first that can't be kept: a tool that is not told to, or
-/// could not, must not be taken to have done so.
+/// [`Reason::Obligation`] for the first that can't be kept: a tool that is not told to, or could
+/// not, must not be taken to have done so. [`Reason::Reduced`] where the plan needs more than a cut
+/// leaves.
 pub(crate) fn keep(
     obligations: &[Obligation],
     manifest: &Manifest,
@@ -77,10 +83,12 @@ pub(crate) fn keep(
                 let dimension = Dimension::from_name(name).filter(|d| d.is_metered());
                 let dimension = dimension.ok_or_else(unkept)?;
                 let wanted = needed.get(dimension);
+                // Another call may need less, so this one can be mended.
                 if wanted > max {
-                    return Err(unkept()
-                        .got(&format!("{name} {wanted}"))
-                        .allowed(&format!("{name} {max}")));
+                    return Err(Refused::new(Reason::Reduced)
+                        .field(name)
+                        .got(&format!("{wanted}"))
+                        .allowed(&format!("at most {max}")));
                 }
                 hold.set(dimension, hold.get(dimension).min(max));
             }

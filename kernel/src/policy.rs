@@ -8,7 +8,7 @@ use crate::{
     facts::Facts,
     field::{List, code, decode, encode, shape},
     hash::Domain,
-    id::{AgentId, ConstraintId, PolicyHash, TokenId},
+    id::{AgentId, ConstraintId, PolicyHash, TokenId, ToolId},
     limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
     manifest::Manifest,
     obligation::Obligation,
@@ -93,9 +93,14 @@ impl Decision {
         let counted = self.match_count >= listed
             && self.matches_digest.is_some() == (self.match_count > listed);
         let taken = self.obligations.0.iter().any(|asked| asked.kind.takes_away());
+        let united = self.obligations.0.is_sorted_by(|one, next| {
+            (one.kind.code(), &one.name) < (next.kind.code(), &next.name)
+        });
         self.matches.0.len() <= MATCHES_MAX
             && counted
+            && united
             && (taken || self.verdict != Verdict::Degrade)
+            && !(taken && self.verdict == Verdict::Allow)
             && self.obligations.0.len() <= OBLIGATIONS_MAX
             && named.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
     }
@@ -148,6 +153,11 @@ pub trait PolicyEngine: Send {
     fn document(&self) -> Vec<u8>;
     /// The verdict.
     fn decide(&self, question: &Question<'_>) -> Decision;
+    /// The tools that the policy names. The kernel takes no policy that names one by an alias:
+    /// calls are decided under the tool's own id, and what is said of the alias would be lost.
+    fn tools(&self) -> Vec<ToolId> {
+        Vec::new()
+    }
     /// What the caller of a call that is not allowed may be told. Asked for refusals only.
     fn advise(&self, _question: &Question<'_>, _decision: &Decision) -> Advice {
         Advice::default()

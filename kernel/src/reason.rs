@@ -124,6 +124,7 @@ reasons! {
     406 UnknownSnapshot "unknown_snapshot" Fix "Name a snapshot of this agent, or none."
     407 ToolsMismatch "tools_mismatch" Never "The tools differ from those on record."
     408 Constraint "constraint" Fix "Change the argument that is named to what is allowed."
+    409 Reduced "reduced" Fix "The policy leaves less than that; ask for no more than is allowed."
     411 Namespace "namespace" Fix "Agents write goal.*, tools and encoders fact.*, nobody else."
     412 BadFact "bad_fact" Fix "Give keys as namespace.name and values within their limits."
     413 TooManyFacts "too_many_facts" Fix "Remove facts that are no longer needed first."

@@ -12,6 +12,15 @@ pub const CONSTRAINTS_MAX: usize = 65_535;
 pub const NODES_MAX: usize = 1_024;
 /// Most constants of one `in`: an organisation's list of hosts, and not a data base.
 pub const CONSTANTS_MAX: usize = 4_096;
+/// Most constants of all `in` of a document, those that parameters stand for counted at each place:
+/// a list that is named a thousand times is compiled a thousand times.
+pub const CONSTANTS_ALL_MAX: usize = 1_000_000;
+/// Most elements of a list that is compared element by element; of a longer one nothing is known.
+pub const LIST_MAX: usize = 256;
+/// Most allows that advice is looked for in: it is for callers, who read three.
+pub const ADVISED_MAX: usize = 256;
+/// Most constraints evaluated for all examples of a document that speak of its verdict.
+pub const EXAMPLES_WORK_MAX: usize = 10_000_000;
 /// Longest text constant, in bytes: the longest path that there is.
 pub const TEXT_CONSTANT_BYTES_MAX: usize = 4_096;
 /// Longest reason, in bytes: what an error may carry to a caller.

@@ -12,8 +12,8 @@ pub enum Preset {
     Standard,
     /// Reads run, reads elsewhere ask, nothing is written.
     ReadOnly,
-    /// As [`Preset::Standard`] for files; a repository's own records are not written, what runs
-    /// elsewhere on its own asks, nothing that can't be undone.
+    /// As [`Preset::Standard`] for files; `.git` at the top of `workspace` and `shared` is not
+    /// written, what runs elsewhere on its own asks there, nothing that can't be undone.
     Coder,
     /// Reads everywhere, notes below `workspace` and `shared/notes`.
     Researcher,

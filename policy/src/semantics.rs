@@ -163,7 +163,9 @@ pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
         Ask::Schema(kind) => is_of(*kind, value),
         _ => match value {
             Value::List(elements) => agreed(ask, elements.iter()),
-            Value::Resources(all) => agreed(ask, all.iter().filter(|one| is_asked(ask, one))),
+            // What comes along with a trusted host must not hide behind it.
+            Value::Resources(all) if !all.iter().all(|one| is_asked(ask, one)) => Truth::Unknown,
+            Value::Resources(all) => agreed(ask, all.iter()),
             one => compare(ask, one),
         },
     }

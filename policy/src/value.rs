@@ -31,9 +31,8 @@ pub enum Value<'a> {
     /// The elements of a list, at least one. What is asked holds if it holds of every one, does
     /// not hold if it holds of none, and else can't be said.
     List(Vec<Value<'a>>),
-    /// The resources that an argument names, at least one. What is asked is asked of those of
-    /// the type that the question is about, as of a list; where there is none of that type it
-    /// can't be said.
+    /// The resources that an argument names, at least one. What is asked is asked of all of them,
+    /// as of a list: where one is of another type than the question is about it can't be said.
     Resources(Vec<Value<'a>>),
 }
 
@@ -46,7 +45,8 @@ pub enum Other {
     Float,
     /// A byte string.
     Bytes,
-    /// A list without elements.
+    /// A list without elements, or with more than
+    /// [`LIST_MAX`](crate::limits::LIST_MAX).
     EmptyList,
     /// A map.
     Map,

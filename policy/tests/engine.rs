@@ -354,6 +354,11 @@ fn advice_lists_a_few_alternatives() {
     let first = format!("allow a0 block null {both} R0.");
     let got = advice(&policy(&[&first, lines[4]]), &refused());
     assert_eq!(got, ("path".into(), "below r5 or below r1; below r2".into()));
+    // They are told by id, whatever they ask and whichever subject they have.
+    let class = format!(r#"allow a7 block {{"capability":"read"}} {} R7."#, within(2));
+    let last = format!("allow a8 block null {} R8.", within(1));
+    let got = advice(&policy(&[&class, &last, lines[4]]), &refused());
+    assert_eq!(got, ("path".into(), "below r5 or below r2 or below r1".into()));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! How a run ends: exit codes, and failures in one clear line.
 
 use std::{
-    borrow::Cow,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -23,7 +22,7 @@ Exit codes:
    2  the command line is wrong
    3  the kernel refused a control event: a token, a session, a revocation, a policy, a state
    4  the home can't be made or opened: missing, held by another process, damaged, newer
-   5  policy: the analysis reached its limit without an answer
+   5  no answer: the analysis reached its limit, or a replay could not ask about every call
   10  verify: tampered with
   11  verify: incomplete (open intents, or the last run did not end properly)
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given";
@@ -41,7 +40,7 @@ pub(crate) enum Exit {
     Refused,
     /// The home can't be made or opened.
     Home,
-    /// An analysis reached its limit without an answer.
+    /// No answer: an analysis reached its limit, or a replay could not ask about every call.
     Unknown,
     /// The log was tampered with.
     Tampered,
@@ -176,16 +175,16 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Ends the process for a command line that is wrong, or that asks for help. A word of it is
-/// repeated, and may hold what a terminal would obey.
+/// Ends the process for a command line that is wrong, or that asks for help. Words of it are
+/// repeated, and may hold what a terminal would obey: what is said of them has no colours.
 pub(crate) fn usage(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
     let text = error.render().to_string();
     let shown: Vec<_> = text.lines().map(plain).collect();
-    if error.use_stderr() && shown.iter().any(|line| matches!(line, Cow::Owned(_))) {
-        drop(writeln!(io::stderr(), "{}", shown.join("\n")));
-        std::process::exit(error.exit_code());
-    }
-    error.exit()
+    drop(writeln!(io::stderr(), "{}", shown.join("\n")));
+    std::process::exit(error.exit_code());
 }
 
 /// One line on standard error. If it can't be written there is nowhere to say so.
@@ -220,7 +219,7 @@ fn advice(error: &syscap::Error) -> &'static str {
         syscap::Error::Home(error) => match error {
             StoreError::Missing => "; make one with `syscap init`",
             StoreError::Exists => "; use it, or name another folder",
-            StoreError::Locked => "; end that process or wait (log, verify and token list work)",
+            StoreError::Locked => "; end that process or wait (everything that only reads works)",
             StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
             StoreError::Newer(_) => "; use the newer syscap",
             StoreError::Full => "; make room",

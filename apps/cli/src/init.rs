@@ -49,11 +49,7 @@ impl Init {
             expect_apart(base, &self.home)?;
             options = options.base(base);
         }
-        if let Some(trust) =
-            self.trust_out.as_deref().filter(|path| path.symlink_metadata().is_ok())
-        {
-            return Err(Failure::Exists(trust.to_path_buf()));
-        }
+        self.trust_out.as_deref().map_or(Ok(()), expect_new)?;
         let runtime = options.create(&self.home).map_err(Failure::home(&self.home))?;
         let (id, home) = (runtime.id(), runtime.home().clone());
         runtime.close()?;
@@ -104,6 +100,22 @@ pub(crate) fn expect_empty(home: &Path) -> Result<(), Failure> {
             let advice = "is not empty; name a folder that is, or a new one".to_owned();
             Err(Failure::Usage { what, advice })
         }
+    }
+}
+
+/// A file that can be made: its folder is there, and it is not.
+fn expect_new(file: &Path) -> Result<(), Failure> {
+    if file.symlink_metadata().is_ok() {
+        return Err(Failure::Exists(file.to_path_buf()));
+    }
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let meta = fs::metadata(folder).map_err(Failure::file(folder))?;
+    match meta.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::file(folder)(io::ErrorKind::NotADirectory.into())),
     }
 }
 

@@ -12,6 +12,7 @@ mod fields;
 mod init;
 mod lines;
 mod log;
+mod near;
 mod output;
 mod parse;
 mod policy;
@@ -26,12 +27,13 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     exit::{Exit, Failure},
-    output::{Form, Out},
+    output::{Form, Out, plain},
 };
 
 /// A capability kernel for AI agents' tools.
 #[derive(Debug, Parser)]
-#[command(name = "syscap", version, about, after_help = exit::HELP, propagate_version = true)]
+#[command(name = "syscap", bin_name = "syscap", version, about)]
+#[command(after_help = exit::HELP, propagate_version = true)]
 struct Cli {
     /// Print for machines: one JSON document, or one JSON line for each item.
     #[arg(long, global = true)]
@@ -67,7 +69,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&of_plain_words(error)));
     let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
     let ended = match cli.command {
         Command::Init(init) => init.run(&mut out),
@@ -89,6 +91,18 @@ fn main() -> ExitCode {
         }
     };
     exit.into()
+}
+
+/// What is wrong with the same words without what a terminal would obey: of text that is made
+/// plain afterwards, a part would be lost.
+fn of_plain_words(error: clap::Error) -> clap::Error {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| plain(&word.to_string_lossy()).into_owned()).collect();
+    let same = std::env::args_os().zip(&words).all(|(word, plain)| *word == **plain);
+    match Cli::try_parse_from(words) {
+        Err(plainer) if !same && plainer.use_stderr() => plainer,
+        _ => error,
+    }
 }
 
 /// How a command ended.

@@ -10,6 +10,7 @@ mod set;
 mod show;
 mod target;
 mod test;
+mod warnings;
 mod who_can;
 
 use clap::Subcommand;
@@ -22,7 +23,8 @@ use crate::{Ended, output::Out};
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A TARGET is a FILE (JSON, or canonical CBOR), a HOME (the policy in force there; another process
-may hold it) or preset:NAME. Exit code 5: the analysis reached its limit without an answer.")]
+may hold it) or preset:NAME. Exit code 5, no answer: the analysis reached its limit, or a replay
+could not ask about every call.")]
 pub(crate) enum Policy {
     /// Check that a document is sound, and look for what is odd about it.
     Check(check::Check),

@@ -98,7 +98,7 @@ pub enum Fault {
     // Calls.
     /// An intent lacks a field or has one that it can't have yet.
     IntentForm,
-    /// An intent's agent or token is not its session's.
+    /// A call's agent or token is not its session's.
     NotBound,
     /// The token, or one above it, was revoked.
     Revoked,
@@ -130,9 +130,9 @@ pub enum Fault {
     Obligation,
     /// Less was set aside than the tool's manifest wants.
     Hold,
-    /// More was set aside than was left.
+    /// More was set aside than was left, or a policy was asked where no call was left.
     OverBudget,
-    /// The token was exhausted.
+    /// The token was exhausted, or is said to have been and was not.
     Exhausted,
     /// The idempotency key was used before.
     KeyReused,
@@ -152,7 +152,7 @@ pub enum Fault {
     OutcomeFlags,
     /// A run came back that was not out.
     LateForm,
-    /// A refusal is of the wrong form.
+    /// A refusal is of the wrong form, or lacks what a policy is asked about.
     RefusalForm,
     /// A refused or repeated call paid another fee than it owed.
     Fee,

@@ -156,7 +156,8 @@ fn trimmed(bytes: u64) -> Decision {
         6 => (Verdict::Allow, vec![Obligation::elevated()]),
         _ => (Verdict::Allow, Vec::new()),
     };
-    let decision = Decision { obligations: List(obligations), ..Decision::plain(verdict) };
+    let obligations = List(Obligation::unite(obligations));
+    let decision = Decision { obligations, ..Decision::plain(verdict) };
     if bytes != 7 {
         return decision;
     }

@@ -30,8 +30,8 @@ const PLAIN: usize = 12;
 const HEAD: usize = 16;
 /// The same, naming the snapshot before.
 const BEFORE: usize = 18;
-/// Calls that were refused: what is asked can't be kept, denied, asked, deferred.
-const UNKEPT: usize = 20;
+/// Calls that were refused: a cut leaves less than is needed, denied, asked, deferred.
+const REDUCED: usize = 20;
 const DENIED: usize = 21;
 const ASKED: usize = 22;
 const DEFERRED: usize = 23;
@@ -55,7 +55,7 @@ fn base() -> Log {
         driver.call(session, &call("trim", 7));
     }));
     assert_eq!(log.places(Kind::Intent)[3..], [HEAD, BEFORE, ALONE]);
-    assert_eq!(log.places(Kind::Refusal), [UNKEPT, DENIED, ASKED, DEFERRED]);
+    assert_eq!(log.places(Kind::Refusal), [REDUCED, DENIED, ASKED, DEFERRED]);
     log
 }
 
@@ -121,11 +121,11 @@ fn a_decision_is_made_on_the_head() {
             (
                 "a head, and nothing decided",
                 &|r| {
-                    let call = &mut refusal(&mut r[UNKEPT]).call;
+                    let call = &mut refusal(&mut r[REDUCED]).call;
                     (call.decision, call.shadow, call.head) = (None, None, Some(genesis()));
-                    refusal(&mut r[UNKEPT]).reason = Reason::OutOfScope;
+                    refusal(&mut r[REDUCED]).reason = Reason::OutOfScope;
                 },
-                &wrong(UNKEPT),
+                &wrong(REDUCED),
             ),
         ],
     );
@@ -168,10 +168,10 @@ fn a_shadow_is_asked_where_one_is_in_force() {
             (
                 "and nothing decided",
                 &|r| {
-                    refusal(&mut r[UNKEPT]).call.decision = None;
-                    refusal(&mut r[UNKEPT]).reason = Reason::OutOfScope;
+                    refusal(&mut r[REDUCED]).call.decision = None;
+                    refusal(&mut r[REDUCED]).reason = Reason::OutOfScope;
                 },
-                &wrong(UNKEPT),
+                &wrong(REDUCED),
             ),
             (
                 "an outcome's is another",
@@ -195,8 +195,6 @@ fn a_shadow_is_asked_where_one_is_in_force() {
 fn a_decisions_parts_agree() {
     let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
     let name = |name: &str| ConstraintId::new(name).unwrap();
-    let many = |n: usize| List(vec![Obligation::notify("x"); n]);
-    let long = |bytes: usize| List(vec![Obligation::notify(&"x".repeat(bytes))]);
     check(
         &base(),
         &[
@@ -228,6 +226,20 @@ fn a_decisions_parts_agree() {
                 },
                 wrong,
             ),
+            ("in a refusal", &|r| refused(r, DENIED).match_count = 1, &[(DENIED, Fault::Decision)]),
+        ],
+    );
+}
+
+#[test]
+fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
+    let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
+    let notify = |n: usize| Obligation::notify(&format!("{n:02}"));
+    let many = |n: usize| List((0..n).map(notify).collect());
+    let long = |bytes: usize| List(vec![Obligation::notify(&"x".repeat(bytes))]);
+    check(
+        &base(),
+        &[
             ("32 obligations", &|r| says(r, ALONE, |d| d.obligations = many(32)), &[]),
             ("33 obligations", &|r| says(r, ALONE, |d| d.obligations = many(33)), wrong),
             ("a name of 64", &|r| says(r, ALONE, |d| d.obligations = long(64)), &[]),
@@ -242,15 +254,61 @@ fn a_decisions_parts_agree() {
                 },
                 wrong,
             ),
-            ("allowed, with less", &|r| says(r, HEAD, |d| d.verdict = Verdict::Allow), &[]),
-            ("in a refusal", &|r| refused(r, DENIED).match_count = 1, &[(DENIED, Fault::Decision)]),
+            (
+                "allowed, with less",
+                &|r| says(r, HEAD, |d| d.verdict = Verdict::Allow),
+                &[(HEAD, Fault::Decision)],
+            ),
+            (
+                "asked twice",
+                &|r| says(r, ALONE, |d| d.obligations = List(vec![notify(1); 2])),
+                wrong,
+            ),
+            (
+                "asked out of order",
+                &|r| says(r, HEAD, |d| d.obligations.0.swap(0, 1)),
+                &[(HEAD, Fault::Decision)],
+            ),
+            (
+                "names out of order",
+                &|r| says(r, ALONE, |d| d.obligations = List(vec![notify(2), notify(1)])),
+                wrong,
+            ),
+            (
+                "a name before none",
+                &|r| {
+                    let none = Obligation { name: None, ..notify(1) };
+                    says(r, ALONE, |d| d.obligations = List(vec![notify(1), none.clone()]));
+                },
+                wrong,
+            ),
+            (
+                "a refusal asks twice",
+                &|r| refused(r, ASKED).obligations.0.push(Obligation::elevated()),
+                &[(ASKED, Fault::Decision)],
+            ),
+            (
+                "a shadow asks twice",
+                &|r| {
+                    both(r, HEAD, |c| {
+                        let said = &mut c.shadow.as_mut().unwrap().decision;
+                        said.obligations = List(vec![notify(1); 2]);
+                    });
+                },
+                &[(HEAD, Fault::Shadow)],
+            ),
         ],
     );
 }
 
 /// Asks something of the plain call.
 fn asks(records: &mut [Record], asked: &Obligation) {
-    says(records, PLAIN, |decision| decision.obligations = List(vec![asked.clone()]));
+    says(records, PLAIN, |decision| {
+        decision.obligations = List(vec![asked.clone()]);
+        if asked.kind.takes_away() {
+            decision.verdict = Verdict::Degrade;
+        }
+    });
 }
 
 #[test]
@@ -277,17 +335,17 @@ fn what_is_asked_of_a_run_is_kept() {
                 &[(HEAD, Fault::Hold)],
             ),
             (
-                "cut twice",
+                "cut to less",
                 &|r| {
                     let less = cut("egress_bytes", Some(19));
-                    says(r, HEAD, |d| d.obligations.0.push(less.clone()));
+                    says(r, HEAD, |d| d.obligations.0[2] = less.clone());
                 },
                 &wrong(HEAD),
             ),
             (
                 "a cap without a number",
                 &|r| {
-                    says(r, HEAD, |d| d.obligations.0.push(uncapped.clone()));
+                    says(r, HEAD, |d| d.obligations.0[0] = uncapped.clone());
                 },
                 &wrong(HEAD),
             ),
@@ -305,9 +363,81 @@ fn what_is_asked_of_a_run_is_kept() {
                 "a reader is read only",
                 &|r| {
                     let asked = List(vec![Obligation::read_only()]);
-                    says(r, 8, |decision| decision.obligations = asked.clone());
+                    says(r, 8, |decision| {
+                        decision.verdict = Verdict::Degrade;
+                        decision.obligations = asked.clone();
+                    });
                 },
                 &[],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_refused_run_could_not_keep_to_what_was_asked() {
+    let form = |place| [(place, Fault::RefusalForm)];
+    let unkept = [(REDUCED, Fault::Obligation)];
+    let verdict = |r: &mut Vec<Record>, place, verdict| refused(r, place).verdict = verdict;
+    let reason = |r: &mut Vec<Record>, place: usize, reason| refusal(&mut r[place]).reason = reason;
+    let notify = List(vec![Obligation::notify("x")]);
+    check(
+        &base(),
+        &[
+            ("reduced, denied", &|r| verdict(r, REDUCED, Verdict::Deny), &form(REDUCED)),
+            ("reduced, asked", &|r| verdict(r, REDUCED, Verdict::Ask), &form(REDUCED)),
+            (
+                "reduced, allowed",
+                &|r| {
+                    verdict(r, REDUCED, Verdict::Allow);
+                    refused(r, REDUCED).obligations = notify.clone();
+                },
+                &[(REDUCED, Fault::RefusalForm), (REDUCED, Fault::Obligation)],
+            ),
+            (
+                "reduced, and nothing cut",
+                &|r| refused(r, REDUCED).obligations = List(vec![Obligation::read_only()]),
+                &unkept,
+            ),
+            (
+                "reduced, and not kept before",
+                &|r| {
+                    let uncapped = Obligation { max: None, ..Obligation::result_cap(1) };
+                    refused(r, REDUCED).obligations.0.insert(0, uncapped);
+                },
+                &unkept,
+            ),
+            (
+                "reduced, and not kept after",
+                &|r| refused(r, REDUCED).obligations.0.push(Obligation::elevated()),
+                &[],
+            ),
+            ("unkept, and all kept", &|r| reason(r, REDUCED, Reason::Obligation), &unkept),
+            (
+                "unkept, allowed",
+                &|r| {
+                    reason(r, REDUCED, Reason::Obligation);
+                    verdict(r, REDUCED, Verdict::Allow);
+                    refused(r, REDUCED).obligations = List(vec![Obligation::elevated()]);
+                },
+                &[],
+            ),
+            (
+                "unkept, degraded",
+                &|r| {
+                    reason(r, REDUCED, Reason::Obligation);
+                    refused(r, REDUCED).obligations.0.push(Obligation::elevated());
+                },
+                &[],
+            ),
+            (
+                "unkept, and nothing asked",
+                &|r| {
+                    reason(r, REDUCED, Reason::Obligation);
+                    verdict(r, REDUCED, Verdict::Allow);
+                    refused(r, REDUCED).obligations = List(Vec::new());
+                },
+                &unkept,
             ),
         ],
     );
@@ -318,39 +448,24 @@ fn a_refusals_reason_is_what_the_policy_said() {
     let form = |place| [(place, Fault::RefusalForm)];
     let verdict = |r: &mut Vec<Record>, place, verdict| refused(r, place).verdict = verdict;
     let reason = |r: &mut Vec<Record>, place: usize, reason| refusal(&mut r[place]).reason = reason;
-    let notify = List(vec![Obligation::notify("x")]);
     check(
         &base(),
         &[
-            ("unkept, denied", &|r| verdict(r, UNKEPT, Verdict::Deny), &form(UNKEPT)),
-            ("unkept, asked", &|r| verdict(r, UNKEPT, Verdict::Ask), &form(UNKEPT)),
-            ("unkept, allowed", &|r| verdict(r, UNKEPT, Verdict::Allow), &[]),
-            (
-                "unkept, and all kept",
-                &|r| {
-                    verdict(r, UNKEPT, Verdict::Allow);
-                    refused(r, UNKEPT).obligations = notify.clone();
-                },
-                &[(UNKEPT, Fault::Obligation)],
-            ),
-            (
-                "unkept, and nothing asked",
-                &|r| {
-                    verdict(r, UNKEPT, Verdict::Allow);
-                    refused(r, UNKEPT).obligations = List(Vec::new());
-                },
-                &[(UNKEPT, Fault::Obligation)],
-            ),
             (
                 "over budget, and not kept",
                 &|r| {
-                    reason(r, UNKEPT, Reason::OverBudget);
-                    refused(r, UNKEPT).obligations.0.push(Obligation::elevated());
+                    reason(r, REDUCED, Reason::OverBudget);
+                    refused(r, REDUCED).obligations.0.push(Obligation::elevated());
                 },
-                &[(UNKEPT, Fault::Obligation)],
+                &[(REDUCED, Fault::Obligation)],
             ),
-            ("over budget", &|r| reason(r, UNKEPT, Reason::OverBudget), &[]),
-            ("before the policy", &|r| reason(r, UNKEPT, Reason::OutOfScope), &form(UNKEPT)),
+            ("over budget", &|r| reason(r, REDUCED, Reason::OverBudget), &[]),
+            (
+                "exhausted, and it is not",
+                &|r| reason(r, REDUCED, Reason::Exhausted),
+                &[(REDUCED, Fault::Exhausted)],
+            ),
+            ("before the policy", &|r| reason(r, REDUCED, Reason::OutOfScope), &form(REDUCED)),
             ("denied for an argument", &|r| reason(r, DENIED, Reason::Constraint), &[]),
             ("denied by its budget", &|r| reason(r, DENIED, Reason::Exhausted), &form(DENIED)),
             ("denied by obligation", &|r| reason(r, DENIED, Reason::Obligation), &form(DENIED)),

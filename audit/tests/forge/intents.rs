@@ -305,7 +305,7 @@ fn an_intent_was_allowed() {
                 "on a condition",
                 &|r| {
                     let obligations = List([Obligation::read_only()].into());
-                    said(r, Decision { obligations, ..Decision::plain(Verdict::Allow) });
+                    said(r, Decision { obligations, ..Decision::plain(Verdict::Degrade) });
                 },
                 &[(LAST, Fault::Obligation)],
             ),

@@ -9,6 +9,7 @@ mod common;
 
 mod budgets;
 mod control;
+mod decided;
 mod decisions;
 mod intents;
 mod life;

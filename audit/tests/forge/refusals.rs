@@ -98,14 +98,27 @@ fn a_refusal_costs_one_call() {
                 &|r| refusal(&mut r[PLACE]).call.used = calls(1).with(Dimension::CpuUs, 1),
                 fee,
             ),
-            ("nobody's", &|r| refusal(&mut r[PLACE]).call.session = None, fee),
+            (
+                "nobody's",
+                &|r| refusal(&mut r[PLACE]).call.session = None,
+                &[(PLACE, Fault::RefusalForm), (PLACE, Fault::Fee)],
+            ),
             (
                 "without a session, and free",
                 &|r| {
                     let call = &mut refusal(&mut r[PLACE]).call;
-                    (call.session, call.used) = (None, Amounts::ZERO);
+                    (call.session, call.used, call.decision) = (None, Amounts::ZERO, None);
+                    refusal(&mut r[PLACE]).reason = Reason::Closing;
                 },
                 &[],
+            ),
+            (
+                "decided without a session, and free",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.session, call.used) = (None, Amounts::ZERO);
+                },
+                &[(PLACE, Fault::RefusalForm)],
             ),
         ],
     );

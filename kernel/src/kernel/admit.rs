@@ -17,6 +17,7 @@ use crate::{
     hash::result_hash,
     id::Seq,
     limits::RESULT_BYTES_MAX,
+    obligation::Obligation,
     reason::{Reason, Refused},
     record::{Body, CallFields, Intent, Repeat, RunMode},
     registry::Mode,
@@ -39,6 +40,7 @@ struct Repeated {
     outcome: Seq,
     delivered: Canonical,
     status: Status,
+    degraded: Vec<Obligation>,
 }
 
 /// Pairs of intent and outcome.
@@ -131,6 +133,7 @@ impl Kernel {
             Reason::NoRoom
         } else if self.state.policy != Some(self.engine_hash)
             || self.state.shadow != self.shadow.as_ref().map(|(hash, _)| *hash)
+            || self.aliased
         {
             Reason::PolicyMismatch
         } else if self.state.tools != Some(self.tools_hash) {
@@ -197,7 +200,7 @@ impl Kernel {
     /// Answers a repeated key by the first outcome.
     fn repeat(&mut self, submit: &Submit, repeated: Repeated) -> Result<(), Halt> {
         self.close_run(Some(submit.session))?;
-        let Repeated { mut fields, intent, outcome, delivered, status } = repeated;
+        let Repeated { mut fields, intent, outcome, delivered, status, degraded } = repeated;
         let hash = result_hash(&submit.salts.result, status.code(), delivered.item());
         fields.result_hash = Some(hash);
         fields.used = self.refusal_fee(submit.session);
@@ -220,6 +223,7 @@ impl Kernel {
             delivered,
             tx: TxOutcome::NoOp,
             left: self.left_of(submit.session),
+            degraded,
         };
         self.answer(seq, leaf, &repeat.call, reply);
         Ok(())
@@ -273,8 +277,9 @@ fn first_outcome(
         }
         _ => return stop(call, Reason::OutcomeErased),
     };
-    let fields = call.into_fields();
-    Ok(Admission::Repeat(Box::new(Repeated { fields, intent, outcome, delivered, status })))
+    let (fields, degraded) = (call.into_fields(), used.degraded.clone());
+    let repeated = Repeated { fields, intent, outcome, delivered, status, degraded };
+    Ok(Admission::Repeat(Box::new(repeated)))
 }
 
 /// Fetched results that are what their records commit to.

@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Ack, Kernel, Ticket, log::Pending, refuse::LiveRun, state};
+use super::{Ack, Kernel, Ticket, control::alias_in, log::Pending, refuse::LiveRun, state};
 use crate::{
     budget::Dimension,
     control::Roles,
@@ -118,10 +118,12 @@ impl Kernel {
         let Parts { engine, registry } = parts;
         let engine_hash = PolicyObject::of(&*engine).hash();
         let tools_hash = registry.tools_object().hash();
+        let aliased = alias_in(&*engine, &registry).is_some();
         Self {
             state,
             engine,
             engine_hash,
+            aliased,
             shadow: None,
             facts: BTreeMap::new(),
             registry,

@@ -18,6 +18,7 @@ use crate::{
     record::{
         Body, Charge, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase, SignedEvent,
     },
+    registry::Registry,
     snapshot::Snapshot,
     token::Token,
 };
@@ -153,6 +154,8 @@ impl Kernel {
         if let Some((hash, engine)) = policy {
             (self.engine, self.engine_hash) = (engine, hash);
         }
+        // None of the engines that were looked at names an alias.
+        self.aliased = false;
         match shadow {
             NewShadow::Kept => {}
             NewShadow::Dropped => self.shadow = None,
@@ -168,6 +171,13 @@ impl Kernel {
         named: &PolicyChange,
         engines: Vec<Box<dyn PolicyEngine>>,
     ) -> Result<NewEngines, Refused> {
+        let aliases = |engine: &dyn PolicyEngine| alias_in(engine, &self.registry);
+        let alias = engines.iter().find_map(|engine| aliases(&**engine));
+        let own = || (named.policy == self.engine_hash).then(|| aliases(&*self.engine))?;
+        if let Some((alias, tool)) = alias.or_else(own) {
+            let refused = Refused::new(Reason::BadPolicy).field("tools");
+            return Err(refused.got(alias.as_str()).allowed(tool.as_str()));
+        }
         let hashed = engines.into_iter().map(|engine| (PolicyObject::of(&*engine), engine));
         let mut hashed: Vec<_> =
             hashed.map(|(object, engine)| (object.hash(), object, engine)).collect();
@@ -229,6 +239,7 @@ impl Kernel {
         // One policy may be both: then the engine in force is taken first.
         let lacks = self.engine_hash != hash || self.state.shadow != Some(hash);
         if self.state.policy == Some(hash) && lacks {
+            self.aliased = alias_in(&*engine, &self.registry).is_some();
             (self.engine, self.engine_hash) = (engine, hash);
         } else if self.state.shadow == Some(hash) {
             self.shadow = Some((hash, engine));
@@ -392,4 +403,12 @@ impl Kernel {
     pub(super) fn acknowledge(&mut self, seq: Seq, ticket: Ticket, ack: Ack) {
         self.waiting.push_back((seq, Waiting::Ack(ticket, Ok(ack))));
     }
+}
+
+/// A tool that a policy names by an alias, and its own id.
+pub(super) fn alias_in(engine: &dyn PolicyEngine, registry: &Registry) -> Option<(ToolId, ToolId)> {
+    engine.tools().into_iter().find_map(|named| {
+        let tool = registry.find(&named)?.manifest.tool.clone();
+        (tool != named).then_some((named, tool))
+    })
 }

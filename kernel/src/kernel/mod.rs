@@ -183,6 +183,8 @@ pub struct Kernel {
     state: State,
     engine: Box<dyn PolicyEngine>,
     engine_hash: PolicyHash,
+    /// Whether the engine names a tool by an alias: what it says of that would be lost.
+    aliased: bool,
     /// Asked beside the engine, for the record only.
     shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
     /// The values of the agents' facts: what the state knows by commitment only.

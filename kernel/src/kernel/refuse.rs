@@ -73,6 +73,7 @@ impl Kernel {
             delivered,
             tx: TxOutcome::NoOp,
             left: fields.session.map_or(Amounts::ZERO, |session| self.left_of(session)),
+            degraded: Vec::new(),
         };
         if own {
             self.answer(seq, leaf, &fields, reply);
@@ -248,6 +249,7 @@ impl Kernel {
             delivered,
             tx: TxOutcome::NoOp,
             left: self.left_of(submit.session),
+            degraded: Vec::new(),
         };
         // There is no record of its own to point to: the last durable one says when it was.
         let head = self.pending.durable().unwrap_or(self.state.head);

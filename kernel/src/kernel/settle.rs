@@ -12,7 +12,6 @@ use crate::{
     id::{CallDigest, Leaf, Seq},
     manifest::{EffectClass, Enforcement},
     obligation::Obligation,
-    policy::Verdict,
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Late, Outcome, OutcomeFlags},
     store::{CallSalts, VaultWrite},
@@ -48,6 +47,8 @@ pub(super) struct Reply {
     pub(super) delivered: Canonical,
     pub(super) tx: TxOutcome,
     pub(super) left: Amounts,
+    /// What the policy took away from the call that it answers.
+    pub(super) degraded: Vec<Obligation>,
 }
 
 /// How a run ended.
@@ -229,7 +230,8 @@ impl Kernel {
         self.pending.keep(VaultWrite::Result(outcome_seq, delivered.as_bytes().to_vec()));
         let left = self.left_of(session);
         let intent = Some((seq, intent_leaf));
-        let reply = Reply { ticket, intent, reason: end.reason, delivered, tx: end.tx, left };
+        let (reason, tx, degraded) = (end.reason, end.tx, outcome.call.degraded());
+        let reply = Reply { ticket, intent, reason, delivered, tx, left, degraded };
         self.answer(outcome_seq, leaf, &outcome.call, reply);
         self.report_overload()
     }
@@ -257,7 +259,7 @@ impl Kernel {
             result_hash: fields.result_hash.unwrap_or(crate::id::ResultHash::from_bytes([0; 32])),
             provenance: fields.provenance.clone(),
             tx: reply.tx,
-            degraded: degraded(fields),
+            degraded: reply.degraded,
             receipt: Receipt {
                 home: self.state.home,
                 intent: reply.intent,
@@ -269,13 +271,6 @@ impl Kernel {
             },
         }
     }
-}
-
-/// What the policy took away from a call that it let through.
-fn degraded(fields: &CallFields) -> Vec<Obligation> {
-    let decision = fields.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
-    let asked = decision.map_or(&[][..], |decision| &decision.obligations.0);
-    asked.iter().filter(|asked| asked.kind.takes_away()).cloned().collect()
 }
 
 /// What was measured, but no less than what was held: the end of such a run is not known.

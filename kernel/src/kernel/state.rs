@@ -10,7 +10,7 @@ use super::{Ack, Kernel, Ticket};
 use crate::{
     budget::{Amounts, Dimension},
     call::Stopped,
-    cbor::{Canonical, Kind, Profile},
+    cbor::{Canonical, Item, Kind, Profile},
     facts::{Facts, Namespace},
     field::List,
     halt::Halt,
@@ -176,6 +176,10 @@ fn read(proposal: &Proposal) -> Result<Changes, Refused> {
     // A map that has keys of another type than text has no entries.
     if changes.entries().count() != changes.count() {
         return Err(bad("changes").allowed("text keys"));
+    }
+    // They are read back from the vault in this profile: what it refuses would be lost.
+    if Item::check(changes.as_bytes(), Profile::DATA).is_err() {
+        return Err(Refused::new(Reason::TooDeep).field("changes"));
     }
     if changes.count() > CHANGES_MAX {
         return Err(bad("changes").allowed(&alloc::format!("at most {CHANGES_MAX} keys")));

@@ -1,5 +1,7 @@
 //! Records of calls.
 
+use alloc::vec::Vec;
+
 use crate::{
     budget::Amounts,
     cbor::{DecodeError, Decoder, Encoder, Fault},
@@ -11,7 +13,8 @@ use crate::{
         ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId,
     },
     manifest::{EffectClass, Enforcement},
-    policy::{Decision, Shadow},
+    obligation::Obligation,
+    policy::{Decision, Shadow, Verdict},
     provenance::Provenance,
     reason::Reason,
 };
@@ -81,6 +84,13 @@ impl CallFields {
             head: None,
             shadow: None,
         }
+    }
+
+    /// What the policy took away from a call that it let through.
+    pub(crate) fn degraded(&self) -> Vec<Obligation> {
+        let decision = self.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
+        let asked = decision.map_or(&[][..], |decision| &decision.obligations.0);
+        asked.iter().filter(|asked| asked.kind.takes_away()).cloned().collect()
     }
 }
 

@@ -294,7 +294,10 @@ impl State {
                 (_, crate::envelope::TxOutcome::Unknown) => {
                     self.keys.end(slot, KeyState::Unknown);
                 }
-                _ => self.keys.done(slot, seq, (outcome.call.result_hash?, outcome.status)),
+                _ => {
+                    let result = (outcome.call.result_hash?, outcome.status);
+                    self.keys.done(slot, seq, result, outcome.call.degraded());
+                }
             }
         }
         if outcome.status == Status::Ok

@@ -1,11 +1,12 @@
 //! Idempotency keys: each runs at most once in its namespace.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::TokenIndex;
 use crate::{
     envelope::Status,
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
+    obligation::Obligation,
 };
 
 /// A key in its namespace.
@@ -28,7 +29,7 @@ pub(crate) enum KeyState {
 }
 
 /// The first call with a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyUse {
     pub(crate) intent: Seq,
     pub(crate) sent: SentHash,
@@ -36,6 +37,8 @@ pub(crate) struct KeyUse {
     pub(crate) state: KeyState,
     /// What its outcome commits to.
     pub(crate) result: Option<(ResultHash, Status)>,
+    /// What the policy took away from it: a repeat is told so as well.
+    pub(crate) degraded: Vec<Obligation>,
 }
 
 /// All keys that were used.
@@ -45,13 +48,13 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn get(&self, slot: &KeySlot) -> Option<KeyUse> {
-        self.used.get(slot).copied()
+    pub(crate) fn get(&self, slot: &KeySlot) -> Option<&KeyUse> {
+        self.used.get(slot)
     }
 
     pub(crate) fn begin(&mut self, slot: KeySlot, intent: Seq, sent: SentHash, token: TokenIndex) {
-        self.used
-            .insert(slot, KeyUse { intent, sent, token, state: KeyState::InFlight, result: None });
+        let (state, result, degraded) = (KeyState::InFlight, None, Vec::new());
+        self.used.insert(slot, KeyUse { intent, sent, token, state, result, degraded });
     }
 
     pub(crate) fn end(&mut self, slot: &KeySlot, state: KeyState) {
@@ -60,10 +63,17 @@ impl Keys {
         }
     }
 
-    pub(crate) fn done(&mut self, slot: &KeySlot, outcome: Seq, result: (ResultHash, Status)) {
+    pub(crate) fn done(
+        &mut self,
+        slot: &KeySlot,
+        outcome: Seq,
+        result: (ResultHash, Status),
+        degraded: Vec<Obligation>,
+    ) {
         if let Some(used) = self.used.get_mut(slot) {
             used.state = KeyState::Done(outcome);
             used.result = Some(result);
+            used.degraded = degraded;
         }
     }
 

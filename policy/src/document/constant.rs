@@ -89,6 +89,12 @@ fn within(attribute: &Attribute, text: Box<str>, node: &Node<'_, '_>) -> Result<
     if *attribute == Attribute::Agent && AgentId::new(&text).is_none() {
         return Err(bad_agent(node, &text));
     }
+    if text.contains(['*', '?']) {
+        let until = text.split('/').take_while(|component| !component.contains(['*', '?']));
+        let above = until.collect::<Vec<_>>().join("/");
+        let near = (!above.is_empty()).then_some(above);
+        return Err(node.error(LoadFault::PathWildcard, &text).suggest(near));
+    }
     let fine = !text.contains(['\\', '\0'])
         && text.split('/').all(|component| !matches!(component, "" | "." | ".."));
     if fine {

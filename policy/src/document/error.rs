@@ -129,6 +129,9 @@ pub enum LoadFault {
     /// `within` of text that is no path by components.
     #[error("this is not a path: no empty, . or .. component, no slash first or last")]
     BadPath,
+    /// `within` of text with a `*` or `?`: it would be taken as it stands.
+    #[error("paths have no wildcards: within covers all that lies below")]
+    PathWildcard,
     /// `domain` of text that is no host.
     #[error("this is not a host")]
     BadHost,
@@ -138,6 +141,9 @@ pub enum LoadFault {
     /// A parameter that is not there.
     #[error("no parameter has this name")]
     UnknownParam,
+    /// A parameter that no constraint asks for, and that has no meaning of its own.
+    #[error("no constraint asks for this parameter")]
+    UnusedParam,
     /// A parameter that is a list where one constant must stand.
     #[error("this parameter is a list: only in takes one")]
     ListParam,

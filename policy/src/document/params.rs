@@ -1,5 +1,7 @@
 //! Parameters: constants by name, and the lists that stand for constraints of their own.
 
+use core::cell::Cell;
+
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +19,13 @@ use super::{
     Ask, Attribute, Condition, Constant, Constraint, Effect, LoadError, LoadFault, OnFail, Subject,
     Test, constant, place::Node, suggestion,
 };
-use crate::limits::{CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, RISK_MAX};
+use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, RISK_MAX};
 
 /// What ids of constraints begin with that parameters stand for.
 pub(super) const RESERVED: &str = "params.";
+
+/// The names that have a meaning of their own.
+const MEANING: [&str; 3] = ["tools", "agents", "risk"];
 
 /// What a name of a parameter stands for.
 enum Value {
@@ -31,7 +36,10 @@ enum Value {
 /// The parameters of a document.
 #[derive(Default)]
 pub(super) struct Params<'a> {
-    named: BTreeMap<&'a str, Value>,
+    /// What names stand for, and whether a constraint has asked for them.
+    named: BTreeMap<&'a str, (Value, Cell<bool>)>,
+    /// How many constants lists have been written out as.
+    expanded: Cell<usize>,
     tools: Option<Vec<ToolId>>,
     agents: Option<Vec<(AgentId, Vec<ToolId>)>>,
     pub(super) risk: BTreeMap<ToolId, u8>,
@@ -51,7 +59,7 @@ impl<'a> Params<'a> {
                 "agents" => params.agents = Some(agents(&value)?),
                 "risk" => params.risk = risk(&value)?,
                 _ if is_name(name) => {
-                    params.named.insert(name, named(&value)?);
+                    params.named.insert(name, (named(&value)?, Cell::new(false)));
                 }
                 _ => return Err(value.error(LoadFault::ParamName, name)),
             }
@@ -69,17 +77,42 @@ impl<'a> Params<'a> {
 
     /// The constants that a parameter stands for.
     pub(super) fn list(&self, node: &Node<'_, '_>, name: &str) -> Result<Vec<Constant>, LoadError> {
-        Ok(match self.find(node, name)? {
-            Value::One(constant) => Vec::from([constant.clone()]),
-            Value::List(constants) => constants.clone(),
-        })
+        let (count, found) = match self.find(node, name)? {
+            Value::One(constant) => (1, core::slice::from_ref(constant)),
+            Value::List(constants) => (constants.len(), &constants[..]),
+        };
+        let all = self.expanded.get().saturating_add(count);
+        self.expanded.set(all);
+        if all > CONSTANTS_ALL_MAX {
+            return Err(node.error(LoadFault::TooManyConstants, name));
+        }
+        Ok(found.to_vec())
     }
 
     fn find(&self, node: &Node<'_, '_>, name: &str) -> Result<&Value, LoadError> {
-        self.named.get(name).ok_or_else(|| {
+        let found = self.named.get(name);
+        if let Some((_, asked)) = found {
+            asked.set(true);
+        }
+        found.map(|(value, _)| value).ok_or_else(|| {
             let near = suggestion::near(name, self.named.keys().copied());
             node.error(LoadFault::UnknownParam, name).suggest(near.map(String::from))
         })
+    }
+
+    /// Every parameter is one that a constraint asks for: a misspelt list of tools must not be
+    /// taken for a constant that nobody needs.
+    ///
+    /// # Errors
+    /// [`LoadFault::UnusedParam`], for the first one.
+    pub(super) fn all_used(&self, place: &Node<'_, '_>) -> Result<(), LoadError> {
+        match self.named.iter().find(|(_, (_, asked))| !asked.get()) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let near = suggestion::near(name, MEANING).map(String::from);
+                Err(place.error(LoadFault::UnusedParam, name).suggest(near))
+            }
+        }
     }
 
     /// The constraints that `tools` and `agents` stand for.

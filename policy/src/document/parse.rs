@@ -96,6 +96,9 @@ impl<'a> Parsed<'a> {
         for (n, item) in items.into_iter().enumerate() {
             found.constraint(&constraints.at(n, item), n, &written)?;
         }
+        if let Some(item) = params {
+            written.all_used(&Node { item, place: top.place.key("params") })?;
+        }
         found.tools.extend(written.tools());
         found.finish(&constraints, &written, params)
     }

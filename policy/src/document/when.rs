@@ -21,6 +21,47 @@ const OPS: [&str; 17] = [
 /// Operators of a later version.
 const LATER: [&str; 2] = ["label_le", "source"];
 
+/// What other languages call the operators. A near miss by letters could mean the opposite: `and`
+/// is nearer to `any` than to `all`.
+const ELSEWHERE: [(&str, &str); 26] = [
+    ("and", "all"),
+    ("&&", "all"),
+    ("or", "any"),
+    ("||", "any"),
+    ("!", "not"),
+    ("none", "not around any"),
+    ("==", "eq"),
+    ("=", "eq"),
+    ("is", "eq"),
+    ("equals", "eq"),
+    ("ne", "not around eq"),
+    ("neq", "not around eq"),
+    ("!=", "not around eq"),
+    ("not_in", "not around in"),
+    ("lte", "le"),
+    ("gte", "ge"),
+    ("<", "lt"),
+    ("<=", "le"),
+    (">", "gt"),
+    (">=", "ge"),
+    ("starts_with", "prefix, or within for paths"),
+    ("startswith", "prefix, or within for paths"),
+    ("ends_with", "suffix, or domain for hosts"),
+    ("endswith", "suffix, or domain for hosts"),
+    ("like", "within, domain, prefix or suffix"),
+    ("glob", "within, domain, prefix or suffix"),
+];
+
+/// What somebody may have meant by a word that is no operator.
+fn meant(op: &str) -> String {
+    let lower = op.to_ascii_lowercase();
+    let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == lower).map(|(_, ours)| *ours);
+    let same = || OPS.iter().copied().find(|ours| *ours == lower);
+    let near = || suggestion::near(op, OPS);
+    let found = elsewhere.or_else(same).or_else(near);
+    found.map_or_else(|| OPS.join(", "), String::from)
+}
+
 /// Reads one condition.
 pub(super) struct Reader<'a> {
     pub(super) params: &'a Params<'a>,
@@ -44,8 +85,7 @@ impl<'a> Reader<'a> {
             return Err(op_node.error(LoadFault::NotYet, op));
         }
         if !OPS.contains(&op) {
-            let near = suggestion::near(op, OPS).map_or_else(|| OPS.join(", "), String::from);
-            return Err(op_node.error(LoadFault::UnknownOp, op).suggest(Some(near)));
+            return Err(op_node.error(LoadFault::UnknownOp, op).suggest(Some(meant(op))));
         }
         let most = usize::MAX;
         let args = args_node.list(most, LoadFault::TooManyNodes)?;

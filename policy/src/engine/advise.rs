@@ -3,35 +3,66 @@
 
 use alloc::{
     boxed::Box,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     format,
     string::{String, ToString},
     vec::Vec,
 };
 
+use core::cell::RefCell;
+
 use syscap_kernel::policy::{Advice, Decision};
 
 use super::words;
 use crate::{
-    Truth, Values,
+    Truth, Value, Values,
     document::{Attribute, Condition, Constraint, Document, Effect, OnFail, Test},
+    limits::ADVISED_MAX,
     semantics,
 };
 
 /// Most alternatives that are named.
 const ALTERNATIVES_MAX: usize = 3;
 
-pub(super) fn advise(document: &Document, values: &dyn Values, decision: &Decision) -> Advice {
+/// What may be told of a decision. The allows that apply, by id, are asked for where they count.
+pub(super) fn advise<'d>(
+    document: &'d Document,
+    values: &dyn Values,
+    decision: &Decision,
+    allows: impl FnOnce() -> Vec<&'d Constraint>,
+) -> Advice {
     let find = |id| {
         let found = document.constraints.binary_search_by(|constraint| constraint.id.cmp(id));
         found.ok().and_then(|place| document.constraints.get(place))
     };
+    let values: &dyn Values = &Remembered { values, known: RefCell::default() };
     match decision.deciding.as_ref().and_then(find) {
         None => Advice::default(),
         Some(deny) if deny.effect == Effect::Deny => {
             Advice { argument: escape_of(deny, values), allowed: written(deny) }
         }
-        Some(_) => of_allows(document, values),
+        Some(_) => {
+            let mut allows = allows();
+            allows.truncate(ADVISED_MAX);
+            of_allows(&allows, values)
+        }
+    }
+}
+
+/// Values that are read once each: a call can bring a megabyte, and every test asks again.
+struct Remembered<'v> {
+    values: &'v dyn Values,
+    known: RefCell<BTreeMap<Attribute, Value<'v>>>,
+}
+
+impl Values for Remembered<'_> {
+    fn value(&self, attribute: &Attribute) -> Value<'_> {
+        if let Some(known) = self.known.borrow().get(attribute) {
+            return known.clone();
+        }
+        let value = self.values.value(attribute);
+        self.known.borrow_mut().insert(attribute.clone(), value.clone());
+        value
     }
 }
 
@@ -50,7 +81,7 @@ fn escape_of(deny: &Constraint, values: &dyn Values) -> Option<Box<str>> {
     let mut names: Vec<&str> = asked.iter().filter_map(|attribute| attribute.argument()).collect();
     names.dedup();
     let [argument] = *names else { return None };
-    let can = reach(&deny.when, argument, values).has(Truth::False);
+    let can = reach(&deny.when, Free::Argument(argument), values).has(Truth::False);
     can.then(|| name_of(asked.iter().copied(), argument))
 }
 
@@ -76,14 +107,7 @@ struct Repair<'a> {
 }
 
 /// What the allows ask of an argument, where changing one is enough.
-fn of_allows(document: &Document, values: &dyn Values) -> Advice {
-    let allows: Vec<&Constraint> = document
-        .constraints
-        .iter()
-        .filter(|constraint| {
-            constraint.effect == Effect::Allow && semantics::is_about(&constraint.subject, values)
-        })
-        .collect();
+fn of_allows(allows: &[&Constraint], values: &dyn Values) -> Advice {
     let mut repairs: Vec<Repair<'_>> =
         allows.iter().filter_map(|allow| repair(allow, values)).collect();
     // Stable: among equals the first by id stays first.
@@ -108,18 +132,22 @@ fn of_allows(document: &Document, values: &dyn Values) -> Advice {
 }
 
 fn repair<'a>(allow: &'a Constraint, values: &dyn Values) -> Option<Repair<'a>> {
+    // Most allows are out of reach whatever the arguments are, and need no lists to say so.
+    if !reach(&allow.when, Free::Arguments, values).has(Truth::True) {
+        return None;
+    }
     let mut asked = BTreeSet::new();
     attributes(&allow.when, &mut asked);
     let arguments: BTreeSet<&str> =
         asked.iter().filter_map(|attribute| attribute.argument()).collect();
     let of_argument = |argument: &'a str| {
-        let free = Free { argument, values };
-        if !reach(&allow.when, argument, values).has(Truth::True) {
+        let change = Change { argument, values };
+        if !reach(&allow.when, Free::Argument(argument), values).has(Truth::True) {
             return None;
         }
         let mut failing = Vec::new();
         let several = asked.iter().filter(|one| one.argument() == Some(argument)).count() > 1;
-        let text = free.describe(&allow.when, Truth::True, several, &mut failing)?;
+        let text = change.describe(&allow.when, Truth::True, several, &mut failing)?;
         Some(Repair { argument, failing, text: text.text })
     };
     let each = arguments.into_iter().filter_map(of_argument);
@@ -168,28 +196,47 @@ impl Reach {
     }
 }
 
-/// What a condition can come to where tests about one argument come out in any way, and all
-/// others as they are.
-fn reach(condition: &Condition, argument: &str, values: &dyn Values) -> Reach {
+/// Which tests may come out in any way.
+#[derive(Clone, Copy)]
+enum Free<'f> {
+    /// Those about any argument.
+    Arguments,
+    /// Those about this one.
+    Argument(&'f str),
+}
+
+impl Free<'_> {
+    fn has(self, attribute: &Attribute) -> bool {
+        match (self, attribute.argument()) {
+            (Self::Arguments, Some(_)) => true,
+            (Self::Argument(free), Some(argument)) => free == argument,
+            (_, None) => false,
+        }
+    }
+}
+
+/// What a condition can come to where free tests come out in any way, and all others as they are.
+fn reach(condition: &Condition, free: Free<'_>, values: &dyn Values) -> Reach {
     let each = |parts: &[Condition], empty: Truth, by| {
-        let parts = parts.iter().map(|part| reach(part, argument, values));
+        let parts = parts.iter().map(|part| reach(part, free, values));
         parts.fold(Reach::only(empty), |all, part| all.join(part, by))
     };
     match condition {
         Condition::All(parts) => each(parts, Truth::True, Truth::and),
         Condition::Any(parts) => each(parts, Truth::False, Truth::or),
         Condition::Not(part) => {
-            let [no, unknown, yes] = reach(part, argument, values).0;
+            let [no, unknown, yes] = reach(part, free, values).0;
             Reach([yes, unknown, no])
         }
-        Condition::Test(test) if test.attribute.argument() == Some(argument) => Reach([true; 3]),
+        Condition::Test(test) if free.has(&test.attribute) => Reach([true; 3]),
         Condition::Test(test) => {
             Reach::only(semantics::ask(&test.ask, &values.value(&test.attribute)))
         }
     }
 }
 
-struct Free<'v> {
+/// A change of one argument.
+struct Change<'v> {
     argument: &'v str,
     values: &'v dyn Values,
 }
@@ -200,7 +247,7 @@ struct Described {
     is_several: bool,
 }
 
-impl Free<'_> {
+impl Change<'_> {
     /// What must change about the argument so that the condition comes to `wanted`; `None` where
     /// it does already, or can't.
     fn describe<'a>(
@@ -211,7 +258,7 @@ impl Free<'_> {
         failing: &mut Vec<&'a Attribute>,
     ) -> Option<Described> {
         let is_there = semantics::eval(condition, self.values) == wanted;
-        if is_there || !reach(condition, self.argument, self.values).has(wanted) {
+        if is_there || !reach(condition, Free::Argument(self.argument), self.values).has(wanted) {
             return None;
         }
         let (parts, joined) = match (condition, wanted) {

@@ -5,7 +5,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use core::cmp::Ordering;
+use core::cmp::Reverse;
 
 use syscap_kernel::{
     manifest::ParamType,
@@ -13,8 +13,13 @@ use syscap_kernel::{
     scope::{Cidr, Host},
 };
 
+use super::{
+    gates::{self, Gates},
+    outers::Outers,
+    run::First,
+};
 use crate::{
-    document::{Ask, Attribute, Condition, Constant, Constraint, Effect},
+    document::{self, Ask, Attribute, Condition, Constant, Constraint, Effect},
     semantics::{host_of, of_grant},
 };
 
@@ -24,6 +29,10 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The constraints of one subject. Each stands in one group only.
 pub(super) struct Group {
     pub(super) rules: Box<[Rule]>,
+    /// Those of its rules that are found by what they ask first. They follow the others.
+    pub(super) gates: Box<[Gates]>,
+    /// What its allows come to where none grants.
+    pub(super) failed: First,
     pub(super) code: Box<[Op]>,
     pub(super) slots: Box<[Slot]>,
     pub(super) sets: Box<[Set]>,
@@ -36,13 +45,21 @@ pub(super) struct Group {
 pub(super) struct Rule {
     /// Its place in the document.
     pub(super) place: u16,
-    /// Where its code begins.
-    pub(super) start: u32,
     pub(super) effect: Effect,
-    /// The verdict of its `on_fail`.
-    pub(super) on_fail: Verdict,
-    /// Of an allow, the verdict where it grants.
-    pub(super) granted: Verdict,
+    /// The verdict where it matches.
+    pub(super) verdict: Verdict,
+    /// A test without which it does not hold, asked before all else: most end there.
+    pub(super) gate: Option<Test>,
+    /// Where the code of the other parts begins, which must all hold as well, and where it ends.
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// What is asked of a slot.
+#[derive(Clone, Copy)]
+pub(super) struct Test {
+    pub(super) slot: u32,
+    pub(super) ask: Asked,
 }
 
 /// A step of a condition. A part stands behind what joins it, which knows where its last ends.
@@ -51,10 +68,10 @@ pub(super) enum Op {
     All { end: u32 },
     Any { end: u32 },
     Not,
-    Test { slot: u32, ask: Asked },
+    Test(Test),
 }
 
-/// What is asked of a slot. Numbers stand for constants: of text and hosts their place among the
+/// A question to a slot. Numbers stand for constants: of text and hosts their place among the
 /// slot's, of integers twice that and one, so that what lies between two has a number as well.
 /// What lies within a path stands among the slot's paths directly behind it, so these are a range.
 #[derive(Clone, Copy)]
@@ -84,9 +101,7 @@ pub(super) struct Slot {
     pub(super) texts: Box<[Box<str>]>,
     pub(super) hosts: Box<[Host]>,
     pub(super) ints: Box<[i128]>,
-    /// Paths and agents that others lie within, component by component: what lies within one
-    /// follows it.
-    pub(super) outers: Box<[Box<str>]>,
+    pub(super) outers: Outers,
 }
 
 /// The constants of an `in`, as numbers, sorted.
@@ -115,23 +130,21 @@ impl Group {
                 texts: constants.texts.iter().map(|text| Box::from(*text)).collect(),
                 hosts: constants.hosts.into_iter().collect(),
                 ints: constants.ints.into_iter().collect(),
-                outers: constants.outers.iter().map(|outer| Box::from(outer.0)).collect(),
+                outers: Outers::new(&constants.outers),
             })
             .collect();
         let mut writer = Writer { slots, ..Writer::default() };
-        let mut rules = Vec::new();
+        let (mut rules, mut failed) = (Vec::new(), First::default());
         for (place, constraint) in constraints {
-            rules.push(Rule {
-                place,
-                start: number(writer.code.len()),
-                effect: constraint.effect,
-                on_fail: constraint.on_fail.verdict(),
-                granted: of_grant(constraint),
-            });
-            writer.condition(&constraint.when);
+            if constraint.effect == Effect::Allow {
+                failed.note(constraint.on_fail.verdict(), place);
+            }
+            rules.push(writer.rule(place, constraint));
         }
         Self {
+            gates: gates::sort(&mut rules, &writer.slots),
             rules: rules.into_boxed_slice(),
+            failed,
             code: writer.code.into_boxed_slice(),
             slots: writer.slots.into_boxed_slice(),
             sets: writer.sets.into_boxed_slice(),
@@ -148,30 +161,7 @@ struct Constants<'a> {
     texts: BTreeSet<&'a str>,
     hosts: BTreeSet<Host>,
     ints: BTreeSet<i128>,
-    outers: BTreeSet<Outer<'a>>,
-}
-
-/// A path or an agent, in the order of its components.
-#[derive(PartialEq, Eq)]
-struct Outer<'a>(&'a str);
-
-impl Ord for Outer<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        by_component(self.0.bytes(), other.0.bytes())
-    }
-}
-
-impl PartialOrd for Outer<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// The order in which what lies below a path directly follows it: a separator stands before
-/// every other byte, and no constant has a zero byte.
-pub(super) fn by_component(a: impl Iterator<Item = u8>, b: impl Iterator<Item = u8>) -> Ordering {
-    let key = |byte| if byte == b'/' { 0 } else { byte };
-    a.map(key).cmp(b.map(key))
+    outers: BTreeSet<&'a str>,
 }
 
 impl<'a> Constants<'a> {
@@ -205,7 +195,7 @@ fn gather<'a>(condition: &'a Condition, all: &mut BTreeMap<&'a Attribute, Consta
             constants.ints.insert(*n);
         }
         Ask::Within(outer) => {
-            constants.outers.insert(Outer(outer));
+            constants.outers.insert(outer);
         }
         _ => {}
     }
@@ -221,7 +211,59 @@ struct Writer {
     blocks: Vec<Cidr>,
 }
 
+/// What must all hold for a condition to hold, where `all` stands within `all`.
+fn parts<'a>(condition: &'a Condition, found: &mut Vec<&'a Condition>) {
+    match condition {
+        Condition::All(all) => all.iter().for_each(|part| parts(part, found)),
+        part => found.push(part),
+    }
+}
+
+/// How much there is to do for a part. Their order is nothing to what they mean.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effort {
+    /// Rules are found by it: the more constants the slot has, the fewer rules each finds.
+    Found(Reverse<usize>),
+    /// Numbers are compared.
+    Compared,
+    /// The value is looked at.
+    Looked,
+    Joint,
+}
+
 impl Writer {
+    fn rule(&mut self, place: u16, constraint: &Constraint) -> Rule {
+        let mut found = Vec::new();
+        parts(&constraint.when, &mut found);
+        found.sort_by_cached_key(|part| self.effort(part));
+        let (gate, rest) = match found.split_first() {
+            Some((Condition::Test(test), rest)) => (Some(self.test(test)), rest),
+            _ => (None, &*found),
+        };
+        let start = number(self.code.len());
+        rest.iter().for_each(|part| self.condition(part));
+        let verdict = match constraint.effect {
+            Effect::Allow => of_grant(constraint),
+            Effect::Deny => constraint.on_fail.verdict(),
+        };
+        let end = number(self.code.len());
+        Rule { place, effect: constraint.effect, verdict, gate, start, end }
+    }
+
+    fn effort(&self, part: &Condition) -> Effort {
+        let Condition::Test(test) = part else { return Effort::Joint };
+        let slot = self.slots.get(self.slot(&test.attribute));
+        let found = |constants: Option<usize>| Effort::Found(Reverse(constants.unwrap_or(0)));
+        match test.ask {
+            Ask::Eq(Constant::Text(_)) => found(slot.map(|slot| slot.texts.len())),
+            Ask::Within(_) => found(slot.map(|slot| slot.outers.len())),
+            Ask::Eq(_) | Ask::Lt(_) | Ask::Le(_) | Ask::Gt(_) | Ask::Ge(_) => Effort::Compared,
+            Ask::Exists | Ask::Missing => Effort::Compared,
+            Ask::In(_) | Ask::Schema(_) | Ask::Prefix(_) | Ask::Suffix(_) => Effort::Looked,
+            Ask::Domain(_) | Ask::Cidr(_) => Effort::Looked,
+        }
+    }
+
     fn condition(&mut self, condition: &Condition) {
         match condition {
             Condition::All(parts) => {
@@ -239,13 +281,21 @@ impl Writer {
                 self.condition(part);
             }
             Condition::Test(test) => {
-                let slot = self.slots.binary_search_by(|slot| slot.attribute.cmp(&test.attribute));
-                // Every attribute was gathered before.
-                let slot = slot.unwrap_or(usize::MAX);
-                let ask = self.ask(slot, &test.ask);
-                self.code.push(Op::Test { slot: number(slot), ask });
+                let test = self.test(test);
+                self.code.push(Op::Test(test));
             }
         }
+    }
+
+    fn test(&mut self, test: &document::Test) -> Test {
+        let slot = self.slot(&test.attribute);
+        Test { slot: number(slot), ask: self.ask(slot, &test.ask) }
+    }
+
+    fn slot(&self, attribute: &Attribute) -> usize {
+        let slot = self.slots.binary_search_by(|slot| slot.attribute.cmp(attribute));
+        // Every attribute was gathered before.
+        slot.unwrap_or(usize::MAX)
     }
 
     fn joint(&mut self, op: Op, parts: &[Condition]) -> usize {
@@ -282,7 +332,11 @@ impl Writer {
             Ask::Ge(n) => Asked::AtLeast(self.int(slot, *n)),
             Ask::Prefix(text) => Asked::Prefix(push(&mut self.texts, text.clone())),
             Ask::Suffix(text) => Asked::Suffix(push(&mut self.texts, text.clone())),
-            Ask::Within(text) => self.within(slot, text),
+            Ask::Within(text) => {
+                let outers = self.slots.get(slot).map(|slot| &slot.outers);
+                let (start, end) = outers.map_or((NONE, NONE), |outers| outers.within(text));
+                Asked::Within { start, end }
+            }
             Ask::Domain(host) => Asked::Domain(push(&mut self.hosts, host.clone())),
             Ask::Cidr(block) => Asked::Cidr(push(&mut self.blocks, *block)),
         }
@@ -312,16 +366,6 @@ impl Writer {
         set.hosts = hosts.into_boxed_slice();
         set.ints = ints.into_boxed_slice();
         set
-    }
-
-    fn within(&self, slot: usize, text: &str) -> Asked {
-        let outers = self.slots.get(slot).map(|slot| &*slot.outers).unwrap_or_default();
-        let start = outers.partition_point(|outer| Outer(outer) < Outer(text));
-        let rest = outers.get(start..).unwrap_or_default();
-        let count = rest.partition_point(|outer| {
-            outer.strip_prefix(text).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        Asked::Within { start: number(start), end: number(start.saturating_add(count)) }
     }
 
     fn int(&self, slot: usize, n: i128) -> u32 {

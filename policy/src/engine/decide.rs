@@ -1,18 +1,14 @@
 //! One decision: every constraint that applies is evaluated, none ends it early.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::Range;
 
-use syscap_kernel::{
-    field::List,
-    id::ToolId,
-    limits::MATCHES_MAX,
-    manifest::EffectClass,
-    obligation::Obligation,
-    policy::{Decision, Verdict, matches_digest},
-};
+use syscap_kernel::{id::ToolId, manifest::EffectClass};
 
 use super::{
-    compile::{Asked, Group, Op, place},
+    compile::{Asked, Group, Op, Rule, Test, place},
+    gates::Gates,
+    run::Run,
     source::Source,
     tools::Tools,
     view::{Key, Tag, View},
@@ -63,139 +59,35 @@ impl Compiled {
     #[inline]
     pub(super) fn run<S: Source>(&self, source: &S) -> Run {
         let mut run = Run::default();
+        self.groups(source).into_iter().flatten().for_each(|group| group.run(source, &mut run));
+        run.matched.sort();
+        run
+    }
+
+    /// The allows that apply, by id.
+    pub(super) fn allows<'d, S: Source>(
+        &self,
+        source: &S,
+        document: &'d Document,
+    ) -> Vec<&'d Constraint> {
+        let groups = self.groups(source).into_iter().flatten();
+        let rules = groups.flat_map(|group| &group.rules);
+        let mut places: Vec<u16> =
+            rules.filter(|rule| rule.effect == Effect::Allow).map(|rule| rule.place).collect();
+        places.sort_unstable();
+        let find = |place| document.constraints.get(usize::from(place));
+        places.into_iter().filter_map(find).collect()
+    }
+
+    /// The groups of a call: of its tool, of its effect class, and of all calls.
+    #[inline]
+    fn groups<S: Source>(&self, source: &S) -> [Option<&Group>; 3] {
         let tool = source.tool().and_then(|tool| self.names.find(tool));
-        if let Some(group) = tool.and_then(|number| self.tools.get(number)) {
-            group.run(source, &mut run);
-        }
         let class = source.class().and_then(|class| {
             let number = usize::try_from(class.code()).ok()?.checked_sub(1)?;
             self.classes.get(number)
         });
-        if let Some(group) = class {
-            group.run(source, &mut run);
-        }
-        self.all.run(source, &mut run);
-        run.matched.sort();
-        run
-    }
-}
-
-/// What the constraints said. Places are those in the document.
-#[derive(Default)]
-pub(super) struct Run {
-    pub(super) matched: Places,
-    granted: First,
-    /// Allows that did not grant.
-    failed: First,
-    denied: First,
-}
-
-/// The first place of each verdict that was contributed.
-#[derive(Clone, Copy, Default)]
-struct First([Option<u16>; 5]);
-
-impl First {
-    fn note(&mut self, verdict: Verdict, place: u16) {
-        if let Some(first) = usize::try_from(verdict.code()).ok().and_then(|n| self.0.get_mut(n)) {
-            *first = Some(first.map_or(place, |old| old.min(place)));
-        }
-    }
-
-    fn of(&self, verdict: Verdict) -> Option<u16> {
-        usize::try_from(verdict.code()).ok().and_then(|n| self.0.get(n).copied().flatten())
-    }
-
-    fn strictest(&self) -> Option<Verdict> {
-        Verdict::ALL.iter().rev().copied().find(|verdict| self.of(*verdict).is_some())
-    }
-}
-
-impl Run {
-    /// The verdict, and the place of the constraint that decided.
-    pub(super) fn verdict(&self) -> (Verdict, Option<u16>) {
-        let granted = self.granted.strictest();
-        let (base, allows) = match granted {
-            Some(granted) => (granted, &self.granted),
-            None => (self.failed.strictest().unwrap_or(Verdict::Deny), &self.failed),
-        };
-        let verdict = self.denied.strictest().map_or(base, |denied| denied.max(base));
-        let places = [allows.of(verdict), self.denied.of(verdict)];
-        (verdict, places.into_iter().flatten().min())
-    }
-
-    pub(super) fn decision(&self, document: &Document) -> Decision {
-        let (verdict, deciding) = self.verdict();
-        let find = |place: &u16| document.constraints.get(usize::from(*place));
-        let places = self.matched.as_slice();
-        let mut matches = Vec::with_capacity(places.len().min(MATCHES_MAX));
-        let mut obligations = Vec::new();
-        for constraint in places.iter().filter_map(find) {
-            if matches.len() < MATCHES_MAX {
-                matches.push(constraint.id.clone());
-            }
-            obligations.extend_from_slice(&constraint.obligations);
-        }
-        if obligations.len() > 1 {
-            obligations = Obligation::unite(obligations);
-        }
-        let digest = (places.len() > MATCHES_MAX).then(|| matches_digest(places));
-        Decision {
-            verdict,
-            deciding: deciding.as_ref().and_then(find).map(|constraint| constraint.id.clone()),
-            matches: List(matches),
-            match_count: u64::try_from(places.len()).unwrap_or(u64::MAX),
-            matches_digest: digest,
-            obligations: List(obligations),
-        }
-    }
-}
-
-/// Places of constraints; a list is made only where there are many.
-pub(super) struct Places {
-    few: [u16; FEW],
-    count: usize,
-    many: Vec<u16>,
-}
-
-/// Places that stand without a list.
-const FEW: usize = 64;
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { few: [0; FEW], count: 0, many: Vec::new() }
-    }
-}
-
-impl Places {
-    fn push(&mut self, place: u16) {
-        if let Some(free) = self.few.get_mut(self.count) {
-            *free = place;
-            self.count = self.count.saturating_add(1);
-            return;
-        }
-        if self.many.is_empty() {
-            self.many.extend_from_slice(&self.few);
-        }
-        self.many.push(place);
-    }
-
-    pub(super) fn as_slice(&self) -> &[u16] {
-        if self.many.is_empty() {
-            self.few.get(..self.count).unwrap_or_default()
-        } else {
-            &self.many
-        }
-    }
-
-    fn sort(&mut self) {
-        let list = if self.many.is_empty() {
-            self.few.get_mut(..self.count).unwrap_or_default()
-        } else {
-            &mut self.many
-        };
-        if !list.is_sorted() {
-            list.sort_unstable();
-        }
+        [tool.and_then(|number| self.tools.get(number)), class, Some(&self.all)]
     }
 }
 
@@ -218,22 +110,11 @@ impl Group {
                 (&mut *many_keys, &mut *many_views)
             }
         };
+        run.failed.join(&self.failed);
         let mut asking = Asking { group: self, source, keys, views };
-        for rule in &self.rules {
-            let (truth, _) = asking.part(place(rule.start));
-            match (rule.effect, truth) {
-                (Effect::Deny, Truth::False) => {}
-                (Effect::Deny, _) => {
-                    run.denied.note(rule.on_fail, rule.place);
-                    run.matched.push(rule.place);
-                }
-                (Effect::Allow, Truth::True) => {
-                    run.granted.note(rule.granted, rule.place);
-                    run.matched.push(rule.place);
-                }
-                (Effect::Allow, _) => run.failed.note(rule.on_fail, rule.place),
-            }
-        }
+        let found = self.gates.first().map_or(self.rules.len(), |gates| gates.rules.start);
+        asking.each(0..found, run);
+        self.gates.iter().for_each(|gates| asking.found(gates, run));
     }
 }
 
@@ -247,11 +128,59 @@ struct Asking<'g, 's, 'k, S> {
 }
 
 impl<S: Source> Asking<'_, '_, '_, S> {
+    /// Asks the rules whose gate what a slot holds meets, and all of them where its number does
+    /// not say which these are.
+    fn found(&mut self, gates: &Gates, run: &mut Run) {
+        let group = self.group;
+        let slot = place(gates.slot);
+        let first = self.key(slot).and_then(|key| gates.first(key));
+        let (Some(mut constant), Some(slot)) = (first, group.slots.get(slot)) else {
+            return self.each(gates.rules.clone(), run);
+        };
+        while let Some(rules) = gates.of(constant) {
+            let rules = group.rules.get(rules).unwrap_or_default();
+            rules.iter().for_each(|rule| self.rest(Truth::True, rule, run));
+            constant = gates.next(constant, slot);
+        }
+    }
+
+    /// Asks rules one by one.
+    fn each(&mut self, rules: Range<usize>, run: &mut Run) {
+        for rule in self.group.rules.get(rules).unwrap_or_default() {
+            let gate = rule.gate.map_or(Truth::True, |gate| self.test(gate));
+            if gate != Truth::False {
+                self.rest(gate, rule, run);
+            }
+        }
+    }
+
+    /// Asks what stands behind a rule's gate, and notes what comes of it.
+    fn rest(&mut self, gate: Truth, rule: &Rule, run: &mut Run) {
+        let matched = match (rule.effect, self.all(gate, place(rule.start), place(rule.end))) {
+            (Effect::Allow, Truth::True) => &mut run.granted,
+            (Effect::Deny, Truth::True | Truth::Unknown) => &mut run.denied,
+            _ => return,
+        };
+        matched.note(rule.verdict, rule.place);
+        run.matched.push(rule.place);
+    }
+
+    /// What is known of parts that must all hold. Once one does not, the others change nothing.
+    #[inline]
+    fn all(&mut self, mut truth: Truth, mut at: usize, end: usize) -> Truth {
+        while at < end && truth != Truth::False {
+            let (part, behind) = self.part(at);
+            truth = truth.and(part);
+            at = behind;
+        }
+        truth
+    }
+
     /// What is known of a part, and the place behind it. Most are tests: these make no call.
     #[inline]
     fn part(&mut self, at: usize) -> (Truth, usize) {
         match self.group.code.get(at) {
-            Some(Op::Test { slot, ask }) => (self.test(*slot, *ask), at.saturating_add(1)),
+            Some(Op::Test(test)) => (self.test(*test), at.saturating_add(1)),
             _ => self.joint(at),
         }
     }
@@ -260,15 +189,9 @@ impl<S: Source> Asking<'_, '_, '_, S> {
     fn joint(&mut self, at: usize) -> (Truth, usize) {
         let next = at.saturating_add(1);
         match self.group.code.get(at) {
-            // Once a part does not hold, the others of `all` change nothing.
             Some(Op::All { end }) => {
-                let (mut truth, mut at, end) = (Truth::True, next, place(*end));
-                while at < end && truth != Truth::False {
-                    let (part, behind) = self.part(at);
-                    truth = truth.and(part);
-                    at = behind;
-                }
-                (truth, end)
+                let end = place(*end);
+                (self.all(Truth::True, next, end), end)
             }
             Some(Op::Any { end }) => {
                 let (mut truth, mut at, end) = (Truth::False, next, place(*end));
@@ -284,23 +207,30 @@ impl<S: Source> Asking<'_, '_, '_, S> {
                 (truth.negate(), next)
             }
             // Not so: tests are no joints, and every start and end is within the code.
-            Some(Op::Test { .. }) | None => (Truth::Unknown, usize::MAX),
+            Some(Op::Test(_)) | None => (Truth::Unknown, usize::MAX),
         }
     }
 
     #[inline]
-    fn test(&mut self, slot: u32, asked: Asked) -> Truth {
+    fn test(&mut self, Test { slot, ask }: Test) -> Truth {
         let slot = place(slot);
         match self.keys.get(slot) {
-            Some(key) if key.tag != Tag::Unread => match key.ask(asked) {
+            Some(key) if key.tag != Tag::Unread => match key.ask(ask) {
                 Some(truth) => truth,
-                None => self.look(slot, asked),
+                None => self.look(slot, ask),
             },
             _ => {
                 self.read(slot);
-                self.look(slot, asked)
+                self.look(slot, ask)
             }
         }
+    }
+
+    fn key(&mut self, slot: usize) -> Option<Key> {
+        if self.keys.get(slot)?.tag == Tag::Unread {
+            self.read(slot);
+        }
+        self.keys.get(slot).copied()
     }
 
     #[inline(never)]
@@ -316,9 +246,9 @@ impl<S: Source> Asking<'_, '_, '_, S> {
         }
     }
 
-    fn look(&self, slot: usize, asked: Asked) -> Truth {
+    fn look(&self, slot: usize, ask: Asked) -> Truth {
         match self.views.get(slot) {
-            Some(Some(view)) => view.ask(asked, self.group),
+            Some(Some(view)) => view.ask(ask, self.group),
             _ => Truth::Unknown,
         }
     }

@@ -7,6 +7,9 @@ mod advise;
 mod compile;
 mod decide;
 mod explain;
+mod gates;
+mod outers;
+mod run;
 mod source;
 mod tools;
 mod view;
@@ -25,8 +28,10 @@ pub use explain::{Explained, Explanation, Tree};
 use crate::{
     Values, WithinToken,
     document::{self, Document, Example, LoadError, LoadFault, Parsed},
+    limits::EXAMPLES_WORK_MAX,
     scenario::Scenario,
     seen::Seen,
+    semantics::matches,
 };
 use decide::Compiled;
 use source::Open;
@@ -74,11 +79,23 @@ impl Policy {
     /// # Errors
     /// The first thing that is wrong with it, with its place.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, LoadError> {
+        let (policy, examples) = Self::read(bytes)?;
+        let about_all = examples.iter().filter(|example| example.verdict.is_some()).count();
+        let work = about_all.saturating_mul(policy.document.constraints.len());
+        match examples.last() {
+            Some(last) if work > EXAMPLES_WORK_MAX => {
+                Err(last.error(LoadFault::TooManyExamples, "", last.id.as_str()))
+            }
+            _ => examples.iter().try_for_each(|example| policy.check(example)),
+        }?;
+        Ok(policy)
+    }
+
+    /// A policy and its examples, which are not held against it.
+    fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
         let Parsed { document, examples, tools } = Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
-        let policy = Self { document, compiled, tools: tools.into_iter().collect() };
-        examples.iter().try_for_each(|example| policy.check(example))?;
-        Ok(policy)
+        Ok((Self { document, compiled, tools: tools.into_iter().collect() }, examples))
     }
 
     /// What is written.
@@ -131,23 +148,19 @@ impl Policy {
     fn check(&self, example: &Example<'_>) -> Result<(), LoadError> {
         let scenario = Scenario::from_item(example.given)
             .map_err(|error| example.error(LoadFault::Scenario, ".given", &format!("{error}")))?;
-        let run = self.compiled.run(&Open::new(&scenario, &self.document));
-        let constraints = &self.document.constraints;
-        let place = constraints.binary_search_by(|constraint| constraint.id.cmp(&example.id));
-        let matched = run.matched.as_slice();
-        let holds =
-            place.is_ok_and(|place| matched.iter().any(|found| usize::from(*found) == place));
-        if let Some(wanted) = example.holds
-            && wanted != holds
-        {
-            let error = example.error(LoadFault::Example, ".holds", example.id.as_str());
-            return Err(error.suggest(Some(format!("{holds}"))));
+        if let Some(wanted) = example.holds {
+            let constraints = &self.document.constraints;
+            let place = constraints.binary_search_by(|constraint| constraint.id.cmp(&example.id));
+            let found = place.ok().and_then(|place| constraints.get(place));
+            let holds = found.is_some_and(|one| matches(&self.document, one, &scenario));
+            if wanted != holds {
+                // What would hold is not suggested: the constraint may be what is wrong.
+                return Err(example.error(LoadFault::Example, ".holds", example.id.as_str()));
+            }
         }
-        let (verdict, _) = run.verdict();
         match example.verdict {
-            Some(wanted) if wanted != verdict => {
-                let error = example.error(LoadFault::Example, ".verdict", example.id.as_str());
-                Err(error.suggest(Some(format!("{verdict}"))))
+            Some(wanted) if wanted != self.decide_values(&scenario).verdict => {
+                Err(example.error(LoadFault::Example, ".verdict", example.id.as_str()))
             }
             _ => Ok(()),
         }
@@ -168,8 +181,14 @@ impl PolicyEngine for Policy {
         self.compiled.run(&seen).decision(&self.document)
     }
 
+    fn tools(&self) -> Vec<ToolId> {
+        self.tools.to_vec()
+    }
+
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
-        advise::advise(&self.document, &Seen::new(question, &self.document), decision)
+        let seen = Seen::new(question, &self.document);
+        let allows = || self.compiled.allows(&seen, &self.document);
+        advise::advise(&self.document, &seen, decision, allows)
     }
 }
 
@@ -191,7 +210,8 @@ pub fn engine(object: &PolicyObject) -> Option<Box<dyn PolicyEngine>> {
         return Some(Box::new(WithinToken));
     }
     let named = *object.engine.name == *Policy::ENGINE && object.engine.version == Policy::VERSION;
-    let policy = if named { Policy::from_cbor(&object.document).ok()? } else { return None };
+    // Its examples held when it came in force, and say nothing about what it means.
+    let policy = if named { Policy::read(&object.document).ok()?.0 } else { return None };
     let same = policy.document.as_bytes() == object.document;
     if same { Some(Box::new(policy)) } else { None }
 }

@@ -8,7 +8,7 @@ use syscap_kernel::{
     scope::{Cidr, Host, RootedPath},
 };
 
-use super::compile::{Asked, Group, NONE, Set, Slot, by_component, number, place};
+use super::compile::{Asked, Group, NONE, Set, Slot, number, place};
 use crate::{Other, Truth, Value, seen::Read};
 
 /// Number of what is none of the constants, and lies within none.
@@ -66,11 +66,32 @@ impl Key {
         }))
     }
 
+    /// Which of the slot's texts it is, where it is one that a text constant may be equal to by
+    /// number.
+    #[inline]
+    pub(super) const fn text(self) -> Option<u32> {
+        match self.tag {
+            Tag::Text | Tag::Path | Tag::Agent => Some(self.number),
+            _ => None,
+        }
+    }
+
+    /// The innermost that it lies within, where it is a path or an agent.
+    #[inline]
+    pub(super) const fn outer(self) -> Option<u32> {
+        match self.tag {
+            Tag::Path | Tag::Agent => Some(self.outer),
+            _ => None,
+        }
+    }
+
     fn of(value: &Value<'_>, slot: &Slot) -> Self {
         let text = |tag, text: &str| {
             let found = slot.texts.binary_search_by(|constant| (**constant).cmp(text));
             Self { tag, number: found.map_or(OTHER, number), outer: OTHER }
         };
+        let outer =
+            |root: &str, below: &str| slot.outers.innermost(root, below).map_or(OTHER, number);
         let plain = |tag, number| Self { tag, number, outer: OTHER };
         match value {
             Value::Missing => plain(Tag::Missing, OTHER),
@@ -78,13 +99,11 @@ impl Key {
             Value::Bool(value) => plain(Tag::Bool, u32::from(*value)),
             Value::Int(n) => plain(Tag::Int, slot.int(*n)),
             Value::Text(value) => text(Tag::Text, value),
-            Value::Agent(value) => {
-                Self { outer: innermost(slot, "", value), ..text(Tag::Agent, value) }
-            }
+            Value::Agent(value) => Self { outer: outer("", value), ..text(Tag::Agent, value) },
             Value::Path(path) => {
                 let (root, below) = (path.root().name(), path.below());
                 let found = slot.texts.binary_search_by(|constant| order(constant, path));
-                let outer = innermost(slot, root, below);
+                let outer = outer(root, below);
                 Self { tag: Tag::Path, number: found.map_or(OTHER, number), outer }
             }
             Value::Host(host) => {
@@ -92,30 +111,6 @@ impl Key {
             }
             _ => plain(Tag::Other, OTHER),
         }
-    }
-}
-
-/// The innermost of a slot's paths that `root/below`, or `below` alone, lies within. From the
-/// whole one component after the other is left out.
-fn innermost(slot: &Slot, root: &str, below: &str) -> u32 {
-    if slot.outers.is_empty() {
-        return OTHER;
-    }
-    let find = |below: &str| {
-        let joint = if root.is_empty() || below.is_empty() { "" } else { "/" };
-        let text = || root.bytes().chain(joint.bytes()).chain(below.bytes());
-        slot.outers.binary_search_by(|outer| by_component(outer.bytes(), text())).ok()
-    };
-    let mut rest = below;
-    loop {
-        if let Some(found) = find(rest) {
-            return number(found);
-        }
-        rest = match rest.rsplit_once('/') {
-            Some((above, _)) => above,
-            None if rest.is_empty() || root.is_empty() => return OTHER,
-            None => "",
-        };
     }
 }
 
@@ -179,7 +174,12 @@ impl<'v> View<'v> {
                     Self::Plain(_, value) => is_asked(asked, value, group),
                     _ => false,
                 };
-                agreed(all.iter().filter(of_type), asked, group)
+                // What comes along with a trusted host must not hide behind it.
+                if all.iter().all(|one| of_type(&one)) {
+                    agreed(all.iter(), asked, group)
+                } else {
+                    Truth::Unknown
+                }
             }
         }
     }

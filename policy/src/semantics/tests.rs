@@ -192,12 +192,24 @@ fn lists_and_resources_agree_or_nothing_is_known() {
         (eq("a"), r#"["b","c"]"#, False),
         (eq("a"), r#"["a",1]"#, Unknown),
         (Ask::In(vec![text("a"), text("b")]), r#"["a","b"]"#, True),
-        (eq("ws/a"), r#"{"resources":[{"path":"ws/a"},443]}"#, True),
+        (eq("ws/a"), r#"{"resources":[{"path":"ws/a"},443]}"#, Unknown),
         (eq("ws/a"), r#"{"resources":[{"path":"ws/a"},{"host":"b"}]}"#, Unknown),
-        (Ask::Le(443), r#"{"resources":[{"host":"b"},443]}"#, True),
-        (Ask::Domain(Host::new("b").unwrap()), r#"{"resources":[{"host":"a.b"},80]}"#, True),
+        (Ask::Le(443), r#"{"resources":[80,443]}"#, True),
+        (Ask::Le(443), r#"{"resources":[{"host":"b"},443]}"#, Unknown),
+        (Ask::Domain(Host::new("b").unwrap()), r#"{"resources":[{"host":"a.b"},80]}"#, Unknown),
+        (
+            Ask::Domain(Host::new("b").unwrap()),
+            r#"{"resources":[{"host":"a.b"},{"host":"b"}]}"#,
+            True,
+        ),
+        // What an address that comes along opens is not the host's word.
+        (
+            Ask::Domain(Host::new("b").unwrap()),
+            r#"{"resources":[{"host":"a.b"},{"address":"169.254.169.254"}]}"#,
+            Unknown,
+        ),
         (Ask::Within("ws".into()), r#"{"resources":[{"host":"b"}]}"#, Unknown),
-        (Ask::Prefix("a".into()), r#"{"resources":["ab",{"host":"b"}]}"#, True),
+        (Ask::Prefix("a".into()), r#"{"resources":["ab",{"host":"b"}]}"#, Unknown),
         (Ask::Eq(Constant::Bool(true)), r#"{"resources":["ab"]}"#, Unknown),
     ] {
         assert_eq!(of(&what, json), is, "{what:?} {json}");

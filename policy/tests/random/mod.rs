@@ -44,7 +44,8 @@ const TEXTS: [&str; 12] = [
     "::ffff:10.0.0.1",
     "example.org",
 ];
-const PATHS: [&str; 5] = ["shared", "shared/a", "shared/ab", "workspace/a/b", "workspace"];
+const PATHS: [&str; 6] =
+    ["shared", "shared/a", "shared/a/b", "shared/ab", "workspace/a/b", "workspace"];
 const HOSTS: [&str; 4] = ["example.com", "a.example.com", "badexample.com", "example.org"];
 const ADDRESSES: [&str; 5] = ["10.0.0.1", "10.255.0.1", "11.0.0.1", "::ffff:10.0.0.1", "fd00::1"];
 const OPEN: [&str; 9] =
@@ -115,6 +116,14 @@ impl Random {
             params.push(format!(r#""risk":{{"t.b":{}}}"#, self.below(101)));
         }
         params.push(r#""one":"a","many":["shared/a",5,true],"none":[]"#.to_owned());
+        // Every parameter must be asked for by some constraint.
+        let asks = ["one", "many", "none"]
+            .map(|name| format!(r#"{{"op":"in","args":["args.p",{{"param":"{name}"}}]}}"#));
+        constraints.push(format!(
+            r#"{{"id":"uses","effect":"deny","subject":{{"tool_id":"t.nobody"}},
+                "when":{{"op":"any","args":[{}]}},"on_fail":"block","reason":""}}"#,
+            asks.join(",")
+        ));
         (constraints, format!(r#","params":{{{}}}"#, params.join(",")))
     }
 
@@ -129,9 +138,9 @@ impl Random {
             "ask" => self.pick(&["", r#"{"type":"approval","level":"elevated"}"#]),
             _ => self.pick(&["", r#"{"type":"notify","topic":"x"}"#]),
         };
-        let (subject, when) = (self.subject(), self.condition(2, kinds));
-        // No condition of an allow begins so: they don't contradict one another.
-        let when = format!(r#"{{"op":"all","args":[{when}]}}"#);
+        // No condition of an allow is of so many: they don't contradict one another.
+        let count = self.pick(&[1, 3]);
+        let (subject, when) = (self.subject(), self.joint("all", count, kinds));
         constraint(id, "deny", &subject, &when, on_fail, obligations)
     }
 
@@ -146,8 +155,8 @@ impl Random {
             ]),
             Kinds::WithoutPresence => "",
         };
-        let (subject, when) = (self.subject(), self.condition(2, kinds));
-        let when = format!(r#"{{"op":"any","args":[{when}]}}"#);
+        let (op, count) = self.pick(&[("any", 1), ("all", 2)]);
+        let (subject, when) = (self.subject(), self.joint(op, count, kinds));
         constraint(id, "allow", &subject, &when, on_fail, obligations)
     }
 
@@ -157,6 +166,11 @@ impl Random {
             1 => format!(r#"{{"tool_id":"{}"}}"#, self.pick(&TOOLS)),
             _ => format!(r#"{{"capability":"{}"}}"#, self.pick(&CLASSES)),
         }
+    }
+
+    fn joint(&mut self, op: &str, count: usize, kinds: Kinds) -> String {
+        let parts: Vec<String> = (0..count).map(|_| self.condition(2, kinds)).collect();
+        format!(r#"{{"op":"{op}","args":[{}]}}"#, parts.join(","))
     }
 
     fn condition(&mut self, depth: usize, kinds: Kinds) -> String {

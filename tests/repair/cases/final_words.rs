@@ -35,12 +35,6 @@ fn revoked(world: &World) -> String {
     ECHO.to_owned()
 }
 
-fn cut() -> String {
-    let cut = r#""obligations": [{"type": "budget_cut", "dimension": "disk_write_bytes", "max": 1}],
-        "on_fail""#;
-    any("fs.write").replace(r#""on_fail""#, cut)
-}
-
 pub(crate) fn cases() -> Vec<Case> {
     let named = |text: &'static str| move |_: &World| text.to_owned();
     let hour = r#"{"op": "lt", "args": ["now.ms", 1]}"#;
@@ -89,12 +83,6 @@ pub(crate) fn cases() -> Vec<Case> {
             "Not today.",
         )]),
         final_("an allow at another time", pay, Reason::Denied).under([allow("pay", hour)]),
-        final_(
-            "a budget that the policy cuts",
-            named(r#"{"tool_id": "fs.write", "args": {"path": "a.txt", "text": "hi"}}"#),
-            Reason::Obligation,
-        )
-        .under([cut()]),
         final_("what the tool can't keep", pay, Reason::Obligation).under([any("pay").replace(
             r#""on_fail""#,
             r#""obligations": [{"type": "read_only"}],

@@ -1,7 +1,7 @@
 //! What the policy asks of arguments.
 
 use serde_json::{Value, json};
-use syscap::prelude::Reason::{Constraint, Denied, OutOfScope, ResultTooLarge};
+use syscap::prelude::Reason::{Constraint, Denied, OutOfScope, Reduced, ResultTooLarge};
 
 use super::{Case, final_, fix};
 use crate::repair::world::{World, allow, any, deny};
@@ -29,6 +29,12 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
+fn cut() -> String {
+    let cut = r#""obligations": [{"type": "budget_cut", "dimension": "disk_write_bytes", "max": 1}],
+        "on_fail""#;
+    any("fs.write").replace(r#""on_fail""#, cut)
+}
+
 fn tests() -> Vec<Case> {
     let may = |tool, op, attribute, constant| [allow(tool, &test(op, attribute, constant))];
     let mail = |name, args, op, attribute, constant, check| {
@@ -47,6 +53,13 @@ fn tests() -> Vec<Case> {
             |world, _| world.file("shared/notes/a.txt").as_deref() == Some("hi"),
         )
         .under(may("fs.write", "within", "args.path", r#""shared/notes""#)),
+        fix(
+            "a budget that the policy cuts",
+            ("fs.write", r#"{"path": "a.txt", "text": "hello"}"#),
+            Reduced,
+            |world, _| world.file("agents/a/workspace/a.txt").is_some(),
+        )
+        .under([cut()]),
         fix("one file", ("fs.read", r#"{"path": "notes/plan.txt"}"#), Constraint, |_, result| {
             result["text"] == "a plan"
         })

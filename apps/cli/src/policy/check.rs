@@ -4,21 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    kernel::{
-        id::{PolicyHash, ToolId},
-        kernel::Kernel,
-    },
-    policy::{
-        LoadError, Policy,
-        analysis::{Finding, Lint, LintKind, NODES_DEFAULT, lints},
-    },
+    Home,
+    kernel::{id::PolicyHash, kernel::Kernel},
+    policy::{LoadError, Policy, analysis::NODES_DEFAULT},
 };
 
-use super::target::{Target, parse};
+use super::{
+    target::{Target, parse},
+    warnings::{self, Warning},
+};
 use crate::{
     Ended,
     exit::{Exit, Failure},
-    output::{Form, Object, Out, array, quote},
+    output::{Form, Object, Out, array},
     runtime,
 };
 
@@ -30,20 +28,15 @@ pub(crate) struct Check {
     /// A file or preset:NAME.
     #[arg(value_name = "FILE|preset:NAME")]
     document: PathBuf,
-    /// Also check that the tools that are named are this home's. It is only read.
+    /// Also check that tools, arguments and roots of paths are this home's. It is only read.
     #[arg(long, value_name = "HOME")]
     home: Option<PathBuf>,
     /// Take warnings for errors.
     #[arg(long)]
     strict: bool,
-}
-
-/// One thing that is odd.
-struct Warning {
-    kind: &'static str,
-    constraint: Option<String>,
-    tool: Option<String>,
-    says: String,
+    /// How many nodes are looked at for a question, at most.
+    #[arg(long, value_name = "NODES", default_value_t = NODES_DEFAULT)]
+    limit: u64,
 }
 
 impl Check {
@@ -65,8 +58,10 @@ impl Check {
                 return Err(Failure::Unsound { file: None, error, exit });
             }
         };
-        let mut warnings = odd(&policy);
-        warnings.extend(kernel.into_iter().flat_map(|kernel| missing(&policy, kernel)));
+        let mut warnings = warnings::of_document(&policy, self.limit);
+        if let (Some(kernel), Some(home)) = (kernel, &self.home) {
+            warnings.extend(warnings::of_home(&policy, kernel, &Home::at(home)));
+        }
         let (hash, count) = (policy.hash(), policy.written().constraints.len());
         let failed = self.strict && !warnings.is_empty();
         let printed = print(out, (hash, count), &warnings);
@@ -113,64 +108,4 @@ fn named_by_alias(policy: &Policy, kernel: &Kernel) -> Result<(), LoadError> {
         }
     }
     Ok(())
-}
-
-/// Tools that the home does not have.
-fn missing(policy: &Policy, kernel: &Kernel) -> Vec<Warning> {
-    let is_missing = |tool: &&ToolId| kernel.manifests().all(|found| found.tool != **tool);
-    let warning = |tool: &ToolId| Warning {
-        kind: "unknown_tool",
-        constraint: None,
-        tool: Some(tool.to_string()),
-        says: format!("the home has no tool {tool}"),
-    };
-    policy.tools().filter(is_missing).map(warning).collect()
-}
-
-/// What the analysis finds.
-fn odd(policy: &Policy) -> Vec<Warning> {
-    match lints(policy.written(), NODES_DEFAULT) {
-        Finding::Holds { .. } => Vec::new(),
-        Finding::Fails(found) => found.iter().map(Warning::of).collect(),
-        Finding::Unknown { nodes } => vec![Warning {
-            kind: "limit",
-            constraint: None,
-            tool: None,
-            says: format!("the analysis reached its limit at {nodes} nodes; there may be more"),
-        }],
-    }
-}
-
-impl Warning {
-    fn of(lint: &Lint) -> Self {
-        let id = &lint.constraint;
-        let (kind, tool, says) = match &lint.kind {
-            LintKind::NeverMatches => ("never_matches", None, format!("{id}: no call matches it")),
-            LintKind::AlwaysMatches => (
-                "always_matches",
-                None,
-                format!("{id}: its tests tell nothing: every call that it is about matches"),
-            ),
-            LintKind::Redundant => {
-                ("redundant", None, format!("{id}: without it nothing would change"))
-            }
-            LintKind::OutOfReach(tool) => (
-                "out_of_reach",
-                Some(tool.to_string()),
-                format!("{id}: no call of {tool} is ever allowed, degraded or asked about"),
-            ),
-            other => ("odd", None, format!("{id}: {other:?}")),
-        };
-        Self { kind, constraint: Some(id.to_string()), tool, says }
-    }
-
-    fn json(&self) -> String {
-        let optional = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quote);
-        Object::new()
-            .text("kind", self.kind)
-            .json("constraint", &optional(&self.constraint))
-            .json("tool", &optional(&self.tool))
-            .text("says", &self.says)
-            .finish()
-    }
 }

@@ -13,7 +13,7 @@ use syscap::{
 
 use super::{
     json, recorded,
-    target::{Loaded, bounded, read},
+    target::{Loaded, bounded, located, read},
 };
 use crate::{
     Ended,
@@ -61,16 +61,17 @@ impl Explain {
                 bounded(io::stdin().lock(), GIVEN_BYTES_MAX).map_err(Failure::Stream)?,
             ),
         };
-        let scenario = Scenario::from_json(&text).map_err(bad(&name))?;
+        let scenario = Scenario::from_json(&text).map_err(bad(&name, &text))?;
         print(out, &policy.explain_values(&scenario))?;
         Ok(Exit::Done)
     }
 }
 
 /// For a scenario that can't be read.
-pub(super) fn bad(name: &str) -> impl FnOnce(ScenarioError) -> Failure {
+fn bad(name: &str, text: &[u8]) -> impl FnOnce(ScenarioError) -> Failure {
     let what = name.to_owned();
     |ScenarioError { fault, key, place }| {
+        let place = located(text, &place);
         let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
         let key = if key.is_empty() { String::new() } else { format!(" ({key})") };
         Failure::Policy { what, problem: format!("{place}{fault}{key}") }

@@ -1,6 +1,6 @@
 //! `syscap policy explain --record`: a decision that is in the log.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use syscap::{
     audit::sqlite::SqliteReader,
@@ -40,10 +40,16 @@ pub(super) fn show(home: &Path, seq: Seq, out: &mut Out) -> Ended {
     let hash = shown(call.policy_hash.map(|hash| hash.to_string()));
     out.text(&json::said_of(decision))?;
     out.text(&format!("record {seq}: {agent} called {tool} under policy {hash}"))?;
-    for id in &decision.matches.0 {
+    let mut told = |word: &str, id: &ConstraintId| {
         let reason = policy.as_ref().and_then(|policy| reason(policy, id));
-        out.text(format!("matched {id}: {}", reason.as_deref().unwrap_or("")).trim_end())?;
+        let reason = reason.as_deref().unwrap_or("its reason is not known here");
+        out.text(&format!("{word} {id}: {reason}"))
+    };
+    if let Some(id) = &decision.deciding {
+        told("deciding", id)?;
     }
+    let others = decision.matches.0.iter().filter(|id| Some(*id) != decision.deciding.as_ref());
+    others.into_iter().try_for_each(|id| told("matched", id))?;
     if let Some(Shadow { policy, decision }) = &call.shadow {
         out.text(&format!("shadow {policy}: {}", json::said_of(decision)))?;
     }
@@ -62,7 +68,8 @@ fn json_of(seq: Seq, call: &CallFields, decision: &Decision, policy: Option<&Loa
     let object = optional(object, "agent", call.agent_id.as_ref().map(ToString::to_string));
     let object = optional(object, "tool", call.tool_id.as_ref().map(ToString::to_string));
     let object = optional(object, "policy_hash", call.policy_hash.map(|hash| hash.to_string()));
-    let reasons = decision.matches.0.iter().fold(Object::new(), |object, id| {
+    let named: BTreeSet<_> = decision.matches.0.iter().chain(&decision.deciding).collect();
+    let reasons = named.into_iter().fold(Object::new(), |object, id| {
         optional(object, id.as_str(), policy.and_then(|policy| reason(policy, id)))
     });
     let object =

@@ -18,7 +18,7 @@ use crate::{
 #[command(after_long_help = "\
 A line for each call of which the other policy says something else, and for each that can't be
 decided again, then the sums. Nothing is written, and nothing runs. Exit codes: 0 nothing changes,
-1 something changes.")]
+1 something changes, 5 nothing changes that was asked about, but not every call could be.")]
 pub(crate) struct Replay {
     /// The home. Another process may hold it.
     home: PathBuf,
@@ -33,8 +33,12 @@ impl Replay {
         let against = Loaded::of(&self.against)?;
         let tally = home.replay(against.engine()?).map_err(Failure::home(&self.home))?;
         let printed = print(out, &tally);
-        let same = tally.changed.is_empty();
-        out.conclude(printed, if same { Exit::Done } else { Exit::Failed })
+        let verdict = match (tally.changed.is_empty(), tally.not_asked.is_empty()) {
+            (false, _) => Exit::Failed,
+            (true, false) => Exit::Unknown,
+            (true, true) => Exit::Done,
+        };
+        out.conclude(printed, verdict)
     }
 }
 
@@ -65,7 +69,7 @@ fn line(out: &mut Out, redecided: &Redecided) -> Result<(), Failure> {
 
 const fn words(why: NotAsked) -> &'static str {
     match why {
-        NotAsked::Erased => "its arguments were erased",
+        NotAsked::Erased => "its arguments were erased or damaged",
         NotAsked::ToolChanged => "the tool is another or gone",
         NotAsked::BudgetUnclear => "what was left of its budget is not clear",
     }

@@ -3,21 +3,35 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{Error, Runtime, kernel::id::Seq};
+use syscap::{
+    Error, Runtime,
+    kernel::id::Seq,
+    policy::{LoadError, analysis::NODES_DEFAULT},
+};
 
-use super::target::Target;
+use super::{
+    target::{Target, located, parse, preset_of},
+    warnings::{self, Warning},
+};
 use crate::{
     Ended,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, diagnose},
     output::{Object, Out, quote},
     runtime,
 };
+
+/// Most constraints of a document that is analysed when it is put in force.
+const ANALYSED_MAX: usize = 200;
+/// How many nodes are looked at for a question then.
+const NODES_EACH: u64 = NODES_DEFAULT / 100;
 
 /// Which policy, and how.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 A document that is not sound is refused, on the record, with exit code 3: the policy in force
-stays. A shadow is asked about every call beside the policy in force, for the record only.")]
+stays. What is odd about a sound one is said on standard error, as by `policy check --home`; it is
+put in force all the same. A shadow is asked about every call beside the policy in force, for the
+record only.")]
 pub(crate) struct Set {
     /// The home.
     home: PathBuf,
@@ -36,11 +50,17 @@ impl Set {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         // What can't be read is no matter for the log.
         let document = self.document.as_deref().map(Target::document).transpose()?;
+        let mut warnings = Vec::new();
         let (seq, policy, shadow) = runtime::with(&self.home, |runtime| {
             let seq = match &document {
                 None => runtime.clear_shadow()?,
                 Some((_, bytes)) => put(runtime, bytes, self.shadow)?,
             };
+            if let Some((_, bytes)) = &document
+                && let Ok(policy) = parse(bytes)
+            {
+                warnings = runtime.look(|k| warnings::of_home(&policy, k, runtime.home()));
+            }
             let (policy, shadow) = runtime.look(|k| (k.policy_hash(), k.shadow_hash()));
             Ok((seq, policy, shadow))
         })?;
@@ -56,13 +76,33 @@ impl Set {
             .json("shadow", &json(shadow))
             .uint("record", seq.get());
         out.both(&text, json)?;
+        out.flush()?;
+        // The analysis takes its time: the home is free again meanwhile.
+        let mut odd = document.map_or_else(Vec::new, |(_, bytes)| own(&bytes));
+        odd.append(&mut warnings);
+        odd.iter().for_each(|warning| diagnose(&format!("warning: {}", warning.says)));
         Ok(Exit::Done)
+    }
+}
+
+/// What is odd about a document of one's own. Of a preset it is known, and to be expected. Of a
+/// large one it is left to `policy check`: nobody waits long here.
+fn own(bytes: &[u8]) -> Vec<Warning> {
+    match parse(bytes) {
+        Ok(policy) if preset_of(policy.hash()).is_none() => {
+            match policy.written().constraints.len() {
+                0..=ANALYSED_MAX => warnings::of_document(&policy, NODES_EACH),
+                _ => warnings::unanalysed(&policy),
+            }
+        }
+        _ => Vec::new(),
     }
 }
 
 fn put(runtime: &Runtime, bytes: &[u8], shadow: bool) -> Result<Seq, Failure> {
     let policy = runtime.read_policy(bytes).map_err(|error| match error {
         Error::Policy(error) => {
+            let error = LoadError { place: located(bytes, &error.place).into(), ..error };
             Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Refused }
         }
         error => error.into(),

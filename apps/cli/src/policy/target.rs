@@ -19,6 +19,7 @@ use syscap::{
 
 use crate::{
     exit::{Exit, Failure},
+    near::hint,
     parse, runtime,
 };
 
@@ -67,15 +68,28 @@ impl Target {
     }
 }
 
-/// The effect class that a tool has in a home; `None` where the word names no home, or the home
-/// has no such tool.
-pub(super) fn class_of(word: &Path, tool: &ToolId) -> Result<Option<EffectClass>, Failure> {
+/// The effect class of a tool: the one that is given, else its own in a home. A home is asked
+/// about its own tools only, by their own ids.
+pub(super) fn class_of(
+    word: &Path,
+    tool: &ToolId,
+    given: Option<EffectClass>,
+) -> Result<EffectClass, Failure> {
+    let usage = |advice: String| Failure::Usage { what: tool.to_string(), advice };
     let Target::Home(folder) = Target::of(word)? else {
-        return Ok(None);
+        let advice = "name its effect class with --effect, or ask a home";
+        return given.ok_or_else(|| usage(advice.to_owned()));
     };
     let home = runtime::look(&folder)?;
-    let found = home.kernel().manifests().find(|manifest| manifest.tool == *tool);
-    Ok(found.map(|manifest| manifest.effect))
+    let manifests = || home.kernel().manifests();
+    if let Some(found) = manifests().find(|manifest| manifest.tool == *tool) {
+        return Ok(given.unwrap_or(found.effect));
+    }
+    if let Some(found) = manifests().find(|manifest| manifest.aliases.0.contains(tool)) {
+        return Err(usage(format!("is another name of {}: use its own id", found.tool)));
+    }
+    let tools: Vec<&str> = manifests().map(|manifest| manifest.tool.as_str()).collect();
+    Err(usage(format!("the home has no such tool{}", hint(tool.as_str(), "; it has", &tools))))
 }
 
 /// Reads a file, of which one byte more is kept than it may have.
@@ -92,14 +106,36 @@ pub(super) fn bounded(input: impl io::Read, most: usize) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// Whether bytes are to be read as JSON: canonical CBOR never begins so.
+/// Whether bytes are to be read as JSON: a map in canonical CBOR begins with a byte that no text
+/// begins with.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    bytes.first().is_none_or(|first| *first == b'{' || first.is_ascii_whitespace())
+    !matches!(bytes.first(), Some(0xa0..=0xbf))
 }
 
 /// Reads a document.
 pub(super) fn parse(bytes: &[u8]) -> Result<Policy, LoadError> {
-    if is_text(bytes) { Policy::from_json(bytes) } else { Policy::from_cbor(bytes) }
+    let parsed = if is_text(bytes) { Policy::from_json(bytes) } else { Policy::from_cbor(bytes) };
+    parsed.map_err(|error| LoadError { place: located(bytes, &error.place).into(), ..error })
+}
+
+/// A place in a file: where it is a byte of a text, with line and column, counted from 1.
+pub(super) fn located(bytes: &[u8], place: &str) -> String {
+    let at = place.strip_prefix("byte ").and_then(|at| at.parse().ok());
+    let before = at.filter(|_| is_text(bytes)).and_then(|at| bytes.get(..at));
+    let Some(before) = before else { return place.to_owned() };
+    let lines = before.split(|byte| *byte == b'\n');
+    let (line, column) = lines.fold((0_usize, 1), |(line, _), text| {
+        let chars = String::from_utf8_lossy(text).chars().count();
+        (line.saturating_add(1), chars.saturating_add(1))
+    });
+    format!("{place} (line {line}, column {column})")
+}
+
+/// The preset of that hash.
+pub(super) fn preset_of(hash: PolicyHash) -> Option<Preset> {
+    let is_this =
+        |preset: &Preset| Policy::preset(*preset).is_ok_and(|policy| policy.hash() == hash);
+    Preset::ALL.into_iter().find(is_this)
 }
 
 /// For the document in a file that is not sound.
@@ -215,10 +251,7 @@ impl Loaded {
 
     /// The preset that it is.
     pub(crate) fn preset(&self) -> Option<Preset> {
-        let is_this = |preset: &Preset| {
-            Policy::preset(*preset).is_ok_and(|policy| policy.hash() == self.hash)
-        };
-        Preset::ALL.into_iter().find(is_this)
+        preset_of(self.hash)
     }
 
     fn failed(&self, problem: &str) -> Failure {

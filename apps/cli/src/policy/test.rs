@@ -10,7 +10,7 @@ use syscap::policy::{
 
 use super::{
     json,
-    target::{Target, is_text, parse, read, unsound},
+    target::{Target, is_text, located, parse, read, unsound},
 };
 use crate::{
     Ended,
@@ -75,7 +75,10 @@ impl Test {
 fn from_file(file: &Path) -> Result<Table, Failure> {
     let bytes = read(file, TABLE_BYTES_MAX)?;
     let table = if is_text(&bytes) { Table::from_json(&bytes) } else { Table::from_cbor(&bytes) };
-    table.map_err(|error| bad(&file.display().to_string(), &error))
+    table.map_err(|mut error| {
+        error.place = located(&bytes, &error.place).into();
+        bad(&file.display().to_string(), &error)
+    })
 }
 
 fn of_preset(preset: Preset) -> Result<Table, Failure> {

@@ -27,8 +27,9 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Each line is one agent that stands for all that the policy can't tell from it, with the mildest
-verdict that such an agent can get and a call that gets it. Exit codes: 0 done; with --only nobody
-else can get the tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis
+verdict that such an agent can get and a call that gets it. A home has the tool, by its own id; a
+file or a preset has no tools, and the effect class is asked for. Exit codes: 0 done; with --only
+nobody else can get the tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis
 reached its limit without an answer.")]
 pub(crate) struct WhoCan {
     /// A file, a home or preset:NAME.
@@ -36,7 +37,7 @@ pub(crate) struct WhoCan {
     /// The tool.
     #[arg(value_parser = parse::tool)]
     tool: ToolId,
-    /// Its effect class; without it, that of the home's tool, or else whichever is the mildest.
+    /// Its effect class: a home knows that of its own tools, a file or a preset does not.
     #[arg(long, value_name = "CLASS", value_parser = parse::class)]
     effect: Option<EffectClass>,
     /// Ask whether nobody can but this agent and those below it.
@@ -51,10 +52,7 @@ impl WhoCan {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let loaded = Loaded::of(&self.target)?;
         let document = loaded.policy()?.written();
-        let class = match self.effect {
-            None => class_of(&self.target, &self.tool)?,
-            given => given,
-        };
+        let class = Some(class_of(&self.target, &self.tool, self.effect)?);
         if let Some(agent) = &self.only {
             return match only_of(document, (&self.tool, class), agent, self.limit) {
                 Finding::Holds { nodes } => {

@@ -41,6 +41,11 @@ fn init_leaves_nothing_half_made() {
     fs::write(at("trust"), "mine").unwrap();
     fs::create_dir(at("empty")).unwrap();
     run(["init", &at("home"), "--trust-out", &at("trust")]).failed(1);
+    for nowhere in ["missing/trust", "missing/deep/trust", "trust/trust"] {
+        let line = run(["init", &at("home"), "--trust-out", &at(nowhere)]).failed(1).err;
+        let folder = at(nowhere.rsplit_once('/').unwrap().0);
+        assert!(line.starts_with(&format!("syscap: {folder}: ")), "{line}");
+    }
     assert_eq!(fs::read_to_string(at("trust")).unwrap(), "mine");
     for base in [at("missing"), at("trust"), at("")] {
         run(["init", &at("home"), "--base", &base]).failed(2);

@@ -12,7 +12,7 @@ use syscap_kernel::{
     record::CallFields,
 };
 
-use super::{Entry, Fault, Ledger};
+use super::{Account, Entry, Fault, Ledger};
 
 impl Ledger {
     /// The agent of a session; where there is none, the one that the call names.
@@ -42,26 +42,55 @@ impl Ledger {
         entry.expect(asked && shadow.is_none_or(|said| is_sound(&said.decision)), Fault::Shadow);
     }
 
+    /// Of a refused call that the policy was asked about: it had come as far. The token was live
+    /// and granted the tool, and the policy was in force, as for a call that ran.
+    pub(super) fn asked(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+        let session = call.session.and_then(|number| self.sessions.get(&number));
+        let (Some(session), Some(_)) = (session, &call.decision) else {
+            return;
+        };
+        entry.expect(call.capability_token_id == Some(session.token), Fault::NotBound);
+        self.in_force(entry, account, call);
+        // The policy is not asked for a token that has no call left.
+        entry.expect(self.accounts.calls_left(account) > 0, Fault::OverBudget);
+        let Some(tool) = &call.tool_id else {
+            return self.live(entry, account);
+        };
+        self.authority(entry, account, &session.agent, tool);
+        let Some(registered) = self.tools.get(tool) else {
+            return entry.fault(Fault::Tool);
+        };
+        entry.expect(call.manifest == Some(registered.id), Fault::Tool);
+        self.may_write(entry, account, &registered.manifest);
+    }
+
     /// Of a call that the policy let through and that did not run: why it did not.
     pub(super) fn unkept(&self, entry: &mut Entry<'_>, call: &CallFields, reason: Reason) {
         let Some(decision) = call.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade)
         else {
             return;
         };
+        // That there is no such tool was found before.
         let tool = call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let Some(registered) = tool else {
-            return entry.fault(Fault::Tool);
+            return;
         };
         let asked = &decision.obligations.0;
-        let mut keepable = asked.iter().map(|asked| is_keepable(asked, &registered.manifest));
-        let fine = if reason == Reason::Obligation {
+        let keepable = |asked: &&Obligation| is_keepable(asked, &registered.manifest);
+        let fine = match reason {
+            Reason::Obligation => !asked.iter().all(|asked| keepable(&asked)),
             // Whether a plan needs more than a cut leaves it is not in the log.
-            let cut = asked.iter().any(|asked| asked.kind == ObligationKind::BudgetCut);
-            cut || keepable.any(|keepable| !keepable)
-        } else {
-            keepable.all(|keepable| keepable)
+            Reason::Reduced => asked.iter().take_while(keepable).any(|asked| cut(asked).is_some()),
+            _ => asked.iter().all(|asked| keepable(&asked)),
         };
         entry.expect(fine, Fault::Obligation);
+        let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
+        let exhausted = account.is_some_and(|account| self.accounts.is_exhausted(account));
+        match reason {
+            Reason::OverBudget => entry.expect(!exhausted, Fault::Exhausted),
+            Reason::Exhausted => entry.expect(exhausted, Fault::Exhausted),
+            _ => {}
+        }
     }
 }
 
@@ -75,7 +104,17 @@ fn is_sound(decision: &Decision) -> bool {
         && matches_digest.is_some() == (*match_count > listed)
         && obligations.0.len() <= OBLIGATIONS_MAX
         && names.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
-        && (*verdict != Verdict::Degrade || obligations.0.iter().any(takes_away))
+        && obligations.0.is_sorted_by(|one, next| place(one) < place(next))
+        && match verdict {
+            Verdict::Allow => !obligations.0.iter().any(takes_away),
+            Verdict::Degrade => obligations.0.iter().any(takes_away),
+            Verdict::Ask | Verdict::Defer | Verdict::Deny => true,
+        }
+}
+
+/// Where it stands among others; of each place there is one.
+fn place(asked: &Obligation) -> (u64, Option<&str>) {
+    (asked.kind.code(), asked.name.as_deref())
 }
 
 /// Whether a run gets less by it.

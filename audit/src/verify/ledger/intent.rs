@@ -3,6 +3,7 @@
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     id::{AgentId, ToolId},
+    manifest::Manifest,
     policy::Verdict,
     record::{CallFields, Intent, RunMode},
     token::TokenFlags,
@@ -59,7 +60,13 @@ impl Ledger {
     }
 
     /// The token was live and granted the tool.
-    fn authority(&self, entry: &mut Entry<'_>, account: Account, agent: &AgentId, tool: &ToolId) {
+    pub(super) fn authority(
+        &self,
+        entry: &mut Entry<'_>,
+        account: Account,
+        agent: &AgentId,
+        tool: &ToolId,
+    ) {
         entry.expect(!self.frozen.stops(agent, tool), Fault::Frozen);
         self.live(entry, account);
         let granted = self.accounts.body(account).is_some_and(|b| b.grants.get(tool).is_some());
@@ -95,16 +102,26 @@ impl Ledger {
         let one = held.get(Dimension::Calls) == 1 && held.get(Dimension::Concurrent) == 1;
         entry.expect(one && wanted.leq(held), Fault::Hold);
         entry.expect(keeps(asked, manifest, held), Fault::Obligation);
+        self.may_write(entry, account, manifest);
+    }
+
+    /// The token is not read only, or the tool only reads.
+    pub(super) fn may_write(&self, entry: &mut Entry<'_>, account: Account, manifest: &Manifest) {
         let body = self.accounts.body(account);
         let only_reads = body.is_some_and(|body| body.flags.has(TokenFlags::READ_ONLY));
-        entry.expect(read_only || !only_reads, Fault::ReadOnlyToken);
+        entry.expect(manifest.effect.is_read_only() || !only_reads, Fault::ReadOnlyToken);
+    }
+
+    /// The policy was the one in force, and the token's where that names one.
+    pub(super) fn in_force(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+        let bound = self.accounts.body(account).and_then(|body| body.policy);
+        let in_force = self.policy.is_some() && call.policy_hash == self.policy;
+        entry.expect(in_force && (bound.is_none() || bound == self.policy), Fault::Policy);
     }
 
     /// The policy in force let it through.
     fn policy_of(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
-        let bound = self.accounts.body(account).and_then(|body| body.policy);
-        let in_force = self.policy.is_some() && call.policy_hash == self.policy;
-        entry.expect(in_force && (bound.is_none() || bound == self.policy), Fault::Policy);
+        self.in_force(entry, account, call);
         let verdict = call.decision.as_ref().map(|decision| decision.verdict);
         let allowed = matches!(verdict, Some(Verdict::Allow | Verdict::Degrade));
         entry.expect(allowed, Fault::Decision);

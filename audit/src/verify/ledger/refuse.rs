@@ -32,6 +32,9 @@ impl Ledger {
         let Some(account) = self.fee(entry, call) else {
             return;
         };
+        if let Some(account) = account {
+            self.asked(entry, account, call);
+        }
         self.decided(entry, call);
         self.unkept(entry, call, refusal.reason);
         let row = self.row(call.session);
@@ -177,11 +180,28 @@ fn is_consistent(refusal: &Refusal) -> bool {
         }
         (RefusalKind::Refused, Reason::Asked | Reason::Deferred) => false,
         (RefusalKind::Refused, Reason::Obligation) => verdict.is_some_and(lets_through),
+        (RefusalKind::Refused, Reason::Reduced) => verdict == Some(Verdict::Degrade),
         // After a policy that let the call through only its budget is asked.
         (RefusalKind::Refused, Reason::OverBudget | Reason::Exhausted) => {
             verdict.is_none_or(lets_through)
         }
         (RefusalKind::Refused, _) => verdict.is_none(),
     };
-    said && call.held == Amounts::ZERO && call.result_hash.is_some()
+    let whole = call.decision.is_none() || is_whole(call);
+    let ran = call.held != Amounts::ZERO || call.enforcement.is_some();
+    said && whole && !ran && call.result_hash.is_some()
+}
+
+/// All is there that a policy is asked about.
+const fn is_whole(call: &CallFields) -> bool {
+    call.agent_id.is_some()
+        && call.policy_hash.is_some()
+        && call.state_snapshot_id.is_some()
+        && call.capability_token_id.is_some()
+        && call.tool_id.is_some()
+        && call.args_hash.is_some()
+        && call.provenance.is_some()
+        && call.call_hash.is_some()
+        && call.session.is_some()
+        && call.manifest.is_some()
 }

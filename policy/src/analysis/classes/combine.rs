@@ -59,7 +59,8 @@ pub(super) fn bundles(
             Ask::Schema(_) => {
                 Some(semantics::ask(&atom.ask, &Value::Resources([value.clone()].into())))
             }
-            ask => is_asked(ask, value).then(|| semantics::ask(ask, value)),
+            ask if !is_asked(ask, value) => Some(Truth::Unknown),
+            ask => Some(semantics::ask(ask, value)),
         });
         one.collect()
     };

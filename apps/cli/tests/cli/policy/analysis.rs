@@ -68,8 +68,10 @@ fn a_search_that_ends_early_is_5() {
     assert_eq!((given.code, &*given.err), (5, ""));
     assert_eq!(given.one()["finding"], "unknown");
     assert_eq!(run(["policy", "diff", "preset:coder", "preset:mailer", "--limit", "x"]).code, 2);
+    let effect = ["--effect", "local_write"];
     let who = ["policy", "who-can", "preset:coder", "fs.write", "--limit", "0"];
-    assert_eq!(run(who).code, 5);
+    let who = [&who[..], &effect].concat();
+    assert_eq!(run(&who).code, 5);
     assert_eq!(run(who.iter().chain(&["--only", "a"])).code, 5);
 }
 
@@ -87,7 +89,8 @@ fn mail_room(home: &TestHome) -> String {
 fn every_class_of_agents_has_a_line() {
     let home = TestHome::new();
     let mail = mail_room(&home);
-    let lines = run(["policy", "who-can", &mail, "mail.send", "--json"]).fine().json();
+    let who = ["policy", "who-can", &mail, "mail.send", "--effect", "external_write"];
+    let lines = run(who.iter().chain(&["--json"])).fine().json();
     let verdict = |agent: &dyn Fn(&str) -> bool| {
         let of = lines.iter().filter(|line| agent(line["agent"].as_str().unwrap()));
         of.map(|line| line["outcome"]["verdict"].as_str().unwrap()).collect::<Vec<_>>()
@@ -102,7 +105,7 @@ fn every_class_of_agents_has_a_line() {
         let said = verdicts_of([&mail, &mail], &line["given"]);
         assert_eq!(said[0], line["outcome"]["verdict"]);
     }
-    let text = run(["policy", "who-can", &mail, "mail.send"]).fine().out;
+    let text = run(who).fine().out;
     assert!(text.lines().any(|line| line.starts_with("secretary  allow by send")), "{text}");
     assert_eq!(text.lines().count(), lines.len());
 }
@@ -129,7 +132,8 @@ fn only_one_agent_can_or_somebody_else_can() {
     let home = TestHome::new();
     let mail = mail_room(&home);
     let only = |tool: &str, agent: &str, flags: &[&str]| {
-        run(["policy", "who-can", &mail, tool, "--only", agent].iter().chain(flags))
+        let who = ["policy", "who-can", &mail, tool, "--effect", "pure", "--only", agent];
+        run(who.iter().chain(flags))
     };
     only("mail.send", "secretary", &[]).fine();
     only("mail.draft", "team", &[]).fine();
@@ -158,10 +162,48 @@ fn only_one_agent_can_or_somebody_else_can() {
 #[test]
 fn of_a_home_the_class_is_the_tools_own() {
     let home = TestHome::new();
-    let class = |target: &str| {
-        let line = run(["policy", "who-can", target, "fs.write", "--json"]).fine().one();
-        line["given"]["call.effect"].clone()
+    let path = home.path();
+    let line = run(["policy", "who-can", &path, "fs.write", "--json"]).fine().one();
+    assert_eq!(line["given"]["call.effect"], "local_write");
+    let only = run(["policy", "who-can", &path, "fs.write", "--only", "a", "--json"]).one();
+    assert_eq!(only["given"]["call.effect"], "local_write");
+}
+
+/// An answer about a tool that a home has not, or by a name that no call is decided under, would
+/// be an answer about nothing.
+#[test]
+fn a_home_is_asked_about_its_own_tools() {
+    let home = TestHome::new();
+    let path = home.path();
+    let ask = |tool: &str, flags: &[&str]| {
+        let all = [&["policy", "who-can", &path, tool][..], flags].concat();
+        run(all).failed(2).err
     };
-    assert_eq!(class(&home.path()), "local_write");
-    assert_eq!(class("preset:standard"), "pure");
+    for flags in [&[][..], &["--effect", "read"], &["--only", "a"]] {
+        let line = ask("fs.wirte", flags);
+        let meant = "fs.wirte: the home has no such tool, did you mean fs.write?\n";
+        assert!(line.ends_with(meant), "{line}");
+        let line = ask("file_write", flags);
+        assert!(line.ends_with("is another name of fs.write: use its own id\n"), "{line}");
+    }
+    let line = ask("calendar.find", &[]);
+    assert!(line.contains("; it has: ") && line.contains("fs.read"), "{line}");
+    run(["policy", "who-can", &home.text_beside("nowhere"), "echo"]).failed(1);
+}
+
+/// A file has no tools, so a class that a tool does not have is never guessed.
+#[test]
+fn of_a_file_the_class_is_asked_for() {
+    let home = TestHome::new();
+    let file = home.file("own", &tools(&[("fs.write", always())]));
+    for target in [&*file, "preset:standard"] {
+        for flags in [&[][..], &["--only", "a"]] {
+            let run = run(["policy", "who-can", target, "fs.write"].iter().chain(flags));
+            let line = run.failed(2).err;
+            let wants = "syscap: fs.write: name its effect class with --effect, or ask a home\n";
+            assert_eq!(line, wants);
+        }
+        let given = ["policy", "who-can", target, "fs.write", "--effect", "local_write", "--json"];
+        assert_eq!(run(given).fine().one()["given"]["call.effect"], "local_write");
+    }
 }

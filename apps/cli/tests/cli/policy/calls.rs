@@ -62,6 +62,8 @@ fn a_call_is_read_from_wherever_it_stands() {
         run(["policy", "explain", &path, "--given", bad]).failed(1);
         run_with(["policy", "explain", &path], bad.as_bytes()).failed(1);
     }
+    let line = run(["policy", "explain", &path, "--given", "{\"a\" 1}"]).failed(1).err;
+    assert!(line.starts_with("syscap: --given: byte 5 (line 1, column 6): "), "{line}");
     run(["policy", "explain", &path, &home.text_beside("missing")]).failed(1);
     let both = ["policy", "explain", &path, "call", "--given", CALL];
     assert_eq!(run(both).code, 2);
@@ -76,7 +78,7 @@ fn what_is_on_record_is_said() {
     let write = r#"{"tool_id":"fs.write","args":{"path":"x","text":"y"}}"#;
     home.call("a", &id, format!("{ECHO}\n{write}\nx\n").as_bytes());
     // What decided then, whatever is in force now.
-    run(["policy", "set", &path, "preset:mailer"]).fine();
+    run(["policy", "set", &path, "preset:researcher"]).fine();
     let log = home.log();
     let of = |kind: &str, tool: Option<&str>| {
         let found = log.iter().find(|r| r["kind"] == kind && r["tool_id"] == json!(tool)).unwrap();
@@ -93,6 +95,19 @@ fn what_is_on_record_is_said() {
         assert!(text.starts_with("allow by local-write\n"), "{text}");
         assert!(text.contains("Writing inside the capability."), "{text}");
     }
+    // An allow that did not match decides too, and says why.
+    let only = tools(&[("echo", when("eq", "call.agent", "b"))]);
+    run(["policy", "set", &path, &home.file("only", &only)]).fine();
+    home.call("a", &id, ECHO.as_bytes());
+    let last = home.log().into_iter().rev().find(|r| r["kind"] == "refusal").unwrap();
+    let record = last["seq"].to_string();
+    let json = run(["policy", "explain", &path, "--record", &record, "--json"]).fine().one();
+    let decision = &json["decision"];
+    assert_eq!((&decision["matches"], &decision["deciding"]), (&json!([]), &json!("allow.echo")));
+    assert_eq!(json["reasons"], json!({"allow.echo": "Because of allow.echo."}));
+    let text = run(["policy", "explain", &path, "--record", &record]).fine().out;
+    let line = "deciding allow.echo: Because of allow.echo.";
+    assert!(text.lines().any(|shown| shown == line), "{text}");
     // No decision, no call, no record.
     for record in [&*of("refusal", None), "0", "9999", "18446744073709551615"] {
         run(["policy", "explain", &path, "--record", record]).failed(1);

@@ -76,6 +76,19 @@ fn what_is_misspelt_is_named_with_what_was_meant() {
     assert_eq!(json["suggestion"], Value::Null);
     let (_, json) = fault(&home, &good.replacen("\"v\":1", "\"v\":2", 1));
     assert_ne!(json["fault"], "");
+    for (text, place) in [
+        ("{\"v\": 1,\n\n \"caf\u{e9}\": x}", "byte 20 (line 3, column 10)"),
+        ("\u{feff}{}", "byte 0 (line 1, column 1)"),
+        ("v: 1\nconstraints: []\n", "byte 0 (line 1, column 1)"),
+        ("// why\n{}", "byte 0 (line 1, column 1)"),
+    ] {
+        let (line, json) = fault(&home, text);
+        assert_eq!(json["place"], place, "{text:?}");
+        assert!(!line.contains("CBOR"), "{line}");
+    }
+    // It is JSON, and no document.
+    let (line, _) = fault(&home, "[]");
+    assert!(!line.contains("CBOR") && !line.contains("byte"), "{line}");
     for text in ["", " ", "{}", "[]", "null", "\u{feff}{}", "{\"v\":1.0,\"constraints\":[]}"] {
         check(&home, text, &[]).failed(1);
     }
@@ -138,6 +151,79 @@ fn what_is_odd_is_a_warning() {
     assert_eq!(kinds.len(), warnings.len());
     let fine = document(&[constraint("reads", "allow", &read, &always())]);
     assert_eq!(check(&home, &fine, &["--strict"]).fine().out.lines().count(), 1);
+}
+
+#[test]
+fn a_document_that_allows_nothing_is_odd() {
+    let home = TestHome::new();
+    let read = json!({"capability": "read"});
+    let says = |text: &str, flags: &[&str]| {
+        let json = check(&home, text, &[&["--json"], flags].concat()).fine().one();
+        let found = json["warnings"].as_array().unwrap().iter();
+        let found = found.filter(|warning| warning["kind"] == "nothing_allowed");
+        found.map(|warning| warning["says"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let deny = constraint("deny", "deny", &read, &always());
+    let never = json!({"op": "any", "args": []});
+    let (never, allow) = (
+        constraint("never", "allow", &read, &never),
+        constraint("allow", "allow", &read, &when("eq", "call.agent", "a")),
+    );
+    for empty in [&[][..], std::slice::from_ref(&deny)] {
+        let found = says(&document(empty), &[]);
+        assert_eq!(found, ["nothing is ever allowed: there is no allow"]);
+    }
+    let none = document(&[deny.clone(), never.clone()]);
+    assert_eq!(says(&none, &[]), ["nothing is ever allowed: no allow ever matches"]);
+    assert_eq!(says(&document(&[deny, never, allow]), &[]), [""; 0]);
+    // What was not looked at is not said.
+    assert_eq!(says(&none, &["--limit", "0"]), [""; 0]);
+    assert_eq!(check(&home, &none, &["--limit", "x"]).code, 2);
+    let limited = check(&home, &none, &["--limit", "0"]).fine().out;
+    assert!(limited.contains("reached its limit"), "{limited}");
+}
+
+/// A constraint on an argument that there never is, or on a path that lies nowhere, is as silent
+/// as one on a tool that there isn't.
+#[test]
+fn arguments_and_roots_are_held_against_a_home() {
+    let home = TestHome::new();
+    let path = home.path();
+    fs::create_dir(home.beside("home/files/reports")).unwrap();
+    fs::write(home.beside("home/files/file"), "").unwrap();
+    let says = |tool: &str, when: Value| {
+        let text = tools(&[(tool, json!({"op": "not", "args": [when]}))]);
+        let json = check(&home, &text, &["--home", &path, "--json"]).fine().one();
+        let found = json["warnings"].as_array().unwrap().iter();
+        let kinds = ["unknown_argument", "unknown_root"];
+        let found = found.filter(|warning| kinds.iter().any(|kind| warning["kind"] == *kind));
+        found.map(|warning| warning["says"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let within = |constant: &str| says("fs.write", when("within", "args.path", constant));
+    for fine in ["workspace", "workspace/a/b", "shared/a", "reports", "reports/2026"] {
+        assert_eq!(within(fine), [""; 0], "{fine}");
+    }
+    for (wrong, meant) in [
+        ("src/lib", "workspace/src/lib"),
+        ("notes", "workspace/notes"),
+        ("worksapce/a", "workspace/a"),
+        ("share", "shared"),
+        ("agents/a", "workspace/agents/a"),
+        ("file", "workspace/file"),
+    ] {
+        let first = wrong.split('/').next().unwrap();
+        let says = format!("the home has no root {first}, did you mean {meant}?");
+        assert_eq!(within(wrong), [format!("allow.fs.write: {says}")]);
+    }
+    let asks = |tool: &str, argument: &str| says(tool, when("eq", argument, "x"));
+    assert_eq!(asks("fs.write", "args.text"), [""; 0]);
+    let wrong = "allow.fs.write: fs.write has no argument paht, did you mean path?";
+    assert_eq!(asks("fs.write", "args.paht"), [wrong]);
+    let far = asks("fs.write", "args.recipient.name").remove(0);
+    assert!(far.starts_with("allow.fs.write: fs.write has no argument recipient; it has: "));
+    assert!(far.contains("path") && far.contains("text"), "{far}");
+    // Of a tool that is not here nothing is known.
+    assert_eq!(asks("web.get", "args.paht"), [""; 0]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use syscap::{
     policy::{Policy, Preset},
 };
 
-use super::{always, tools};
+use super::{always, tools, when};
 use crate::support::{ECHO, TestHome, reason, run};
 
 const WRITE: &str = r#"{"tool_id":"fs.write","args":{"path":"x","text":"y"}}"#;
@@ -77,7 +77,7 @@ fn what_is_shown_can_be_set() {
     assert_eq!(hash(&other.path()), hash("preset:coder"));
     let cbor = other.text_beside("cbor");
     fs::write(&cbor, Policy::preset(Preset::Mailer).unwrap().document()).unwrap();
-    run(["policy", "set", &other.path(), &cbor]).fine();
+    assert_eq!(run(["policy", "set", &other.path(), &cbor]).code, 0);
     assert_eq!(hash(&other.path()), hash("preset:mailer"));
 }
 
@@ -148,6 +148,49 @@ fn a_shadow_is_recorded_and_changes_nothing() {
     assert!(text.starts_with("no shadow by record "), "{text}");
     assert_eq!(doctor(&home, "shadow"), None);
     assert_eq!(home.verify(), 0);
+}
+
+/// What is odd is said, and put in force all the same.
+#[test]
+fn what_is_odd_is_said_when_it_is_set() {
+    let home = TestHome::new();
+    let text = tools(&[
+        (
+            "fs.write",
+            json!({"op": "all", "args": [
+            when("within", "args.path", "notes"), when("eq", "args.bcc", "x")]}),
+        ),
+        ("web.get", json!({"op": "any", "args": []})),
+    ]);
+    let file = home.file("odd", &text);
+    let checked = run(["policy", "check", &file, "--home", &home.path()]).fine().out;
+    let warned: Vec<String> =
+        checked.lines().skip(1).map(|line| format!("syscap: {line}")).collect();
+    assert!(warned.len() >= 4, "{warned:?}");
+    for flags in [&[][..], &["--shadow"]] {
+        let set = run(["policy", "set", &home.path(), &file].iter().chain(flags));
+        assert_eq!((set.code, set.out.lines().count()), (0, 1), "{}", set.err);
+        assert_eq!(set.err.lines().collect::<Vec<_>>(), warned);
+        assert_eq!(hash(&home.path()), hash(&file));
+    }
+    // With JSON there is one document on standard output.
+    let set = run(["policy", "set", &home.path(), &file, "--json"]);
+    assert_eq!((set.code, &set.one()["policy"]), (0, &json!(hash(&file))));
+    // What would take long is left to `policy check`.
+    let many = (0..201).map(|n| (format!("a.t{n}"), always())).collect::<Vec<_>>();
+    let many: Vec<_> = many.iter().map(|(tool, when)| (tool.as_str(), when.clone())).collect();
+    let set = run(["policy", "set", &home.path(), &home.file("many", &tools(&many))]);
+    let first = set.err.lines().next().unwrap();
+    assert_eq!((set.code, set.err.lines().count()), (0, 202));
+    assert_eq!(first, "syscap: warning: not analysed: 201 constraints; see `syscap policy check`");
+    // What a preset finds odd about itself is to be expected; what the home lacks is not.
+    let set = run(["policy", "set", &home.path(), "preset:mailer"]);
+    let lacks = |line: &str| line.starts_with("syscap: warning: the home has no tool ");
+    assert!(set.code == 0 && set.err.lines().count() == 3 && set.err.lines().all(lacks));
+    let empty = home.file("empty", &tools(&[]));
+    let set = run(["policy", "set", &home.path(), &empty]);
+    let said = "syscap: warning: nothing is ever allowed: there is no allow\n";
+    assert_eq!((set.code, &*set.err), (0, said));
 }
 
 /// What can't be read is no matter for the log, and a held home is not changed.

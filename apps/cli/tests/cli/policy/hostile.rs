@@ -1,6 +1,6 @@
 //! Names, documents and words that mean harm.
 
-use std::fs;
+use std::{fs, process::Stdio};
 
 use syscap::{
     kernel::policy::PolicyEngine as _,
@@ -8,7 +8,7 @@ use syscap::{
 };
 
 use super::{tools, when};
-use crate::support::{Run, TestHome, run};
+use crate::support::{Run, TestHome, run, syscap};
 
 /// Whatever stands in a name or a file, nothing that a terminal would obey is printed.
 #[test]
@@ -70,6 +70,53 @@ fn nothing_hostile_is_printed_as_it_is() {
     let call = r#"{"call.tool":"fs.read","call.effect":"read","call.agent":"a"}"#;
     let given = call.replacen('}', &format!(",\"fact.x\":\"{hostile}\"}}"), 1);
     clean(&run(["policy", "explain", &file, "--given", &given]).fine());
+}
+
+/// What is wrong with a command line is said without colours, and of its words nothing is lost
+/// and nothing is obeyed, on a terminal neither.
+#[test]
+fn a_terminal_obeys_no_word_of_the_command_line() {
+    let words: [(&[&str], &str); 5] = [
+        (&["policy", "\u{1b}[31mred"], "\\u001b[31mred"),
+        (&["--\u{1b}]0;title\u{7}"], "--\\u001b]0;title\\u0007"),
+        (&["policy", "diff", "a", "b", "\u{202e}c\u{9b}2J"], "\\u202ec\\u009b2J"),
+        (&["policy", "who-can", "preset:coder", "a\nb"], "a\\u000ab"),
+        (&["policy", "diff", "a", "b", "--limit", "\u{1b}[2J"], "\\u001b[2J"),
+    ];
+    for (words, shown) in words {
+        let output = syscap().args(words).env("CLICOLOR_FORCE", "1").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{said}");
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{said:?}");
+        assert!(said.contains(shown) && !said.contains('\u{202e}'), "{said:?}");
+    }
+    let plain = syscap().args(["policy", "frob"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(!plain.stderr.contains(&0x1b) && plain.status.code() == Some(2));
+    // The name that the program was started by is a word like the others.
+    let home = TestHome::new();
+    let name = home.beside("\u{1b}[31m");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_syscap"), &name).unwrap();
+    for word in ["frob", "--help"] {
+        let output = std::process::Command::new(&name).arg(word).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!said.contains(&0x1b), "{:?}", String::from_utf8_lossy(&said));
+    }
+}
+
+/// The same on a terminal, where there is a program that makes one.
+#[test]
+fn a_terminal_gets_no_escapes() {
+    let mut command = std::process::Command::new("script");
+    let binary = env!("CARGO_BIN_EXE_syscap");
+    let line = format!("'{binary}' policy \"$(printf '\\033[31mred')\"");
+    command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color");
+    let Ok(output) = command.stdin(Stdio::null()).output() else { return };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if said.is_empty() {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{said:?}");
+    assert!(!said.contains('\u{1b}') && said.contains("\\u001b[31mred"), "{said:?}");
 }
 
 /// Documents that were changed in one place are sound or are not, in one line.

@@ -83,15 +83,32 @@ fn what_was_erased_is_not_asked_about() {
     database.execute_batch("DELETE FROM vault_args").unwrap();
     drop(database);
     let run = replay(&home, "preset:read-only", &["--json"]);
-    assert_eq!(run.code, 0);
+    assert_eq!((run.code, &*run.err), (5, ""));
     let mut lines = run.json();
     let sums = lines.pop().unwrap();
     assert_eq!(sums, json!({"same": 0, "changed": {}, "not_asked": {"erased": 4}}));
     for line in lines {
         assert_eq!((&line["now"], &line["not_asked"]), (&Value::Null, &json!("erased")));
     }
-    let text = replay(&home, "preset:read-only", &[]).fine().out;
-    assert!(text.contains("not asked: its arguments were erased"), "{text}");
+    let text = replay(&home, "preset:read-only", &[]).out;
+    assert!(text.contains("not asked: its arguments were erased or damaged\n"), "{text}");
+}
+
+/// A change weighs more than a call that was not asked about, and that more than none.
+#[test]
+fn what_was_erased_in_part_is_1_or_5() {
+    let home = busy();
+    let database = Connection::open(home.beside("home/home.db")).unwrap();
+    let erase = "DELETE FROM vault_args WHERE rowid = (SELECT min(rowid) FROM vault_args)";
+    assert_eq!(database.execute(erase, []).unwrap(), 1);
+    drop(database);
+    let changed = replay(&home, "preset:read-only", &["--json"]);
+    let sums = changed.json().pop().unwrap();
+    assert_eq!((changed.code, &sums["not_asked"]), (1, &json!({"erased": 1})));
+    let same = replay(&home, "preset:standard", &["--json"]);
+    let sums = same.json().pop().unwrap();
+    assert_eq!(sums, json!({"same": 3, "changed": {}, "not_asked": {"erased": 1}}));
+    assert_eq!(same.code, 5);
 }
 
 #[test]

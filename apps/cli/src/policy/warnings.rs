@@ -1,0 +1,211 @@
+//! What is odd about a document that is sound.
+
+use std::{collections::BTreeSet, fs};
+
+use syscap::{
+    Home,
+    kernel::{
+        id::{ConstraintId, ToolId},
+        kernel::Kernel,
+        manifest::{Extra, Manifest},
+    },
+    policy::{
+        Policy,
+        analysis::{Finding, Lint, LintKind, lints},
+        document::{Ask, Condition, Constraint, Effect, Subject, Test},
+    },
+};
+
+use crate::{
+    near::{hint, near},
+    output::{Object, quote},
+};
+
+/// One thing that is odd.
+pub(super) struct Warning {
+    kind: &'static str,
+    constraint: Option<String>,
+    tool: Option<String>,
+    pub(super) says: String,
+}
+
+/// What the analysis finds, and whether anything is allowed at all. The limit is for each
+/// question, in nodes.
+pub(super) fn of_document(policy: &Policy, limit: u64) -> Vec<Warning> {
+    let (found, unknown) = match lints(policy.written(), limit) {
+        Finding::Holds { .. } => (Vec::new(), None),
+        Finding::Fails(found) => (found, None),
+        Finding::Unknown { nodes } => (Vec::new(), Some(nodes)),
+    };
+    let never = |id: &ConstraintId| {
+        found.iter().any(|lint| lint.constraint == *id && lint.kind == LintKind::NeverMatches)
+    };
+    let mut warnings: Vec<Warning> = nothing_allowed(policy, never).into_iter().collect();
+    warnings.extend(found.iter().map(Warning::of));
+    warnings.extend(unknown.map(|nodes| {
+        let says = format!("the analysis reached its limit at {nodes} nodes; there may be more");
+        Warning { kind: "limit", constraint: None, tool: None, says }
+    }));
+    warnings
+}
+
+/// What can be said of a document without an analysis.
+pub(super) fn unanalysed(policy: &Policy) -> Vec<Warning> {
+    let count = policy.written().constraints.len();
+    let says = format!("not analysed: {count} constraints; see `syscap policy check`");
+    let limit = Warning { kind: "limit", constraint: None, tool: None, says };
+    nothing_allowed(policy, |_| false).into_iter().chain([limit]).collect()
+}
+
+/// Whether no allow is there, or none that ever matches.
+fn nothing_allowed(policy: &Policy, never: impl Fn(&ConstraintId) -> bool) -> Option<Warning> {
+    let mut allows =
+        policy.written().constraints.iter().filter(|one| one.effect == Effect::Allow).peekable();
+    let why = if allows.peek().is_some() { "no allow ever matches" } else { "there is no allow" };
+    let nothing = allows.all(|allow| never(&allow.id));
+    nothing.then(|| Warning {
+        kind: "nothing_allowed",
+        constraint: None,
+        tool: None,
+        says: format!("nothing is ever allowed: {why}"),
+    })
+}
+
+/// What a document names that a home does not have: tools, their arguments, roots of paths.
+pub(super) fn of_home(policy: &Policy, kernel: &Kernel, home: &Home) -> Vec<Warning> {
+    let mut warnings = tools(policy, kernel);
+    let roots = roots(home);
+    for constraint in &policy.written().constraints {
+        let mut tests = Vec::new();
+        tests_of(&constraint.when, &mut tests);
+        if let Subject::Tool(tool) = &constraint.subject
+            && let Some(found) = kernel.manifests().find(|found| found.tool == *tool)
+        {
+            warnings.extend(arguments(constraint, &tests, found));
+        }
+        if let Some(roots) = &roots {
+            warnings.extend(paths(constraint, &tests, roots));
+        }
+    }
+    warnings
+}
+
+/// Tools that the home does not have.
+fn tools(policy: &Policy, kernel: &Kernel) -> Vec<Warning> {
+    let is_missing = |tool: &&ToolId| kernel.manifests().all(|found| found.tool != **tool);
+    let warning = |tool: &ToolId| Warning {
+        kind: "unknown_tool",
+        constraint: None,
+        tool: Some(tool.to_string()),
+        says: format!("the home has no tool {tool}"),
+    };
+    policy.tools().filter(is_missing).map(warning).collect()
+}
+
+/// Arguments that are asked about and that the tool never has.
+fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> Vec<Warning> {
+    if manifest.extra == Extra::Taken {
+        return Vec::new();
+    }
+    let declared: Vec<&str> = manifest.params.0.iter().map(|param| &*param.name).collect();
+    let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
+    let unknown = asked.into_iter().filter(|name| !declared.contains(name));
+    let warning = |name: &str| {
+        let (id, tool) = (&constraint.id, &manifest.tool);
+        let hint = hint(name, "; it has", &declared);
+        Warning {
+            kind: "unknown_argument",
+            constraint: Some(id.to_string()),
+            tool: Some(tool.to_string()),
+            says: format!("{id}: {tool} has no argument {name}{hint}"),
+        }
+    };
+    unknown.map(warning).collect()
+}
+
+/// Paths that lie below no root.
+fn paths(constraint: &Constraint, tests: &[&Test], roots: &BTreeSet<String>) -> Vec<Warning> {
+    let asked = tests.iter().filter(|test| test.attribute.argument().is_some());
+    let asked: BTreeSet<&str> = asked
+        .filter_map(|test| match &test.ask {
+            Ask::Within(path) => Some(&**path),
+            _ => None,
+        })
+        .collect();
+    let id = &constraint.id;
+    let warning = |path: &str| {
+        let (first, rest) = path.split_once('/').map_or((path, None), |(a, b)| (a, Some(b)));
+        if roots.contains(first) {
+            return None;
+        }
+        let meant = match (near(first, roots.iter().map(String::as_str)), rest) {
+            (None, _) => format!("workspace/{path}"),
+            (Some(root), None) => root.to_owned(),
+            (Some(root), Some(rest)) => format!("{root}/{rest}"),
+        };
+        Some(Warning {
+            kind: "unknown_root",
+            constraint: Some(id.to_string()),
+            tool: None,
+            says: format!("{id}: the home has no root {first}, did you mean {meant}?"),
+        })
+    };
+    asked.into_iter().filter_map(warning).collect()
+}
+
+/// What paths of the home can begin with: `workspace`, and the folders that lie beside the
+/// agents' own; `None` where that can't be looked at.
+fn roots(home: &Home) -> Option<BTreeSet<String>> {
+    let mut roots = BTreeSet::from(["workspace", "shared"].map(str::to_owned));
+    for entry in fs::read_dir(home.base().ok()?).ok()? {
+        let entry = entry.ok()?;
+        if entry.file_type().ok()?.is_dir() && entry.file_name() != "agents" {
+            roots.extend(entry.file_name().into_string());
+        }
+    }
+    Some(roots)
+}
+
+fn tests_of<'c>(condition: &'c Condition, tests: &mut Vec<&'c Test>) {
+    match condition {
+        Condition::All(parts) | Condition::Any(parts) => {
+            parts.iter().for_each(|part| tests_of(part, tests));
+        }
+        Condition::Not(part) => tests_of(part, tests),
+        Condition::Test(test) => tests.push(test),
+    }
+}
+
+impl Warning {
+    fn of(lint: &Lint) -> Self {
+        let id = &lint.constraint;
+        let (kind, tool, says) = match &lint.kind {
+            LintKind::NeverMatches => ("never_matches", None, format!("{id}: no call matches it")),
+            LintKind::AlwaysMatches => (
+                "always_matches",
+                None,
+                format!("{id}: its tests tell nothing: every call that it is about matches"),
+            ),
+            LintKind::Redundant => {
+                ("redundant", None, format!("{id}: without it nothing would change"))
+            }
+            LintKind::OutOfReach(tool) => (
+                "out_of_reach",
+                Some(tool.to_string()),
+                format!("{id}: no call of {tool} is ever allowed, degraded or asked about"),
+            ),
+            other => ("odd", None, format!("{id}: {other:?}")),
+        };
+        Self { kind, constraint: Some(id.to_string()), tool, says }
+    }
+
+    pub(super) fn json(&self) -> String {
+        let optional = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quote);
+        Object::new()
+            .text("kind", self.kind)
+            .json("constraint", &optional(&self.constraint))
+            .json("tool", &optional(&self.tool))
+            .text("says", &self.says)
+            .finish()
+    }
+}
