@@ -40,7 +40,7 @@ shape! {
         1 => pub verdict: Verdict,
         /// The constraint that decided.
         2 => pub deciding: Option<ConstraintId>,
-        /// The first constraints that matched, at most [`MATCHES_MAX`](crate::limits::MATCHES_MAX).
+        /// The first constraints that matched, at most [`MATCHES_MAX`].
         3 => pub matches: List<ConstraintId>,
         /// How many matched in all.
         4 => pub match_count: u64,
