@@ -69,8 +69,8 @@ const PATHS: [&str; 10] = [
     "workspace/a/b/c",
     "shared",
     "shared/a",
-    "shared/*",
-    "shared/*/b",
+    "shared/+",
+    "shared/+/b",
     "shared/\"\u{e9}",
 ];
 const HOSTS: [&str; 7] =
