@@ -120,7 +120,7 @@ impl Runtime {
 
     /// Reads a policy document for this home: it must load, and name the home's tools by their
     /// own ids. A tool that the home doesn't have is no error: it may come. It is JSON, or
-    /// canonical CBOR where it does not begin with `{` or white space.
+    /// canonical CBOR where it begins with a byte that no text begins with.
     ///
     /// # Errors
     /// [`Error::Policy`]; the refusal is on record, and the policy in force stays.

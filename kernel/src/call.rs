@@ -410,8 +410,7 @@ fn planned(
                 .allowed(&allowed));
         }
     }
-    let hold = manifest.hold.plus(&demands.hold);
-    let hold = hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+    let hold = manifest.hold_for(&demands.hold);
     Ok((plan, demands, hold))
 }
 

@@ -230,6 +230,12 @@ impl Manifest {
         object_id(&self.to_bytes())
     }
 
+    /// What a call sets aside whose plan needs so much.
+    pub(crate) fn hold_for(&self, needed: &Amounts) -> Amounts {
+        let hold = self.hold.plus(needed);
+        hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1)
+    }
+
     /// The largest result that the kernel takes from it, in bytes.
     #[must_use]
     pub fn result_limit(&self) -> usize {

@@ -12,7 +12,7 @@ use super::{
     boot::{FromStore, decode, read_chunk},
 };
 use crate::{
-    budget::{Amounts, Dimension},
+    budget::Amounts,
     call::{Seat, question},
     cbor::{Canonical, Item, Profile},
     decide::sound,
@@ -183,8 +183,7 @@ impl Walk<'_> {
         let request = Request { agent: &session.agent, args: Item::trusted(args), grant };
         let plan = registered.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
-        let hold = registered.manifest.hold.plus(hold);
-        let hold = hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+        let hold = registered.manifest.hold_for(hold);
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = state.agents.get(&session.agent);
         let seat = Seat { state, session, number, agent, facts };
