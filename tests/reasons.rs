@@ -36,6 +36,8 @@ const STATED: &[Stated] = &[
     (Reason::NotYetValid, ["", "", ""], "by time"),
     (Reason::ReadOnlyToken, ["tool_id", "fs.write", ""], "by token"),
     (Reason::ClockUnconfirmed, ["", "", ""], "by time"),
+    (Reason::ToolChanged, ["tool_id", "docs.read_file", ""], "by a provider"),
+    (Reason::NoProvider, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),
     (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
@@ -55,6 +57,8 @@ const STATED: &[Stated] = &[
     (Reason::TimedOut, ["", "", ""], "by a tool"),
     (Reason::NotRun, ["", "", ""], "a race"),
     (Reason::Abandoned, ["", "", ""], "by a host"),
+    (Reason::Cancelled, ["", "", ""], "by a caller"),
+    (Reason::ProviderGone, ["", "", ""], "by a provider"),
     (Reason::OverHold, ["path", "no more was set aside", ""], "a tool that plans too little"),
     (Reason::BadSignature, ["key", "", "revoker"], "control"),
     (Reason::StaleCounter, ["counter", "", ""], "control"),
@@ -241,7 +245,7 @@ fn retry_is_what_the_class_says() {
             500..600 => retry == Retry::Ask,
             600..700 => matches!(retry, Retry::Wait | Retry::Never),
             // What a run may have done isn't known: nobody sends that again by itself.
-            750 | 751 | 754 => matches!(retry, Retry::Ask | Retry::Never),
+            750 | 751 | 754 | 756 | 757 => matches!(retry, Retry::Ask | Retry::Never),
             _ => true,
         };
         assert!(fits, "{reason}: {retry:?}");

@@ -25,6 +25,7 @@ use syscap::{
         field::FieldSpec,
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
+        label::{Confidentiality, Integrity},
         limits,
         manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence},
         object::ObjectKind,
@@ -179,7 +180,8 @@ fn every_code_has_its_number_and_name() {
         )*};
     }
     codes! {
-        Role Durability Ended SessionPhase FreezeTarget FreezeChange EffectClass Enforcement
+        Role Durability Ended SessionPhase FreezeTarget FreezeChange EffectClass Integrity
+        Confidentiality Enforcement
         Presence ParamType Extra Source Namespace ObligationKind Verdict RunMode Status TxOutcome
         RefusalKind RunPhase Recovered ObjectKind
     }

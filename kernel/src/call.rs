@@ -25,7 +25,7 @@ use crate::{
     time::UnixMillis,
     token::TokenFlags,
     told::{keyed, named, over_budget, unknown_record, with_tools},
-    tool::{AnyPlan, Demand, Demands, Request},
+    tool::{AnyPlan, Demand, Demands, Live, Request},
 };
 
 mod step {
@@ -369,9 +369,9 @@ impl Call<Checked> {
 
 impl Call<Resolved> {
     /// Lets the tool parse the arguments and holds the plan against the token's scopes.
-    pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry) -> Stepped<Planned> {
+    pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry, live: Live) -> Stepped<Planned> {
         let Resolved { call, token, args } = self.at;
-        match planned(&call, token, &args, seat, registry) {
+        match planned(&call, token, &args, seat, registry, live) {
             Ok((plan, Demands { resources: demands, hold: needed }, hold)) => {
                 let at = Planned { call, token, args, plan, demands, needed, hold };
                 Ok(Call { fields: self.fields, at })
@@ -390,12 +390,14 @@ fn planned(
     args: &[u8],
     seat: &Seat<'_>,
     registry: &Registry,
+    live: Live,
 ) -> Result<Plans, Refused> {
     let registered = registry.find(&call.tool).ok_or(Refused::new(Reason::UnknownTool))?;
     let manifest = &registered.manifest;
     let body = seat.state.tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
     let grant = body.grants.get(&manifest.tool).ok_or(Refused::new(Reason::NotGranted))?;
-    let request = Request { agent: &seat.session.agent, args: Item::trusted(args), grant };
+    let (agent, args) = (&seat.session.agent, Item::trusted(args));
+    let request = Request { agent, args, grant, live: Some(live) };
     let plan = registered.tool.plan(&request)?;
     // Asked once: scopes, policy and budget see the same demands.
     let demands = plan.demands().clone();

@@ -337,7 +337,7 @@ macro_rules! digest_field {
 }
 digest_field! {
     HomeId Leaf TokenId ObjectId PolicyHash ToolsHash SnapshotId ArgsHash CallHash ResultHash
-    SentHash RefusalsDigest FactId
+    SentHash RefusalsDigest FactId DefinitionHash
 }
 
 /// Names stand as text and are checked on the way in.

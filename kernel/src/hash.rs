@@ -11,8 +11,8 @@ use sha2::Digest;
 use crate::{
     cbor::{Encoder, Item},
     id::{
-        ArgsHash, CallDigest, CallHash, FactId, FactKey, Leaf, ObjectId, ResultHash, Salt,
-        SentHash, ToolId,
+        ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, FactKey, Leaf, ObjectId,
+        ResultHash, Salt, SentHash, ToolId,
     },
 };
 
@@ -142,8 +142,17 @@ impl Domain {
             0xe4, 0x76, 0x31, 0x8d,
         ],
     };
+    /// A tool's definition as its server gave it, over its canonical bytes.
+    pub const DEFINITION: Self = Self {
+        context: "syscap 2026-11-22 tool definition v1",
+        key: [
+            0x9e, 0x68, 0xa8, 0x6f, 0xd9, 0xe8, 0x5d, 0xb6, 0x32, 0x27, 0x1c, 0xf0, 0xe6, 0x81,
+            0xe8, 0xa2, 0x46, 0x4a, 0x03, 0x71, 0xee, 0xd6, 0x22, 0x1b, 0x17, 0xd8, 0x3b, 0xc5,
+            0x38, 0xcc, 0xed, 0x7b,
+        ],
+    };
     /// Every domain, for the registry test.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TOKEN_ID,
         Self::OBJECT_ID,
         Self::POLICY,
@@ -157,6 +166,7 @@ impl Domain {
         Self::REFUSALS,
         Self::FACT,
         Self::MATCHES,
+        Self::DEFINITION,
     ];
 
     /// The context string.
@@ -241,6 +251,12 @@ pub fn leaf(record: &[u8]) -> Leaf {
 #[must_use]
 pub fn object_id(bytes: &[u8]) -> ObjectId {
     ObjectId::from_bytes(Domain::OBJECT_ID.hash(&[bytes]))
+}
+
+/// The hash of a tool's definition, as the program that runs the tool gave it.
+#[must_use]
+pub fn definition_hash(definition: Item<'_>) -> DefinitionHash {
+    DefinitionHash::from_bytes(Domain::DEFINITION.hash_large(&[], definition.as_bytes(), &[]))
 }
 
 /// The commitment to a fact: [salt, key, value].

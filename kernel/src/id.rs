@@ -59,6 +59,8 @@ digest! {
     ToolsHash
     /// An agent's state snapshot.
     SnapshotId
+    /// A tool's definition as another program gave it.
+    DefinitionHash
     /// Salted commitment to a fact of the state: its key and its value.
     FactId
     /// Salted commitment to a call's resolved arguments.

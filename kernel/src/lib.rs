@@ -7,8 +7,8 @@
 //!
 //! Reading order: [`cbor`] and [`json`] (bytes), [`id`] and [`hash`] (names), [`envelope`] (what
 //! goes in and out), [`token`], [`scope`] and [`budget`] (authority), [`manifest`], [`tool`] and
-//! [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`record`] (what is
-//! written down), [`kernel`] (what happens), [`store`] (what lasts).
+//! [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`label`] (whose word),
+//! [`record`] (what is written down), [`kernel`] (what happens), [`store`] (what lasts).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
@@ -28,6 +28,7 @@ pub mod hash;
 pub mod id;
 pub mod json;
 pub mod kernel;
+pub mod label;
 pub mod limits;
 mod listed;
 pub mod manifest;

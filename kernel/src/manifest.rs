@@ -7,7 +7,8 @@ use crate::{
     cbor::{Canonical, DecodeError},
     field::{List, code, decode, encode, shape},
     hash::object_id,
-    id::{ObjectId, ToolId},
+    id::{DefinitionHash, ObjectId, ToolId},
+    label::Label,
     limits::RESULT_BYTES_MAX,
     obligation::ObligationKind,
 };
@@ -147,6 +148,11 @@ shape! {
         12 => pub dimensions: List<Box<str>>,
         /// The obligations that a run of it can keep to, beside those that the kernel sees to.
         13 => pub honours: List<ObligationKind>,
+        /// The foreign definition that it was made from: a change of that is a change of the
+        /// tool. Null where the tool is the host's own.
+        14 => pub definition: Option<DefinitionHash>,
+        /// What its results, and its errors, carry.
+        15 => pub label: Label,
     }
 }
 
@@ -171,6 +177,8 @@ impl Manifest {
             wall_ms_max: None,
             dimensions: List(Vec::new()),
             honours: List(Vec::new()),
+            definition: None,
+            label: Label::PUBLIC,
         }
     }
 
@@ -207,6 +215,20 @@ impl Manifest {
     #[must_use]
     pub fn honours(mut self, kind: ObligationKind) -> Self {
         self.honours.0.push(kind);
+        self
+    }
+
+    /// Says which foreign definition it was made from.
+    #[must_use]
+    pub fn defined_by(mut self, definition: DefinitionHash) -> Self {
+        self.definition = Some(definition);
+        self
+    }
+
+    /// Sets what its results and errors carry.
+    #[must_use]
+    pub fn labelled(mut self, label: Label) -> Self {
+        self.label = label;
         self
     }
 

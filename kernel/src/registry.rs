@@ -22,6 +22,7 @@ pub(crate) enum Mode {
     WithOutcome,
 }
 
+#[derive(Clone)]
 pub(crate) struct Registered {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) manifest: Manifest,
@@ -94,6 +95,19 @@ impl Registry {
         ToolsObject { tools: List(list) }
     }
 
+    /// These tools without those of `change` that go, and with those that come.
+    ///
+    /// # Errors
+    /// [`RegistryError::Duplicate`].
+    pub(crate) fn changed(&self, change: &ToolsDelta) -> Result<Self, RegistryError> {
+        let mut changed = Self::new();
+        let stays = |r: &&Registered| !change.remove.contains(&r.manifest.tool);
+        for registered in self.tools.iter().filter(stays).chain(&change.add.tools) {
+            changed.place(registered.clone())?;
+        }
+        Ok(changed)
+    }
+
     pub(crate) fn find(&self, tool: &ToolId) -> Option<&Registered> {
         self.index.get(tool).and_then(|place| self.tools.get(*place))
     }
@@ -105,7 +119,12 @@ impl Registry {
         if mode == Mode::WithOutcome && !manifest.effect.is_read_only() {
             return Err(RegistryError::NotARead(manifest.tool, manifest.effect));
         }
-        let place = self.tools.len();
+        let manifest_id = manifest.id();
+        self.place(Registered { tool, manifest, manifest_id, mode })
+    }
+
+    fn place(&mut self, registered: Registered) -> Result<(), RegistryError> {
+        let (place, manifest) = (self.tools.len(), &registered.manifest);
         for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
             if self.index.contains_key(name) {
                 return Err(RegistryError::Duplicate(name.clone()));
@@ -114,10 +133,18 @@ impl Registry {
         for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
             self.index.insert(name.clone(), place);
         }
-        let manifest_id = manifest.id();
-        self.tools.push(Registered { tool, manifest, manifest_id, mode });
+        self.tools.push(registered);
         Ok(())
     }
+}
+
+/// A change of tools: which go, and which come.
+#[derive(Default)]
+pub struct ToolsDelta {
+    /// The tools that go, by their own ids. One that is not there is no matter.
+    pub remove: Vec<ToolId>,
+    /// The tools that come.
+    pub add: Registry,
 }
 
 fn check(manifest: &Manifest) -> Result<(), RegistryError> {

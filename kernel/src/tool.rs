@@ -15,6 +15,7 @@ use crate::{
     envelope::{Status, TxOutcome},
     hash::result_hash,
     id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
+    kernel::Ticket,
     manifest::{Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
     scope::Resource,
@@ -30,6 +31,17 @@ pub struct Request<'a> {
     pub args: Item<'a>,
     /// What the token grants for this tool.
     pub grant: &'a Grant,
+    /// Which call it is; `None` where one of the log is only decided again, and will not run.
+    pub live: Option<Live>,
+}
+
+/// A call that came in, by the host's own names for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The host's name for the request.
+    pub ticket: Ticket,
+    /// The session that it came through.
+    pub session: Seq,
 }
 
 /// One thing that a plan would touch.
@@ -109,6 +121,7 @@ pub(crate) struct PermitCore {
     pub(crate) salt: Salt,
     pub(crate) result_bytes_max: usize,
     pub(crate) read_only: bool,
+    pub(crate) live: Live,
     used: Amounts,
     enforcement: Enforcement,
 }
@@ -126,6 +139,7 @@ impl PermitCore {
         hold: Amounts,
         salt: Salt,
         (result_bytes_max, read_only): (usize, bool),
+        live: Live,
     ) -> Self {
         let used = Amounts::ZERO.with(Dimension::Calls, 1);
         let enforcement = Enforcement::None;
@@ -138,6 +152,7 @@ impl PermitCore {
             salt,
             result_bytes_max,
             read_only,
+            live,
             used,
             enforcement,
         }
@@ -219,6 +234,12 @@ macro_rules! permit {
             #[must_use]
             pub const fn intent(&self) -> Seq {
                 self.core.intent
+            }
+
+            /// The call that it is for, by the host's own names.
+            #[must_use]
+            pub const fn live(&self) -> Live {
+                self.core.live
             }
 
             /// Leaf of the intent: unique over all homes, and no secret.

@@ -7,6 +7,7 @@ use support::*;
 fn attack(agent: AgentId, token: TokenId) -> Session {
     Session {
         core: loop {},       //~
+        providers: loop {},  //~
         number: Seq::new(1), //~
         agent,               //~
         token,               //~

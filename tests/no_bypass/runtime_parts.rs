@@ -6,8 +6,8 @@ use support::*;
 
 fn attack(runtime: Runtime, session: Session) {
     drop(runtime.core); //~
-    drop(runtime.signer); //~
-    drop(runtime.files); //~
+    drop(runtime.inner); //~
+    drop(runtime.providers); //~
     drop(session.core); //~
 }
 

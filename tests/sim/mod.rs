@@ -26,7 +26,7 @@ use syscap::{
         provenance::Source,
         reason::{Reason, Refused},
         record::{Durability, HomeLimits, Kind, Record},
-        registry::Registry,
+        registry::{Registry, ToolsDelta},
         sign::{PublicKey, Signature, preimage},
         store::{CallSalts, Next, Store, VaultEntry},
         time::{Reading, UnixMillis},
@@ -174,7 +174,7 @@ impl Sim {
             let tools = self.kernel.registry_hash();
             let control = self.signed(&ToolsChange { tools });
             let ticket = self.ticket();
-            self.event(Event::Tools(ticket, control));
+            self.event(Event::Tools(ticket, control, ToolsDelta::default()));
             let policy = self.kernel.engine_hash();
             let control = self.signed(&PolicyChange { policy, shadow: None });
             let ticket = self.ticket();

@@ -150,6 +150,8 @@ pub enum Fault {
     Undercharged,
     /// An outcome's flags contradict how the log stood.
     OutcomeFlags,
+    /// A label is not what the tool's manifest, or what came before, makes it.
+    Label,
     /// A run came back that was not out.
     LateForm,
     /// A refusal is of the wrong form, or lacks what a policy is asked about.

@@ -27,7 +27,7 @@ use syscap_kernel::{
     provenance::Source,
     reason::Refused,
     record::{Durability, HomeLimits, Kind},
-    registry::Registry,
+    registry::{Registry, ToolsDelta},
     sign::{PublicKey, Signature, preimage},
     store::{CallSalts, Store},
     time::{Reading, UnixMillis},
@@ -305,7 +305,7 @@ impl<S: Store> Driver<S> {
         let body = syscap_kernel::control::ToolsChange { tools: self.kernel.registry_hash() };
         let control = signed(&self.kernel.home(), &key, counter, Kind::Tools, body.to_bytes());
         let ticket = self.ticket();
-        self.event(Event::Tools(ticket, control));
+        self.event(Event::Tools(ticket, control, ToolsDelta::default()));
         self.acked(ticket).unwrap();
     }
 

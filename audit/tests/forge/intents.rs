@@ -6,6 +6,7 @@ use syscap_kernel::{
     control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
     field::List,
     id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
+    label::Label,
     manifest::{EffectClass, Enforcement},
     obligation::Obligation,
     policy::{Decision, Verdict},
@@ -38,6 +39,11 @@ fn an_intent_is_its_sessions() {
     check(
         &base(),
         &[
+            (
+                "another label",
+                &|r| intent(&mut r[LAST]).label = Label::UNTRUSTED,
+                &[(LAST, Fault::Label)],
+            ),
             (
                 "another agent",
                 &|r| both(r, LAST, |c| c.agent_id = Some(agent("eve"))),

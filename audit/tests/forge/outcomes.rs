@@ -7,6 +7,7 @@ use syscap_kernel::{
     envelope::{Status, TxOutcome},
     id::{ArgsHash, CallHash, ObjectId, PolicyHash, Seq, SnapshotId, TokenId},
     kernel::Lost,
+    label::Label,
     policy::{Decision, Verdict},
     provenance::Provenance,
     reason::Reason,
@@ -93,7 +94,11 @@ fn an_outcomes_parts_agree() {
             ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
             ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
             ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
-            ("a label", &|r| outcome(&mut r[POST]).label = Some(0), form),
+            (
+                "another label",
+                &|r| outcome(&mut r[POST]).label = Label::UNTRUSTED,
+                &[(POST, Fault::Label)],
+            ),
             (
                 "not run, and nothing stopped it",
                 &|r| {

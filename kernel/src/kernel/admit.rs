@@ -16,6 +16,7 @@ use crate::{
     halt::Halt,
     hash::result_hash,
     id::Seq,
+    label::Label,
     limits::RESULT_BYTES_MAX,
     obligation::Obligation,
     reason::{Reason, Refused},
@@ -24,6 +25,7 @@ use crate::{
     state::Released,
     store::{Room, VaultEntry, VaultWrite},
     told::keyed,
+    tool::Live,
 };
 
 /// What admission came to.
@@ -41,6 +43,7 @@ struct Repeated {
     delivered: Canonical,
     status: Status,
     degraded: Vec<Obligation>,
+    label: Label,
 }
 
 /// Pairs of intent and outcome.
@@ -117,7 +120,8 @@ impl Kernel {
             },
         };
         let resolved = checked.resolve(&results, &self.registry, &submit.salts)?;
-        let planned = resolved.plan(&seat, &self.registry)?;
+        let live = Live { ticket: submit.ticket, session: submit.session };
+        let planned = resolved.plan(&seat, &self.registry, live)?;
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
         let engines = Engines { policy: &*self.engine, shadow };
         let approved = planned.decide(&seat, &self.registry, engines, now)?;
@@ -153,6 +157,8 @@ impl Kernel {
         };
         let manifest = &registered.manifest;
         let (effect, wall_ms_max) = (manifest.effect, manifest.wall_ms_max);
+        let (session, label) = (self.state.sessions.get(&submit.session), manifest.label);
+        let given = session.map_or(Label::PUBLIC, |session| session.label);
         let cap = at.kept.result_bytes_max.and_then(|max| usize::try_from(max).ok());
         let result_bytes_max = cap.map_or(usize::MAX, |cap| cap).min(manifest.result_limit());
         let body = Self::boxed(
@@ -166,6 +172,7 @@ impl Kernel {
                 key: at.call.key.clone(),
                 sent_hash: at.sent,
                 filled: at.call.filled,
+                label: given,
             },
             Body::Intent,
         );
@@ -182,6 +189,7 @@ impl Kernel {
             salts: submit.salts,
             fields: Box::new(intent.call),
             effect,
+            label,
             digest: at.digest,
             result_bytes_max,
             read_only: at.kept.read_only,
@@ -200,7 +208,7 @@ impl Kernel {
     /// Answers a repeated key by the first outcome.
     fn repeat(&mut self, submit: &Submit, repeated: Repeated) -> Result<(), Halt> {
         self.close_run(Some(submit.session))?;
-        let Repeated { mut fields, intent, outcome, delivered, status, degraded } = repeated;
+        let Repeated { mut fields, intent, outcome, delivered, status, degraded, label } = repeated;
         let hash = result_hash(&submit.salts.result, status.code(), delivered.item());
         fields.result_hash = Some(hash);
         fields.used = self.refusal_fee(submit.session);
@@ -209,7 +217,7 @@ impl Kernel {
             Status::Ok => None,
             Status::Error => error.and_then(Reason::from_code).or(Some(Reason::Failed)),
         };
-        let body = Self::boxed(Repeat { call: *fields, intent, outcome }, Body::Repeat);
+        let body = Self::boxed(Repeat { call: *fields, intent, outcome, label }, Body::Repeat);
         let (seq, leaf, body) = self.append(body)?;
         let Body::Repeat(repeat) = body else {
             return Err(Halt::Contradiction { seq });
@@ -277,8 +285,9 @@ fn first_outcome(
         }
         _ => return stop(call, Reason::OutcomeErased),
     };
-    let (fields, degraded) = (call.into_fields(), used.degraded.clone());
-    let repeated = Repeated { fields, intent, outcome, delivered, status, degraded };
+    let (degraded, label) = (used.degraded.clone(), used.label);
+    let fields = call.into_fields();
+    let repeated = Repeated { fields, intent, outcome, delivered, status, degraded, label };
     Ok(Admission::Repeat(Box::new(repeated)))
 }
 

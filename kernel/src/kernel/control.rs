@@ -7,7 +7,7 @@ use crate::{
     budget::{Amounts, Dimension},
     control::{
         ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
-        Resolution, Revocation, Role, ToolsChange,
+        Resolution, Revocation, Role,
     },
     halt::Halt,
     id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
@@ -68,7 +68,7 @@ impl Kernel {
     }
 
     /// The role's current key signed it, with a counter that has grown.
-    fn authorised(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
+    pub(super) fn authorised(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
         let role = Role::of(kind).ok_or(Refused::new(Reason::BadControl).field("kind"))?;
         if control.key != self.state.key_of(role) {
             return Err(Refused::new(Reason::BadSignature).field("key").allowed(role.name()));
@@ -247,26 +247,6 @@ impl Kernel {
             return false;
         }
         true
-    }
-
-    /// The tools that the kernel has are put on record.
-    pub(super) fn tools(&mut self, ticket: Ticket, control: Control) -> Result<(), Halt> {
-        let object = self.registry.tools_object();
-        let named = ToolsChange::from_bytes(&control.body).map(|change| change.tools);
-        let checked = self.authorised(Kind::Tools, &control).and_then(|()| match named {
-            Ok(named) if named == object.hash() => Ok(()),
-            Ok(_) => Err(Refused::new(Reason::ToolsMismatch).field("tools")),
-            Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
-        });
-        if let Err(refused) = checked {
-            return self.refuse_control(ticket, refused);
-        }
-        let mut objects: Vec<Object> = self.registry.manifests().map(Object::manifest).collect();
-        objects.push(Object::tools(&object));
-        let body = Body::Tools(Box::new(SignedEvent { control }));
-        let (seq, _, _) = self.append_with(body, objects)?;
-        self.acknowledge(seq, ticket, Ack::Recorded(seq));
-        Ok(())
     }
 
     /// Registers a token: its signature is verified here, once.

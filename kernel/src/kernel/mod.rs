@@ -24,6 +24,7 @@ mod refuse;
 mod replay;
 mod settle;
 mod state;
+mod tools;
 
 pub use crate::state::TokenView;
 pub use boot::{NewHome, Parts};
@@ -43,11 +44,12 @@ use crate::{
     facts::Facts,
     halt::Halt,
     id::{AgentId, CallDigest, HomeId, PolicyHash, Seq, SnapshotId, TokenId, ToolsHash},
+    label::Label,
     manifest::Manifest,
     policy::PolicyEngine,
     reason::Refused,
-    record::{Durability, Kind, Opened},
-    registry::Registry,
+    record::{CallFields, Durability, Kind, Opened},
+    registry::{Registry, ToolsDelta},
     sign::PublicKey,
     snapshot::Snapshot,
     state::State,
@@ -133,8 +135,8 @@ pub enum Event {
     BadPolicy(Ticket, Box<str>, Box<str>),
     /// A change to an agent's state.
     Propose(Box<Proposal>),
-    /// A signed event of kind `tools`, for the tools that the kernel has.
-    Tools(Ticket, Control),
+    /// A signed event of kind `tools`, for the tools that the kernel has, changed so.
+    Tools(Ticket, Control, ToolsDelta),
     /// A token's wire.
     Issue(Ticket, Vec<u8>),
     /// The host opens a slot for an agent with a token.
@@ -176,6 +178,19 @@ pub enum Effect {
     Reply(Ticket, Box<ToolResult>),
     /// Answer this control event.
     Ack(Ticket, Result<Ack, Refused>),
+}
+
+/// An open session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionView<'a> {
+    /// The record that opened it.
+    pub number: Seq,
+    /// The agent.
+    pub agent: &'a AgentId,
+    /// The token.
+    pub token: TokenId,
+    /// The join of what was delivered to it.
+    pub label: Label,
 }
 
 /// The reference monitor.
@@ -236,7 +251,7 @@ impl Kernel {
             Event::Policy(ticket, control, engines) => self.policy(ticket, control, engines),
             Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
             Event::Propose(proposal) => self.propose(*proposal),
-            Event::Tools(ticket, control) => self.tools(ticket, control),
+            Event::Tools(ticket, control, delta) => self.tools(ticket, control, &delta),
             Event::Issue(ticket, wire) => self.issue(ticket, wire),
             Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
             Event::CloseSession(ticket, session) => self.close_session(ticket, session),
@@ -357,6 +372,28 @@ impl Kernel {
     #[must_use]
     pub const fn registry_hash(&self) -> ToolsHash {
         self.tools_hash
+    }
+
+    /// The hash of the tools that the kernel would have after a change; `None` where two would
+    /// have one name.
+    #[must_use]
+    pub fn registry_hash_after(&self, delta: &ToolsDelta) -> Option<ToolsHash> {
+        self.registry.changed(delta).ok().map(|tools| tools.tools_object().hash())
+    }
+
+    /// What the open sessions are, and what they have been given.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionView<'_>> {
+        self.state.sessions.iter().map(|(number, session)| SessionView {
+            number: *number,
+            agent: &session.agent,
+            token: session.token_id,
+            label: session.label,
+        })
+    }
+
+    /// The calls that run: their intents, and what those hold.
+    pub fn running(&self) -> impl Iterator<Item = (Seq, &CallFields)> {
+        self.in_flight.iter().map(|(intent, flight)| (*intent, &*flight.fields))
     }
 
     /// The manifests of the tools.

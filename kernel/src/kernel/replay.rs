@@ -180,7 +180,8 @@ impl Walk<'_> {
         let registered = self.registry.find(tool).ok_or(unplanned)?;
         let body = state.tokens.body(session.token).ok_or(unplanned)?;
         let grant = body.grants.get(tool).ok_or(unplanned)?;
-        let request = Request { agent: &session.agent, args: Item::trusted(args), grant };
+        let request =
+            Request { agent: &session.agent, args: Item::trusted(args), grant, live: None };
         let plan = registered.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
         let hold = registered.manifest.hold_for(hold);

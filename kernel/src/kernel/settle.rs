@@ -10,12 +10,13 @@ use crate::{
     halt::Halt,
     hash::result_hash,
     id::{CallDigest, Leaf, Seq},
+    label::Label,
     manifest::{EffectClass, Enforcement},
     obligation::Obligation,
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Late, Outcome, OutcomeFlags},
     store::{CallSalts, VaultWrite},
-    tool::{AnyPlan, Job, PermitCore, Ran},
+    tool::{AnyPlan, Job, Live, PermitCore, Ran},
 };
 
 /// The kernel's half of a call that has an intent.
@@ -26,6 +27,7 @@ pub(super) struct InFlight {
     pub(super) salts: CallSalts,
     pub(super) fields: Box<CallFields>,
     pub(super) effect: EffectClass,
+    pub(super) label: Label,
     pub(super) digest: CallDigest,
     pub(super) result_bytes_max: usize,
     pub(super) read_only: bool,
@@ -88,6 +90,7 @@ impl Kernel {
             flight.fields.held,
             flight.salts.result,
             (flight.result_bytes_max, flight.read_only),
+            Live { ticket: flight.ticket, session: flight.session },
         );
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
         self.emit(Effect::Run(flight.ticket, Box::new(job)));
@@ -207,7 +210,10 @@ impl Kernel {
         end: End,
         hash: crate::id::ResultHash,
     ) -> Result<(), Halt> {
-        let InFlight { ticket, leaf: intent_leaf, session, mut fields, .. } = flight;
+        let InFlight { ticket, leaf: intent_leaf, session, mut fields, label, .. } = flight;
+        // What did not run brought nothing: the words are the kernel's.
+        let not_run = end.reason == Some(Reason::NotRun);
+        let label = if not_run { Label::PUBLIC } else { label };
         fields.result_hash = Some(hash);
         fields.used = end.used;
         fields.used.set(Dimension::Concurrent, 0);
@@ -220,7 +226,7 @@ impl Kernel {
             tx: end.tx,
             reason: end.reason,
             flags: end.flags,
-            label: None,
+            label,
         };
         let (outcome_seq, leaf, body) = self.append(Self::boxed(outcome, Body::Outcome))?;
         let Body::Outcome(outcome) = body else {

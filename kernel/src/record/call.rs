@@ -12,6 +12,7 @@ use crate::{
         AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
         ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId,
     },
+    label::Label,
     manifest::{EffectClass, Enforcement},
     obligation::Obligation,
     policy::{Decision, Shadow, Verdict},
@@ -119,6 +120,8 @@ shape! {
         33 => pub sent_hash: Option<SentHash>,
         /// Which fields the caller left out.
         34 => pub filled: Filled,
+        /// What the session had been given before: the join of its results' labels.
+        35 => pub label: Label,
     }
 }
 
@@ -178,8 +181,8 @@ shape! {
         33 => pub reason: Option<Reason>,
         /// What else is to be said.
         34 => pub flags: OutcomeFlags,
-        /// The result's label; reserved.
-        35 => pub label: Option<u64>,
+        /// What the delivered result, or error, carries.
+        35 => pub label: Label,
     }
 }
 
@@ -252,6 +255,8 @@ shape! {
         30 => pub intent: Seq,
         /// The first outcome.
         31 => pub outcome: Seq,
+        /// What the first outcome carries.
+        32 => pub label: Label,
     }
 }
 

@@ -136,6 +136,8 @@ impl State {
             Body::Repeat(repeat) => {
                 // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
+                let session = self.sessions.get_mut(&repeat.call.session?)?;
+                session.label = session.label.join(repeat.label);
             }
             Body::Late(late) => {
                 let token = self.running.remove(&late.intent)?;
@@ -296,15 +298,17 @@ impl State {
                 }
                 _ => {
                     let result = (outcome.call.result_hash?, outcome.status);
-                    self.keys.done(slot, seq, result, outcome.call.degraded());
+                    let taken = (outcome.call.degraded(), outcome.label);
+                    self.keys.done(slot, seq, result, taken);
                 }
             }
         }
-        if outcome.status == Status::Ok
-            && let Some(session) = self.sessions.get_mut(&open.session)
-        {
-            let result_hash = outcome.call.result_hash?;
-            session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
+        if let Some(session) = self.sessions.get_mut(&open.session) {
+            session.label = session.label.join(outcome.label);
+            if outcome.status == Status::Ok {
+                let result_hash = outcome.call.result_hash?;
+                session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
+            }
         }
         Some(())
     }

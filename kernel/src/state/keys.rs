@@ -6,6 +6,7 @@ use super::TokenIndex;
 use crate::{
     envelope::Status,
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
+    label::Label,
     obligation::Obligation,
 };
 
@@ -39,6 +40,8 @@ pub(crate) struct KeyUse {
     pub(crate) result: Option<(ResultHash, Status)>,
     /// What the policy took away from it: a repeat is told so as well.
     pub(crate) degraded: Vec<Obligation>,
+    /// What its outcome carries.
+    pub(crate) label: Label,
 }
 
 /// All keys that were used.
@@ -54,7 +57,8 @@ impl Keys {
 
     pub(crate) fn begin(&mut self, slot: KeySlot, intent: Seq, sent: SentHash, token: TokenIndex) {
         let (state, result, degraded) = (KeyState::InFlight, None, Vec::new());
-        self.used.insert(slot, KeyUse { intent, sent, token, state, result, degraded });
+        let label = Label::PUBLIC;
+        self.used.insert(slot, KeyUse { intent, sent, token, state, result, degraded, label });
     }
 
     pub(crate) fn end(&mut self, slot: &KeySlot, state: KeyState) {
@@ -68,12 +72,13 @@ impl Keys {
         slot: &KeySlot,
         outcome: Seq,
         result: (ResultHash, Status),
-        degraded: Vec<Obligation>,
+        (degraded, label): (Vec<Obligation>, Label),
     ) {
         if let Some(used) = self.used.get_mut(slot) {
             used.state = KeyState::Done(outcome);
             used.result = Some(result);
             used.degraded = degraded;
+            used.label = label;
         }
     }
 

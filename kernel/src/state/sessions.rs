@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use super::TokenIndex;
 use crate::{
     id::{AgentId, ResultHash, Seq, SnapshotId, TokenId},
+    label::Label,
     limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX},
 };
 
@@ -16,6 +17,8 @@ pub(crate) struct Session {
     pub(crate) token_id: TokenId,
     pub(crate) snapshot: SnapshotId,
     pub(crate) run: Run,
+    /// The join of what was delivered to it.
+    pub(crate) label: Label,
     released: VecDeque<Released>,
 }
 
@@ -34,8 +37,8 @@ impl Session {
         token_id: TokenId,
         snapshot: SnapshotId,
     ) -> Self {
-        let (run, released) = (Run::default(), VecDeque::new());
-        Self { agent, token, token_id, snapshot, run, released }
+        let (run, label, released) = (Run::default(), Label::PUBLIC, VecDeque::new());
+        Self { agent, token, token_id, snapshot, run, label, released }
     }
 
     /// Remembers a result; the oldest beyond [`RELEASED_MAX`] is forgotten.

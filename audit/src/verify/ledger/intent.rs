@@ -3,6 +3,7 @@
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     id::{AgentId, ToolId},
+    label::Label,
     manifest::Manifest,
     policy::Verdict,
     record::{CallFields, Intent, RunMode},
@@ -37,8 +38,13 @@ impl Ledger {
             entry.expect(!self.keys.contains_key(slot), Fault::KeyReused);
             self.keys.insert(slot.clone(), entry.seq);
         }
+        let given = intent.call.session.and_then(|number| self.sessions.get(&number));
+        let given = given.map_or(Label::PUBLIC, |session| session.label);
+        entry.expect(intent.label == given, Fault::Label);
+        let tool = intent.call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
+        let label = tool.map_or(Label::PUBLIC, |tool| tool.manifest.label);
         let Intent { call, effect, .. } = intent;
-        self.open.insert(entry.seq, Open { call, account, effect, slot });
+        self.open.insert(entry.seq, Open { call, account, effect, label, slot });
     }
 
     /// The session's account, if agent and token are the session's.

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use syscap_kernel::{
     control::Roles,
     id::{AgentId, HomeId, IdempotencyKey, ObjectId, PolicyHash, Seq, SnapshotId, ToolId},
+    label::Label,
     manifest::{EffectClass, Manifest},
     object::{Object, ObjectKind},
     record::{Body, CallFields, HomeLimits, Kind, Record},
@@ -91,6 +92,8 @@ struct Session {
     account: Account,
     snapshot: SnapshotId,
     row: Row,
+    /// The join of what was delivered to it.
+    label: Label,
     /// Its last results that a change of state may name.
     released: VecDeque<Seq>,
 }
@@ -117,6 +120,8 @@ struct Open {
     call: CallFields,
     account: Option<Account>,
     effect: EffectClass,
+    /// What its outcome must carry.
+    label: Label,
     slot: Option<Slot>,
 }
 
@@ -127,6 +132,7 @@ type Slot = (AgentId, ToolId, IdempotencyKey);
 #[derive(Clone, Debug)]
 struct Finished {
     outcome: Seq,
+    label: Label,
     agent: AgentId,
     tool: ToolId,
 }

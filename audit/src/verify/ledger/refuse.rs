@@ -143,6 +143,7 @@ impl Ledger {
         let call = &repeat.call;
         let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
             finished.outcome == repeat.outcome
+                && finished.label == repeat.label
                 && Some(&finished.agent) == call.agent_id.as_ref()
                 && Some(&finished.tool) == call.tool_id.as_ref()
         });
@@ -159,6 +160,9 @@ impl Ledger {
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);
         self.accounts.pay(account, &call.used);
+        if let Some(session) = call.session.and_then(|number| self.sessions.get_mut(&number)) {
+            session.label = session.label.join(repeat.label);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use syscap_kernel::{
     budget::Dimension,
     control::Role,
+    label::Label,
     object::ObjectKind,
     reason::Reason,
     record::{Charge, Issue, SessionChange, SessionPhase},
@@ -119,7 +120,8 @@ impl Ledger {
             }
         }
         let (row, released) = (Row::default(), VecDeque::new());
-        let session = Session { agent, token, account, snapshot, row, released };
+        let label = Label::PUBLIC;
+        let session = Session { agent, token, account, snapshot, row, label, released };
         self.sessions.insert(entry.seq, session);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     envelope::{Status, TxOutcome},
+    label::Label,
     reason::Reason,
     record::{Late, Outcome, OutcomeFlags},
 };
@@ -23,10 +24,15 @@ impl Ledger {
         entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
         entry.expect(outcome.flags == self.flags(&open, &outcome), Fault::OutcomeFlags);
         self.settle(&open, &outcome);
-        if outcome.status == Status::Ok
-            && let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq))
-        {
-            session.release(entry.seq);
+        // What did not run brought nothing.
+        let not_run = outcome.reason == Some(Reason::NotRun);
+        let label = if not_run { Label::PUBLIC } else { open.label };
+        entry.expect(outcome.label == label, Fault::Label);
+        if let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq)) {
+            session.label = session.label.join(label);
+            if outcome.status == Status::Ok {
+                session.release(entry.seq);
+            }
         }
         if let Some(slot) = open.slot {
             match (outcome.reason, outcome.tx) {
@@ -34,7 +40,7 @@ impl Ledger {
                 (_, TxOutcome::Unknown) => {}
                 _ => {
                     let (agent, tool, _) = slot;
-                    let finished = Finished { outcome: entry.seq, agent, tool };
+                    let finished = Finished { outcome: entry.seq, label, agent, tool };
                     self.finished.insert(outcome.intent, finished);
                 }
             }
@@ -99,7 +105,6 @@ fn is_consistent(outcome: &Outcome) -> bool {
         outcome.flags.has(OutcomeFlags::REVOKED) || outcome.flags.has(OutcomeFlags::FROZEN);
     delivered
         && error == outcome.reason.is_some()
-        && outcome.label.is_none()
         && (!not_run || (stopped && outcome.tx == TxOutcome::NoOp))
 }
 

@@ -1,0 +1,192 @@
+//! Labels: whose word a result is, and who may see it.
+
+use core::fmt;
+
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    field::{Field, code},
+};
+
+code! {
+    /// Whose word it is.
+    pub enum Integrity {
+        /// The user's, the operator's, or of a source that they vouch for.
+        Trusted = 0 "trusted",
+        /// A stranger's: it may hold what somebody wants an agent to do.
+        Untrusted = 1 "untrusted",
+    }
+}
+
+code! {
+    /// Who may see it.
+    pub enum Confidentiality {
+        /// Anybody.
+        Public = 0 "public",
+        /// The organisation.
+        Internal = 1 "internal",
+        /// Whom it concerns.
+        Private = 2 "private",
+        /// Few of those.
+        Sensitive = 3 "sensitive",
+        /// Nobody who is not named.
+        Secret = 4 "secret",
+    }
+}
+
+/// Integrity, confidentiality and categories: bits that the operator gives a meaning.
+///
+/// What is made from several things carries the [`Label::join`] of their labels: it is trusted
+/// only if all are, as confidential as the most confidential, and of all their categories. The
+/// default is trusted, public, of no category: it adds nothing to what it is joined with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    integrity: Integrity,
+    confidentiality: Confidentiality,
+    categories: u32,
+}
+
+/// Where the categories begin in the encoded number.
+const CATEGORIES_SHIFT: u32 = 8;
+
+impl Label {
+    /// Trusted and public.
+    pub const PUBLIC: Self = Self {
+        integrity: Integrity::Trusted,
+        confidentiality: Confidentiality::Public,
+        categories: 0,
+    };
+
+    /// A stranger's word, for anybody.
+    pub const UNTRUSTED: Self = Self { integrity: Integrity::Untrusted, ..Self::PUBLIC };
+
+    /// Of both and of no category.
+    #[must_use]
+    pub const fn new(integrity: Integrity, confidentiality: Confidentiality) -> Self {
+        Self { integrity, confidentiality, categories: 0 }
+    }
+
+    /// Of these categories besides.
+    #[must_use]
+    pub const fn with_categories(mut self, categories: u32) -> Self {
+        self.categories |= categories;
+        self
+    }
+
+    /// Whose word it is.
+    #[must_use]
+    pub const fn integrity(self) -> Integrity {
+        self.integrity
+    }
+
+    /// Who may see it.
+    #[must_use]
+    pub const fn confidentiality(self) -> Confidentiality {
+        self.confidentiality
+    }
+
+    /// Its categories, as bits.
+    #[must_use]
+    pub const fn categories(self) -> u32 {
+        self.categories
+    }
+
+    /// Whether it is a stranger's word.
+    #[must_use]
+    pub const fn is_untrusted(self) -> bool {
+        matches!(self.integrity, Integrity::Untrusted)
+    }
+
+    /// The label of what is made from both.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            integrity: self.integrity.max(other.integrity),
+            confidentiality: self.confidentiality.max(other.confidentiality),
+            categories: self.categories | other.categories,
+        }
+    }
+}
+
+impl Default for Label {
+    fn default() -> Self {
+        Self::PUBLIC
+    }
+}
+
+impl Field for Label {
+    const SHAPE: &'static str = "uint Label";
+
+    fn put(&self, encoder: &mut Encoder) {
+        let low = self.integrity.code() | (self.confidentiality.code() << 1);
+        encoder.uint(low | (u64::from(self.categories) << CATEGORIES_SHIFT));
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let number = decoder.uint()?;
+        let categories = u32::try_from(number >> CATEGORIES_SHIFT).map_err(|_| fault)?;
+        let low = number & 0xff;
+        let integrity = Integrity::from_code(low & 1).ok_or(fault)?;
+        let confidentiality = Confidentiality::from_code(low >> 1).ok_or(fault)?;
+        Ok(Self { integrity, confidentiality, categories })
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.integrity.name(), self.confidentiality.name())?;
+        if self.categories != 0 {
+            write!(f, " {:#x}", self.categories)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cbor::Profile;
+
+    fn all() -> impl Iterator<Item = Label> {
+        Integrity::ALL.iter().flat_map(|integrity| {
+            Confidentiality::ALL.iter().flat_map(|confidentiality| {
+                [0, 1, u32::MAX]
+                    .map(|bits| Label::new(*integrity, *confidentiality).with_categories(bits))
+            })
+        })
+    }
+
+    /// Joining is a least upper bound: order and repetition do not matter, and nothing is lost.
+    #[test]
+    fn joining_only_raises() {
+        for a in all() {
+            assert_eq!(a.join(a), a);
+            assert_eq!(a.join(Label::PUBLIC), a);
+            for b in all() {
+                let both = a.join(b);
+                assert_eq!(both, b.join(a));
+                assert_eq!(both.join(a), both);
+                assert_eq!(both.is_untrusted(), a.is_untrusted() || b.is_untrusted());
+                assert!(both.confidentiality() >= a.confidentiality());
+                assert_eq!(both.categories(), a.categories() | b.categories());
+            }
+        }
+    }
+
+    /// A label has one number, and no other number is a label.
+    #[test]
+    fn numbers_and_labels_are_the_same() {
+        for label in all() {
+            let mut encoder = Encoder::new();
+            label.put(&mut encoder);
+            let bytes = encoder.into_bytes();
+            assert_eq!(Label::take(&mut Decoder::new(&bytes, Profile::CONTROL)), Ok(label));
+        }
+        for number in [10, 0xff, 0x80, 1 << 40, u64::MAX] {
+            let mut encoder = Encoder::new();
+            encoder.uint(number);
+            let bytes = encoder.into_bytes();
+            Label::take(&mut Decoder::new(&bytes, Profile::CONTROL)).unwrap_err();
+        }
+    }
+}

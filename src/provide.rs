@@ -1,0 +1,139 @@
+//! Tools that a process runs itself: the kernel decides and records, a [`Provider`] runs.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use syscap_kernel::{
+    budget::Amounts,
+    cbor::Canonical,
+    envelope::TxOutcome,
+    id::{AgentId, Seq, ToolId},
+    manifest::Manifest,
+    reason::Refused,
+};
+
+/// A call that the kernel has approved, and whose intent is durable.
+#[derive(Debug)]
+pub struct HostCall {
+    /// The tool.
+    pub tool: ToolId,
+    /// The agent that calls.
+    pub agent: AgentId,
+    /// The session through which it calls.
+    pub session: Seq,
+    /// Position of the intent: unique in the log.
+    pub intent: Seq,
+    /// The resolved arguments after defaults: a map that fits the manifest.
+    pub args: Canonical,
+    /// What was set aside. More must not be used.
+    pub hold: Amounts,
+    /// The largest result that can be delivered, in bytes.
+    pub result_bytes_max: usize,
+    /// Whether the policy asks that the run changes nothing.
+    pub read_only: bool,
+    /// The caller's own name for the call; 0 where it gave none.
+    pub tag: u64,
+    /// Says when nobody waits for the run any more.
+    pub cancel: Cancel,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct HostRan {
+    /// The result, or what went wrong: by a reason that is a tool's
+    /// ([`Reason::is_a_tools`](syscap_kernel::reason::Reason::is_a_tools)).
+    pub result: Result<Canonical, Refused>,
+    /// What became of the effect.
+    pub tx: TxOutcome,
+    /// What was used beside the call itself. What exceeds the hold is charged as the hold.
+    pub used: Amounts,
+}
+
+/// Runs the tools that a process offers.
+pub trait Provider: Send + Sync + 'static {
+    /// Runs one call, and blocks until it has ended. Each call has a thread of its own.
+    fn run(&self, call: HostCall) -> HostRan;
+}
+
+/// How a tool that was offered stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It can be called.
+    Ready,
+    /// Its definition is not the one on record: calls are refused until it is accepted.
+    Changed,
+    /// Its name, or an alias, is that of a tool that the holder runs itself.
+    Taken,
+}
+
+/// A tool that was offered, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its manifest as it is on record; as offered, where there is none.
+    pub manifest: Manifest,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Offer {
+    /// The tool.
+    #[must_use]
+    pub const fn tool(&self) -> &ToolId {
+        &self.manifest.tool
+    }
+}
+
+/// Says that nobody waits any more: the run was given up, its caller has gone, or the home is
+/// closing. A run that goes on is its provider's affair; what it brings is not delivered.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    cancelled: bool,
+    hooks: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Cancel {
+    /// Not cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nobody waits any more.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
+    }
+
+    /// Says it. What was registered is called, once, on this thread.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.cancelled = true;
+        let hooks = std::mem::take(&mut state.hooks);
+        drop(state);
+        for hook in hooks {
+            hook();
+        }
+    }
+
+    /// Calls `hook` when it is said; at once where it has been.
+    pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.cancelled {
+            drop(state);
+            hook();
+        } else {
+            state.hooks.push(Box::new(hook));
+        }
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cancel({})", self.is_cancelled())
+    }
+}

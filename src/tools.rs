@@ -1,0 +1,507 @@
+//! Delegated tools: the kernel decides and records, and the process that offered the tool runs
+//! it.
+//!
+//! Their manifests on record are pins. A tool that is offered for the first time is put on
+//! record; one whose definition is another than that on record is refused until an operator
+//! accepts it; one that nobody offers stays known, and is refused as that.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use syscap_kernel::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Profile},
+    control::ToolsChange,
+    id::{AgentId, ObjectId, Seq, ToolId},
+    kernel::{Event, Kernel, Ticket},
+    manifest::{Enforcement, Manifest},
+    object::ObjectKind,
+    reason::{Reason, Refused},
+    registry::{Registry, ToolsDelta, ToolsObject},
+    store::Store,
+    tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
+};
+
+use crate::{
+    Error, Runtime,
+    provide::{Cancel, HostCall, Offer, Provider, Standing},
+    run::given_up,
+};
+
+/// Who offers tools and opens sessions: the process that holds the home, or one attached to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+impl ConnectionId {
+    /// The process that holds the home.
+    pub const HOLDER: Self = Self(0);
+}
+
+/// How long a delegated run may take where its manifest does not say: it can always block.
+const WALL_MS_DEFAULT: u64 = 60_000;
+/// The longest that it may ask for.
+const WALL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// How many tools can be known at a time.
+pub(crate) const DELEGATED_MAX: usize = 4_096;
+
+/// Who runs which tool, for which call. Shared by the runtime and the tools in the kernel.
+#[derive(Default)]
+pub(crate) struct Providers(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    /// The delegated tools as they are on record, and who offers each.
+    tools: BTreeMap<ToolId, Known>,
+    /// Which connection opened a session.
+    sessions: BTreeMap<Seq, ConnectionId>,
+    /// The callers' names for calls that are out.
+    tags: BTreeMap<Ticket, u64>,
+    /// The runs that are out.
+    runs: BTreeMap<Seq, (Seq, Cancel)>,
+}
+
+struct Known {
+    pinned: Manifest,
+    places: Vec<Place>,
+}
+
+/// An offer of a tool.
+struct Place {
+    connection: ConnectionId,
+    offered: Manifest,
+    provider: Arc<dyn Provider>,
+}
+
+/// What makes a tool the one that was accepted: its foreign definition, where it has one.
+fn identity(manifest: &Manifest) -> [u8; 32] {
+    match &manifest.definition {
+        Some(definition) => *definition.as_bytes(),
+        None => *manifest.id().as_bytes(),
+    }
+}
+
+impl Place {
+    fn standing(&self, pinned: &Manifest) -> Standing {
+        let same = identity(&self.offered) == identity(pinned);
+        if same { Standing::Ready } else { Standing::Changed }
+    }
+}
+
+impl Known {
+    /// Who is to run a call: of the connection that it came through, else of any. `pinned` is
+    /// the kernel's own manifest.
+    fn provider(
+        &self,
+        own: Option<ConnectionId>,
+        pinned: &Manifest,
+    ) -> Result<Arc<dyn Provider>, Reason> {
+        let own = self.places.iter().rev().find(|place| Some(place.connection) == own);
+        if let Some(place) = own {
+            return match place.standing(pinned) {
+                Standing::Ready => Ok(Arc::clone(&place.provider)),
+                _ => Err(Reason::ToolChanged),
+            };
+        }
+        let ready = |place: &&Place| place.standing(pinned) == Standing::Ready;
+        match self.places.iter().rev().find(ready) {
+            Some(place) => Ok(Arc::clone(&place.provider)),
+            None if self.places.is_empty() => Err(Reason::NoProvider),
+            None => Err(Reason::ToolChanged),
+        }
+    }
+}
+
+impl Providers {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // Every change to the table is one step that can't break off half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names a call, until [`Providers::untag`].
+    pub(crate) fn tag(&self, ticket: Ticket, tag: u64) {
+        self.lock().tags.insert(ticket, tag);
+    }
+
+    pub(crate) fn untag(&self, ticket: Ticket) {
+        self.lock().tags.remove(&ticket);
+    }
+
+    /// Nobody waits for the runs of a session any more.
+    pub(crate) fn give_up_session(&self, session: Seq) {
+        let of_it = |(whose, cancel): &(Seq, Cancel)| (*whose == session).then(|| cancel.clone());
+        let cancels: Vec<Cancel> = self.lock().runs.values().filter_map(of_it).collect();
+        cancels.iter().for_each(Cancel::cancel);
+    }
+
+    /// Nobody waits for any run any more.
+    pub(crate) fn give_up_all(&self) {
+        let cancels: Vec<Cancel> =
+            self.lock().runs.values().map(|(_, cancel)| cancel.clone()).collect();
+        cancels.iter().for_each(Cancel::cancel);
+    }
+
+    fn pick(&self, pinned: &Manifest, live: Live) -> Result<(Arc<dyn Provider>, u64), Reason> {
+        let table = self.lock();
+        let own = table.sessions.get(&live.session).copied();
+        let known = table.tools.get(&pinned.tool).ok_or(Reason::NoProvider)?;
+        let tag = table.tags.get(&live.ticket).copied().unwrap_or(0);
+        Ok((known.provider(own, pinned)?, tag))
+    }
+}
+
+/// A tool that some process runs.
+pub(crate) struct Delegated {
+    manifest: Manifest,
+    providers: Arc<Providers>,
+}
+
+/// A call of it.
+pub(crate) struct DelegatedPlan {
+    agent: AgentId,
+    args: Canonical,
+    demands: Demands,
+    /// `None` where the call is only decided again.
+    provider: Option<(Arc<dyn Provider>, u64)>,
+    providers: Arc<Providers>,
+}
+
+impl Tool for Delegated {
+    type Plan = DelegatedPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<DelegatedPlan, Refused> {
+        let tool = &self.manifest.tool;
+        let provider = match request.live {
+            Some(live) => Some(
+                self.providers
+                    .pick(&self.manifest, live)
+                    .map_err(|reason| Refused::new(reason).field("tool_id").got(tool.as_str()))?,
+            ),
+            None => None,
+        };
+        Ok(DelegatedPlan {
+            agent: request.agent.clone(),
+            args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
+                .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
+            demands: Demands::default(),
+            provider,
+            providers: Arc::clone(&self.providers),
+        })
+    }
+}
+
+impl Plan for DelegatedPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(Enforcement::Delegated);
+        let Some((provider, tag)) = self.provider else {
+            // Only a call that was decided again has none, and that never gets a permit.
+            let refused = Refused::new(Reason::Failed);
+            return permit.failed(refused, syscap_kernel::envelope::TxOutcome::NoOp);
+        };
+        let (intent, session) = (permit.intent(), permit.live().session);
+        let cancel = given_up();
+        let running = Running { providers: self.providers, intent };
+        running.providers.lock().runs.insert(intent, (session, cancel.clone()));
+        let ran = provider.run(HostCall {
+            tool: permit.tool().clone(),
+            agent: self.agent,
+            session,
+            intent,
+            args: self.args,
+            hold: *permit.hold(),
+            result_bytes_max: permit.result_bytes_max(),
+            read_only: permit.is_read_only(),
+            tag,
+            cancel,
+        });
+        drop(running);
+        for (dimension, used) in ran.used.iter() {
+            let used = used.min(permit.hold().get(dimension));
+            if dimension.is_metered() && permit.meter(dimension, used).is_err() {
+                // No more than the hold is asked for, once: it can't be over.
+                return permit.failed(Refused::new(Reason::OverHold), ran.tx);
+            }
+        }
+        match ran.result {
+            Ok(result) => permit.ok(result, ran.tx),
+            Err(refused) => permit.failed(refused, ran.tx),
+        }
+    }
+}
+
+/// Takes a run off the table, also where its provider panics.
+struct Running {
+    providers: Arc<Providers>,
+    intent: Seq,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.providers.lock().runs.remove(&self.intent);
+    }
+}
+
+/// Gives a kernel that has not booted the tools on record that it has not, as delegated ones
+/// that nobody offers; gives back those that it did not take, since its other tools are not those
+/// on record.
+pub(crate) fn adopt(
+    kernel: &mut Kernel,
+    store: &mut dyn Store,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let absent = absent(kernel, store, providers)?;
+    if kernel.adopt_tools(&absent) {
+        providers.pin(&absent);
+        return Ok(ToolsDelta::default());
+    }
+    Ok(absent)
+}
+
+fn absent(
+    kernel: &Kernel,
+    store: &mut dyn Store,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let Some(hash) = kernel.tools_hash().filter(|hash| *hash != kernel.registry_hash()) else {
+        return Ok(ToolsDelta::default());
+    };
+    let object = store.object(&ObjectId::from_bytes(*hash.as_bytes()))?;
+    let object = object.filter(|object| object.kind == ObjectKind::Tools);
+    let tools = object.and_then(|object| ToolsObject::from_bytes(&object.bytes).ok());
+    let here: Vec<ToolId> = names(kernel);
+    let mut manifests = Vec::new();
+    for entry in tools.map(|tools| tools.tools.0).unwrap_or_default() {
+        let object = store.object(&entry.manifest)?;
+        let object = object.filter(|object| object.kind == ObjectKind::Manifest);
+        let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
+        let free = |m: &Manifest| names_of(m).all(|name| !here.contains(name));
+        manifests.extend(manifest.filter(free));
+    }
+    delta(manifests, Vec::new(), providers)
+}
+
+/// The change that takes tools off and puts others, delegated ones, in.
+fn delta(
+    add: Vec<Manifest>,
+    remove: Vec<ToolId>,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let mut registry = Registry::new();
+    for manifest in add {
+        registry.add(Delegated { manifest, providers: Arc::clone(providers) })?;
+    }
+    Ok(ToolsDelta { remove, add: registry })
+}
+
+impl Providers {
+    /// These are on record now.
+    pub(crate) fn pin(&self, delta: &ToolsDelta) {
+        let mut table = self.lock();
+        for tool in &delta.remove {
+            if !delta.add.manifests().any(|manifest| manifest.tool == *tool) {
+                table.tools.remove(tool);
+            }
+        }
+        for manifest in delta.add.manifests() {
+            let pinned = manifest.clone();
+            let known = Known { pinned: manifest.clone(), places: Vec::new() };
+            table.tools.entry(manifest.tool.clone()).or_insert(known).pinned = pinned;
+        }
+    }
+}
+
+fn names_of(manifest: &Manifest) -> impl Iterator<Item = &ToolId> {
+    std::iter::once(&manifest.tool).chain(&manifest.aliases.0)
+}
+
+fn names(kernel: &Kernel) -> Vec<ToolId> {
+    kernel.manifests().flat_map(names_of).cloned().collect()
+}
+
+/// A delegated run can always block, so it has a limit, and sets aside what it may take.
+fn bounded(mut manifest: Manifest) -> Manifest {
+    let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
+    manifest.wall_ms_max = Some(wall_ms);
+    let wall_us = wall_ms.saturating_mul(1_000);
+    let wall_us = wall_us.max(manifest.hold.get(Dimension::WallUs));
+    let hold: Amounts = manifest.hold;
+    manifest.hold = hold.with(Dimension::WallUs, wall_us);
+    manifest
+}
+
+impl Runtime {
+    /// Offers tools that a process runs itself. Those that are offered for the first time are
+    /// put on record, in one signed change; of the others the manifest on record stays. A tool
+    /// needs no scope: what a delegated run touches nobody here sees, so its manifest must name
+    /// no dimensions.
+    ///
+    /// # Errors
+    /// [`Error::Registry`] where two of them share a name; [`Error::TooManyTools`];
+    /// [`Error::Refused`], with the reason on record.
+    pub fn provide(
+        &self,
+        connection: ConnectionId,
+        tools: Vec<Manifest>,
+        provider: &Arc<dyn Provider>,
+    ) -> Result<Vec<Offer>, Error> {
+        let _one_at_a_time = self.tooling();
+        let offered: Vec<Manifest> = tools.into_iter().map(bounded).collect();
+        let here = self.core.look(names);
+        let table = self.providers.lock();
+        let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
+        let fits = |manifest: &Manifest| manifest.dimensions.0.is_empty();
+        let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
+        let new: Vec<Manifest> =
+            offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();
+        if table.tools.len().saturating_add(new.len()) > DELEGATED_MAX {
+            return Err(Error::TooManyTools);
+        }
+        drop(table);
+        if !new.is_empty() {
+            self.change_tools(delta(new, Vec::new(), &self.providers)?)?;
+        }
+        let mut table = self.providers.lock();
+        let offers = offered.into_iter().map(|offered| {
+            let known = table.tools.get_mut(&offered.tool).filter(|_| fits(&offered));
+            let Some(known) = known else {
+                return Offer { manifest: offered, standing: Standing::Taken };
+            };
+            known.places.retain(|place| place.connection != connection);
+            let place = Place { connection, offered, provider: Arc::clone(provider) };
+            let standing = place.standing(&known.pinned);
+            known.places.push(place);
+            Offer { manifest: known.pinned.clone(), standing }
+        });
+        Ok(offers.collect())
+    }
+
+    /// Takes back what a connection offers: all of it, or some.
+    pub fn withdraw(&self, connection: ConnectionId, which: Withdrawn<'_>) {
+        let mut table = self.providers.lock();
+        for (tool, known) in &mut table.tools {
+            if which.has(tool) {
+                known.places.retain(|place| place.connection != connection);
+            }
+        }
+    }
+
+    /// Puts the definitions on record that are offered at present, in the place of those that
+    /// are there: an operator accepts the change.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
+    /// [`Error::Refused`], with the reason on record.
+    pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        let _one_at_a_time = self.tooling();
+        let table = self.providers.lock();
+        let mut manifests = Vec::new();
+        for tool in tools {
+            let known = table.tools.get(tool);
+            let other = known.and_then(|known| {
+                let offers = known.places.iter().rev().map(|place| &place.offered);
+                offers.into_iter().find(|offered| **offered != known.pinned)
+            });
+            let none = || {
+                let what = "a tool whose definition has changed";
+                Error::BadName { what, got: tool.as_str().to_owned() }
+            };
+            manifests.push(other.ok_or_else(none)?.clone());
+        }
+        drop(table);
+        self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?)
+    }
+
+    /// Takes delegated tools off the record. One that is offered again is new.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
+    /// on record.
+    pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        let _one_at_a_time = self.tooling();
+        let table = self.providers.lock();
+        if let Some(unknown) = tools.iter().find(|tool| !table.tools.contains_key(tool)) {
+            let got = unknown.as_str().to_owned();
+            return Err(Error::BadName { what: "a delegated tool", got });
+        }
+        drop(table);
+        self.change_tools(ToolsDelta { remove: tools.to_vec(), add: Registry::new() })
+    }
+
+    /// The delegated tools as they are on record; for each, how every offer of it stands, with
+    /// the manifest that was offered.
+    #[must_use]
+    pub fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
+        let table = self.providers.lock();
+        let known = table.tools.values().map(|known| {
+            let offers = known.places.iter().map(|place| Offer {
+                manifest: place.offered.clone(),
+                standing: place.standing(&known.pinned),
+            });
+            (known.pinned.clone(), offers.collect())
+        });
+        known.collect()
+    }
+
+    /// Says through which connection a session calls: its calls go to what that one offers
+    /// first.
+    pub fn bind(&self, session: Seq, connection: ConnectionId) {
+        self.providers.lock().sessions.insert(session, connection);
+    }
+
+    /// Forgets a session that has ended, and gives up what it still runs.
+    pub fn unbind(&self, session: Seq) {
+        self.providers.give_up_session(session);
+        self.providers.lock().sessions.remove(&session);
+    }
+
+    pub(crate) fn change_tools(&self, delta: ToolsDelta) -> Result<Seq, Error> {
+        let pins = ToolsDelta { remove: delta.remove.clone(), add: again(&delta.add, self)? };
+        let changed = self.sign_made(
+            syscap_kernel::record::Kind::Tools,
+            || {
+                let tools = self.core.look(|kernel| kernel.registry_hash_after(&pins));
+                let got = || Error::BadName { what: "a tool's alias", got: String::new() };
+                use syscap_kernel::control::ControlBody as _;
+                Ok(ToolsChange { tools: tools.ok_or_else(got)? }.to_bytes())
+            },
+            |ticket, control| Event::Tools(ticket, control, delta),
+        );
+        if changed.is_ok() {
+            self.providers.pin(&pins);
+        }
+        changed
+    }
+}
+
+/// The same delegated tools once more.
+fn again(registry: &Registry, runtime: &Runtime) -> Result<Registry, Error> {
+    let manifests = registry.manifests().cloned().collect();
+    delta(manifests, Vec::new(), &runtime.providers).map(|delta| delta.add)
+}
+
+/// Which tools are taken back.
+#[derive(Clone, Copy, Debug)]
+pub enum Withdrawn<'a> {
+    /// All that the connection offers.
+    All,
+    /// These.
+    These(&'a [ToolId]),
+}
+
+impl Withdrawn<'_> {
+    fn has(&self, tool: &ToolId) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(tools) => tools.contains(tool),
+        }
+    }
+}
