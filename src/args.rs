@@ -1,6 +1,6 @@
 //! Arguments of a call, written in Rust.
 
-use syscap_kernel::cbor::{Canonical, MapBuilder};
+use syscap_kernel::cbor::{Canonical, Item, MapBuilder};
 
 /// The arguments of a call: a canonical map with text keys. [`crate::args!`] writes one.
 #[derive(Clone, Debug, Default)]
@@ -28,10 +28,19 @@ impl Args {
     }
 }
 
-/// What can stand as an argument.
+/// What can stand as an argument, or as the result of a host's tool.
 pub trait IntoArg {
     /// Sets `name` to this value.
     fn put(self, map: MapBuilder, name: &str) -> MapBuilder;
+
+    /// The value alone.
+    fn into_canonical(self) -> Canonical
+    where
+        Self: Sized,
+    {
+        let map = self.put(MapBuilder::new(), "value").finish();
+        map.item().get("value").map_or_else(Canonical::null, Canonical::from)
+    }
 }
 
 /// Declares what stands for what.
@@ -57,8 +66,29 @@ into_arg! {
     i32 => |map, name, value| map.int(name, i64::from(value)),
     &[u8] => |map, name, value| map.bytes(name, value),
     Vec<u8> => |map, name, value| map.bytes(name, &value),
-    Canonical => |map, name, value| map.item(name, value.item()),
-    &Canonical => |map, name, value| map.item(name, value.item()),
+    () => |map, name, ()| map.item(name, Item::NULL),
+}
+
+/// Declares what is canonical already: as deep as it may be, so that no map goes around it.
+macro_rules! canonical_arg {
+    ($($type:ty => $into:expr,)*) => {$(
+        impl IntoArg for $type {
+            fn put(self, map: MapBuilder, name: &str) -> MapBuilder {
+                map.item(name, self.into_canonical().item())
+            }
+
+            fn into_canonical(self) -> Canonical {
+                let into: fn($type) -> Canonical = $into;
+                into(self)
+            }
+        }
+    )*};
+}
+
+canonical_arg! {
+    Canonical => |value| value,
+    &Canonical => Canonical::clone,
+    Args => Args::finish,
 }
 
 /// Writes the arguments of a call.

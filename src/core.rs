@@ -25,7 +25,7 @@ use syscap_kernel::{
     tool::Job,
 };
 
-use crate::{entropy::Salts, guard::caught, run};
+use crate::{counters::Counters, entropy::Salts, guard::caught, run};
 
 /// The kernel and its store.
 pub(crate) struct Core {
@@ -34,6 +34,7 @@ pub(crate) struct Core {
     store: Mutex<Option<Box<dyn Store>>>,
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
+    pub(crate) counters: Counters,
 }
 
 struct Shared {
@@ -91,7 +92,8 @@ impl Core {
             runs: Out::default(),
             closed: false,
         };
-        Arc::new(Self { shared: Mutex::new(shared), store: Mutex::new(Some(store)), clock, salts })
+        let (shared, store) = (Mutex::new(shared), Mutex::new(Some(store)));
+        Arc::new(Self { shared, store, clock, salts, counters: Counters::new() })
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
@@ -116,9 +118,14 @@ impl Core {
                 Some(Delivery::Run(job, out)) => {
                     shared.wake_leader();
                     drop(shared);
-                    let event = run::run(self, *job, &out);
+                    let (event, given_up) = run::run(self, *job, &out);
                     shared = self.lock();
                     self.handle(&mut shared, event);
+                    if let Some(given_up) = given_up {
+                        drop(shared);
+                        given_up.tell();
+                        shared = self.lock();
+                    }
                 }
                 Some(Delivery::Fetch(wanted)) => {
                     shared.wake_leader();

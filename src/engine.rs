@@ -38,6 +38,15 @@ pub(crate) fn open(
     Ok(kernel)
 }
 
+/// Reads a document in either form.
+pub(crate) fn parse(document: &[u8]) -> Result<Policy, LoadError> {
+    // A canonical map begins with a byte that no text in UTF-8 begins with.
+    match document.first() {
+        Some(0xa0..=0xbf) => Policy::from_cbor(document),
+        _ => Policy::from_json(document),
+    }
+}
+
 /// The engine for a policy that the store has the document of.
 fn on_record(
     store: &mut dyn Store,
@@ -108,6 +117,44 @@ impl Runtime {
         })
     }
 
+    /// As [`Runtime::set_policy`], with an engine that this version has for the object.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; also where there is no engine for it, or
+    /// its document is not sound.
+    pub fn set_policy_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
+        let (engine, policy) = (self.engine_for(object)?, object.hash());
+        self.change_policy(vec![engine], |kernel| {
+            Some(PolicyChange { policy, shadow: kernel.shadow_hash() })
+        })
+    }
+
+    /// As [`Runtime::set_shadow`], with an engine that this version has for the object.
+    ///
+    /// # Errors
+    /// As [`Runtime::set_policy_object`].
+    pub fn set_shadow_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
+        let (engine, shadow) = (self.engine_for(object)?, Some(object.hash()));
+        self.change_policy(vec![engine], |kernel| {
+            Some(PolicyChange { policy: kernel.policy_hash()?, shadow })
+        })
+    }
+
+    fn engine_for(&self, object: &PolicyObject) -> Result<Box<dyn PolicyEngine>, Error> {
+        let engine = syscap_policy::engine(object);
+        // Another encoding of the same document would be another policy.
+        let engine = engine.filter(|engine| PolicyObject::of(&**engine) == *object);
+        if let Some(engine) = engine {
+            return Ok(engine);
+        }
+        let why = Box::from("no engine of this version reads it");
+        let place = Box::from("the document");
+        match self.core.request(|ticket| Event::BadPolicy(ticket, place, why))? {
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+
     /// Asks no policy beside the one in force any more.
     ///
     /// # Errors
@@ -125,12 +172,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Policy`]; the refusal is on record, and the policy in force stays.
     pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
-        // A canonical map begins with a byte that no text in UTF-8 begins with.
-        let parsed = match document.first() {
-            Some(0xa0..=0xbf) => Policy::from_cbor(document),
-            _ => Policy::from_json(document),
-        };
-        let read = parsed.and_then(|policy| {
+        let read = parse(document).and_then(|policy| {
             let alias = policy.tools().find_map(|tool| self.alias(tool));
             match alias {
                 Some((alias, tool)) => Err(LoadError::alias(&alias, &tool)),

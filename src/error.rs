@@ -38,6 +38,9 @@ pub enum Error {
     /// The tools contradict each other.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// More tools were offered than a home takes.
+    #[error("too many tools are known here; take some off with `forget`")]
+    TooManyTools,
     /// The files' base directory can't be used.
     #[error("the base directory can't be used: {0}")]
     Base(FsError),
@@ -58,6 +61,31 @@ pub enum Error {
     /// A scope contradicts itself.
     #[error("the grant is not sound: {0}")]
     Scope(#[from] syscap_kernel::scope::ScopeError),
+    /// Nobody would run what blocks: nothing was sent.
+    #[error("the call was not started: there was no thread for it")]
+    NotStarted,
+    /// A call broke off in this process: what it came to is on record, if anything.
+    #[error("the call broke off before its answer came")]
+    BrokeOff,
+    /// The process that held the home went before it had answered: what was asked of it may have
+    /// been done, and what came of it stands in the log after the recovery.
+    #[error("the process that held the home went before it had answered")]
+    HolderGone,
+    /// The holder could not do what was asked of it.
+    #[error("the holder of the home: {0}")]
+    Holder(String),
+    /// Another process holds the home, and serves it to nobody.
+    #[error("another process holds {0} and does not serve it")]
+    Unserved(PathBuf),
+    /// A process of another user holds the home.
+    #[error("a process of another user holds {0}")]
+    Foreign(PathBuf),
+    /// The holder speaks another version of the protocol: it is another version of this program.
+    #[error("the holder speaks version {holder} of the protocol, and this process another")]
+    Version {
+        /// The holder's version.
+        holder: u64,
+    },
     /// A file of the home can't be read or written.
     #[error("{path}: {source}")]
     File {

@@ -16,10 +16,12 @@ use crate::error::Error;
 /// What a token is to grant. Nothing that is not said here is granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    agent: String,
-    tools: Vec<String>,
-    paths: Vec<(String, Rights)>,
-    scopes: Vec<(String, Scope)>,
+    pub(crate) agent: String,
+    pub(crate) tools: Vec<String>,
+    pub(crate) paths: Vec<(String, Rights)>,
+    pub(crate) scopes: Vec<(String, Scope)>,
+    /// Tools with scopes of their own.
+    pub(crate) apart: Vec<(ToolId, token::Grant)>,
     pub(crate) budget: Budget,
     pub(crate) life: Duration,
     pub(crate) flags: TokenFlags,
@@ -34,6 +36,7 @@ impl Grant {
             tools: Vec::new(),
             paths: Vec::new(),
             scopes: Vec::new(),
+            apart: Vec::new(),
             budget: Budget::standard(),
             life: Duration::from_hours(1),
             flags: TokenFlags::default(),
@@ -76,6 +79,14 @@ impl Grant {
     #[must_use]
     pub fn scope(mut self, dimension: &str, scope: Scope) -> Self {
         self.scopes.push((dimension.to_owned(), scope));
+        self
+    }
+
+    /// Adds a tool with scopes of its own: what is said of the grant's other tools is not said
+    /// of it.
+    #[must_use]
+    pub fn tool_with(mut self, tool: ToolId, grant: token::Grant) -> Self {
+        self.apart.push((tool, grant));
         self
     }
 
@@ -128,6 +139,9 @@ impl Grant {
             let got = tool.clone();
             let tool = ToolId::new(tool).ok_or(Error::BadName { what: "the tool", got })?;
             grants = grants.with(tool, grant.clone());
+        }
+        for (tool, grant) in &self.apart {
+            grants = grants.with(tool.clone(), grant.clone());
         }
         Ok(grants)
     }

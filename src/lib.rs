@@ -31,24 +31,32 @@
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
+pub mod access;
 mod args;
+mod attach;
 mod clock;
 mod core;
+mod counters;
 mod engine;
 mod entropy;
 mod error;
 mod grant;
 mod guard;
 mod home;
+pub mod host;
 mod keys;
+pub mod learn;
+pub mod provide;
 mod run;
 mod runtime;
 mod session;
 mod state;
+mod tools;
 
 pub use crate::{
     args::{Args, IntoArg},
     clock::SystemClock,
+    counters::Counts,
     entropy::SystemEntropy,
     error::Error,
     grant::Grant,
@@ -57,6 +65,7 @@ pub use crate::{
     runtime::{Inspection, Options, Runtime},
     session::Session,
     state::{AgentState, Changed},
+    tools::{ConnectionId, Withdrawn},
 };
 pub use syscap_audit as audit;
 pub use syscap_kernel as kernel;

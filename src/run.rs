@@ -1,6 +1,7 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
 use std::{
+    cell::RefCell,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -16,14 +17,38 @@ use crate::{
     clock::thread_cpu_us,
     core::{Core, Out},
     guard::caught,
+    provide::Cancel,
 };
+
+thread_local! {
+    /// Says that the run on this thread was given up.
+    static GIVEN_UP: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+}
+
+/// What says that the run on this thread was given up. A run that can't be never hears of it.
+pub(crate) fn given_up() -> Cancel {
+    GIVEN_UP.with_borrow(|cancel| cancel.clone()).unwrap_or_default()
+}
 
 /// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
 /// on the caller's own thread; another gets a thread, so that it can be given up.
-pub(crate) fn run(core: &Arc<Core>, job: Job, out: &Out) -> Event {
+pub(crate) fn run(core: &Arc<Core>, job: Job, out: &Out) -> (Event, Option<GivenUp>) {
     match job.wall_ms_max() {
-        None => run_here(job),
+        None => (run_here(job), None),
         Some(ms) => run_apart(core, job, out, Duration::from_millis(ms)),
+    }
+}
+
+/// A run that was given up, to be told so once the kernel knows: told before, it could end in
+/// time after all.
+#[must_use = "the run must be told"]
+pub(crate) struct GivenUp(Cancel);
+
+impl GivenUp {
+    /// Tells it. What was registered is the host's code: nothing may be locked meanwhile, and a
+    /// panic of it is not the caller's.
+    pub(crate) fn tell(self) {
+        caught(|| self.0.cancel()).unwrap_or_default();
     }
 }
 
@@ -42,16 +67,19 @@ fn run_here(job: Job) -> Event {
 /// Between the thread that runs and the one that waits.
 enum Slot {
     Running,
-    Ended(Event),
+    Ended(Box<Event>),
     GivenUp,
 }
 
-fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> Event {
+fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> (Event, Option<GivenUp>) {
     let intent = job.intent();
     let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
     let theirs = Arc::clone(&shared);
+    let cancel = Cancel::new();
+    let given_up = cancel.clone();
     let (core, out) = (Arc::clone(core), Out::clone(out));
     let started = thread::Builder::new().name("syscap-run".to_owned()).spawn(move || {
+        GIVEN_UP.set(Some(given_up));
         let event = run_here(job);
         let (slot, ended) = &*theirs;
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,18 +89,23 @@ fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> Event {
         } else {
             // Before the caller is told: it looks whether anything still runs.
             drop(out);
-            *slot = Slot::Ended(event);
+            *slot = Slot::Ended(Box::new(event));
             ended.notify_one();
         }
     });
     match started {
-        Ok(_) => wait(&shared, intent, limit),
+        Ok(_) => wait(&shared, intent, limit, cancel),
         // The job went down with the thread that was not made: it did not run.
-        Err(_) => Event::Lost(intent, Lost::Abandoned, Measured::default()),
+        Err(_) => (Event::Lost(intent, Lost::Abandoned, Measured::default()), None),
     }
 }
 
-fn wait(shared: &(Mutex<Slot>, Condvar), intent: Seq, limit: Duration) -> Event {
+fn wait(
+    shared: &(Mutex<Slot>, Condvar),
+    intent: Seq,
+    limit: Duration,
+    cancel: Cancel,
+) -> (Event, Option<GivenUp>) {
     let (slot, ended) = shared;
     let start = Instant::now();
     let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,10 +113,12 @@ fn wait(shared: &(Mutex<Slot>, Condvar), intent: Seq, limit: Duration) -> Event 
     let waited = ended.wait_timeout_while(slot, limit, running);
     let (mut slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
     match std::mem::replace(&mut *slot, Slot::GivenUp) {
-        Slot::Ended(event) => event,
+        Slot::Ended(event) => (*event, None),
         Slot::Running | Slot::GivenUp => {
-            let measured = Measured { cpu_us: 0, wall_us: micros(start.elapsed()) };
-            Event::Lost(intent, Lost::TimedOut, measured)
+            // Its limit is what it took. That it is found out a moment later is not its doing,
+            // and would count as more than was set aside for it.
+            let measured = Measured { cpu_us: 0, wall_us: micros(start.elapsed().min(limit)) };
+            (Event::Lost(intent, Lost::TimedOut, measured), Some(GivenUp(cancel)))
         }
     }
 }

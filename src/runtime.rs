@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use syscap_audit::{
@@ -11,16 +11,14 @@ use syscap_audit::{
 };
 use syscap_kernel::{
     cbor::MapBuilder,
-    control::{
-        CONTROL_CONTEXT, Control, ControlBody, Freeze, PolicyChange, Revocation, Role, ToolsChange,
-    },
+    control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, PolicyChange, Revocation, Role},
     id::{AgentId, HomeId, Seq, TokenId, ToolId},
     kernel::{Ack, Event, Kernel, NewHome, Parts, Tally, Ticket},
     manifest::Manifest,
     policy::PolicyEngine,
     ports::{Clock, Entropy},
     record::{Durability, HomeLimits, Kind},
-    registry::Registry,
+    registry::{Registry, ToolsDelta},
     sign::preimage,
     store::Store,
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
@@ -35,15 +33,18 @@ use syscap_syscalls::{
 use crate::{
     clock::SystemClock,
     core::{Answer, Core},
+    counters::{Counters, Counts},
     engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
     grant::Grant,
     guard::{Guarded, GuardedEngine},
     home::{BasePlace, Home},
+    host::desk::Desk,
     keys::{FileKeys, Signer, roles, write_new},
     session::{Session, acknowledged},
     state::{AgentState, states},
+    tools::{self, Providers},
 };
 
 /// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
@@ -205,7 +206,8 @@ impl Options {
         }
         let trust = Trust { home: kernel.home(), roles: roles(&*signer)? };
         write_new(&home.trust(), &trust.to_bytes())?;
-        let started = Started { kernel, store, signer, files, home };
+        let (providers, absent) = (Arc::default(), ToolsDelta::default());
+        let started = Started { kernel, store, signer, files, home, providers, absent };
         started.boot(self.clock, self.entropy, self.durability)
     }
 
@@ -226,8 +228,10 @@ impl Options {
         };
         let files = home.open_files()?;
         self.add_builtins(&files)?;
-        let kernel = engine::open(&mut *store, self.engine, self.registry)?;
-        let started = Started { kernel, store, signer, files, home };
+        let mut kernel = engine::open(&mut *store, self.engine, self.registry)?;
+        let providers = Arc::default();
+        let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
+        let started = Started { kernel, store, signer, files, home, providers, absent };
         started.boot(self.clock, self.entropy, self.durability)
     }
 
@@ -240,7 +244,10 @@ impl Options {
         let home = Home::at(folder);
         let mut store = SqliteReader::open(home.folder())?;
         self.add_builtins(&home.open_files()?)?;
-        Ok(Inspection { kernel: engine::open(&mut store, self.engine, self.registry)?, home })
+        let mut kernel = engine::open(&mut store, self.engine, self.registry)?;
+        let providers = Arc::default();
+        tools::adopt(&mut kernel, &mut store, &providers)?;
+        Ok(Inspection { kernel, home, providers })
     }
 
     fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {
@@ -259,7 +266,9 @@ impl Options {
 /// the home's own, and whoever had it could make them run with a store that keeps nothing.
 pub struct Inspection {
     kernel: Kernel,
-    home: Home,
+    pub(crate) home: Home,
+    /// The delegated tools on record, which nobody offers here.
+    pub(crate) providers: Arc<Providers>,
 }
 
 impl Inspection {
@@ -294,6 +303,9 @@ struct Started {
     signer: Box<dyn Signer>,
     files: Files,
     home: Home,
+    providers: Arc<Providers>,
+    /// The tools on record that the kernel still lacks.
+    absent: ToolsDelta,
 }
 
 impl Started {
@@ -304,15 +316,18 @@ impl Started {
         entropy: Box<dyn Entropy>,
         durability: Durability,
     ) -> Result<Runtime, Error> {
-        let Self { kernel, store, signer, files, home } = self;
+        let Self { kernel, store, signer, files, home, providers, absent } = self;
         let core = Core::new(kernel, store, clock, Salts::new(entropy));
         let id = core.salts.bytes()?;
         let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
         acknowledged(core.request(|ticket| Event::Boot { ticket, id, software, durability }))?;
-        let runtime = Runtime { core, signer, files, home, signing: Mutex::new(()) };
+        let (signing, tooling) = (Mutex::default(), Mutex::default());
+        let desk = Desk::default();
+        let inner = Arc::new(Inner { signer, files, home, signing, tooling, desk });
+        let runtime = Runtime { core, providers, inner };
         let (tools, on_record) = runtime.core.look(|k| (k.registry_hash(), k.tools_hash()));
         if on_record != Some(tools) {
-            runtime.sign(&ToolsChange { tools }, Event::Tools)?;
+            runtime.change_tools(absent)?;
         }
         let (policy, on_record) = runtime.core.look(|k| (k.engine_hash(), k.policy_hash()));
         if on_record.is_none() {
@@ -327,11 +342,21 @@ impl Started {
 /// A kernel on a home. It can be shared between threads.
 pub struct Runtime {
     pub(crate) core: Arc<Core>,
+    pub(crate) providers: Arc<Providers>,
+    inner: Arc<Inner>,
+}
+
+/// What the runtime has beside the kernel, shared with those that serve it.
+struct Inner {
     signer: Box<dyn Signer>,
     files: Files,
     home: Home,
     /// Held while a counter is read, signed and recorded.
     signing: Mutex<()>,
+    /// Held while tools are offered and put on record.
+    tooling: Mutex<()>,
+    /// What agents' clients run themselves.
+    desk: Desk,
 }
 
 impl Runtime {
@@ -360,12 +385,12 @@ impl Runtime {
     pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         let agent = grant.agent()?;
         let grants = self.named(&grant.grants()?)?;
-        self.files.prepare(&agent)?;
+        self.inner.files.prepare(&agent)?;
         for root in grant.roots().filter(|root| *root != "workspace") {
-            self.home.check_root(root)?;
-            self.files.prepare_root(root)?;
+            self.inner.home.check_root(root)?;
+            self.inner.files.prepare_root(root)?;
         }
-        let issuer = self.signer.public_key(Role::Issuer)?;
+        let issuer = self.inner.signer.public_key(Role::Issuer)?;
         let (home, now) = self.core.look(|kernel| (kernel.home(), kernel.now()));
         let body = TokenBody {
             version: 1,
@@ -388,7 +413,7 @@ impl Runtime {
             audience: home,
         }
         .to_bytes();
-        let signature = self.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
+        let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
         self.register(&Token::wire(&body, &signature))
     }
 
@@ -416,8 +441,9 @@ impl Runtime {
             self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
         match opened {
             Answer::Ack(Ok(Ack::Session(opened))) => {
-                self.files.prepare(&agent)?;
-                Ok(Session::new(Arc::clone(&self.core), opened.session, agent, token))
+                self.inner.files.prepare(&agent)?;
+                let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+                Ok(Session::new(core, providers, opened.session, agent, token))
             }
             Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
             _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),
@@ -458,8 +484,8 @@ impl Runtime {
 
     /// The home's folder.
     #[must_use]
-    pub const fn home(&self) -> &Home {
-        &self.home
+    pub fn home(&self) -> &Home {
+        &self.inner.home
     }
 
     /// A look at the kernel: tokens, tools, policy, head.
@@ -483,10 +509,40 @@ impl Runtime {
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn close(self) -> Result<(), Error> {
+        self.inner.desk.close();
         let recorded = acknowledged(self.core.request(Event::Shutdown));
         let closed = self.core.close();
         recorded?;
         Ok(closed?)
+    }
+
+    /// Another handle on the same runtime, for one who serves it.
+    pub(crate) fn share(&self) -> Self {
+        let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+        Self { core, providers, inner: Arc::clone(&self.inner) }
+    }
+
+    /// What was counted since the home was opened.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counters().counts()
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// Nobody waits for the delegated runs that are out any more.
+    pub(crate) fn give_up_runs(&self) {
+        self.providers.give_up_all();
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.inner.desk
+    }
+
+    pub(crate) fn tooling(&self) -> MutexGuard<'_, ()> {
+        self.inner.tooling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
@@ -521,13 +577,13 @@ impl Runtime {
         event: impl FnOnce(Ticket, Control) -> Event,
     ) -> Result<Seq, Error> {
         let role = Role::of(kind).ok_or(crate::keys::SignerError::NoKey)?;
-        let _one_at_a_time = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = self.signer.public_key(role)?;
+        let _one_at_a_time = self.inner.signing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.inner.signer.public_key(role)?;
         let (home, counter) = self.core.look(|kernel| (kernel.home(), kernel.counter(&key)));
         let counter = counter.saturating_add(1);
         let body = body()?;
         let message = Control::message(&home, &key, counter, kind, &body);
-        let signature = self.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
+        let signature = self.inner.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
         let control = Control { key, counter, body, signature };
         acknowledged(self.core.request(|ticket| event(ticket, control)))
     }

@@ -9,7 +9,7 @@ use syscap_kernel::{
     halt::Halt,
     id::{AgentId, Seq, TokenId},
     json,
-    kernel::{Ack, Event, Submit},
+    kernel::{Ack, Event, Submit, Ticket},
     limits::ENVELOPE_BYTES_MAX,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     args::Args,
     core::{Answer, Core},
     error::Error,
+    tools::Providers,
 };
 
 /// A seat at the kernel, bound to one agent and one token. Calls through it may name no others.
@@ -25,14 +26,21 @@ use crate::{
 /// the token's id. It can be used from several threads at once.
 pub struct Session {
     pub(crate) core: Arc<Core>,
+    providers: Arc<Providers>,
     number: Seq,
     agent: AgentId,
     token: TokenId,
 }
 
 impl Session {
-    pub(crate) const fn new(core: Arc<Core>, number: Seq, agent: AgentId, token: TokenId) -> Self {
-        Self { core, number, agent, token }
+    pub(crate) const fn new(
+        core: Arc<Core>,
+        providers: Arc<Providers>,
+        number: Seq,
+        agent: AgentId,
+        token: TokenId,
+    ) -> Self {
+        Self { core, providers, number, agent, token }
     }
 
     /// Calls a tool. The answer is on record, and durable, when this returns.
@@ -70,6 +78,24 @@ impl Session {
         self.submit(received, form)
     }
 
+    /// Sends an envelope under a name of the caller's own, which the provider of a delegated
+    /// tool is told.
+    pub(crate) fn send_tagged(
+        &self,
+        (received, form): (Vec<u8>, Form),
+        tag: u64,
+    ) -> Result<ToolResult, Error> {
+        let mut named = None;
+        let answer = self.request(received, form, |ticket| {
+            self.providers.tag(ticket, tag);
+            named = Some(ticket);
+        });
+        if let Some(ticket) = named {
+            self.providers.untag(ticket);
+        }
+        answer
+    }
+
     /// Posts model tokens and credits that were used, after the fact.
     ///
     /// # Errors
@@ -101,8 +127,12 @@ impl Session {
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn close(self) -> Result<(), Error> {
+        self.end().map(drop)
+    }
+
+    /// Closes the session for all who share it.
+    pub(crate) fn end(&self) -> Result<Seq, Error> {
         acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
-            .map(|_| ())
     }
 
     fn send(&self, envelope: Canonical) -> Result<ToolResult, Error> {
@@ -110,12 +140,25 @@ impl Session {
     }
 
     fn submit(&self, received: Vec<u8>, form: Form) -> Result<ToolResult, Error> {
+        self.request(received, form, |_| {})
+    }
+
+    fn request(
+        &self,
+        received: Vec<u8>,
+        form: Form,
+        named: impl FnOnce(Ticket),
+    ) -> Result<ToolResult, Error> {
         let (session, salts) = (self.number, self.core.salts.draw()?);
-        let answer = self
-            .core
-            .request(|ticket| Event::Submit(Submit { ticket, session, received, form, salts }))?;
+        let answer = self.core.request(|ticket| {
+            named(ticket);
+            Event::Submit(Submit { ticket, session, received, form, salts })
+        })?;
         match answer {
-            Answer::Reply(result) => Ok(*result),
+            Answer::Reply(result) => {
+                self.core.counters.answered(&result);
+                Ok(*result)
+            }
             Answer::Ack(_) => Err(Error::Halted(Halt::Halted)),
         }
     }
@@ -123,7 +166,7 @@ impl Session {
 
 /// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is
 /// too long isn't read at all: the kernel refuses it for its length.
-fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
+pub(crate) fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
     if text.len() > ENVELOPE_BYTES_MAX {
         return (text.to_vec(), Form::Json);
     }

@@ -43,6 +43,9 @@ impl ConnectionId {
 const WALL_MS_DEFAULT: u64 = 60_000;
 /// The longest that it may ask for.
 const WALL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// What a run sets aside of the holder's own processor time, at least: it is measured, and more
+/// than was set aside would exhaust the token.
+const CPU_US_MIN: u64 = 1_000_000;
 /// How many tools can be known at a time.
 pub(crate) const DELEGATED_MAX: usize = 4_096;
 
@@ -140,6 +143,19 @@ impl Providers {
         let cancels: Vec<Cancel> =
             self.lock().runs.values().map(|(_, cancel)| cancel.clone()).collect();
         cancels.iter().for_each(Cancel::cancel);
+    }
+
+    /// As [`Runtime::delegated`].
+    pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
+        let table = self.lock();
+        let known = table.tools.values().map(|known| {
+            let offers = known.places.iter().map(|place| Offer {
+                manifest: place.offered.clone(),
+                standing: place.standing(&known.pinned),
+            });
+            (known.pinned.clone(), offers.collect())
+        });
+        known.collect()
     }
 
     fn pick(&self, pinned: &Manifest, live: Live) -> Result<(Arc<dyn Provider>, u64), Reason> {
@@ -332,9 +348,10 @@ fn bounded(mut manifest: Manifest) -> Manifest {
     let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
     manifest.wall_ms_max = Some(wall_ms);
     let wall_us = wall_ms.saturating_mul(1_000);
-    let wall_us = wall_us.max(manifest.hold.get(Dimension::WallUs));
     let hold: Amounts = manifest.hold;
-    manifest.hold = hold.with(Dimension::WallUs, wall_us);
+    let wall_us = wall_us.max(hold.get(Dimension::WallUs));
+    let cpu_us = CPU_US_MIN.max(hold.get(Dimension::CpuUs));
+    manifest.hold = hold.with(Dimension::WallUs, wall_us).with(Dimension::CpuUs, cpu_us);
     manifest
 }
 
@@ -401,6 +418,27 @@ impl Runtime {
     /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
     /// [`Error::Refused`], with the reason on record.
     pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        self.accept_such(tools, |_, _| true)
+    }
+
+    /// The same for definitions that somebody has looked at: each must be offered as the manifest
+    /// of that id.
+    ///
+    /// # Errors
+    /// As [`Runtime::accept`].
+    pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
+        let names: Vec<ToolId> = tools.iter().map(|(tool, _)| tool.clone()).collect();
+        self.accept_such(&names, |tool, offered| {
+            let id = offered.id();
+            tools.iter().any(|(named, manifest)| named == tool && *manifest == id)
+        })
+    }
+
+    fn accept_such(
+        &self,
+        tools: &[ToolId],
+        such: impl Fn(&ToolId, &Manifest) -> bool,
+    ) -> Result<Seq, Error> {
         let _one_at_a_time = self.tooling();
         let table = self.providers.lock();
         let mut manifests = Vec::new();
@@ -408,7 +446,8 @@ impl Runtime {
             let known = table.tools.get(tool);
             let other = known.and_then(|known| {
                 let offers = known.places.iter().rev().map(|place| &place.offered);
-                offers.into_iter().find(|offered| **offered != known.pinned)
+                let other = |offered: &Manifest| *offered != known.pinned && such(tool, offered);
+                offers.into_iter().find(|offered| other(offered))
             });
             let none = || {
                 let what = "a tool whose definition has changed";
@@ -440,15 +479,7 @@ impl Runtime {
     /// the manifest that was offered.
     #[must_use]
     pub fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
-        let table = self.providers.lock();
-        let known = table.tools.values().map(|known| {
-            let offers = known.places.iter().map(|place| Offer {
-                manifest: place.offered.clone(),
-                standing: place.standing(&known.pinned),
-            });
-            (known.pinned.clone(), offers.collect())
-        });
-        known.collect()
+        self.providers.delegated()
     }
 
     /// Says through which connection a session calls: its calls go to what that one offers

@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod analysis;
 pub mod document;
 mod engine;
+pub mod learn;
 pub mod limits;
 mod preset;
 pub mod risk;

@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use crate::{LoadError, Policy};
+use crate::{
+    LoadError, Policy,
+    document::{Constraint, Effect, Subject},
+};
 
 /// A policy to begin with. Its document is an ordinary one: take it, and change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,12 +22,20 @@ pub enum Preset {
     Researcher,
     /// Drafts are made; mail to people who are not in `recipients` asks.
     Mailer,
+    /// Every call inside the capability runs. For a recording to learn from, and nothing else.
+    Recording,
 }
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Standard, Self::ReadOnly, Self::Coder, Self::Researcher, Self::Mailer];
+    pub const ALL: [Self; 6] = [
+        Self::Standard,
+        Self::ReadOnly,
+        Self::Coder,
+        Self::Researcher,
+        Self::Mailer,
+        Self::Recording,
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -35,6 +46,7 @@ impl Preset {
             Self::Coder => "coder",
             Self::Researcher => "researcher",
             Self::Mailer => "mailer",
+            Self::Recording => "recording",
         }
     }
 
@@ -53,6 +65,7 @@ impl Preset {
             Self::Coder => include_str!("../presets/coder.json"),
             Self::Researcher => include_str!("../presets/researcher.json"),
             Self::Mailer => include_str!("../presets/mailer.json"),
+            Self::Recording => include_str!("../presets/recording.json"),
         }
     }
 
@@ -65,6 +78,7 @@ impl Preset {
             Self::Coder => include_str!("../presets/coder.tests.json"),
             Self::Researcher => include_str!("../presets/researcher.tests.json"),
             Self::Mailer => include_str!("../presets/mailer.tests.json"),
+            Self::Recording => include_str!("../presets/recording.tests.json"),
         }
     }
 }
@@ -83,4 +97,19 @@ impl Policy {
     pub fn preset(preset: Preset) -> Result<Self, LoadError> {
         Self::from_json(preset.document().as_bytes())
     }
+
+    /// Whether it is a recording: whether the constraint of [`Preset::Recording`], which allows
+    /// every call, is one of its own.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        let all = |constraint: &Constraint| {
+            constraint.id.as_str() == Self::RECORDS
+                && constraint.effect == Effect::Allow
+                && constraint.subject == Subject::All
+        };
+        self.written().constraints.iter().any(all)
+    }
+
+    /// The constraint that makes a policy a recording.
+    const RECORDS: &str = "recording";
 }

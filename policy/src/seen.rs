@@ -9,6 +9,7 @@ use syscap_kernel::{
     policy::Question,
     scope::Resource,
     token::TokenFlags,
+    tool::Demand,
 };
 
 use crate::{
@@ -79,30 +80,43 @@ impl<'q> Seen<'q> {
     }
 
     fn argument(&self, name: &str, fields: &[Box<str>]) -> Read<'_> {
-        if fields.is_empty() {
-            let demands = self.question.demands.iter();
-            let mut named = demands.filter(|demand| demand.argument == name);
-            if let Some(first) = named.next() {
-                let first = resource(&first.resource);
-                let Some(second) = named.next() else { return Read::Resource(first) };
-                let mut all = Vec::from([first, resource(&second.resource)]);
-                all.extend(named.map(|demand| resource(&demand.resource)));
-                return Read::Plain(Value::Resources(all));
-            }
+        argument((self.question.args, self.question.demands), name, fields)
+    }
+}
+
+/// An argument of a call, or a field in it.
+pub(crate) fn argument<'v>(
+    (args, demands): (Item<'v>, &'v [Demand]),
+    name: &str,
+    fields: &[Box<str>],
+) -> Read<'v> {
+    if fields.is_empty() {
+        let mut named = demands.iter().filter(|demand| demand.argument == name);
+        if let Some(first) = named.next() {
+            let first = resource(&first.resource);
+            let Some(second) = named.next() else { return Read::Resource(first) };
+            let mut all = Vec::from([first, resource(&second.resource)]);
+            all.extend(named.map(|demand| resource(&demand.resource)));
+            return Read::Plain(Value::Resources(all));
         }
-        Read::Plain(match self.question.args.get(name) {
-            Some(item) => field(item, fields),
-            None => Value::Missing,
-        })
+    }
+    Read::Plain(match args.get(name) {
+        Some(item) => field(item, fields),
+        None => Value::Missing,
+    })
+}
+
+/// The value of what was read.
+pub(crate) fn plain(read: Read<'_>) -> Value<'_> {
+    match read {
+        Read::Plain(value) => value,
+        Read::Resource(one) => Value::Resources(Vec::from([one])),
     }
 }
 
 impl Values for Seen<'_> {
     fn value(&self, attribute: &Attribute) -> Value<'_> {
-        match self.read(attribute) {
-            Read::Plain(value) => value,
-            Read::Resource(one) => Value::Resources(Vec::from([one])),
-        }
+        plain(self.read(attribute))
     }
 }
 

@@ -8,9 +8,9 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    Session,
+    access::{Answer, Caller, Written},
     kernel::{
-        envelope::ToolResult,
+        cbor::Item,
         id::{AgentId, TokenId},
         json,
     },
@@ -29,7 +29,7 @@ use crate::{
 #[command(after_long_help = "\
 Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lines are skipped.
 A line that is no envelope is refused, on the record. Each answer is printed as soon as it is
-durable. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log and leaves) are
+durable. Where nobody holds the home this process does, and serves it to others. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log and leaves) are
 hexadecimal text; byte strings in results are {\"$bytes\": base64}.")]
 pub(crate) struct Call {
     /// The home.
@@ -54,34 +54,34 @@ impl Call {
             let file = File::open(&self.file).map_err(Failure::file(&self.file))?;
             Box::new(BufReader::new(file))
         };
-        runtime::with(&self.home, |runtime| {
-            let session = runtime.session(self.agent.as_str(), self.token)?;
-            answer_all(&session, &mut input, out)?;
-            session.close()?;
+        runtime::serving(&self.home, |access| {
+            runtime::warn_of_recording(access)?;
+            let caller = access.session(self.agent.as_str(), self.token)?;
+            answer_all(&caller, &mut input, out)?;
+            caller.close()?;
             Ok(Exit::Done)
         })
     }
 }
 
 /// Answers every line before the next one is read.
-fn answer_all(session: &Session, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
+fn answer_all(caller: &Caller, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
     let mut line = Vec::new();
     while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {
         if lines::is_blank(&line) {
             continue;
         }
-        let result = session.send_json(&line)?;
-        out.line(&envelope(&result))?;
+        let answer = caller.send(&line, Written::Json, 0)?;
+        out.line(&envelope(&answer))?;
         out.flush()?;
     }
     Ok(())
 }
 
-/// A result's envelope as JSON, ids and hashes as hexadecimal text.
-pub(crate) fn envelope(result: &ToolResult) -> String {
-    let whole = result.to_canonical();
+/// An answer's envelope as JSON, ids and hashes as hexadecimal text.
+fn envelope(answer: &Answer) -> String {
     let mut object = Object::new();
-    for (key, value) in whole.item().entries() {
+    for (key, value) in answer.as_item().entries() {
         let value = match key {
             "result" | "error" => json::from_data(value),
             "receipt" => receipt(value),
@@ -92,6 +92,6 @@ pub(crate) fn envelope(result: &ToolResult) -> String {
     object.finish()
 }
 
-fn receipt(receipt: syscap::kernel::cbor::Item<'_>) -> String {
+fn receipt(receipt: Item<'_>) -> String {
     receipt.entries().fold(Object::new(), |o, (key, value)| o.json(key, &with_hex(value))).finish()
 }

@@ -1,5 +1,6 @@
 //! `syscap doctor`: whether machine and home are fit for work.
 
+mod holder;
 mod home;
 mod machine;
 

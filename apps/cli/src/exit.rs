@@ -19,9 +19,12 @@ Exit codes:
    0  done; verify: sound; call: every line was answered, perhaps by a refusal
    1  failed: input or output, the kernel halted, demo or doctor found something wrong;
       policy: the document is not sound, a test fails, policies differ, somebody else can
-   2  the command line is wrong
-   3  the kernel refused a control event: a token, a session, a revocation, a policy, a state
-   4  the home can't be made or opened: missing, held by another process, damaged, newer
+   2  the command line is wrong; hook: the use must not be made
+   3  the kernel refused a control event: a token, a session, a revocation, a freeze, a policy,
+      a state, a change of tools
+   4  the home can't be made, opened or attached to: missing, damaged, newer; the process that
+      holds it went before it had answered, serves nobody, or is of another version or user;
+      serve: another process holds it; tools accept: nobody does
    5  no answer: the analysis reached its limit, or a replay could not ask about every call
   10  verify: tampered with
   11  verify: incomplete (open intents, or the last run did not end properly)
@@ -36,6 +39,8 @@ pub(crate) enum Exit {
     Failed,
     /// The command line is wrong.
     Usage,
+    /// A use of a tool must not be made: clients take this code, and no other, for that.
+    Blocked,
     /// A control event was refused.
     Refused,
     /// The home can't be made or opened.
@@ -55,7 +60,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
-            Exit::Usage => 2,
+            Exit::Usage | Exit::Blocked => 2,
             Exit::Refused => 3,
             Exit::Home => 4,
             Exit::Unknown => 5,
@@ -72,6 +77,15 @@ pub(crate) enum Failure {
     /// A home can't be made or opened.
     #[error("{}: {source}{}", folder.display(), advice(source))]
     Home { folder: PathBuf, source: Box<syscap::Error> },
+    /// The process that holds the home can't be asked, or did not answer.
+    #[error("{0}{advice}", advice = advice(.0))]
+    Holder(Box<syscap::Error>),
+    /// Another process holds the home, which this one was to hold.
+    #[error("{}: another process holds it and serves it already", .0.display())]
+    Held(PathBuf),
+    /// Nobody holds the home, and somebody who does was to be asked.
+    #[error("{}: no process holds it and serves it, so {why}", folder.display())]
+    Nobody { folder: PathBuf, why: &'static str },
     /// A control event was refused.
     #[error("the kernel refused it: {0}")]
     Refused(Refused),
@@ -105,6 +119,9 @@ pub(crate) enum Failure {
     /// A policy document is not sound.
     #[error("{}{}", prefix(file.as_deref()), unsound(error))]
     Unsound { file: Option<PathBuf>, error: Box<LoadError>, exit: Exit },
+    /// The gateway did not begin, or broke off.
+    #[error("{0}")]
+    Gateway(String),
     /// A policy can't be used for what was asked.
     #[error("{what}: {problem}")]
     Policy { what: String, problem: String },
@@ -114,7 +131,7 @@ impl Failure {
     /// The exit code that says so.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Home { .. } => Exit::Home,
+            Self::Home { .. } | Self::Holder(_) | Self::Held(_) | Self::Nobody { .. } => Exit::Home,
             Self::Refused(_) => Exit::Refused,
             Self::Usage { .. } => Exit::Usage,
             Self::Unsound { exit, .. } => *exit,
@@ -126,6 +143,7 @@ impl Failure {
             | Self::UnknownToken(_)
             | Self::Unreadable(_)
             | Self::Audit { .. }
+            | Self::Gateway(_)
             | Self::Policy { .. } => Exit::Failed,
         }
     }
@@ -140,7 +158,13 @@ impl Failure {
     /// For a home that can't be made or opened.
     pub(crate) fn home(folder: &Path) -> impl FnOnce(syscap::Error) -> Self {
         let folder = folder.to_path_buf();
-        move |source| Self::Home { folder, source: Box::new(source) }
+        move |source| match source {
+            // They name it themselves, or there is none to name.
+            source @ (syscap::Error::Unserved(_)
+            | syscap::Error::Foreign(_)
+            | syscap::Error::HolderGone) => Self::Holder(Box::new(source)),
+            source => Self::Home { folder, source: Box::new(source) },
+        }
     }
 
     /// For a file.
@@ -161,6 +185,10 @@ impl From<syscap::Error> for Failure {
                 let advice = "see `syscap token issue --help`".to_owned();
                 Self::Usage { what: error.to_string(), advice }
             }
+            error @ (syscap::Error::HolderGone
+            | syscap::Error::Unserved(_)
+            | syscap::Error::Foreign(_)
+            | syscap::Error::Version { .. }) => Self::Holder(Box::new(error)),
             error => Self::Runtime(Box::new(error)),
         }
     }
@@ -192,6 +220,11 @@ pub(crate) fn diagnose(text: &str) {
     drop(writeln!(io::stderr(), "syscap: {}", plain(text)));
 }
 
+/// One line on standard error that is no complaint.
+pub(crate) fn tell(text: &str) {
+    drop(writeln!(io::stderr(), "{}", plain(text)));
+}
+
 /// Which file it is about, where a command can be about several.
 fn prefix(file: Option<&Path>) -> String {
     file.map_or_else(String::new, |file| format!("{}: ", file.display()))
@@ -213,18 +246,25 @@ fn unsound(error: &LoadError) -> String {
     line
 }
 
+/// What to do about a process that holds the home for itself.
+const UNSERVED: &str = "; end that process or wait (everything that only reads works)";
+
 /// What to do about a home that can't be made or opened.
 fn advice(error: &syscap::Error) -> &'static str {
     match error {
         syscap::Error::Home(error) => match error {
             StoreError::Missing => "; make one with `syscap init`",
             StoreError::Exists => "; use it, or name another folder",
-            StoreError::Locked => "; end that process or wait (everything that only reads works)",
+            StoreError::Locked => UNSERVED,
             StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
             StoreError::Newer(_) => "; use the newer syscap",
             StoreError::Full => "; make room",
             _ => "; `syscap doctor` may say more",
         },
+        syscap::Error::Unserved(_) => UNSERVED,
+        syscap::Error::Foreign(_) => "; a home has one user",
+        syscap::Error::Version { .. } => "; use the program that holds the home, or end it",
+        syscap::Error::HolderGone => "; `syscap log show` says what was done",
         syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",
         _ => "; `syscap doctor` may say more",
     }

@@ -18,6 +18,7 @@ use syscap::{
 use crate::{
     Ended,
     exit::{Exit, Failure},
+    learn::warn_of_policy,
     output::{Object, Out},
     parse,
 };
@@ -33,7 +34,7 @@ pub(crate) struct Init {
     /// Write the trust file here as well: keep it where who changes the home can't reach it.
     #[arg(long, value_name = "FILE")]
     trust_out: Option<PathBuf>,
-    /// The policy to begin with: standard, read-only, coder, researcher or mailer.
+    /// The policy to begin with: standard, read-only, coder, researcher, mailer or recording.
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = parse::preset)]
     preset: Preset,
 }
@@ -44,6 +45,7 @@ impl Init {
         expect_empty(&self.home)?;
         let policy = Policy::preset(self.preset).map_err(syscap::Error::Policy)?;
         let hash = policy.hash();
+        warn_of_policy(&policy);
         let mut options = Options::new().policy(policy);
         if let Some(base) = &self.base {
             expect_apart(base, &self.home)?;

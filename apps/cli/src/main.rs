@@ -9,21 +9,29 @@ mod demo;
 mod doctor;
 mod exit;
 mod fields;
+mod freeze;
+mod hook;
 mod init;
+mod learn;
 mod lines;
 mod log;
+mod mcp;
 mod near;
 mod output;
 mod parse;
 mod policy;
 mod runtime;
+mod serve;
 mod state;
 mod token;
+mod tools;
+mod top;
 mod verify;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use syscap::kernel::control::FreezeChange;
 
 use crate::{
     exit::{Exit, Failure},
@@ -49,6 +57,15 @@ enum Command {
     /// Issue, list, show and revoke tokens.
     #[command(subcommand)]
     Token(token::Token),
+    /// End a token, and all that was derived from it, for ever.
+    Revoke(token::Revoke),
+    /// Stop the calls of an agent or of a tool, or all, until they are thawed.
+    Freeze(freeze::Frozen),
+    /// Let go on what was frozen.
+    Thaw(freeze::Frozen),
+    /// List and show tools, accept changed definitions, forget tools.
+    #[command(subcommand)]
+    Tools(tools::Tools),
     /// Check, show, set, explain, test, compare and replay policies.
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -57,6 +74,16 @@ enum Command {
     State(state::State),
     /// Make calls for an agent: JSON lines in, one result a line out.
     Call(call::Call),
+    /// Put MCP servers behind the kernel: an MCP server itself, for one client.
+    Mcp(mcp::Mcp),
+    /// Judge the tools that an agent's client runs itself: run by the client, before and after.
+    Hook(hook::Hook),
+    /// Propose the least capability that recorded calls show a need for.
+    Learn(learn::Learn),
+    /// Hold a home, and serve it to other processes.
+    Serve(serve::Serve),
+    /// Watch what runs, what is used and what is refused.
+    Top(top::Top),
     /// Show or export the log.
     #[command(subcommand)]
     Log(log::Log),
@@ -74,9 +101,18 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Init(init) => init.run(&mut out),
         Command::Token(token) => token.run(&mut out),
+        Command::Revoke(revoke) => revoke.run(&mut out),
+        Command::Freeze(frozen) => frozen.run(FreezeChange::Freeze, &mut out),
+        Command::Thaw(frozen) => frozen.run(FreezeChange::Thaw, &mut out),
+        Command::Tools(tools) => tools.run(&mut out),
         Command::Policy(policy) => policy.run(&mut out),
         Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),
+        Command::Mcp(mcp) => mcp.run(&mut out),
+        Command::Hook(hook) => hook.run(&mut out),
+        Command::Learn(learn) => learn.run(&mut out),
+        Command::Serve(serve) => serve.run(),
+        Command::Top(top) => top.run(&mut out),
         Command::Log(log) => log.run(&mut out),
         Command::Verify(verify) => verify.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),

@@ -73,6 +73,11 @@ impl Out {
         }
     }
 
+    /// Clears a terminal's screen.
+    pub(crate) fn clear(&mut self) -> Result<(), Failure> {
+        self.write(|stdout| stdout.write_all(b"\x1b[H\x1b[2J"))
+    }
+
     /// Hands over what is buffered.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.write(|stdout| stdout.flush())
@@ -150,8 +155,8 @@ impl Object {
     }
 }
 
-/// Text without characters that move the cursor, colour the screen or turn the direction of
-/// writing: they stand as JSON writes them, so that a line of JSON stays what it is.
+/// Text without characters that move the cursor, colour the screen, turn the direction of writing
+/// or can't be seen: they stand as JSON writes them, so that a line of JSON stays what it is.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -159,7 +164,9 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            let mut units = [0; 2];
+            let units = c.encode_utf16(&mut units);
+            units.iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
         } else {
             shown.push(c);
         }
@@ -167,11 +174,11 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// All of them have four digits.
 fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Text as JSON.
@@ -225,5 +232,7 @@ mod tests {
             "a\\u001b[31m\\u000d\\u000a\\u007f\\u009b"
         );
         assert_eq!(plain("\u{202e}\u{2066}\u{feff}"), "\\u202e\\u2066\\ufeff");
+        // Text that nobody sees, and a model reads.
+        assert_eq!(plain("a\u{e0041}\u{200b}"), "a\\udb40\\udc41\\u200b");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use syscap::kernel::{
     budget::Dimension,
     cbor::Canonical,
-    id::{AgentId, FactKey, SnapshotId, TokenId, ToolId},
+    id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
     json,
     limits::TOKEN_LIFE_MS_MAX,
     manifest::EffectClass,
@@ -37,6 +37,8 @@ pub(crate) enum BadWord {
     Dimension,
     #[error("a tool is named [a-z][a-z0-9_]*, parts joined by dots: fs.read")]
     Tool,
+    #[error("a manifest's id has 64 hexadecimal digits")]
+    Manifest,
     #[error("there is no such effect class; there are {}", classes())]
     Class,
     #[error("there is no such preset; there are {}", presets())]
@@ -58,6 +60,12 @@ pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
 /// A tool.
 pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
     ToolId::new(text).ok_or(BadWord::Tool)
+}
+
+/// A tool, perhaps with the id of a manifest: `files.read=5d1f..`.
+pub(crate) fn definition(text: &str) -> Result<(ToolId, Option<ObjectId>), BadWord> {
+    let Some((name, manifest)) = text.split_once('=') else { return Ok((tool(text)?, None)) };
+    Ok((tool(name)?, Some(ObjectId::from_hex(manifest).ok_or(BadWord::Manifest)?)))
 }
 
 /// An effect class.
@@ -179,5 +187,11 @@ mod tests {
         }
         assert!(tool("fs.read").is_ok());
         assert_eq!(tool("fs.*"), Err(BadWord::Tool));
+        assert_eq!(definition("fs.read").map(|(_, manifest)| manifest), Ok(None));
+        let id = "0".repeat(64);
+        let (_, manifest) = definition(&format!("fs.read={id}")).unwrap();
+        assert_eq!(manifest, ObjectId::from_hex(&id));
+        assert_eq!(definition("fs.read="), Err(BadWord::Manifest));
+        assert_eq!(definition(&format!("fs.*={id}")), Err(BadWord::Tool));
     }
 }

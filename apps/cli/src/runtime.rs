@@ -1,19 +1,38 @@
-//! Opening a home, and closing it again whatever happens in between.
+//! Reaching a home: by the process that holds it, or by holding it; and letting go of it again
+//! whatever happens in between.
 
 use std::path::Path;
 
-use syscap::{Inspection, Options, Runtime};
+use syscap::{Inspection, Options, access::Access};
 
-use crate::exit::Failure;
+use crate::{exit::Failure, learn, policy::Loaded};
 
-/// Opens a home, does something in it, and closes it, so that the log ends properly.
+/// Does something in a home, with whoever holds it; where nobody does it is opened for that, and
+/// closed, so that the log ends properly.
 pub(crate) fn with<T>(
     folder: &Path,
-    act: impl FnOnce(&Runtime) -> Result<T, Failure>,
+    act: impl FnOnce(&Access) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let runtime = Options::new().open(folder).map_err(Failure::home(folder))?;
-    let acted = act(&runtime);
-    let closed = runtime.close();
+    let access = Access::command(folder).map_err(Failure::home(folder))?;
+    finish(access, act)
+}
+
+/// The same for what takes long: where it holds the home it serves it to others.
+pub(crate) fn serving<T>(
+    folder: &Path,
+    act: impl FnOnce(&Access) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let access = Access::open(folder).map_err(Failure::home(folder))?;
+    finish(access, act)
+}
+
+/// Does something, and closes.
+pub(crate) fn finish<T>(
+    access: Access,
+    act: impl FnOnce(&Access) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let acted = act(&access);
+    let closed = access.close();
     let value = acted?;
     closed?;
     Ok(value)
@@ -22,4 +41,15 @@ pub(crate) fn with<T>(
 /// Replays a home's log to look at it. Another process may hold the home.
 pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
     Options::new().inspect(folder).map_err(Failure::home(folder))
+}
+
+/// Says so where the policy in force only records.
+pub(crate) fn warn_of_recording(access: &Access) -> Result<(), Failure> {
+    if let Some(hash) = access.view()?.policy
+        && let Some(loaded) = Loaded::on_record(access.folder(), hash)?
+        && let Some(policy) = loaded.document()
+    {
+        learn::warn_of_policy(policy);
+    }
+    Ok(())
 }

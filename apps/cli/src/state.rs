@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use syscap::{
-    AgentState, Args as Changes, Changed, Session,
+    AgentState, Args as Changes, Changed,
     kernel::{
         cbor::Canonical,
         id::{AgentId, FactKey, SnapshotId, TokenId},
@@ -139,16 +139,11 @@ pub(crate) struct Propose {
 impl Propose {
     fn run(self, out: &mut Out) -> Ended {
         self.expect_each_once()?;
-        let Changed { snapshot, record } = runtime::with(&self.home, |runtime| {
-            let session: Session = runtime.session(self.agent.as_str(), self.token)?;
-            let changed = runtime.observe_from(
-                &session,
-                self.writer.source(),
-                &[],
-                self.base,
-                self.changes(),
-            );
-            session.close()?;
+        let Changed { snapshot, record } = runtime::with(&self.home, |access| {
+            let caller = access.session(self.agent.as_str(), self.token)?;
+            let changed =
+                access.observe_from(&caller, self.writer.source(), &[], self.base, self.changes());
+            caller.close()?;
             Ok(changed?)
         })?;
         let json = Object::new()

@@ -88,8 +88,8 @@ pub(crate) struct Revoke {
 }
 
 impl Revoke {
-    fn run(self, out: &mut Out) -> Ended {
-        let seq = runtime::with(&self.home, |runtime| Ok(runtime.revoke(self.id)?))?;
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let seq = runtime::with(&self.home, |access| Ok(access.revoke(self.id)?))?;
         let json = Object::new().shown("token_id", self.id).uint("record", seq.get());
         out.both(&format!("revoked by record {seq}"), json)?;
         Ok(Exit::Done)
@@ -129,7 +129,7 @@ impl Standing {
 }
 
 /// The time at which a kernel that opened the home now would start.
-fn now(last: UnixMillis) -> UnixMillis {
+pub(crate) fn now(last: UnixMillis) -> UnixMillis {
     use syscap::kernel::ports::Clock as _;
 
     last.max(syscap::SystemClock.read().wall)

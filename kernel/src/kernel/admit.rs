@@ -183,6 +183,7 @@ impl Kernel {
         self.pending.keep(VaultWrite::Salts(seq, submit.salts));
         self.pending.keep(VaultWrite::Arguments(seq, at.args));
         let flight = InFlight {
+            since: self.now(),
             ticket: submit.ticket,
             leaf,
             session: submit.session,

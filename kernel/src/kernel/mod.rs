@@ -39,7 +39,7 @@ use alloc::{
 
 use crate::{
     budget::Amounts,
-    control::{Control, Role},
+    control::{Control, Freeze, FreezeChange, FreezeTarget, Role},
     envelope::{Form, ToolResult},
     facts::Facts,
     halt::Halt,
@@ -391,9 +391,23 @@ impl Kernel {
         })
     }
 
-    /// The calls that run: their intents, and what those hold.
-    pub fn running(&self) -> impl Iterator<Item = (Seq, &CallFields)> {
-        self.in_flight.iter().map(|(intent, flight)| (*intent, &*flight.fields))
+    /// What is frozen, each as the event that froze it.
+    #[must_use]
+    pub fn frozen(&self) -> Vec<Freeze> {
+        let frozen = &self.state.frozen;
+        let of = |target, name: &str| {
+            let (name, change) = (Box::from(name), FreezeChange::Freeze);
+            Freeze { target, name, change }
+        };
+        let all = frozen.kernel.then(|| of(FreezeTarget::Kernel, ""));
+        let agents = frozen.agents.iter().map(|agent| of(FreezeTarget::Agent, agent.as_str()));
+        let tools = frozen.tools.iter().map(|tool| of(FreezeTarget::Tool, tool.as_str()));
+        all.into_iter().chain(agents).chain(tools).collect()
+    }
+
+    /// The calls that run: their intents, since when, and what the intents hold.
+    pub fn running(&self) -> impl Iterator<Item = (Seq, UnixMillis, &CallFields)> {
+        self.in_flight.iter().map(|(intent, flight)| (*intent, flight.since, &*flight.fields))
     }
 
     /// The manifests of the tools.

@@ -16,6 +16,7 @@ use crate::{
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Late, Outcome, OutcomeFlags},
     store::{CallSalts, VaultWrite},
+    time::UnixMillis,
     tool::{AnyPlan, Job, Live, PermitCore, Ran},
 };
 
@@ -23,6 +24,8 @@ use crate::{
 pub(super) struct InFlight {
     pub(super) ticket: Ticket,
     pub(super) leaf: Leaf,
+    /// When the call was admitted.
+    pub(super) since: UnixMillis,
     pub(super) session: Seq,
     pub(super) salts: CallSalts,
     pub(super) fields: Box<CallFields>,

@@ -9,7 +9,7 @@ use std::{
 use syscap::{
     FileKeys, Home, Signer as _, SystemClock,
     audit::{
-        sqlite::{DATABASE_FILE, LockState, SqliteReader},
+        sqlite::{DATABASE_FILE, SqliteReader},
         verify::{End, Options, Verdict},
     },
     kernel::{
@@ -23,7 +23,7 @@ use syscap::{
     },
 };
 
-use super::{Findings, Level, machine};
+use super::{Findings, Level, holder, machine};
 use crate::{exit::Failure, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
         }
     };
     machine::room(findings, folder)?;
-    lock(findings, &reader)?;
+    holder::look(findings, folder, &reader)?;
     let home = Home::at(folder);
     permissions(findings, &home)?;
     durability(findings, &mut reader)?;
@@ -50,14 +50,6 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
         Err(failure) => findings.bad("log", &failure.to_string())?,
     }
     log(findings, folder)
-}
-
-fn lock(findings: &mut Findings<'_>, reader: &SqliteReader) -> Result<(), Failure> {
-    match reader.lock_state() {
-        Ok(LockState::Free) => findings.fine("holder", "no process holds the home"),
-        Ok(LockState::Held) => findings.note("holder", "a process holds the home"),
-        Err(error) => findings.bad("holder", &format!("the lock can't be looked at: {error}")),
-    }
 }
 
 /// Nobody but the owner may read keys, nor write anything.

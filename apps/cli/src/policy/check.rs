@@ -60,7 +60,8 @@ impl Check {
         };
         let mut warnings = warnings::of_document(&policy, self.limit);
         if let (Some(kernel), Some(home)) = (kernel, &self.home) {
-            warnings.extend(warnings::of_home(&policy, kernel, &Home::at(home)));
+            let tools: Vec<_> = kernel.manifests().collect();
+            warnings.extend(warnings::of_home(&policy, &tools, &Home::at(home)));
         }
         let (hash, count) = (policy.hash(), policy.written().constraints.len());
         let failed = self.strict && !warnings.is_empty();

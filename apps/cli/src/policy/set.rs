@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    Error, Runtime,
-    kernel::id::Seq,
+    Error, Home,
+    access::Access,
+    kernel::{id::Seq, policy::PolicyObject},
     policy::{LoadError, analysis::NODES_DEFAULT},
 };
 
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     Ended,
     exit::{Exit, Failure, diagnose},
+    learn::warn_of_policy,
     output::{Object, Out, quote},
     runtime,
 };
@@ -51,18 +53,19 @@ impl Set {
         // What can't be read is no matter for the log.
         let document = self.document.as_deref().map(Target::document).transpose()?;
         let mut warnings = Vec::new();
-        let (seq, policy, shadow) = runtime::with(&self.home, |runtime| {
+        let (seq, policy, shadow) = runtime::with(&self.home, |access| {
             let seq = match &document {
-                None => runtime.clear_shadow()?,
-                Some((_, bytes)) => put(runtime, bytes, self.shadow)?,
+                None => access.clear_shadow()?,
+                Some((_, bytes)) => put(access, bytes, self.shadow)?,
             };
+            let view = access.view()?;
             if let Some((_, bytes)) = &document
                 && let Ok(policy) = parse(bytes)
             {
-                warnings = runtime.look(|k| warnings::of_home(&policy, k, runtime.home()));
+                let tools: Vec<_> = view.tools.iter().map(|info| &info.manifest).collect();
+                warnings = warnings::of_home(&policy, &tools, &Home::at(&self.home));
             }
-            let (policy, shadow) = runtime.look(|k| (k.policy_hash(), k.shadow_hash()));
-            Ok((seq, policy, shadow))
+            Ok((seq, view.policy, view.shadow))
         })?;
         let shown = |hash: Option<_>| hash.map_or("none".to_owned(), |hash| format!("{hash}"));
         let text = match (&document, self.shadow) {
@@ -78,8 +81,13 @@ impl Set {
         out.both(&text, json)?;
         out.flush()?;
         // The analysis takes its time: the home is free again meanwhile.
+        let in_force = document.as_ref().filter(|_| !self.shadow);
+        let recording = in_force.and_then(|(_, bytes)| parse(bytes).ok());
         let mut odd = document.map_or_else(Vec::new, |(_, bytes)| own(&bytes));
         odd.append(&mut warnings);
+        if let Some(policy) = recording {
+            warn_of_policy(&policy);
+        }
         odd.iter().for_each(|warning| diagnose(&format!("warning: {}", warning.says)));
         Ok(Exit::Done)
     }
@@ -99,13 +107,14 @@ fn own(bytes: &[u8]) -> Vec<Warning> {
     }
 }
 
-fn put(runtime: &Runtime, bytes: &[u8], shadow: bool) -> Result<Seq, Failure> {
-    let policy = runtime.read_policy(bytes).map_err(|error| match error {
+fn put(access: &Access, bytes: &[u8], shadow: bool) -> Result<Seq, Failure> {
+    let policy = access.read_policy(bytes).map_err(|error| match error {
         Error::Policy(error) => {
             let error = LoadError { place: located(bytes, &error.place).into(), ..error };
             Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Refused }
         }
         error => error.into(),
     })?;
-    Ok(if shadow { runtime.set_shadow(policy)? } else { runtime.set_policy(policy)? })
+    let policy = PolicyObject::of(&policy);
+    Ok(if shadow { access.set_shadow(&policy)? } else { access.set_policy(&policy)? })
 }

@@ -6,7 +6,6 @@ use syscap::{
     Home,
     kernel::{
         id::{ConstraintId, ToolId},
-        kernel::Kernel,
         manifest::{Extra, Manifest},
     },
     policy::{
@@ -72,14 +71,14 @@ fn nothing_allowed(policy: &Policy, never: impl Fn(&ConstraintId) -> bool) -> Op
 }
 
 /// What a document names that a home does not have: tools, their arguments, roots of paths.
-pub(super) fn of_home(policy: &Policy, kernel: &Kernel, home: &Home) -> Vec<Warning> {
-    let mut warnings = tools(policy, kernel);
+pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> Vec<Warning> {
+    let mut warnings = tools(policy, manifests);
     let roots = roots(home);
     for constraint in &policy.written().constraints {
         let mut tests = Vec::new();
         tests_of(&constraint.when, &mut tests);
         if let Subject::Tool(tool) = &constraint.subject
-            && let Some(found) = kernel.manifests().find(|found| found.tool == *tool)
+            && let Some(found) = manifests.iter().find(|found| found.tool == *tool)
         {
             warnings.extend(arguments(constraint, &tests, found));
         }
@@ -91,8 +90,8 @@ pub(super) fn of_home(policy: &Policy, kernel: &Kernel, home: &Home) -> Vec<Warn
 }
 
 /// Tools that the home does not have.
-fn tools(policy: &Policy, kernel: &Kernel) -> Vec<Warning> {
-    let is_missing = |tool: &&ToolId| kernel.manifests().all(|found| found.tool != **tool);
+fn tools(policy: &Policy, manifests: &[&Manifest]) -> Vec<Warning> {
+    let is_missing = |tool: &&ToolId| manifests.iter().all(|found| found.tool != **tool);
     let warning = |tool: &ToolId| Warning {
         kind: "unknown_tool",
         constraint: None,

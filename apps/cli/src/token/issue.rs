@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use syscap::{
-    Grant, Runtime,
+    Error, Grant,
+    access::Access,
     kernel::{
         budget::{Budget, Dimension},
-        id::{AgentId, ToolId},
+        id::AgentId,
     },
 };
 
@@ -46,9 +47,8 @@ pub(crate) struct Issue {
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let id = runtime::with(&self.home, |runtime| {
-            self.expect_tools(runtime)?;
-            Ok(runtime.issue(self.grant())?)
+        let id = runtime::with(&self.home, |access| {
+            access.issue(self.grant()).map_err(|error| named(error, access))
         })?;
         let json = Object::new().shown("token_id", id).shown("agent", &self.agent);
         out.both(&id.to_string(), json)?;
@@ -65,23 +65,21 @@ impl Issue {
         let grant = self.write.iter().fold(grant, |grant, root| grant.write(root));
         grant.budget(budget).expires_in(self.expires)
     }
+}
 
-    /// Names the tools there are, where one is asked for that is not there.
-    fn expect_tools(&self, runtime: &Runtime) -> Result<(), Failure> {
-        runtime.look(|kernel| {
-            let is_tool = |name: &str| {
-                ToolId::new(name).is_some_and(|tool| {
-                    kernel.manifests().any(|m| m.tool == tool || m.aliases.0.contains(&tool))
-                })
-            };
-            match self.tool.iter().find(|name| !is_tool(name)) {
-                None => Ok(()),
-                Some(unknown) => {
-                    let tools: Vec<&str> = kernel.manifests().map(|m| m.tool.as_str()).collect();
-                    let advice = format!("is no tool; there are {}", tools.join(", "));
-                    Err(Failure::Usage { what: unknown.clone(), advice })
-                }
-            }
-        })
+/// Names the tools there are, where one is asked for that is not there.
+fn named(error: Error, access: &Access) -> Failure {
+    let unknown = match &error {
+        Error::BadName { what: "the tool", got } => got.clone(),
+        _ => return error.into(),
+    };
+    match access.view() {
+        Ok(view) => {
+            let tools: Vec<&str> =
+                view.tools.iter().map(|info| info.manifest.tool.as_str()).collect();
+            let advice = format!("is no tool; there are {}", tools.join(", "));
+            Failure::Usage { what: unknown, advice }
+        }
+        Err(_) => error.into(),
     }
 }

@@ -1,0 +1,74 @@
+//! Who holds a home, and whether it can be reached.
+
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
+    path::Path,
+};
+
+use syscap::{
+    Error,
+    access::Access,
+    audit::sqlite::{LockState, SqliteReader},
+};
+
+use super::Findings;
+use crate::exit::Failure;
+
+/// The socket's name in a home.
+const SOCKET: &str = "socket";
+
+/// Whether a process holds the home, and whether it answers.
+pub(super) fn look(
+    findings: &mut Findings<'_>,
+    folder: &Path,
+    reader: &SqliteReader,
+) -> Result<(), Failure> {
+    let state = match reader.lock_state() {
+        Ok(state) => state,
+        Err(error) => {
+            return findings.bad("holder", &format!("the lock can't be looked at: {error}"));
+        }
+    };
+    match state {
+        LockState::Free => findings.fine("holder", "no process holds the home")?,
+        LockState::Held => findings.note("holder", "a process holds the home")?,
+    }
+    socket(findings, folder, state)
+}
+
+fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Result<(), Failure> {
+    let path = folder.join(SOCKET);
+    let meta = match fs::symlink_metadata(&path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match state {
+                LockState::Free => findings.fine("socket", "none: nobody serves the home"),
+                LockState::Held => findings.note("socket", "none: the holder serves nobody"),
+            };
+        }
+        Err(error) => return findings.bad("socket", &format!("{}: {error}", path.display())),
+    };
+    if !meta.file_type().is_socket() {
+        let text = format!("{} is no socket: nobody can serve the home; move it", path.display());
+        return findings.bad("socket", &text);
+    }
+    let (mode, owner) = (meta.mode() & 0o777, meta.uid());
+    let held = format!("mode {mode:03o}, owner {owner}");
+    if mode & 0o077 != 0 || owner != rustix::process::geteuid().as_raw() {
+        return findings.bad("socket", &format!("{held}: others than the owner can reach it"));
+    }
+    if state == LockState::Free {
+        let text = format!("{held}, stale: its holder was killed; the next one replaces it");
+        return findings.note("socket", &text);
+    }
+    match Access::attach_only(folder) {
+        Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
+        Ok(None) => findings.note("socket", &format!("{held}: the holder does not answer")),
+        Err(Error::Version { holder }) => {
+            let text = format!("{held}: the holder speaks version {holder}, another than this");
+            findings.note("socket", &text)
+        }
+        Err(error) => findings.bad("socket", &format!("{held}: {error}")),
+    }
+}

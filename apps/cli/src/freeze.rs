@@ -1,0 +1,65 @@
+//! `syscap freeze` and `syscap thaw`: stops calls for now, and lets them go on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::kernel::{
+    control::{Freeze as Change, FreezeChange, FreezeTarget},
+    id::{AgentId, ToolId},
+};
+
+use crate::{
+    Ended,
+    exit::Exit,
+    output::{Object, Out},
+    parse, runtime,
+};
+
+/// What to stop, or to let go on.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+What is frozen is refused, on the record; what runs already goes on, and its result is marked.
+Each freeze ends by a thaw of the same: a thaw of one agent does not end a freeze of all.")]
+pub(crate) struct Frozen {
+    /// The home.
+    home: PathBuf,
+    #[command(flatten)]
+    what: What,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// An agent, and all below it.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: Option<AgentId>,
+    /// A tool, by its own id.
+    #[arg(long, value_name = "TOOL", value_parser = parse::tool)]
+    tool: Option<ToolId>,
+    /// Every call.
+    #[arg(long)]
+    all: bool,
+}
+
+impl Frozen {
+    pub(crate) fn run(self, change: FreezeChange, out: &mut Out) -> Ended {
+        let (target, name) = match (&self.what.agent, &self.what.tool) {
+            (Some(agent), _) => (FreezeTarget::Agent, agent.as_str()),
+            (None, Some(tool)) => (FreezeTarget::Tool, tool.as_str()),
+            (None, None) => (FreezeTarget::Kernel, ""),
+        };
+        let change = Change { target, name: Box::from(name), change };
+        let seq = runtime::with(&self.home, |access| Ok(access.freeze(&change)?))?;
+        let json = Object::new()
+            .text("change", change.change.name())
+            .text("target", target.name())
+            .text("name", name)
+            .uint("record", seq.get());
+        let done = match change.change {
+            FreezeChange::Freeze => "frozen",
+            FreezeChange::Thaw => "thawed",
+        };
+        out.both(&format!("{done} by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,194 @@
+//! `syscap hook`: an agent's client asks before each use of a tool, and tells of it afterwards.
+//!
+//! Whatever goes wrong before a use means that it must not be made: exit code 2, which clients
+//! take for no. What goes wrong afterwards changes nothing.
+
+mod class;
+mod client;
+mod event;
+mod holder;
+mod setup;
+mod words;
+
+use std::{
+    io::{self, Read as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::Args;
+use syscap::{
+    access::{Access, TokenInfo},
+    host::{Begun, ToolUse},
+    kernel::{
+        id::{AgentId, TokenId},
+        reason::Reason,
+    },
+};
+
+use self::{
+    class::ClassRule,
+    client::Client,
+    event::{Event, Phase},
+};
+use crate::{
+    Ended,
+    exit::{Exit, diagnose},
+    output::Out,
+    parse,
+};
+
+/// Longest event, in bytes: a call and a result of the kernel's own limits, written as JSON.
+const EVENT_BYTES_MAX: usize = 8 << 20;
+
+/// Whose uses, and how they are judged.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Begin with `syscap hook HOME --agent NAME --client CLIENT --setup`: it puts the client's tools on
+record, issues a token for them, and prints what belongs into the client's settings. The client
+then runs the command with one event on standard input before and after each use of a tool.
+
+Before: what the kernel lets through is out, with its intent on record, until the client tells of
+it; all else is denied with the reason, also what the policy would ask a person about: a question
+that the client asks would be an approval that nobody recorded. Exit code 2 is a no, too.
+
+Where no process holds the home, `syscap serve HOME --idle 10m` is started to hold it.")]
+pub(crate) struct Hook {
+    /// The home.
+    home: PathBuf,
+    /// The agent that calls.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: AgentId,
+    /// The client that runs the tools.
+    #[arg(long, value_enum)]
+    client: Client,
+    /// The agent's token; the newest that lives where none is named.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    token: Option<TokenId>,
+    /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
+    #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
+    classes: Vec<ClassRule>,
+    /// How long a use may be out before it is given up.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
+    limit: Duration,
+    /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
+    /// without it the client's own rules apply besides.
+    #[arg(long)]
+    allow: bool,
+    /// Put the client's tools on record, issue a token, and print the client's settings.
+    #[arg(long)]
+    setup: bool,
+    /// Another tool of the client's for the token, by the client's name (may be repeated).
+    #[arg(long = "tool", value_name = "NAME", requires = "setup")]
+    tools: Vec<String>,
+    /// How long the token lives.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
+    #[arg(requires = "setup")]
+    expires: Duration,
+}
+
+impl Hook {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        if self.setup {
+            return self.set_up(out);
+        }
+        // A client takes any code but 2 for no objection.
+        let answered = catch_unwind(AssertUnwindSafe(|| self.answer(out)));
+        Ok(answered.unwrap_or_else(|_| {
+            diagnose("the hook broke off, so this use is denied");
+            Exit::Blocked
+        }))
+    }
+
+    fn answer(&self, out: &mut Out) -> Exit {
+        let event = match read().and_then(|text| Event::read(self.client, &text)) {
+            Ok(event) => event,
+            Err(problem) => {
+                diagnose(&format!("{problem}; denied"));
+                return Exit::Blocked;
+            }
+        };
+        match event.phase {
+            Phase::Before => self.before(&event, out).unwrap_or_else(|problem| {
+                diagnose(&format!("{}: denied, since {problem}", event.tool));
+                Exit::Blocked
+            }),
+            Phase::After(_) => self.after(event).unwrap_or_else(|problem| {
+                diagnose(&format!("what a use came to could not be recorded: {problem}"));
+                Exit::Failed
+            }),
+        }
+    }
+
+    fn before(&self, event: &Event, out: &mut Out) -> Result<Exit, String> {
+        let used = self.used(event)?;
+        let manifest = self.manifest(&event.tool, used.tool.clone());
+        let access = holder::reach(&self.home).map_err(|failure| failure.to_string())?;
+        let token = match self.token {
+            Some(token) => token,
+            None => newest(&access, &self.agent)?,
+        };
+        let begun = access.begin_use(token, &used, &manifest).map_err(|error| error.to_string())?;
+        let said = match begun {
+            Begun::Out(_) => self.client.let_through(self.allow),
+            Begun::Answered(answer) => {
+                Some(self.client.denied(&words::refusal(&used.tool, &answer)))
+            }
+        };
+        let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
+        printed.map_err(|failure| failure.to_string())?;
+        access.close().map_err(|error| error.to_string())?;
+        Ok(Exit::Done)
+    }
+
+    fn after(&self, event: Event) -> Result<Exit, String> {
+        let used = self.used(&event)?;
+        let Phase::After(reported) = event.phase else { return Ok(Exit::Done) };
+        let access = Access::attach_only(&self.home).map_err(|error| error.to_string())?;
+        let access = access.ok_or("no process holds the home: what was out is not known")?;
+        let settled = access.settle_use(&used, &reported);
+        access.close().map_err(|error| error.to_string())?;
+        match settled {
+            Ok(_) => Ok(Exit::Done),
+            Err(syscap::Error::Refused(why)) if why.reason() == Reason::UnknownReference => {
+                Err("no such use is out: it was not asked about, told of already, or given up"
+                    .into())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn used(&self, event: &Event) -> Result<ToolUse, String> {
+        let long = || format!("the tool's name can't be used here: {}", event.tool);
+        Ok(ToolUse {
+            agent: self.agent.clone(),
+            conversation: event.conversation.clone(),
+            id: event.id.clone(),
+            tool: self.client.tool(&event.tool).ok_or_else(long)?,
+            args: event.args.clone(),
+        })
+    }
+}
+
+/// One event, whole.
+fn read() -> Result<Vec<u8>, String> {
+    let most = u64::try_from(EVENT_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut text = Vec::new();
+    let mut input = io::stdin().lock().take(most.saturating_add(1));
+    input.read_to_end(&mut text).map_err(|error| format!("no event can be read: {error}"))?;
+    if text.len() > EVENT_BYTES_MAX {
+        return Err(format!("the event is longer than {EVENT_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+/// The newest token of an agent that lives.
+fn newest(access: &Access, agent: &AgentId) -> Result<TokenId, String> {
+    let view = access.view().map_err(|error| error.to_string())?;
+    let lives =
+        |token: &&TokenInfo| token.agent == *agent && !token.revoked && token.expires > view.now;
+    let newest = view.tokens.iter().filter(lives).max_by_key(|token| token.issued);
+    let none = || format!("{agent} has no token that lives: see `syscap hook --setup`");
+    newest.map(|token| token.id).ok_or_else(none)
+}

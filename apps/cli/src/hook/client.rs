@@ -1,0 +1,174 @@
+//! The clients that are known: their tools, and what they take for an answer.
+
+use clap::ValueEnum;
+use syscap::kernel::{id::ToolId, manifest::EffectClass};
+
+use crate::output::Object;
+
+/// An agent's client that runs a command before and after each use of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code: PreToolUse, PostToolUse, PostToolUseFailure.
+    ClaudeCode,
+    /// Gemini CLI: BeforeTool, AfterTool.
+    GeminiCli,
+}
+
+/// A tool that comes with a client: its name there, its name here, what it does.
+type Known = (&'static str, &'static str, EffectClass);
+
+const CLAUDE_CODE: &[Known] = &[
+    ("AskUserQuestion", "ask_user_question", EffectClass::Pure),
+    ("Bash", "bash", EffectClass::ExternalWrite),
+    ("BashOutput", "bash_output", EffectClass::Read),
+    ("Edit", "edit", EffectClass::LocalWrite),
+    ("ExitPlanMode", "exit_plan_mode", EffectClass::Pure),
+    ("Glob", "glob", EffectClass::Read),
+    ("Grep", "grep", EffectClass::Read),
+    ("KillShell", "kill_shell", EffectClass::LocalWrite),
+    ("LS", "ls", EffectClass::Read),
+    ("MultiEdit", "multi_edit", EffectClass::LocalWrite),
+    ("NotebookEdit", "notebook_edit", EffectClass::LocalWrite),
+    ("Read", "read", EffectClass::Read),
+    ("TodoWrite", "todo_write", EffectClass::LocalWrite),
+    ("WebFetch", "web_fetch", EffectClass::ExternalRead),
+    ("WebSearch", "web_search", EffectClass::ExternalRead),
+    ("Write", "write", EffectClass::LocalWrite),
+];
+
+const GEMINI_CLI: &[Known] = &[
+    ("glob", "glob", EffectClass::Read),
+    ("google_web_search", "google_web_search", EffectClass::ExternalRead),
+    ("grep_search", "grep_search", EffectClass::Read),
+    ("list_directory", "list_directory", EffectClass::Read),
+    ("read_file", "read_file", EffectClass::Read),
+    ("read_many_files", "read_many_files", EffectClass::Read),
+    ("replace", "replace", EffectClass::LocalWrite),
+    ("run_shell_command", "run_shell_command", EffectClass::ExternalWrite),
+    ("save_memory", "save_memory", EffectClass::LocalWrite),
+    ("search_file_content", "search_file_content", EffectClass::Read),
+    ("web_fetch", "web_fetch", EffectClass::ExternalRead),
+    ("write_file", "write_file", EffectClass::LocalWrite),
+    ("write_todos", "write_todos", EffectClass::LocalWrite),
+];
+
+impl Client {
+    /// The first part of its tools' names.
+    pub(super) const fn prefix(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude_code",
+            Self::GeminiCli => "gemini_cli",
+        }
+    }
+
+    /// The tools that come with it.
+    pub(super) const fn known(self) -> &'static [Known] {
+        match self {
+            Self::ClaudeCode => CLAUDE_CODE,
+            Self::GeminiCli => GEMINI_CLI,
+        }
+    }
+
+    /// What it does where the operator doesn't say; a stranger's tool may do anything.
+    pub(super) fn class(self, name: &str) -> EffectClass {
+        let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
+        known.map_or(EffectClass::ExternalWrite, |(_, _, class)| *class)
+    }
+
+    /// The tool of that name: no two names are one tool. Those that come with the client have a
+    /// place of their own, so that no stranger's tool takes theirs; other names stand as they
+    /// are where they can, and else spelt out. `None` where that is too long.
+    pub(super) fn tool(self, name: &str) -> Option<ToolId> {
+        let prefix = self.prefix();
+        let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
+        if let Some((_, ours, _)) = known {
+            return ToolId::new(&format!("{prefix}.{ours}"));
+        }
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let plain = name.bytes().all(fits) && name.starts_with(|c: char| c.is_ascii_lowercase());
+        match plain {
+            true => ToolId::new(&format!("{prefix}.tool.{name}")),
+            false => ToolId::new(&format!("{prefix}.spelt.n{}", spelt(name))),
+        }
+    }
+
+    /// What is printed where a use is let through: nothing, or nothing that decides, unless the
+    /// operator wants the client to ask nobody.
+    pub(super) fn let_through(self, allow: bool) -> Option<String> {
+        match (self, allow) {
+            (Self::ClaudeCode, false) => None,
+            (Self::ClaudeCode, true) => Some(decision("allow", "syscap let it through")),
+            (Self::GeminiCli, false) => Some("{}".to_owned()),
+            (Self::GeminiCli, true) => Some(Object::new().text("decision", "allow").finish()),
+        }
+    }
+
+    /// What is printed where a use must not be made: the model reads why.
+    pub(super) fn denied(self, why: &str) -> String {
+        match self {
+            Self::ClaudeCode => decision("deny", why),
+            Self::GeminiCli => Object::new().text("decision", "deny").text("reason", why).finish(),
+        }
+    }
+}
+
+fn decision(decision: &str, why: &str) -> String {
+    let inner = Object::new()
+        .text("hookEventName", "PreToolUse")
+        .text("permissionDecision", decision)
+        .text("permissionDecisionReason", why);
+    Object::new().json("hookSpecificOutput", &inner.finish()).finish()
+}
+
+/// A name in small letters and digits: what is neither stands as `_` and what tells it apart.
+fn spelt(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => text.push(char::from(byte)),
+            b'_' => text.push_str("__"),
+            b'-' => text.push_str("_m"),
+            b'.' => text.push_str("_p"),
+            b'A'..=b'Z' => {
+                text.push_str("_c");
+                text.push(char::from(byte.to_ascii_lowercase()));
+            }
+            _ => text.push_str(&format!("_x{byte:02x}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_names_are_one_tool() {
+        let tool = |name: &str| Client::ClaudeCode.tool(name).map(|tool| tool.to_string());
+        for (name, id) in [
+            ("WebFetch", "claude_code.web_fetch"),
+            ("web_fetch", "claude_code.tool.web_fetch"),
+            ("Webfetch", "claude_code.spelt.n_cwebfetch"),
+            ("mcp__docs__find", "claude_code.tool.mcp__docs__find"),
+            ("mcp__my-docs__find", "claude_code.spelt.nmcp____my_mdocs____find"),
+            ("a b", "claude_code.spelt.na_x20b"),
+            ("_x20", "claude_code.spelt.n__x20"),
+            (" ", "claude_code.spelt.n_x20"),
+            ("caf\u{e9}", "claude_code.spelt.ncaf_xc3_xa9"),
+            ("", "claude_code.spelt.n"),
+            ("spelt.na", "claude_code.spelt.nspelt_pna"),
+        ] {
+            assert_eq!(tool(name).as_deref(), Some(id), "{name}");
+        }
+        assert_eq!(tool(&"x".repeat(64)), None);
+        for client in [Client::ClaudeCode, Client::GeminiCli] {
+            let mut ids: Vec<_> = client.known().iter().map(|(_, id, _)| *id).collect();
+            let count = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), count);
+            assert!(client.known().iter().all(|(name, _, _)| client.tool(name).is_some()));
+        }
+    }
+}

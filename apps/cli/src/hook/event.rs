@@ -1,0 +1,131 @@
+//! What a client says on standard input.
+
+use syscap::{
+    host::Reported,
+    kernel::{
+        cbor::{Canonical, Item, Kind},
+        json,
+    },
+};
+
+use super::client::Client;
+
+/// Before or after a use of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) phase: Phase,
+    /// The client's name for the conversation.
+    pub(super) conversation: String,
+    /// The tool, by the client's name.
+    pub(super) tool: String,
+    /// The client's name for the use, where it has one.
+    pub(super) id: Option<String>,
+    pub(super) args: Canonical,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Before,
+    After(Reported),
+}
+
+impl Event {
+    /// Reads one JSON object. What else stands there is the client's affair.
+    pub(super) fn read(client: Client, text: &[u8]) -> Result<Self, String> {
+        let map = json::to_cbor(text).map_err(|error| format!("the event is no JSON: {error}"))?;
+        let map = map.item();
+        if map.kind() != Kind::Map {
+            return Err("the event is no JSON object".to_owned());
+        }
+        let name = text_of(map, "hook_event_name")?;
+        let args = map.get("tool_input").filter(|args| args.kind() == Kind::Map);
+        let id = match client {
+            Client::ClaudeCode => Some(text_of(map, "tool_use_id")?.to_owned()),
+            Client::GeminiCli => None,
+        };
+        let phase = match (client, name) {
+            (Client::ClaudeCode, "PreToolUse") | (Client::GeminiCli, "BeforeTool") => Phase::Before,
+            (Client::ClaudeCode, "PostToolUse") => Phase::After(response(map)),
+            (Client::ClaudeCode, "PostToolUseFailure") => {
+                Phase::After(Reported::Failed(words(map.get("error"))))
+            }
+            (Client::GeminiCli, "AfterTool") => {
+                let failed = map.get("tool_response").and_then(|it| it.get("error"));
+                match failed.filter(|error| !error.is_null()) {
+                    Some(error) => Phase::After(Reported::Failed(words(Some(error)))),
+                    None => Phase::After(response(map)),
+                }
+            }
+            _ => return Err(format!("{name} is not an event before or after a tool")),
+        };
+        Ok(Self {
+            phase,
+            conversation: text_of(map, "session_id")?.to_owned(),
+            tool: text_of(map, "tool_name")?.to_owned(),
+            id,
+            args: Canonical::from(args.ok_or("the event has no tool_input that is an object")?),
+        })
+    }
+}
+
+fn text_of<'a>(map: Item<'a>, key: &str) -> Result<&'a str, String> {
+    let found = map.get(key).and_then(Item::as_text);
+    found.ok_or_else(|| format!("the event has no text {key}"))
+}
+
+/// What the tool is said to have brought; a client that says nothing says `null`.
+fn response(map: Item<'_>) -> Reported {
+    Reported::Result(Canonical::from(map.get("tool_response").unwrap_or(Item::NULL)))
+}
+
+/// An error in words, whatever form it has.
+fn words(error: Option<Item<'_>>) -> String {
+    let Some(error) = error else { return "it failed".to_owned() };
+    let message = error.get("message").and_then(Item::as_text);
+    match error.as_text().or(message) {
+        Some(words) => words.to_owned(),
+        None => json::from_data(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(client: Client, text: &str) -> Result<Event, String> {
+        Event::read(client, text.as_bytes())
+    }
+
+    #[test]
+    fn what_is_missing_is_an_error() {
+        let whole = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Read",
+            "tool_use_id":"t","tool_input":{}}"#;
+        assert_eq!(event(Client::ClaudeCode, whole).unwrap().phase, Phase::Before);
+        for key in ["hook_event_name", "session_id", "tool_name", "tool_use_id", "tool_input"] {
+            let other = whole.replace(key, "other");
+            event(Client::ClaudeCode, &other).unwrap_err();
+        }
+        for bad in ["", "[]", "{", "null", r#"{"a":1,"a":1}"#] {
+            event(Client::ClaudeCode, bad).unwrap_err();
+        }
+        event(Client::ClaudeCode, &whole.replace("{}", "[]")).unwrap_err();
+        event(Client::GeminiCli, whole).unwrap_err();
+    }
+
+    #[test]
+    fn failures_are_told_in_words() {
+        let after = |response: &str| {
+            let text = format!(
+                r#"{{"hook_event_name":"AfterTool","session_id":"s","tool_name":"glob",
+                    "tool_input":{{}},"tool_response":{response}}}"#
+            );
+            event(Client::GeminiCli, &text).unwrap().phase
+        };
+        let failed = |words: &str| Phase::After(Reported::Failed(words.to_owned()));
+        assert_eq!(after(r#"{"error":{"message":"no"}}"#), failed("no"));
+        assert_eq!(after(r#"{"error":"no"}"#), failed("no"));
+        assert_eq!(after(r#"{"error":[1]}"#), failed("[1]"));
+        assert!(matches!(after(r#"{"error":null}"#), Phase::After(Reported::Result(_))));
+        assert!(matches!(after("null"), Phase::After(Reported::Result(_))));
+    }
+}

@@ -1,0 +1,188 @@
+//! `syscap hook --setup`: the client's tools on record, a token for them, and the settings.
+
+use std::{env, path::Path, sync::Arc};
+
+use syscap::{
+    Grant,
+    access::Access,
+    kernel::{
+        budget::{Amounts, Dimension},
+        envelope::TxOutcome,
+        id::ToolId,
+        label::Label,
+        limits::RESULT_BYTES_MAX,
+        manifest::{Extra, Manifest},
+        reason::{Reason, Refused},
+    },
+    provide::{HostCall, HostRan, Provider, Standing},
+};
+
+use super::{Hook, class::class, client::Client};
+use crate::{
+    Ended,
+    exit::{Exit, Failure, tell},
+    output::{Object, Out, array},
+    runtime,
+};
+
+/// How long a client may wait for the hook: longer than that ever takes.
+const TIMEOUT_SECONDS: u64 = 60;
+/// What is set aside beyond the limit.
+const SLACK_US: u64 = 1_000_000;
+
+impl Hook {
+    pub(super) fn set_up(&self, out: &mut Out) -> Ended {
+        let known = self.client.known().iter().map(|(name, _, _)| *name);
+        let names: Vec<&str> = known.chain(self.tools.iter().map(String::as_str)).collect();
+        let manifests: Result<Vec<Manifest>, Failure> = names
+            .iter()
+            .map(|name| {
+                let advice = "is too long a name for a tool".to_owned();
+                let bad = || Failure::Usage { what: (*name).to_owned(), advice };
+                Ok(self.manifest(name, self.client.tool(name).ok_or_else(bad)?))
+            })
+            .collect();
+        let manifests = manifests?;
+        runtime::with(&self.home, |access| {
+            let tools = pin(access, manifests)?;
+            let token = match self.token {
+                Some(token) => token,
+                None => {
+                    let names = tools.iter().map(ToolId::as_str);
+                    let grant = Grant::to(self.agent.as_str()).tools(names);
+                    access.issue(grant.expires_in(self.expires))?
+                }
+            };
+            tell(&format!("{} tools on record, token {token}", tools.len()));
+            Ok(())
+        })?;
+        let settings = self.client.settings(&self.command()?);
+        out.line(&settings)?;
+        Ok(Exit::Done)
+    }
+
+    /// The tool as the kernel knows it: with any arguments, and results that are a stranger's
+    /// words.
+    pub(super) fn manifest(&self, name: &str, tool: ToolId) -> Manifest {
+        let effect = class(&self.classes, name).unwrap_or_else(|| self.client.class(name));
+        let mut manifest = Manifest::new(tool, effect).labelled(Label::UNTRUSTED);
+        let description = format!("{name}, which {} runs itself.", self.client.prefix());
+        manifest = manifest.described(name, &description);
+        manifest.extra = Extra::Taken;
+        let ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+        let us = ms.saturating_mul(1_000).saturating_add(SLACK_US);
+        manifest.wall_ms_max = Some(ms);
+        manifest.hold = manifest.hold.with(Dimension::WallUs, us);
+        manifest.result_bytes_max = u64::try_from(RESULT_BYTES_MAX).unwrap_or(u64::MAX);
+        manifest
+    }
+
+    /// The command that the client runs.
+    fn command(&self) -> Result<String, Failure> {
+        let program = env::current_exe().map_err(Failure::Stream)?;
+        let home = self.home.canonicalize().map_err(Failure::file(&self.home))?;
+        let mut words = vec![path(&program)?, "hook".to_owned(), path(&home)?];
+        words.extend(["--agent".to_owned(), self.agent.to_string()]);
+        words.extend(["--client".to_owned(), self.client.option().to_owned()]);
+        if let Some(token) = self.token {
+            words.extend(["--token".to_owned(), token.to_string()]);
+        }
+        for rule in &self.classes {
+            words.extend(["--class".to_owned(), rule.text.clone()]);
+        }
+        words.extend(["--limit".to_owned(), format!("{}s", self.limit.as_secs())]);
+        if self.allow {
+            words.push("--allow".to_owned());
+        }
+        let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        Ok(quoted.join(" "))
+    }
+}
+
+/// Puts tools on record; a definition that has changed is accepted: the operator asks for it.
+fn pin(access: &Access, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure> {
+    let offers = access.provide(manifests, Arc::new(Elsewhere))?;
+    let with = |standing: Standing| {
+        let offers = offers.iter().filter(move |offer| offer.standing == standing);
+        offers.map(|offer| offer.tool().clone()).collect::<Vec<_>>()
+    };
+    if let Some(taken) = with(Standing::Taken).first() {
+        let advice = "is the name of another tool here".to_owned();
+        return Err(Failure::Usage { what: taken.to_string(), advice });
+    }
+    let changed = with(Standing::Changed);
+    if !changed.is_empty() {
+        access.accept(&changed)?;
+    }
+    let tools: Vec<ToolId> = offers.iter().map(|offer| offer.tool().clone()).collect();
+    access.withdraw(&tools)?;
+    Ok(tools)
+}
+
+/// Who runs these tools is not here.
+struct Elsewhere;
+
+impl Provider for Elsewhere {
+    fn run(&self, _: HostCall) -> HostRan {
+        let result = Err(Refused::new(Reason::ProviderGone));
+        HostRan { result, tx: TxOutcome::NoOp, used: Amounts::ZERO }
+    }
+}
+
+impl Client {
+    /// Its name on the command line.
+    const fn option(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::GeminiCli => "gemini-cli",
+        }
+    }
+
+    /// What belongs into its settings.
+    fn settings(self, command: &str) -> String {
+        let hook = Object::new().text("type", "command").text("command", command);
+        let (events, every, timeout) = match self {
+            Self::ClaudeCode => {
+                (&["PreToolUse", "PostToolUse", "PostToolUseFailure"][..], "*", TIMEOUT_SECONDS)
+            }
+            Self::GeminiCli => {
+                (&["BeforeTool", "AfterTool"][..], ".*", TIMEOUT_SECONDS.saturating_mul(1_000))
+            }
+        };
+        let hook = hook.uint("timeout", timeout).finish();
+        let entry = Object::new().text("matcher", every).json("hooks", &array([hook])).finish();
+        let hooks = events
+            .iter()
+            .fold(Object::new(), |object, event| object.json(event, &array([entry.clone()])));
+        Object::new().json("hooks", &hooks.finish()).finish()
+    }
+}
+
+fn path(path: &Path) -> Result<String, Failure> {
+    let advice = "is no UTF-8, and can't stand in a client's settings".to_owned();
+    let bad = || Failure::Usage { what: path.display().to_string(), advice };
+    path.to_str().map(str::to_owned).ok_or_else(bad)
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_words_back() {
+        assert_eq!(quoted("/a/b.c"), "/a/b.c");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("read=a*"), "'read=a*'");
+        assert_eq!(quoted("it's $x"), r"'it'\''s $x'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,30 @@
+//! A refusal in words that a model can act on.
+
+use syscap::{
+    access::Answer,
+    kernel::{cbor::Item, id::ToolId, json, reason::Reason},
+};
+
+/// Why a use must not be made, and what to do about it.
+pub(super) fn refusal(tool: &ToolId, answer: &Answer) -> String {
+    let record = answer.record().get();
+    let Some(reason) = answer.reason() else {
+        return format!("syscap: this use of {tool} has ended already (record {record}).");
+    };
+    let mut text = format!("syscap refused {tool}: {} ({}).", reason.name(), reason.code());
+    let error = answer.delivered();
+    for key in ["field", "got", "allowed"] {
+        if let Some(value) = error.get(key) {
+            let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);
+            text.push_str(&format!(" {key}: {value}."));
+        }
+    }
+    if let Some(hint) = error.get("hint").and_then(Item::as_text) {
+        text.push_str(&format!(" {hint}"));
+    }
+    if reason == Reason::Asked {
+        text.push_str(" No question is asked here; the operator can let it through by policy.");
+    }
+    text.push_str(&format!(" (record {record})"));
+    text
+}

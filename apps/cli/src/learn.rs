@@ -1,0 +1,194 @@
+//! `syscap learn`: the least capability that recorded calls show a need for.
+
+mod json;
+mod text;
+
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
+
+use clap::Args;
+use syscap::{
+    Inspection,
+    kernel::{
+        id::{AgentId, FactKey, Seq, TokenId},
+        policy::PolicyObject,
+    },
+    learn::{self, Recorded, Scan},
+    policy::{
+        Policy,
+        learn::{Allowed, Proposal, Settings, propose},
+    },
+};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure, diagnose},
+    output::{Form, Out},
+    parse, runtime,
+};
+
+/// What to learn from, and how.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Put preset:recording in force first (`syscap policy set HOME preset:recording`), let the agents
+work under tokens that name all that they could need, with budgets, on data that you vouch for,
+and learn then. Each line of the proposal says what it is made from. A call that was refused, that
+failed, or that was made after a stranger's word was read widens nothing; nothing is wider than the
+newest token of the recording. Without --apply nothing is written, and another process may hold
+the home. Values of arguments stand in the policy, in the clear: look at it before you apply it.
+Exit codes: 0 something was proposed, 1 there is nothing to learn from.")]
+pub(crate) struct Learn {
+    /// The home.
+    home: PathBuf,
+    /// The agent to learn for; may be given again. All, where none is named.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: Vec<AgentId>,
+    /// The first record to learn from.
+    #[arg(long, value_name = "RECORD", default_value_t = 0)]
+    since: u64,
+    /// The key of the agents' state that says what a session was for, such as goal.task: sessions
+    /// for the same count as one.
+    #[arg(long, value_name = "KEY", value_parser = parse::fact_key)]
+    by: Option<FactKey>,
+    /// How many of a hundred tasks may be refused something by what is narrowed.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = parse::percent)]
+    refused: u64,
+    /// How many times the most that was seen a number may be.
+    #[arg(long, value_name = "TIMES", default_value_t = 2)]
+    headroom: u64,
+    /// For how many sessions the token's budget is to last.
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    sessions: u64,
+    /// A tool to grant though nobody called it, or NAME.* for those below a name that only read;
+    /// as far as the token of the recording grants it. May be given again.
+    #[arg(long, value_name = "TOOL", value_parser = allowed)]
+    allow: Vec<Allowed>,
+    /// Write the policy to a new file, as `syscap policy check` and `policy set` take it.
+    #[arg(long, value_name = "FILE")]
+    policy_out: Option<PathBuf>,
+    /// Put the policy in force and issue the tokens.
+    #[arg(long)]
+    apply: bool,
+    /// How long the tokens live, with --apply: 90s, 15m, 1h, 7d.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse::life)]
+    expires: Duration,
+}
+
+fn allowed(text: &str) -> Result<Allowed, parse::BadWord> {
+    Allowed::parse(text).ok_or(parse::BadWord::Tool)
+}
+
+/// What came of `--apply`.
+struct Applied {
+    policy: Seq,
+    tokens: Vec<(AgentId, TokenId)>,
+}
+
+impl Learn {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let home = runtime::look(&self.home)?;
+        let scan = Scan { from: Seq::new(self.since), task: self.by.clone() };
+        let recorded = home.recorded(&scan).map_err(Failure::home(&self.home))?;
+        let settings = self.settings();
+        let unsound =
+            |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
+        let proposal = propose(&recorded.recording, &settings).map_err(unsound)?;
+        let empty = proposal.policy.written().constraints.is_empty();
+        if let Some(file) = self.policy_out.as_ref().filter(|_| !empty) {
+            let created = OpenOptions::new().write(true).create_new(true).open(file);
+            let written =
+                created.and_then(|mut to| to.write_all(proposal.policy.to_json().as_bytes()));
+            written.map_err(Failure::file(file))?;
+        }
+        // The proposal is printed before anything is done with it.
+        if out.form() == Form::Text {
+            text::print(out, &proposal, (&recorded, &settings))?;
+            out.flush()?;
+        }
+        caution(&proposal, &settings, &home);
+        let applied = if self.apply && !empty { Some(self.apply(&proposal)?) } else { None };
+        match out.form() {
+            Form::Json => out.line(&json::proposal(&proposal, &recorded, applied.as_ref()))?,
+            Form::Text => text::applied(out, applied.as_ref())?,
+        }
+        for one in proposal.agents.iter().filter(|_| applied.is_some()) {
+            diagnose(&format!(
+                "warning: token {} of {}, under which it was recorded, may still be good: revoke it",
+                one.ceiling, one.agent
+            ));
+        }
+        if empty {
+            diagnose("there is nothing to learn from");
+        }
+        out.conclude(Ok(()), if empty { Exit::Failed } else { Exit::Done })
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            agents: self.agent.clone(),
+            refused_percent: self.refused,
+            headroom: self.headroom,
+            sessions: self.sessions,
+            allow: self.allow.clone(),
+            ..Settings::default()
+        }
+    }
+
+    /// The tokens first: a token alone widens nothing that the policy in force does not allow, and
+    /// a policy without the tokens would leave the agents with wider ones.
+    fn apply(&self, proposal: &Proposal) -> Result<Applied, Failure> {
+        runtime::with(&self.home, |access| {
+            let mut tokens = Vec::new();
+            for one in proposal.agents.iter().filter(|one| !one.tools.is_empty()) {
+                let token = access.issue(learn::grant(one).expires_in(self.expires))?;
+                tokens.push((one.agent.clone(), token));
+            }
+            let policy = access.read_policy(proposal.policy.to_json().as_bytes())?;
+            Ok(Applied { policy: access.set_policy(&PolicyObject::of(&policy))?, tokens })
+        })
+    }
+}
+
+/// What is to be known before the proposal is put in force.
+fn caution(proposal: &Proposal, settings: &Settings, home: &Inspection) {
+    for one in &proposal.agents {
+        if !one.tools.is_empty() && one.least_percent() > settings.refused_percent {
+            diagnose(&format!(
+                "warning: {}: {} tasks can't promise {} %, so no argument is narrowed; record more, \
+                 or say --refused {}",
+                one.agent,
+                one.seen.tasks,
+                settings.refused_percent,
+                one.least_percent()
+            ));
+        }
+    }
+    let proposed = |agent: &AgentId| proposal.agents.iter().any(|one| one.agent == *agent);
+    let kernel = home.kernel();
+    let mut others: Vec<&AgentId> = kernel
+        .tokens()
+        .filter(|token| !token.revoked && token.body.expires > kernel.now())
+        .map(|token| &token.body.agent)
+        .filter(|agent| !proposed(agent))
+        .collect();
+    others.sort();
+    others.dedup();
+    for agent in others {
+        diagnose(&format!("warning: {agent} has a token, and this policy denies all of its calls"));
+    }
+}
+
+/// Says what a policy that is about to come in force, or that is, is for, if it only records.
+pub(crate) fn warn_of_policy(policy: &Policy) {
+    if policy.is_recording() {
+        diagnose(&format!("warning: {}", learn::RECORDING));
+    }
+}
+
+/// Calls on record that were not looked at.
+fn not_seen(recorded: &Recorded) -> Vec<(&'static str, &'static str, u64)> {
+    let all = [
+        ("dropped", "calls too many: the oldest", recorded.dropped),
+        ("unnamed", "refusals without a tool or only counted", recorded.unnamed),
+    ];
+    all.into_iter().filter(|(.., count)| *count > 0).collect()
+}

@@ -1,0 +1,191 @@
+//! `syscap mcp`: MCP servers behind a home's kernel.
+
+use std::{
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use syscap::kernel::id::{AgentId, TokenId};
+use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure, diagnose},
+    output::Out,
+    parse,
+};
+
+/// Most bytes of a result that can be asked for: the kernel's own limit.
+const RESULT_KIB_MAX: u64 = 4_096;
+
+/// What is governed, and how.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+The gateway speaks MCP on standard input and output, and starts the servers itself. Put what
+--print-config prints into the client's configuration.
+
+A tool of a server is external_write, which the policy may want to be asked about, until you say
+otherwise: by --class, or by --confirm-hints where you trust what the servers say of themselves.
+The first definition of a tool is pinned; another one is refused until it is accepted.
+
+Prompts and resources pass through without a decision and without a record.")]
+pub(crate) struct Mcp {
+    /// The home.
+    home: PathBuf,
+    /// The agent that calls.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: AgentId,
+    /// Its token; the newest that lives where none is named, a new one where it has none.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    token: Option<TokenId>,
+    /// The name of the server after --; its tools are NAME.tool on record.
+    #[arg(long, value_name = "SERVER", value_parser = server_name, requires = "command")]
+    name: Option<String>,
+    /// Another server; the command is split into words, and no shell sees it.
+    #[arg(long = "server", value_name = "NAME=COMMAND", value_parser = server)]
+    servers: Vec<ServerCommand>,
+    /// Show tools as NAME_tool also where there is only one server.
+    #[arg(long)]
+    prefix: bool,
+    /// Let a token that is issued here grant the built-in tools too, in the agent's workspace.
+    #[arg(long)]
+    builtins: bool,
+    /// Vouch for what the servers say of their own tools.
+    #[arg(long)]
+    confirm_hints: bool,
+    /// What tools do: read=read_*,list_* (may be repeated).
+    #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
+    classes: Vec<ClassRule>,
+    /// How long a token lives that is issued here.
+    #[arg(long, value_name = "TIME", default_value = "12h", value_parser = parse::life)]
+    expires: Duration,
+    /// How long a call may run.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::life)]
+    timeout: Duration,
+    /// Largest result of a call, in KiB.
+    #[arg(long, value_name = "KIB", default_value_t = 1_024,
+          value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
+    max_result: u64,
+    /// Pass no prompts through.
+    #[arg(long)]
+    no_prompts: bool,
+    /// Pass no resources through.
+    #[arg(long)]
+    no_resources: bool,
+    /// Print what goes into a client's configuration, and end.
+    #[arg(long)]
+    print_config: bool,
+    /// The server's command and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn server_name(text: &str) -> Result<String, String> {
+    let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`";
+    if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
+}
+
+fn server(text: &str) -> Result<ServerCommand, String> {
+    let (name, line) = text.split_once('=').ok_or("write NAME='COMMAND ARGS..'")?;
+    let command = syscap_gateway::split(line).map_err(|error| error.to_string())?;
+    Ok(ServerCommand { name: server_name(name)?, command })
+}
+
+impl Mcp {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let options = self.options()?;
+        if self.print_config {
+            out.line(&self.config(&options)?)?;
+            return Ok(Exit::Done);
+        }
+        if std::io::stdin().is_terminal() {
+            diagnose("an MCP client is to start this: --print-config prints how");
+        }
+        syscap_gateway::run(options).map_err(|error| match error {
+            syscap_gateway::Error::Home(source) => Failure::home(&self.home)(source),
+            other => Failure::Gateway(other.to_string()),
+        })?;
+        Ok(Exit::Done)
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let mut servers = Vec::new();
+        if !self.command.is_empty() {
+            let name =
+                self.name.clone().unwrap_or_else(|| syscap_gateway::server_name(&self.command));
+            servers.push(ServerCommand { name, command: self.command.clone() });
+        }
+        servers.extend(self.servers.iter().cloned());
+        if servers.is_empty() && !self.builtins && self.token.is_none() {
+            return Err(Failure::Usage {
+                what: "no server".to_owned(),
+                advice: "write its command after --, or name one by --server".to_owned(),
+            });
+        }
+        let mut options = Options::new(self.home.clone(), self.agent.clone(), servers);
+        options.token = self.token;
+        options.expires = self.expires;
+        options.prefix = self.prefix;
+        options.built_in = self.builtins;
+        options.classes = self.classes.clone();
+        options.hints = if self.confirm_hints { Hints::Confirmed } else { Hints::Unconfirmed };
+        options.timeout = self.timeout;
+        options.result_bytes = self.max_result.saturating_mul(1_024);
+        options.prompts = !self.no_prompts;
+        options.resources = !self.no_resources;
+        Ok(options)
+    }
+
+    /// The same command line once more, with whole paths, as a client starts it.
+    fn config(&self, options: &Options) -> Result<String, Failure> {
+        let program = std::env::current_exe().map_err(Failure::file(Path::new("syscap")))?;
+        let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
+        let home = home.to_string_lossy().into_owned();
+        let args = with_home(std::env::args().skip(1), &self.home.to_string_lossy(), &home);
+        let name = options.servers.first().map_or("syscap", |server| &server.name);
+        let snippet = syscap_gateway::snippet(name, &program.to_string_lossy(), &args);
+        Ok(format!("{snippet:#}"))
+    }
+}
+
+/// The words, with the home's folder made whole and without what only prints.
+fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> Vec<String> {
+    let (mut args, mut replaced, mut command) = (Vec::new(), false, false);
+    for word in words {
+        command |= word == "--";
+        if !command && word == "--print-config" {
+            continue;
+        }
+        if !command && !replaced && word == given {
+            replaced = true;
+            args.push(whole.to_owned());
+        } else {
+            args.push(word);
+        }
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_the_same_command_with_whole_paths() {
+        let words = "mcp home --agent home --print-config -- home --print-config";
+        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
+        assert_eq!(args.join(" "), "mcp /x/home --agent home -- home --print-config");
+    }
+
+    #[test]
+    fn servers_are_named_and_split() {
+        let parsed = server("notes=npx -y 'a b'").unwrap();
+        assert_eq!(parsed.name, "notes");
+        assert_eq!(parsed.command, ["npx", "-y", "a b"]);
+        for wrong in ["notes", "Notes=x", "unknown=x", "notes=", "notes='x", "a.b=x"] {
+            assert!(server(wrong).is_err(), "{wrong}");
+        }
+    }
+}

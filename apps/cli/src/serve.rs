@@ -1,0 +1,108 @@
+//! `syscap serve`: holds a home for others.
+
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+};
+use syscap::access::{Access, View};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure, tell},
+    parse, runtime,
+};
+
+/// How often it is looked whether the kernel goes on and somebody is there.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What to hold, and for how long.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Every command works without this: whoever needs the home first holds it, and serves it where it
+stays. This one is for a home that is to be held by nobody who comes and goes. It says `serving
+HOME` on standard error when it is ready, and ends with SIGTERM or SIGINT: what runs is waited for
+and then given up, each for some seconds, and the log ends properly.")]
+pub(crate) struct Serve {
+    /// The home.
+    home: PathBuf,
+    /// End when for so long no process was attached and no call was made: 90s, 15m, 1h.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    idle: Option<Duration>,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Ended {
+        // Before the home is opened: what is opened must be closed.
+        let signalled = signals()?;
+        let access = Access::open(&self.home).map_err(Failure::home(&self.home))?;
+        if !access.is_holder() {
+            return Err(Failure::Held(self.home));
+        }
+        runtime::finish(access, |access| {
+            runtime::warn_of_recording(access)?;
+            tell(&format!("serving {}", self.home.display()));
+            self.wait(access, &signalled)?;
+            Ok(Exit::Done)
+        })
+    }
+
+    /// Until a signal comes, nobody is there for so long, or the kernel stops.
+    fn wait(&self, access: &Access, signalled: &Receiver<()>) -> Result<(), Failure> {
+        let (mut seen, mut since) = (Seen::default(), Instant::now());
+        loop {
+            match signalled.recv_timeout(LOOK) {
+                Err(RecvTimeoutError::Timeout) => access.tick()?,
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            let Some(idle) = self.idle else { continue };
+            let view = access.view()?;
+            let now = Seen::of(&view);
+            if now != seen || is_used(&view) {
+                (seen, since) = (now, Instant::now());
+            } else if since.elapsed() >= idle {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What has been done; where it stays, nobody came.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Seen {
+    connections: u64,
+    calls: u64,
+}
+
+impl Seen {
+    const fn of(view: &View) -> Self {
+        Self { connections: view.counts.connections, calls: view.counts.calls }
+    }
+}
+
+const fn is_used(view: &View) -> bool {
+    view.counts.attached > 0 || view.running_in_all > 0
+}
+
+/// Hears of the first signal that is to end the process. Others after it change nothing: the end
+/// takes a bounded time.
+fn signals() -> Result<Receiver<()>, Failure> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::Stream)?;
+    let (said, signalled) = channel();
+    let hear = move || {
+        if signals.forever().next().is_some() {
+            // Nobody waits any more where the process ends by itself.
+            said.send(()).unwrap_or(());
+        }
+    };
+    let heard = thread::Builder::new().name("syscap-signals".to_owned()).spawn(hear);
+    heard.map_err(Failure::Stream)?;
+    Ok(signalled)
+}

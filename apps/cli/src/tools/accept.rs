@@ -1,0 +1,83 @@
+//! `syscap tools accept`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::{
+    Error,
+    access::{Access, View},
+    kernel::id::{ObjectId, ToolId},
+};
+
+use super::{delegated, names, show};
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Object, Out},
+    parse,
+};
+
+/// Which definitions to put on record.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+The process that holds the home knows what is offered: it must be there, and so must the process
+that offers the tool. With =MANIFEST, the id that `tools show` names, nothing else is accepted than
+what was looked at; without it, what is offered at present, and the difference is printed.")]
+pub(crate) struct Accept {
+    /// The home.
+    home: PathBuf,
+    /// The tools.
+    #[arg(value_name = "TOOL[=MANIFEST]", value_parser = parse::definition, required = true)]
+    tools: Vec<(ToolId, Option<ObjectId>)>,
+}
+
+impl Accept {
+    pub(super) fn run(self, out: &mut Out) -> Ended {
+        let attached = Access::attach_only(&self.home).map_err(Failure::home(&self.home))?;
+        let access = attached.ok_or_else(|| Failure::Nobody {
+            folder: self.home.clone(),
+            why: "nobody offers a definition; start what offers the tool first",
+        })?;
+        let view = access.view()?;
+        let mut accepted: Vec<(ToolId, ObjectId)> = Vec::new();
+        for (tool, looked_at) in &self.tools {
+            let offered = offered(&view, tool, *looked_at)?;
+            if accepted.iter().any(|(named, _)| named == tool) {
+                let advice = "name each tool once".to_owned();
+                return Err(Failure::Usage { what: tool.to_string(), advice });
+            }
+            accepted.push((tool.clone(), offered));
+        }
+        for (tool, _) in &accepted {
+            out.text(&format!("{tool}:"))?;
+            show::changes(delegated(&view, tool)?, out)?;
+        }
+        // Nothing but what has just been shown.
+        let seq = access.accept_as(&accepted).map_err(|error| match error {
+            Error::BadName { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
+            error => error.into(),
+        })?;
+        let tools: Vec<ToolId> = accepted.into_iter().map(|(tool, _)| tool).collect();
+        let json = Object::new().json("tools", &names(&tools)).uint("record", seq.get());
+        out.both(&format!("accepted by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Said where what was looked at is not what is there any more.
+const OTHER: &str = "another definition is offered than was looked at; see `syscap tools show`";
+
+/// What is offered in a tool's place.
+fn offered(view: &View, tool: &ToolId, looked_at: Option<ObjectId>) -> Result<ObjectId, Failure> {
+    let info = delegated(view, tool)?;
+    let usage =
+        |advice: &str| Err(Failure::Usage { what: tool.to_string(), advice: advice.to_owned() });
+    let Some(offered) = &info.offered else {
+        return usage(match info.provided {
+            true => "what is offered is what is on record",
+            false => "nobody offers it at present",
+        });
+    };
+    let id = offered.id();
+    if looked_at.is_some_and(|looked_at| looked_at != id) { usage(OTHER) } else { Ok(id) }
+}

@@ -1,0 +1,187 @@
+//! `learn`, and the warnings of a recording.
+
+use serde_json::{Value, json};
+
+use crate::support::{Run, TestHome, run, run_with};
+
+const TOOLS: &str = "fs.read,fs.write,fs.list,echo";
+
+/// A home that records, and a token of an agent that may do everything with files.
+fn recording() -> (TestHome, String) {
+    let home = TestHome::new();
+    let set = run(["policy", "set", &home.path(), "preset:recording"]);
+    assert_eq!((set.code, set.err.lines().count()), (0, 1), "{}", set.err);
+    let token = home.token("a", &["--tool", TOOLS, "--write", "workspace", "--read", "workspace"]);
+    (home, token)
+}
+
+fn write(path: &str, text: &str) -> String {
+    json!({"tool_id": "fs.write", "args": {"path": path, "text": text, "parents": true}})
+        .to_string()
+}
+
+fn read(path: &str) -> String {
+    json!({"tool_id": "fs.read", "args": {"path": path}}).to_string()
+}
+
+/// One session; it warns where the policy records.
+fn session(home: &TestHome, token: &str, lines: &[String]) -> Run {
+    let (home, lines) = (home.path(), lines.join("\n"));
+    run_with(["call", &home, "--agent", "a", "--token", token], lines.as_bytes())
+}
+
+/// Three sessions that do the same in their own files, and a little that is no evidence.
+fn busy() -> (TestHome, String) {
+    let (home, token) = recording();
+    for n in ["1", "2", "3"] {
+        let file = format!("notes/{n}.md");
+        let run = session(&home, &token, &[write(&file, "same"), read(&file)]);
+        assert_eq!((run.code, run.err.lines().count()), (0, 1), "{}", run.err);
+        assert!(run.json().iter().all(|result| result["status"] == "ok"), "{}", run.out);
+    }
+    let lost = session(&home, &token, &[read("gone.md"), write("/etc/passwd", "x")]);
+    assert!(lost.json().iter().all(|result| result["status"] == "error"), "{}", lost.out);
+    (home, token)
+}
+
+fn learn(home: &TestHome, flags: &[&str]) -> Run {
+    run(["learn", &home.path()].iter().chain(flags))
+}
+
+fn found<'v>(list: &'v Value, key: &str, name: &str) -> &'v Value {
+    let mut all = list.as_array().unwrap().iter();
+    all.find(|one| one[key] == name).unwrap_or_else(|| panic!("{name} in {list}"))
+}
+
+#[test]
+fn each_line_has_its_evidence() {
+    let (home, token) = busy();
+    let before = home.log().len();
+    let run = learn(&home, &["--json", "--refused", "25"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    // Three sessions tell nobody what one in twenty does.
+    assert_eq!(run.err, "");
+    assert_eq!(learn(&home, &[]).err.lines().count(), 1);
+    let proposal = run.one();
+    let agent = &proposal["agents"][0];
+    assert_eq!((&agent["agent"], &agent["ceiling"]), (&json!("a"), &json!(token)));
+    assert_eq!(
+        (&agent["calls"], &agent["tasks"], &agent["refused"]),
+        (&json!(6), &json!(3), &json!(0))
+    );
+    let tool = found(&agent["tools"], "tool", "fs.write");
+    assert_eq!((&tool["calls"], &tool["sessions"]), (&json!(3), &json!(3)));
+    let scope = &tool["scopes"][0];
+    assert_eq!((&scope["reach"], &scope["resources"]), (&json!("common"), &json!(3)));
+    assert_eq!(scope["scope"], "workspace/notes (write)");
+    let text = found(&tool["arguments"], "name", "text");
+    assert_eq!((&text["class"], &text["alone"]), (&json!("values"), &json!(0)));
+    assert_eq!(text["when"], json!({"op": "eq", "args": ["args.text", "same"]}));
+    let reading = found(&agent["tools"], "tool", "fs.read");
+    assert_eq!(reading["arguments"], json!([]));
+    assert_eq!(agent["budget"]["calls"], 4);
+    let calls = found(&agent["limits"], "dimension", "calls");
+    assert_eq!((&calls["most"], &calls["limit"]), (&json!(2), &json!(4)));
+    let why: Vec<(&str, &str)> = proposal["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|left| (left["tool"].as_str().unwrap(), left["why"].as_str().unwrap()))
+        .collect();
+    assert!(why.contains(&("fs.read", "failed")), "{why:?}");
+    assert!(why.contains(&("fs.write", "refused")), "{why:?}");
+    assert!(why.contains(&("echo", "never_called")), "{why:?}");
+    assert_eq!(proposal["applied"], Value::Null);
+    assert_eq!(home.log().len(), before);
+    let text = learn(&home, &[]).out;
+    for part in ["agent a: 6 calls", "tool fs.write", "left out", "budget calls=4", "\"v\": 1"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// What is printed is a policy as it is, and what it says is what is done.
+#[test]
+fn what_is_applied_is_what_was_printed() {
+    let (home, old) = busy();
+    let file = home.text_beside("policy.json");
+    let run_1 = learn(&home, &["--policy-out", &file, "--json", "--refused", "25"]);
+    assert_eq!(run_1.code, 0, "{}", run_1.err);
+    let check = run(["policy", "check", &file, "--home", &home.path(), "--json"]);
+    assert_eq!((check.code, &check.one()["sound"]), (0, &json!(true)));
+    assert_eq!(learn(&home, &["--policy-out", &file]).code, 1);
+    let applied = learn(&home, &["--apply", "--json", "--refused", "25"]);
+    assert_eq!(applied.code, 0, "{}", applied.err);
+    let applied = applied.one();
+    assert_eq!(applied["policy"], run_1.one()["policy"]);
+    let token = applied["applied"]["tokens"][0]["token_id"].as_str().unwrap().to_owned();
+    assert_ne!(token, old);
+    let in_force = run(["policy", "hash", &home.path()]).fine().out;
+    assert_eq!(in_force.split_whitespace().next(), check.one()["hash"].as_str());
+    let lines = [
+        write("notes/9.md", "same"),
+        write("notes/9.md", "another"),
+        write("other/9.md", "same"),
+        json!({"tool_id": "echo", "args": {"text": "x"}}).to_string(),
+    ];
+    let run = session(&home, &token, &lines).fine();
+    let reasons: Vec<Value> = run.json().iter().map(|r| r["error"]["reason"].clone()).collect();
+    assert_eq!(
+        reasons,
+        json!([null, "constraint", "out_of_scope", "not_granted"]).as_array().unwrap().clone()
+    );
+    assert_eq!(home.verify(), 0);
+}
+
+/// Nothing is learned of nothing, and nothing is changed then.
+#[test]
+fn nothing_to_learn_from_is_said() {
+    let (home, _) = recording();
+    let before = home.log().len();
+    for flags in [&["--apply"][..], &["--since", "999999"], &["--agent", "b"]] {
+        let run = learn(&home, flags);
+        assert_eq!(run.code, 1, "{}", run.out);
+        assert!(run.err.contains("nothing to learn from"), "{}", run.err);
+    }
+    assert_eq!(home.log().len(), before);
+    assert_eq!(learn(&home, &["--allow", "*"]).code, 2);
+    assert_eq!(learn(&home, &["--by", "task"]).code, 2);
+    assert_eq!(run(["learn", &home.text_beside("none")]).code, 4);
+}
+
+/// Records before `--since` are no evidence; sessions for one task are one; what the operator
+/// names is granted.
+#[test]
+fn the_operator_says_what_counts() {
+    let (home, token) = busy();
+    let end = home.log().len().to_string();
+    session(&home, &token, &[read("notes/1.md")]);
+    let run = learn(&home, &["--since", &end, "--json", "--allow", "echo"]).one();
+    let tools = &run["agents"][0]["tools"];
+    assert_eq!(tools.as_array().unwrap().len(), 2, "{tools}");
+    assert_eq!(found(tools, "tool", "echo")["calls"], 0);
+    let state =
+        ["state", "propose", &home.path(), "--agent", "a", "--token", &token, "goal.task=\"x\""]
+            .map(str::to_owned);
+    assert_eq!(crate::support::run(&state).code, 0);
+    for n in ["5", "6"] {
+        session(&home, &token, &[write(&format!("notes/{n}.md"), "same")]);
+    }
+    let tasks = |flags: &[&str]| learn(&home, flags).one()["agents"][0]["tasks"].clone();
+    assert_eq!(tasks(&["--json", "--since", &end]), 3);
+    assert_eq!(tasks(&["--json", "--since", &end, "--by", "goal.task"]), 2);
+    assert_eq!(tasks(&["--json", "--since", &end, "--by", "goal.none"]), 3);
+}
+
+/// Whoever makes calls under a recording is told, and nobody else.
+#[test]
+fn a_recording_is_loud() {
+    let (home, token) = recording();
+    let told = |run: &Run| run.err.contains("recording");
+    assert!(told(&session(&home, &token, &[read("x")])));
+    let set = run(["policy", "set", &home.path(), "preset:recording"]);
+    assert!(told(&set), "{}", set.err);
+    let init = run(["init", &home.text_beside("other"), "--preset", "recording"]);
+    assert!(told(&init) && init.code == 0, "{}", init.err);
+    run(["policy", "set", &home.path(), "preset:standard"]).fine();
+    assert!(!told(&session(&home, &token, &[read("x")])));
+}

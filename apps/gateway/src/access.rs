@@ -1,0 +1,189 @@
+//! The home, by whichever process holds it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use syscap::{
+    Error, Grant,
+    access::{Access, Caller, TokenInfo, Written},
+    kernel::{
+        budget::Budget,
+        cbor::Canonical,
+        id::{TokenId, ToolId},
+        limits::GRANTS_MAX,
+        manifest::Manifest,
+    },
+    provide::{Offer, Provider},
+};
+
+use crate::{
+    Options,
+    kernelside::{Envelope, Kernelside, Seat, Told, Unreached},
+    say::say,
+};
+
+/// See the module.
+pub(crate) struct Home {
+    access: Mutex<Option<Arc<Access>>>,
+    options: Options,
+}
+
+fn unreached(error: Error) -> Unreached {
+    Unreached(error.to_string())
+}
+
+impl Home {
+    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+        let access = Access::open(&options.home)?;
+        Ok(Self { access: Mutex::new(Some(Arc::new(access))), options: options.clone() })
+    }
+
+    fn access(&self) -> Result<Arc<Access>, Unreached> {
+        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        access.ok_or_else(|| Unreached(String::from("the home is closed")))
+    }
+
+    /// Closes it, where nobody uses it any more; else it ends with the process.
+    pub(crate) fn close(&self) -> Result<(), Error> {
+        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match access.and_then(Arc::into_inner) {
+            Some(access) => access.close(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kernelside for Home {
+    fn provide(
+        &self,
+        tools: Vec<Manifest>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Vec<Offer>, Unreached> {
+        self.access()?.provide(tools, provider).map_err(unreached)
+    }
+
+    fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached> {
+        self.access()?.withdraw(tools).map_err(unreached)
+    }
+
+    fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {
+        let view = self.access()?.view().map_err(unreached)?;
+        let own = view.tools.into_iter().filter(|tool| !tool.delegated);
+        Ok(own.map(|tool| tool.manifest).collect())
+    }
+
+    fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached> {
+        let access = self.access()?;
+        let token = self.token(&access, tools)?;
+        let agent = self.options.agent.as_str();
+        let caller = access.session(agent, token.id).map_err(unreached)?;
+        let caller = Mutex::new(Some(Arc::new(caller)));
+        Ok(Arc::new(Sat { caller, grants: token.tools }))
+    }
+}
+
+impl Home {
+    /// The token that is named; else the agent's newest that lives and grants one of these tools;
+    /// else a new one. What was revoked stays revoked: where the agent's newest token was, an
+    /// operator must issue the next.
+    fn token(&self, access: &Access, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
+        let view = access.view().map_err(unreached)?;
+        let agent = &self.options.agent;
+        if let Some(id) = self.options.token {
+            let known = view.token(id).cloned();
+            return known.ok_or_else(|| Unreached(format!("there is no token {id} here")));
+        }
+        let own: Vec<&TokenInfo> =
+            view.tokens.iter().filter(|token| token.agent == *agent).collect();
+        let fits = |token: &&&TokenInfo| {
+            let grants = tools.is_empty() || token.tools.iter().any(|tool| tools.contains(tool));
+            token.is_live(view.now) && grants
+        };
+        if let Some(token) = own.iter().find(fits) {
+            return Ok((*token).clone());
+        }
+        if own.first().is_some_and(|newest| newest.revoked) {
+            return Err(Unreached(format!(
+                "the last token of {agent} was revoked; issue another, or name one by --token"
+            )));
+        }
+        let own = view.tools.iter().filter(|tool| !tool.delegated);
+        let own: Vec<ToolId> = own.map(|tool| tool.manifest.tool.clone()).collect();
+        let id = self.issue(access, tools, &own)?;
+        let view = access.view().map_err(unreached)?;
+        let issued = view.token(id).cloned();
+        issued.ok_or_else(|| Unreached(format!("the token {id} was issued and is not here")))
+    }
+
+    fn issue(
+        &self,
+        access: &Access,
+        tools: &[ToolId],
+        own: &[ToolId],
+    ) -> Result<TokenId, Unreached> {
+        let agent = &self.options.agent;
+        let mut granted: Vec<&str> = tools.iter().map(ToolId::as_str).collect();
+        let mut grant = Grant::to(agent.as_str());
+        if self.options.built_in {
+            granted.extend(own.iter().map(ToolId::as_str));
+            grant = grant.workspace();
+        }
+        if granted.len() > GRANTS_MAX {
+            return Err(Unreached(format!(
+                "there are {} tools, and a token grants {GRANTS_MAX} at most; issue one for those \
+                 that are needed, and name it by --token",
+                granted.len()
+            )));
+        }
+        let count = granted.len();
+        let grant =
+            grant.tools(granted).budget(Budget::standard()).expires_in(self.options.expires);
+        let token = access.issue(grant).map_err(unreached)?;
+        say(&format!(
+            "{agent} had no token: ISSUED {token} for {count} tools, for {} s, with the standard \
+             budget; `syscap revoke` takes it back",
+            self.options.expires.as_secs()
+        ));
+        Ok(token)
+    }
+}
+
+/// A session.
+struct Sat {
+    caller: Mutex<Option<Arc<Caller>>>,
+    grants: Vec<ToolId>,
+}
+
+impl Sat {
+    fn caller(&self) -> Result<Arc<Caller>, Unreached> {
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        caller.ok_or_else(|| Unreached(String::from("the session is closed")))
+    }
+}
+
+impl Seat for Sat {
+    fn grants(&self) -> Vec<ToolId> {
+        self.grants.clone()
+    }
+
+    fn send(&self, envelope: &Envelope, tag: u64) -> Result<Told, Unreached> {
+        let (bytes, form) = match envelope {
+            Envelope::Canonical(map) => (map.as_bytes(), Written::Cbor),
+            Envelope::Json(text) => (text.as_slice(), Written::Json),
+        };
+        let answer = self.caller()?.send(bytes, form, tag).map_err(unreached)?;
+        Ok(Told {
+            reason: answer.reason(),
+            delivered: Canonical::from(answer.delivered()),
+            record: answer.record(),
+        })
+    }
+
+    fn leave(&self) -> Result<(), Unreached> {
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match caller.and_then(Arc::into_inner) {
+            Some(caller) => caller.close().map_err(unreached),
+            // A call is still out; the session ends with the connection.
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `tools/call`: every call goes to the kernel, and what it answers comes back.
+
+use std::sync::{Arc, PoisonError};
+
+use rmcp::{
+    RoleServer,
+    model::{CallToolRequestParams, CallToolResponse, JsonObject, RequestId},
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+use syscap::kernel::{
+    cbor::MapBuilder, hash::object_id, id::ToolId, limits::TRACE_BYTES_MAX, provenance::Source,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    data,
+    flight::{Flight, Input},
+    hub::{Hub, Twin, blocking},
+    kernelside::{Envelope, Told},
+    names, refusal, result,
+};
+
+/// Longest id of a request that stands in a key as it is.
+const ID_BYTES_MAX: usize = 40;
+
+/// Makes a call for the client.
+pub(crate) async fn call(
+    hub: &Arc<Hub>,
+    params: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    let id = tool(hub, &params.name);
+    let input = input(&params);
+    let flight = Arc::new(Flight::new(context, input));
+    let args = params.arguments.unwrap_or_default();
+    let envelope = envelope(hub, &id, &args, &flight, &context.id);
+    let is_foreign = ToolId::new(&id).is_some_and(|id| hub.catalog().offered(&id).is_some());
+    match send(hub, envelope, flight, &context.id).await {
+        Ok(told) => match told.reason {
+            Some(reason) => {
+                let refused = (reason, told.delivered.item(), told.record);
+                refusal::result(refused, &params.name, &hub.catalog()).into()
+            }
+            None if is_foreign => result::foreign(told.delivered.item()),
+            None => result::built_in(told.delivered.item()).into(),
+        },
+        Err(words) => refusal::lost(&words).into(),
+    }
+}
+
+/// A `tools/call` that has not the form of one: the kernel refuses it, on the record.
+pub(crate) async fn malformed(
+    hub: &Arc<Hub>,
+    params: Option<Value>,
+    context: &RequestContext<RoleServer>,
+) -> Value {
+    let mut params = params.unwrap_or_default();
+    let name = params.get_mut("name").map(Value::take).unwrap_or_default();
+    let called = name.as_str().unwrap_or_default().to_owned();
+    let name = name.as_str().map_or(name.clone(), |name| Value::from(tool(hub, name)));
+    let args = params.get_mut("arguments").map(Value::take);
+    let args = args.unwrap_or_else(|| Value::Object(JsonObject::new()));
+    let text = json!({ "tool_id": name, "args": args }).to_string();
+    let flight = Arc::new(Flight::new(context, None));
+    let told = send(hub, Envelope::Json(text.into_bytes()), flight, &context.id).await;
+    let result = match told {
+        Ok(Told { reason: Some(reason), delivered, record }) => {
+            refusal::result((reason, delivered.item(), record), &called, &hub.catalog())
+        }
+        Ok(told) => result::built_in(told.delivered.item()),
+        Err(words) => refusal::lost(&words),
+    };
+    serde_json::to_value(result).unwrap_or_default()
+}
+
+/// The id of the tool that clients call by that name; one that there is not, where there is none.
+fn tool(hub: &Hub, name: &str) -> String {
+    let catalog = hub.catalog();
+    catalog.id(name).map_or_else(|| names::nowhere(name), ToString::to_string)
+}
+
+fn input(params: &CallToolRequestParams) -> Option<Input> {
+    let input =
+        Input { responses: params.input_responses.clone(), state: params.request_state.clone() };
+    (input != Input::default()).then_some(input)
+}
+
+/// The call as the kernel gets it. What a client answers to a server's questions is no argument,
+/// and is on record all the same.
+fn envelope(
+    hub: &Hub,
+    id: &str,
+    args: &JsonObject,
+    flight: &Flight,
+    request: &RequestId,
+) -> Envelope {
+    let as_text = || {
+        let text = json!({ "tool_id": id, "args": args }).to_string();
+        Envelope::Json(text.into_bytes())
+    };
+    let Ok(args_item) = data::to_args(args) else { return as_text() };
+    let mut map = MapBuilder::new()
+        .text("tool_id", id)
+        .item("args", args_item.item())
+        .text("idempotency_key", &key(&hub.run, request));
+    if let Some(trace) = flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
+        let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
+        map = map.item("provenance", from.finish().item());
+    }
+    if let Some(input) = &flight.input {
+        let input = json!({ "responses": input.responses, "state": input.state });
+        let Ok(input) = data::to_canonical(&input) else { return as_text() };
+        map = map.item("mcp_input", input.item());
+    }
+    Envelope::Canonical(map.finish())
+}
+
+/// One request of one run of the gateway is one call: who sends it again gets the first answer.
+fn key(run: &str, request: &RequestId) -> String {
+    match request {
+        RequestId::Number(number) => format!("{run}:n{number}"),
+        RequestId::String(text) => {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+            if text.len() <= ID_BYTES_MAX && text.bytes().all(plain) {
+                format!("{run}:s{text}")
+            } else {
+                let hash: String =
+                    object_id(text.as_bytes()).to_string().chars().take(ID_BYTES_MAX).collect();
+                format!("{run}:h{hash}")
+            }
+        }
+    }
+}
+
+async fn send(
+    hub: &Arc<Hub>,
+    envelope: Envelope,
+    flight: Arc<Flight>,
+    id: &RequestId,
+) -> Result<Told, String> {
+    let request = Entered::enter(hub, id, &flight.cancel).await;
+    let _permit = hub.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    let seat = hub.seat().ok_or("the session is not open")?;
+    let boarded = hub.flights.board(flight);
+    let tag = boarded.tag;
+    let told = blocking(move || seat.send(&envelope, tag)).await;
+    drop(boarded);
+    drop(request);
+    told.and_then(|told| told).map_err(|error| format!("The kernel did not answer: {error}"))
+}
+
+/// A request that is being answered. A second one of the same id waits for it.
+struct Entered<'h> {
+    hub: &'h Hub,
+    id: RequestId,
+    done: CancellationToken,
+}
+
+impl<'h> Entered<'h> {
+    async fn enter(hub: &'h Hub, id: &RequestId, cancel: &CancellationToken) -> Self {
+        let done = CancellationToken::new();
+        loop {
+            let own = Twin { done: done.clone(), cancel: cancel.clone() };
+            let other = {
+                let mut requests = hub.requests.lock().unwrap_or_else(PoisonError::into_inner);
+                match requests.get(id) {
+                    Some(other) => other.clone(),
+                    None => {
+                        requests.insert(id.clone(), own);
+                        return Self { hub, id: id.clone(), done };
+                    }
+                }
+            };
+            // Who gives the second up means the first: they can't be told apart.
+            tokio::select! {
+                () = other.done.cancelled() => {}
+                () = cancel.cancelled() => {
+                    other.cancel.cancel();
+                    other.done.cancelled().await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.hub.requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.done.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syscap::kernel::id::IdempotencyKey;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_of_their_form_and_distinct() {
+        let ids = [
+            RequestId::Number(1),
+            RequestId::Number(-1),
+            RequestId::Number(i64::MIN),
+            RequestId::String("1".into()),
+            RequestId::String("n1".into()),
+            RequestId::String("".into()),
+            RequestId::String("a b".into()),
+            RequestId::String("x".repeat(41).into()),
+            RequestId::String("x".repeat(1_000).into()),
+        ];
+        let keys: Vec<String> = ids.iter().map(|id| key("0123456789abcdef", id)).collect();
+        for key in &keys {
+            assert!(IdempotencyKey::new(key).is_some(), "{key}");
+        }
+        let distinct: std::collections::BTreeSet<&String> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+        assert_ne!(key("a", &ids[0]), key("b", &ids[0]));
+    }
+}

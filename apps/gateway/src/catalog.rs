@@ -1,0 +1,210 @@
+//! The tools as clients see them.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use syscap::{
+    kernel::{
+        id::ToolId,
+        manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence},
+    },
+    provide::Standing,
+};
+
+use crate::{manifest::Definition, names};
+
+/// A tool of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Offered {
+    /// Which server, by its place.
+    pub(crate) server: usize,
+    /// As the server defines it.
+    pub(crate) definition: Definition,
+    /// The class on record.
+    pub(crate) effect: EffectClass,
+    /// Whether it can be called.
+    pub(crate) standing: Standing,
+}
+
+/// All tools, and the names that clients have for them.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    offered: BTreeMap<ToolId, Offered>,
+    built_in: BTreeMap<ToolId, Manifest>,
+    ids: BTreeMap<String, ToolId>,
+    names: BTreeMap<ToolId, String>,
+}
+
+impl Catalog {
+    /// Of the servers' tools and the home's own. `prefixes` has a server's prefix by its place;
+    /// it is empty where clients see upstream names as they are.
+    pub(crate) fn new(
+        offered: BTreeMap<ToolId, Offered>,
+        built_in: Vec<Manifest>,
+        prefixes: &[String],
+    ) -> Self {
+        let prefix = |server: usize| prefixes.get(server).map_or("", String::as_str);
+        let mut wanted: Vec<(ToolId, String, String)> = offered
+            .iter()
+            .map(|(id, tool)| {
+                let name = tool.definition.name();
+                (id.clone(), format!("{}{name}", prefix(tool.server)), format!("{id} {name}"))
+            })
+            .collect();
+        // What is shown as it is named goes first, whatever its id.
+        wanted.sort_by(|(a_id, a, _), (b_id, b, _)| a.cmp(b).then_with(|| a_id.cmp(b_id)));
+        let own = built_in.iter().map(|manifest| {
+            let id = &manifest.tool;
+            (id.clone(), id.as_str().replace('.', "_"), format!("built-in {id}"))
+        });
+        wanted.extend(own);
+        let given = names::visible(wanted);
+        let ids = given.iter().map(|(id, name)| (name.clone(), id.clone())).collect();
+        let names = given.into_iter().collect();
+        let built_in =
+            built_in.into_iter().map(|manifest| (manifest.tool.clone(), manifest)).collect();
+        Self { offered, built_in, ids, names }
+    }
+
+    /// The tool that clients call by that name.
+    pub(crate) fn id(&self, name: &str) -> Option<&ToolId> {
+        self.ids.get(name)
+    }
+
+    /// The name that clients have for a tool; the id, where it has none.
+    pub(crate) fn name<'t>(&'t self, id: &'t str) -> &'t str {
+        ToolId::new(id).and_then(|id| self.names.get(&id)).map_or(id, String::as_str)
+    }
+
+    /// The server's tool of that id.
+    pub(crate) fn offered(&self, id: &ToolId) -> Option<&Offered> {
+        self.offered.get(id)
+    }
+
+    /// All tools of servers.
+    pub(crate) const fn all(&self) -> &BTreeMap<ToolId, Offered> {
+        &self.offered
+    }
+
+    /// What a client is shown: what is granted and can be called, sorted by name.
+    pub(crate) fn list(&self, granted: &BTreeSet<ToolId>) -> Vec<Tool> {
+        let shown = self.ids.iter().filter(|(_, id)| granted.contains(*id));
+        shown.filter_map(|(name, id)| self.show(name, id)).collect()
+    }
+
+    fn show(&self, name: &str, id: &ToolId) -> Option<Tool> {
+        let mut tool = match (self.offered.get(id), self.built_in.get(id)) {
+            (Some(offered), _) if offered.standing == Standing::Ready => {
+                offered.definition.tool.clone()
+            }
+            (None, Some(manifest)) => own(manifest),
+            _ => return None,
+        };
+        tool.name = Cow::Owned(name.to_owned());
+        Some(tool)
+    }
+}
+
+/// A built-in tool as a client sees it.
+fn own(manifest: &Manifest) -> Tool {
+    let properties: JsonObject = manifest.params.0.iter().map(property).collect();
+    let needed = |param: &&Param| param.presence == Presence::Required && param.default.is_none();
+    let required: Vec<&str> = manifest.params.0.iter().filter(needed).map(|p| &*p.name).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": manifest.extra == Extra::Taken,
+    });
+    let schema = match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    let mut tool =
+        Tool::new(manifest.tool.to_string(), manifest.description.to_string(), Arc::new(schema));
+    tool.title = Some(manifest.title.to_string());
+    let effect = manifest.effect;
+    let open = matches!(effect, EffectClass::ExternalRead | EffectClass::ExternalWrite);
+    let reads = effect.is_read_only() || effect == EffectClass::ExternalRead;
+    tool.annotations = Some(ToolAnnotations::new().read_only(reads).open_world(open));
+    tool
+}
+
+fn property(param: &Param) -> (String, Value) {
+    let kind = match param.kind {
+        ParamType::Text | ParamType::Path => Some("string"),
+        ParamType::Int => Some("integer"),
+        ParamType::Number => Some("number"),
+        ParamType::Bool => Some("boolean"),
+        ParamType::List => Some("array"),
+        ParamType::Map | ParamType::Bytes => Some("object"),
+        ParamType::Any => None,
+    };
+    let mut schema = JsonObject::new();
+    if let Some(kind) = kind {
+        schema.insert(String::from("type"), Value::from(kind));
+    }
+    schema.insert(String::from("description"), Value::from(&*param.description));
+    (param.name.to_string(), Value::Object(schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(server: usize, name: &str, standing: Standing) -> Offered {
+        let definition = json!({"name": name, "inputSchema": {"type": "object"}});
+        let definition = Definition::read(&definition).unwrap();
+        Offered { server, definition, effect: EffectClass::Read, standing }
+    }
+
+    fn id(text: &str) -> ToolId {
+        ToolId::new(text).unwrap()
+    }
+
+    fn catalog(prefixes: &[String]) -> Catalog {
+        let tools = [
+            (id("a.read_file"), offered(0, "read_file", Standing::Ready)),
+            (id("a.fs_read"), offered(0, "fs_read", Standing::Ready)),
+            (id("a.gone"), offered(0, "gone", Standing::Changed)),
+            (id("a.taken"), offered(0, "taken", Standing::Taken)),
+        ];
+        let own = Manifest::new(id("fs.read"), EffectClass::Read).param(Param::required(
+            "path",
+            ParamType::Path,
+            "where",
+        ));
+        Catalog::new(tools.into_iter().collect(), vec![own], prefixes)
+    }
+
+    #[test]
+    fn only_what_is_granted_and_ready_is_shown() {
+        let catalog = catalog(&[String::new()]);
+        let granted: BTreeSet<ToolId> =
+            ["a.read_file", "a.gone", "a.taken", "fs.read", "b.ghost"].map(id).into();
+        let shown = catalog.list(&granted);
+        let names: Vec<&str> = shown.iter().map(|tool| &*tool.name).collect();
+        // The server's own name stands; the built-in tool gives way.
+        assert_eq!(names.len(), 2);
+        assert!(names[0].starts_with("fs_read_"), "{names:?}");
+        assert_eq!(names[1], "read_file");
+        assert_eq!(catalog.id("fs_read"), Some(&id("a.fs_read")));
+        assert_eq!(catalog.id(names[0]), Some(&id("fs.read")));
+        assert_eq!(catalog.id("nothing"), None);
+        assert_eq!(shown[0].input_schema["required"], json!(["path"]));
+        assert_eq!(shown[0].input_schema["additionalProperties"], false);
+    }
+
+    #[test]
+    fn prefixes_are_the_servers() {
+        let catalog = catalog(&[String::from("a_")]);
+        let shown = catalog.list(&["a.read_file", "fs.read"].map(id).into());
+        let names: Vec<&str> = shown.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["a_read_file", "fs_read"]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The client: what it can do, and how it is told and asked.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        ClientCapabilities, ClientResult, ElicitRequestParams, ErrorCode, InputRequest,
+        LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
+        ProgressNotificationParam, PromptListChangedNotification, ResourceListChangedNotification,
+        ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+        ServerRequest, ToolListChangedNotification,
+    },
+    service::{Peer, PeerRequestOptions, RequestContext, ServiceError, SubscriptionSink},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::upstream::List;
+
+/// How long a client, and the person before it, may take for an answer.
+const ASK_MAX: Duration = Duration::from_secs(600);
+/// Most subscriptions of a client.
+const SINKS_MAX: usize = 64;
+
+/// Which of the two wires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WireKind {
+    /// With `initialize`: a server may ask the client at any time.
+    #[default]
+    Session,
+    /// Without: a server may only answer that it needs more.
+    Stateless,
+}
+
+/// What a client is able to do, as it says itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Able {
+    pub(crate) wire: WireKind,
+    /// Without extensions: none passes through.
+    pub(crate) capabilities: ClientCapabilities,
+}
+
+impl Able {
+    /// Of a request.
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        let wire = if modern { WireKind::Stateless } else { WireKind::Session };
+        Self::new(wire, context.client_capabilities().unwrap_or_default())
+    }
+
+    pub(crate) fn new(wire: WireKind, declared: ClientCapabilities) -> Self {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.roots = declared.roots;
+        capabilities.sampling = declared.sampling;
+        capabilities.elicitation = declared.elicitation;
+        Self { wire, capabilities }
+    }
+
+    /// What a server of the older wire may be told: it asks whenever it likes, so only a client
+    /// that can be asked can do anything there.
+    pub(crate) fn in_session(&self) -> ClientCapabilities {
+        match self.wire {
+            WireKind::Session => self.capabilities.clone(),
+            WireKind::Stateless => ClientCapabilities::default(),
+        }
+    }
+
+    /// Whether the client has said that it can be asked that.
+    pub(crate) fn can(&self, request: &InputRequest) -> bool {
+        match request {
+            InputRequest::CreateMessage(_) => self.capabilities.sampling.is_some(),
+            InputRequest::ListRoots(_) => self.capabilities.roots.is_some(),
+            InputRequest::Elicitation(elicit) => self.can_elicit(&elicit.params),
+            _ => false,
+        }
+    }
+
+    fn can_elicit(&self, params: &ElicitRequestParams) -> bool {
+        let Some(elicitation) = &self.capabilities.elicitation else { return false };
+        match params {
+            ElicitRequestParams::UrlElicitationParams { .. } => elicitation.url.is_some(),
+            // A client that names no mode means forms.
+            _ => elicitation.form.is_some() || elicitation.url.is_none(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Client {
+    peer: RwLock<Option<Peer<RoleServer>>>,
+    able: RwLock<Able>,
+    sinks: Mutex<Vec<SubscriptionSink>>,
+    /// Cancelled when its input has ended: then it gets answers, and nothing else.
+    pub(crate) deaf: CancellationToken,
+}
+
+impl Client {
+    /// Notes who sent a request. The peer of a request that only asks what there is can't be
+    /// told anything, so a later one takes its place.
+    pub(crate) fn see(&self, context: &RequestContext<RoleServer>) {
+        let mut peer = self.peer.write().unwrap_or_else(PoisonError::into_inner);
+        if peer.as_ref().is_none_or(Peer::is_transport_closed) {
+            *peer = Some(context.peer.clone());
+            *self.able.write().unwrap_or_else(PoisonError::into_inner) = Able::of(context);
+        }
+    }
+
+    /// Notes what a client says of itself when it begins a session.
+    pub(crate) fn begins(&self, able: Able) {
+        *self.able.write().unwrap_or_else(PoisonError::into_inner) = able;
+    }
+
+    /// What it was able to do when it was first seen.
+    pub(crate) fn able(&self) -> Able {
+        self.able.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn peer(&self) -> Option<Peer<RoleServer>> {
+        self.peer.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn sinks(&self) -> MutexGuard<'_, Vec<SubscriptionSink>> {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a subscription; whether there was room for it.
+    pub(crate) fn subscribe(&self, sink: SubscriptionSink) -> bool {
+        let mut sinks = self.sinks();
+        let room = sinks.len() < SINKS_MAX;
+        if room {
+            sinks.push(sink);
+        }
+        room
+    }
+
+    /// Forgets a subscription.
+    pub(crate) fn unsubscribe(&self, sink: &SubscriptionSink) {
+        self.sinks().retain(|known| known.id() != sink.id());
+    }
+
+    /// Asks the client what a server asks, on the older wire, where it can be asked that.
+    pub(crate) async fn ask(&self, request: InputRequest) -> Result<ClientResult, ErrorData> {
+        let able = self.able();
+        let cannot =
+            || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "the client can't be asked", None);
+        let peer = self.peer().ok_or_else(cannot)?;
+        if able.wire != WireKind::Session || !able.can(&request) {
+            return Err(cannot());
+        }
+        let request = match request {
+            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+            _ => return Err(cannot()),
+        };
+        let options = PeerRequestOptions::with_timeout(ASK_MAX);
+        let asked =
+            async { peer.send_request_with_option(request, options).await?.await_response().await };
+        asked.await.map_err(|error| match error {
+            ServiceError::McpError(error) => error,
+            other => ErrorData::internal_error(format!("the client did not answer: {other}"), None),
+        })
+    }
+
+    /// Tells it how far a request has come.
+    pub(crate) async fn progress(&self, progress: ProgressNotificationParam) {
+        self.tell(ServerNotification::ProgressNotification(ProgressNotification::new(progress)))
+            .await;
+    }
+
+    /// Passes a log message on.
+    pub(crate) async fn log(&self, message: LoggingMessageNotificationParam) {
+        let message = LoggingMessageNotification::new(message);
+        self.tell(ServerNotification::LoggingMessageNotification(message)).await;
+    }
+
+    async fn tell(&self, notification: ServerNotification) {
+        let Some(peer) = self.peer() else { return };
+        tokio::select! {
+            told = peer.send_notification(notification) => drop(told),
+            () = self.deaf.cancelled() => {}
+        }
+    }
+
+    /// Tells it that a list is another now.
+    pub(crate) async fn changed(&self, list: List) {
+        let notification = match list {
+            List::Tools => ToolListChangedNotification::default().into(),
+            List::Prompts => PromptListChangedNotification::default().into(),
+            List::Resources => ResourceListChangedNotification::default().into(),
+        };
+        self.spread(notification).await;
+    }
+
+    /// Tells it that a resource has changed.
+    pub(crate) async fn updated(&self, uri: &str) {
+        let params = ResourceUpdatedNotificationParam::new(uri);
+        self.spread(ResourceUpdatedNotification::new(params).into()).await;
+    }
+
+    /// Tells it by its subscriptions; on the older wire it needs none.
+    async fn spread(&self, notification: ServerNotification) {
+        let sinks = self.sinks().clone();
+        for sink in sinks {
+            tokio::select! {
+                // A subscription that did not ask for it takes nothing.
+                told = sink.send(notification.clone()) => drop(told),
+                () = self.deaf.cancelled() => return,
+            }
+        }
+        if self.able().wire == WireKind::Session {
+            self.tell(notification).await;
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! What the client sees: a server of the protocol, on either wire.
+
+use std::{borrow::Cow, sync::Arc};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
+        ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+        ToolsCapability, UnsubscribeRequestParams,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    calls,
+    client::{Able, WireKind},
+    flight::{Flight, Input},
+    hub::{Hub, NoBeginning},
+    passing, watch,
+};
+
+/// Longest instructions to models, in characters, of all servers together.
+const INSTRUCTIONS_MAX: usize = 16_384;
+
+/// See the module.
+pub(crate) struct Face {
+    pub(crate) hub: Arc<Hub>,
+}
+
+impl Face {
+    async fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.hub.client.see(context);
+        self.hub.begin(Able::of(context)).await.map_err(|error| no_beginning(&error))
+    }
+
+    /// Whether resources pass through.
+    fn expect_resources(&self) -> Result<(), ErrorData> {
+        let off = || ErrorData::resource_not_found("no resource is passed on", None);
+        self.hub.options.resources.then_some(()).ok_or_else(off)
+    }
+
+    /// Whether prompts pass through.
+    fn expect_prompts(&self) -> Result<(), ErrorData> {
+        let off = || ErrorData::invalid_params("no prompt is passed on", None);
+        self.hub.options.prompts.then_some(()).ok_or_else(off)
+    }
+
+    async fn flight(
+        &self,
+        context: &RequestContext<RoleServer>,
+        input: Option<Input>,
+    ) -> Result<Arc<Flight>, ErrorData> {
+        self.begin(context).await?;
+        Ok(Arc::new(Flight::new(context, input)))
+    }
+
+    /// What the servers have, as far as it is passed on.
+    fn capabilities(&self) -> ServerCapabilities {
+        let links: Vec<_> = self.hub.servers.iter().filter_map(|server| server.link()).collect();
+        let mut all = ServerCapabilities::default();
+        let mut tools = ToolsCapability::default();
+        tools.list_changed = Some(true);
+        all.tools = Some(tools);
+        for link in links {
+            let has = &link.capabilities;
+            if has.prompts.is_some() && self.hub.options.prompts {
+                let mut prompts = PromptsCapability::default();
+                prompts.list_changed = Some(true);
+                all.prompts = Some(prompts);
+            }
+            if let (Some(has), true) = (&has.resources, self.hub.options.resources) {
+                let resources = all.resources.get_or_insert_with(ResourcesCapability::default);
+                resources.list_changed = Some(true);
+                if has.subscribe == Some(true) {
+                    resources.subscribe = Some(true);
+                }
+            }
+            let either = self.hub.options.prompts || self.hub.options.resources;
+            if has.completions.is_some() && either {
+                all.completions = Some(Default::default());
+            }
+            if has.logging.is_some() {
+                all.logging = Some(Default::default());
+            }
+        }
+        all
+    }
+
+    /// What the servers say to models; with several, under their names.
+    fn instructions(&self) -> Option<String> {
+        let mut all = String::new();
+        for server in &self.hub.servers {
+            let Some(says) = server.link().and_then(|link| link.instructions.clone()) else {
+                continue;
+            };
+            if self.hub.options.is_prefixed() {
+                all.push_str(&format!("{}:\n", server.name));
+            }
+            all.push_str(&says);
+            all.push('\n');
+        }
+        let all: String = all.trim_end().chars().take(INSTRUCTIONS_MAX).collect();
+        (!all.is_empty()).then_some(all)
+    }
+}
+
+fn no_beginning(error: &NoBeginning) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// A server's answer as what it should be, made complete for the newer wire; the older wire's
+/// form is made of it on its way.
+fn typed<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
+    if let Some(map) = value.as_object_mut() {
+        map.entry("resultType").or_insert_with(|| Value::from("complete"));
+    }
+    let odd = |_| ErrorData::internal_error("the server's answer has not its form", None);
+    serde_json::from_value(value).map_err(odd)
+}
+
+/// A request for input may go only to a client that can give it.
+fn fits(required: &rmcp::model::InputRequiredResult, able: &Able) -> Result<(), ErrorData> {
+    let requests = required.input_requests.iter().flatten();
+    let can = requests.into_iter().all(|(_, request)| able.can(request));
+    if able.wire == WireKind::Stateless && can {
+        return Ok(());
+    }
+    Err(ErrorData::new(
+        ErrorCode::INVALID_REQUEST,
+        "the server asks the client for what it can't give",
+        None,
+    ))
+}
+
+impl ServerHandler for Face {
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        self.hub.client.see(&context);
+        let able = Able::new(WireKind::Session, request.capabilities.clone());
+        self.hub.client.begins(able.clone());
+        self.hub.begin(able).await.map_err(|error| no_beginning(&error))?;
+        self.negotiate_initialize(&request)
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        self.begin(&context).await?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(self.capabilities());
+        info.server_info = Implementation::new("syscap", env!("CARGO_PKG_VERSION"));
+        info.instructions = self.instructions();
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.begin(&context).await?;
+        let granted = self.hub.granted();
+        Ok(ListToolsResult::with_all_items(self.hub.catalog().list(&granted)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.begin(&context).await?;
+        Ok(calls::call(&self.hub, request, &context).await)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != CallToolRequestMethod::VALUE {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        self.begin(&context).await?;
+        let mut result = calls::malformed(&self.hub, request.params, &context).await;
+        if Able::of(&context).wire == WireKind::Session
+            && let Some(map) = result.as_object_mut()
+        {
+            map.remove("resultType");
+        }
+        Ok(CustomResult(result))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        let prompts = if self.hub.options.prompts {
+            passing::prompts(&self.hub, &flight).await?
+        } else {
+            Vec::new()
+        };
+        Ok(ListPromptsResult::with_all_items(prompts))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        self.expect_prompts()?;
+        let value = passing::prompt(&self.hub, request, &flight).await?;
+        if crate::result::asks_for_input(&value) {
+            let required = typed(value)?;
+            fits(&required, &flight.able)?;
+            return Ok(GetPromptResponse::InputRequired(required));
+        }
+        Ok(GetPromptResponse::Complete(typed(value)?))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        let resources = if self.hub.options.resources {
+            passing::resources(&self.hub, &flight).await?
+        } else {
+            Vec::new()
+        };
+        Ok(ListResourcesResult::with_all_items(resources))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        let templates = if self.hub.options.resources {
+            passing::templates(&self.hub, &flight).await?
+        } else {
+            Vec::new()
+        };
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        self.expect_resources()?;
+        let value = passing::resource(&self.hub, request, &flight).await?;
+        if crate::result::asks_for_input(&value) {
+            let required = typed(value)?;
+            fits(&required, &flight.able)?;
+            return Ok(ReadResourceResponse::InputRequired(required));
+        }
+        Ok(ReadResourceResponse::Complete(typed(value)?))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        match &request.r#ref {
+            Reference::Prompt(_) => self.expect_prompts()?,
+            _ => self.expect_resources()?,
+        }
+        typed(passing::complete(&self.hub, request, &flight).await?)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        watch::set_level(&self.hub, request.level, &flight).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        self.expect_resources()?;
+        watch::subscribe(&self.hub, &request.uri, &flight).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let flight = self.flight(&context, None).await?;
+        watch::unsubscribe(&self.hub, &request.uri, &flight).await
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if !self.hub.options.prompts {
+            accepted.prompts_list_changed = None;
+        }
+        if !self.hub.options.resources {
+            accepted.resources_list_changed = None;
+            accepted.resource_subscriptions = None;
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let flight = self.flight(context.request_context(), None).await?;
+        if !self.hub.client.subscribe(context.sink().clone()) {
+            return Err(ErrorData::internal_error("too many subscriptions", None));
+        }
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        for uri in &uris {
+            // A resource that no server lets be watched is simply silent.
+            watch::subscribe(&self.hub, uri, &flight).await.ok();
+        }
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.hub.closing.cancelled() => {}
+        }
+        self.hub.client.unsubscribe(context.sink());
+        for uri in &uris {
+            watch::unsubscribe(&self.hub, uri, &flight).await.ok();
+        }
+        Ok(())
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        watch::roots_changed(&self.hub).await;
+    }
+}

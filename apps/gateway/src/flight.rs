@@ -1,0 +1,131 @@
+//! Calls that are out: which request of the client a run belongs to.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::{
+    RoleServer,
+    model::{InputResponses, LoggingLevel, ProgressToken, RequestMetaObject},
+    service::RequestContext,
+};
+use syscap::{SystemEntropy, kernel::ports::Entropy};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Able;
+
+/// A request of the client, as far as a server that works for it needs to know.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// Cancelled when the client no longer waits.
+    pub(crate) cancel: CancellationToken,
+    /// Under which name the client wants to hear of progress.
+    pub(crate) progress: Option<ProgressToken>,
+    /// What the client is able to do.
+    pub(crate) able: Able,
+    /// The client's answers to what a server has asked, on the newer wire.
+    pub(crate) input: Option<Input>,
+    /// The trace that the request belongs to.
+    pub(crate) trace: Option<String>,
+    /// Which log messages the client wants to hear for this request, on the newer wire.
+    pub(crate) log: Option<LoggingLevel>,
+}
+
+/// What a client sends with a call that a server had asked more for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Input {
+    pub(crate) responses: Option<InputResponses>,
+    pub(crate) state: Option<String>,
+}
+
+impl Flight {
+    /// Of a request.
+    pub(crate) fn new(context: &RequestContext<RoleServer>, input: Option<Input>) -> Self {
+        Self {
+            cancel: context.ct.clone(),
+            progress: context.meta.get_progress_token(),
+            able: Able::of(context),
+            input,
+            trace: context.meta.get_traceparent().map(String::from),
+            log: context.meta.log_level(),
+        }
+    }
+
+    /// What goes to a server beside the request: no more than is on record, and how much the
+    /// server is to log.
+    pub(crate) fn meta(&self) -> RequestMetaObject {
+        let mut meta = RequestMetaObject::new();
+        if let Some(trace) = &self.trace {
+            meta.set_traceparent(trace.clone());
+        }
+        if let Some(level) = self.log {
+            meta.set_log_level(level);
+        }
+        meta
+    }
+}
+
+/// The calls that are out, by the tag under which the kernel knows them.
+#[derive(Default)]
+pub(crate) struct Flights(Mutex<HashMap<u64, Arc<Flight>>>);
+
+/// Forgets a call when it is dropped.
+pub(crate) struct Boarded<'f> {
+    flights: &'f Flights,
+    pub(crate) tag: u64,
+}
+
+impl Flights {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Flight>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a call in, under a tag that nobody can guess: another caller of the home may name
+    /// its calls as it likes.
+    pub(crate) fn board(&self, flight: Arc<Flight>) -> Boarded<'_> {
+        let mut tag = random();
+        let mut flights = self.lock();
+        while tag == 0 || flights.contains_key(&tag) {
+            tag = tag.wrapping_add(1);
+        }
+        flights.insert(tag, flight);
+        Boarded { flights: self, tag }
+    }
+
+    /// The call of that tag.
+    pub(crate) fn find(&self, tag: u64) -> Option<Arc<Flight>> {
+        self.lock().get(&tag).cloned()
+    }
+
+    /// Says that nobody waits for any of them.
+    pub(crate) fn cancel_all(&self) {
+        self.lock().values().for_each(|flight| flight.cancel.cancel());
+    }
+
+    /// Whether one of them wants to hear log messages, on the newer wire.
+    pub(crate) fn wants_log(&self) -> bool {
+        self.lock().values().any(|flight| flight.log.is_some())
+    }
+
+    /// How many are out.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+impl Drop for Boarded<'_> {
+    fn drop(&mut self) {
+        self.flights.lock().remove(&self.tag);
+    }
+}
+
+/// A number that can't be guessed; one that can, where the system has no randomness: then the
+/// kernel makes no call either.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    match SystemEntropy.fill(&mut bytes) {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        Err(_) => 1,
+    }
+}

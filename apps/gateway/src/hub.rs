@@ -1,0 +1,331 @@
+//! What the parts share: servers, kernel, client, catalog.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+};
+
+use rmcp::model::RequestId;
+use syscap::{
+    kernel::{id::ToolId, manifest::Manifest},
+    provide::{Provider, Standing},
+};
+use tokio::{
+    runtime::Handle,
+    sync::{OnceCell, Semaphore},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Options,
+    catalog::{Catalog, Offered},
+    client::{Able, Client},
+    effect::class,
+    flight::{Flights, random},
+    kernelside::{Kernelside, Seat, Unreached},
+    lists::{self, Listed},
+    manifest::{Definition, Limits},
+    names,
+    passing::Routes,
+    provider::Runs,
+    say::say,
+    server::Server,
+    upstream::{Link, NoStart, Said, Trouble},
+    watch::Watched,
+};
+
+/// Most calls of the client that are out; more wait.
+const CALLS_MAX: usize = 512;
+
+/// Why the gateway can't begin.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum NoBeginning {
+    #[error("{0}")]
+    Kernel(#[from] Unreached),
+    #[error("no server could be started")]
+    NoServer,
+}
+
+/// See the module.
+pub(crate) struct Hub {
+    pub(crate) options: Options,
+    pub(crate) kernel: Arc<dyn Kernelside>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) flights: Flights,
+    /// Requests that are being answered, by their ids: when they end.
+    pub(crate) requests: Mutex<HashMap<RequestId, Twin>>,
+    pub(crate) calls: Semaphore,
+    /// Before the request's id in idempotency keys.
+    pub(crate) run: String,
+    /// Cancelled when the gateway ends.
+    pub(crate) closing: CancellationToken,
+    /// Set where it can't even begin.
+    pub(crate) failed: OnceLock<NoBeginning>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) routes: Routes,
+    pub(crate) watched: Watched,
+    catalog: RwLock<Arc<Catalog>>,
+    seat: OnceLock<Arc<dyn Seat>>,
+    begun: OnceCell<()>,
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+/// A request that is being answered.
+#[derive(Clone)]
+pub(crate) struct Twin {
+    /// Cancelled when it has been answered.
+    pub(crate) done: CancellationToken,
+    /// Cancels it.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Hub {
+    pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
+        let servers = options.servers.iter().cloned().map(Server::new).collect();
+        Self {
+            options,
+            kernel,
+            client: Arc::default(),
+            servers,
+            flights: Flights::default(),
+            requests: Mutex::default(),
+            calls: Semaphore::new(CALLS_MAX),
+            run: format!("{:016x}", random()),
+            closing: CancellationToken::new(),
+            failed: OnceLock::new(),
+            tasks: TaskTracker::new(),
+            routes: Routes::default(),
+            watched: Watched::default(),
+            catalog: RwLock::default(),
+            seat: OnceLock::new(),
+            begun: OnceCell::new(),
+            refreshing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The tools as they stand.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_catalog(&self, catalog: Catalog) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+
+    /// A server by its place.
+    pub(crate) fn server(&self, place: usize) -> Option<&Server> {
+        self.servers.get(place)
+    }
+
+    /// The session, once there is one.
+    pub(crate) fn seat(&self) -> Option<Arc<dyn Seat>> {
+        self.seat.get().cloned()
+    }
+
+    /// What stands before the names of a server's tools and prompts.
+    pub(crate) fn prefix(&self, place: usize) -> String {
+        match self.servers.get(place) {
+            Some(server) if self.options.is_prefixed() => format!("{}_", server.name),
+            _ => String::new(),
+        }
+    }
+
+    /// The ids of the tools that the session's token grants.
+    pub(crate) fn granted(&self) -> BTreeSet<ToolId> {
+        self.seat.get().map(|seat| seat.grants().into_iter().collect()).unwrap_or_default()
+    }
+
+    /// Starts the servers, offers their tools and opens the session: once, when it is known what
+    /// the client is able to do.
+    pub(crate) async fn begin(self: &Arc<Self>, able: Able) -> Result<(), NoBeginning> {
+        let begin = self.begun.get_or_try_init(|| self.begin_once(able));
+        match begin.await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let error = self.failed.get_or_init(|| error).clone();
+                self.closing.cancel();
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_once(self: &Arc<Self>, able: Able) -> Result<(), NoBeginning> {
+        let mut started = tokio::task::JoinSet::new();
+        for place in 0..self.servers.len() {
+            let (hub, able) = (Arc::clone(self), able.clone());
+            started.spawn(async move { (place, hub.open(place, &able).await) });
+        }
+        let mut said: Vec<(usize, Option<Said>)> = Vec::new();
+        while let Some(opened) = started.join_next().await {
+            let Ok((place, opened)) = opened else { continue };
+            let name = self.servers.get(place).map_or("", |server| &server.name);
+            match opened {
+                Ok(says) => said.push((place, Some(says))),
+                Err(error) => {
+                    say(&format!("server {name}: {error}"));
+                    said.push((place, None));
+                }
+            }
+        }
+        if !self.servers.is_empty() && said.iter().all(|(_, says)| says.is_none()) {
+            return Err(NoBeginning::NoServer);
+        }
+        self.offer().await?;
+        let ready = self.catalog().all().clone();
+        let ready: Vec<ToolId> = ready
+            .into_iter()
+            .filter(|(_, tool)| tool.standing == Standing::Ready)
+            .map(|(id, _)| id)
+            .collect();
+        let kernel = Arc::clone(&self.kernel);
+        let seat = blocking(move || kernel.sit_down(&ready)).await??;
+        self.seat.get_or_init(|| seat);
+        for (place, says) in said {
+            self.tasks.spawn(crate::keep::keep(Arc::clone(self), place, says, able.clone()));
+        }
+        Ok(())
+    }
+
+    /// Starts a server and lists its tools.
+    pub(crate) async fn open(&self, place: usize, able: &Able) -> Result<Said, NoStart> {
+        let Some(server) = self.servers.get(place) else {
+            return Err(NoStart::Handshake(String::from("there is no such server")));
+        };
+        let (link, said) = Link::open(&server.command, able, &self.client).await?;
+        let link = Arc::new(link);
+        server.set_link(Some(Arc::clone(&link)));
+        if link.capabilities.tools.is_some() {
+            match self.list(server, &link).await {
+                Ok(definitions) => drop(server.set_definitions(&definitions)),
+                Err(trouble) => say(&format!("server {}: tools/list: {trouble}", server.name)),
+            }
+        }
+        Ok(said)
+    }
+
+    /// The tools of a server that can be offered.
+    pub(crate) async fn list(
+        &self,
+        server: &Server,
+        link: &Link,
+    ) -> Result<Vec<Definition>, Trouble> {
+        let whole = lists::all(link, Listed::Tools, None, &self.closing).await?;
+        if whole.cut {
+            say(&format!("server {}: it has more tools than are taken", server.name));
+        }
+        let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
+        for value in &whole.entries {
+            match Definition::read(value) {
+                Ok(definition) => {
+                    // Of two of one name neither can be told from the other.
+                    let name = definition.name().to_owned();
+                    if definitions.insert(name.clone(), definition).is_some() {
+                        say(&format!("server {}: two tools are called {name:?}", server.name));
+                        definitions.remove(&name);
+                    }
+                }
+                Err(unfit) => {
+                    let name = value.get("name").and_then(|name| name.as_str()).unwrap_or("?");
+                    let name: String = name.chars().take(names::NAME_BYTES_MAX).collect();
+                    say(&format!("server {}: {name:?} is not offered: {unfit}", server.name));
+                }
+            }
+        }
+        Ok(definitions.into_values().collect())
+    }
+
+    /// Offers all tools as they are listed, and takes back what is listed no more.
+    pub(crate) async fn offer(self: &Arc<Self>) -> Result<(), Unreached> {
+        let _one = self.refreshing.lock().await;
+        let listed = self.listed();
+        let before = self.catalog();
+        let gone = before.all().keys().filter(|id| !listed.contains_key(*id));
+        let gone: Vec<ToolId> = gone.cloned().collect();
+        let manifests = listed.iter().map(|(id, tool)| self.manifest(id, tool.0, &tool.1));
+        let manifests: Vec<Manifest> = manifests.collect();
+        let kernel = Arc::clone(&self.kernel);
+        let runs: Arc<dyn Provider> =
+            Arc::new(Runs { hub: Arc::clone(self), handle: Handle::current() });
+        let (offers, built_in) = blocking(move || {
+            if !gone.is_empty() {
+                kernel.withdraw(&gone)?;
+            }
+            let offers =
+                if manifests.is_empty() { Vec::new() } else { kernel.provide(manifests, runs)? };
+            Ok::<_, Unreached>((offers, kernel.built_in()?))
+        })
+        .await??;
+        let mut offered = BTreeMap::new();
+        for offer in offers {
+            let Some((server, definition)) = listed.get(offer.tool()) else { continue };
+            let standing = offer.standing;
+            if before.offered(offer.tool()).is_none_or(|known| known.standing != standing) {
+                tell_standing(offer.tool(), standing);
+            }
+            let tool = Offered {
+                server: *server,
+                definition: definition.clone(),
+                effect: offer.manifest.effect,
+                standing,
+            };
+            offered.insert(offer.tool().clone(), tool);
+        }
+        let prefixes: Vec<String> = (0..self.servers.len()).map(|n| self.prefix(n)).collect();
+        self.set_catalog(Catalog::new(offered, built_in, &prefixes));
+        Ok(())
+    }
+
+    /// Every server's tools by their ids.
+    fn listed(&self) -> BTreeMap<ToolId, (usize, Definition)> {
+        let mut listed = BTreeMap::new();
+        for (place, server) in self.servers.iter().enumerate() {
+            let definitions = server.definitions();
+            let ids = names::ids(&server.name, definitions.iter().map(Definition::name));
+            for definition in &definitions {
+                match ids.get(definition.name()) {
+                    Some(id) => {
+                        listed.insert(id.clone(), (place, definition.clone()));
+                    }
+                    None => say(&format!(
+                        "server {}: {:?} is not offered: its name can't be told from another",
+                        server.name,
+                        definition.name()
+                    )),
+                }
+            }
+        }
+        listed
+    }
+
+    fn manifest(&self, id: &ToolId, place: usize, definition: &Definition) -> Manifest {
+        let visible = format!("{}{}", self.prefix(place), definition.name());
+        let called = [definition.name(), &visible, id.as_str()];
+        let options = &self.options;
+        let effect = class(&called, &options.classes, options.hints, definition.annotations());
+        let limits = Limits {
+            wall_ms: u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX),
+            result_bytes: options.result_bytes,
+        };
+        definition.manifest(id.clone(), effect, limits)
+    }
+}
+
+fn tell_standing(tool: &ToolId, standing: Standing) {
+    let why = match standing {
+        Standing::Ready => return,
+        Standing::Changed => {
+            "its definition is not the one on record; it is refused until an operator accepts it"
+        }
+        Standing::Taken => "the home has a tool of that name; it is not offered",
+    };
+    say(&format!("{tool}: {why}"));
+}
+
+/// Runs what blocks where it may.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unreached> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Unreached(String::from("a thread of the gateway broke off")))
+}

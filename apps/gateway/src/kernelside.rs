@@ -1,0 +1,70 @@
+//! What the gateway needs of the kernel.
+
+use std::sync::Arc;
+
+use syscap::{
+    kernel::{
+        cbor::Canonical,
+        id::{Seq, ToolId},
+        manifest::Manifest,
+        reason::Reason,
+    },
+    provide::{Offer, Provider},
+};
+
+/// Why the kernel can't be reached.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreached(pub(crate) String);
+
+/// A kernel, in this process or at another's.
+pub(crate) trait Kernelside: Send + Sync + 'static {
+    /// Offers tools.
+    fn provide(
+        &self,
+        tools: Vec<Manifest>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Vec<Offer>, Unreached>;
+
+    /// Takes offers back.
+    fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached>;
+
+    /// The manifests of the tools that the home itself runs.
+    fn built_in(&self) -> Result<Vec<Manifest>, Unreached>;
+
+    /// Opens the session: by the token that is named, by the agent's newest that lives, or by a
+    /// new one for these tools.
+    fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached>;
+}
+
+/// A session.
+pub(crate) trait Seat: Send + Sync + 'static {
+    /// The tools that its token grants.
+    fn grants(&self) -> Vec<ToolId>;
+
+    /// Sends an envelope, under a name of our own for the call, and waits for the answer.
+    fn send(&self, envelope: &Envelope, tag: u64) -> Result<Told, Unreached>;
+
+    /// Closes it.
+    fn leave(&self) -> Result<(), Unreached>;
+}
+
+/// A call as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Envelope {
+    /// In canonical form.
+    Canonical(Canonical),
+    /// As text, where there is no such form: it is refused, on the record.
+    Json(Vec<u8>),
+}
+
+/// The kernel's answer to a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// Why there is no result.
+    pub(crate) reason: Option<Reason>,
+    /// The result, or the error object.
+    pub(crate) delivered: Canonical,
+    /// Where it stands.
+    pub(crate) record: Seq,
+}

@@ -1,0 +1,163 @@
+//! From start to end: the home, the client's streams, signals, and an end in order.
+
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use rmcp::{
+    ServiceExt,
+    transport::{async_rw::AsyncRwTransport, stdio_pipes},
+};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Error, Options,
+    access::Home,
+    face::Face,
+    hub::{Hub, blocking},
+    names,
+    say::say,
+};
+
+/// Longest line that the client may send; of more the rest is passed over.
+const LINE_BYTES_MAX: usize = 4 << 20;
+/// Threads for calls that wait for the kernel, beside some for other work.
+const THREADS_MAX: usize = 576;
+/// How long calls may go on once the client's input has ended.
+const FINISH: Duration = Duration::from_millis(1_000);
+/// How long they have to end once they were given up.
+const DRAIN: Duration = Duration::from_secs(3);
+/// How long servers and home have to be closed.
+const CLOSE: Duration = Duration::from_secs(10);
+
+/// See [`crate::run`].
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    for server in &options.servers {
+        if !names::is_server(&server.name) || !seen.insert(server.name.clone()) {
+            return Err(Error::Name(server.name.clone()));
+        }
+    }
+    let home = Arc::new(Home::open(&options)?);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(THREADS_MAX)
+        .enable_all()
+        .build()
+        .map_err(Error::Threads)?;
+    let hub = Arc::new(Hub::new(options, Arc::clone(&home) as Arc<_>));
+    let served = runtime.block_on(serve(&hub));
+    let failed = hub.failed.get().map(ToString::to_string);
+    drop(hub);
+    // Who still reads standard input, or waits for a call that never ends, is left behind.
+    runtime.shutdown_timeout(DRAIN);
+    home.close()?;
+    match failed {
+        Some(why) => Err(Error::Begin(why)),
+        None => served,
+    }
+}
+
+async fn serve(hub: &Arc<Hub>) -> Result<(), Error> {
+    let eof = hub.client.deaf.clone();
+    let (read, write) = stdio_pipes();
+    let read = Watched { read, eof: eof.clone() };
+    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
+    let end = tokio::spawn(end(Arc::clone(hub), eof));
+    let face = Face { hub: Arc::clone(hub) };
+    let serving = async {
+        match face.serve_with_ct(transport, hub.closing.clone()).await {
+            // It ends when the input does, or when it is closed, with what is drained by then.
+            Ok(running) => drop(running.waiting().await),
+            Err(error) if hub.closing.is_cancelled() => drop(error),
+            Err(error) => say(&format!("the client did not begin: {error}")),
+        }
+    };
+    serving.await;
+    hub.closing.cancel();
+    hub.flights.cancel_all();
+    drained(hub, DRAIN).await;
+    end.abort();
+    close(hub).await;
+    Ok(())
+}
+
+/// Gives calls up when nobody waits for them any more, and closes when asked to.
+async fn end(hub: Arc<Hub>, eof: CancellationToken) {
+    let asked = async {
+        let (Ok(mut term), Ok(mut int)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    };
+    tokio::select! {
+        () = asked => {}
+        () = eof.cancelled() => drained(&hub, FINISH).await,
+        () = hub.closing.cancelled() => {}
+    }
+    hub.flights.cancel_all();
+    drained(&hub, DRAIN).await;
+    hub.closing.cancel();
+}
+
+/// Waits until no call is out, for so long at most.
+async fn drained(hub: &Hub, at_most: Duration) {
+    let empty = async {
+        while hub.flights.count() > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(at_most, empty).await.ok();
+}
+
+async fn close(hub: &Arc<Hub>) {
+    hub.tasks.close();
+    let closing = async {
+        if let Some(seat) = hub.seat()
+            && let Ok(Err(error)) = blocking(move || seat.leave()).await
+        {
+            say(&format!("the session was not closed: {error}"));
+        }
+        hub.tasks.wait().await;
+    };
+    if timeout(CLOSE, closing).await.is_err() {
+        say("a server or a call did not end in time");
+    }
+}
+
+/// Says when the input has ended.
+struct Watched<R> {
+    read: R,
+    eof: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.read).poll_read(context, buffer);
+        let nothing = buffer.filled().len() == before && buffer.remaining() > 0;
+        if matches!(polled, Poll::Ready(Err(_))) || (polled.is_ready() && nothing) {
+            self.eof.cancel();
+        }
+        polled
+    }
+}

@@ -1,0 +1,82 @@
+//! Whole lists of a server: every page, within bounds.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    flight::Flight,
+    upstream::{Link, Trouble},
+};
+
+/// Most pages of a list.
+const PAGES_MAX: usize = 64;
+/// Most entries of a list.
+const ENTRIES_MAX: usize = 1_024;
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl Listed {
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    fn request(self, cursor: Option<String>) -> ClientRequest {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        match self {
+            Self::Tools => ListToolsRequest::with_param(params).into(),
+            Self::Prompts => ListPromptsRequest::with_param(params).into(),
+            Self::Resources => ListResourcesRequest::with_param(params).into(),
+            Self::Templates => ListResourceTemplatesRequest::with_param(params).into(),
+        }
+    }
+}
+
+/// A list as far as it was given.
+pub(crate) struct Whole {
+    pub(crate) entries: Vec<Value>,
+    /// Whether there was more than is taken.
+    pub(crate) cut: bool,
+}
+
+/// All entries of a list.
+pub(crate) async fn all(
+    link: &Link,
+    listed: Listed,
+    flight: Option<&Arc<Flight>>,
+    cancel: &CancellationToken,
+) -> Result<Whole, Trouble> {
+    let (mut entries, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let mut page = link.ask(listed.request(cursor), flight, cancel).await?;
+        if let Some(Value::Array(more)) = page.get_mut(listed.key()).map(Value::take) {
+            entries.extend(more);
+        }
+        if entries.len() > ENTRIES_MAX {
+            entries.truncate(ENTRIES_MAX);
+            return Ok(Whole { entries, cut: true });
+        }
+        match page.get("nextCursor").and_then(Value::as_str) {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Ok(Whole { entries, cut: false }),
+        }
+    }
+    Ok(Whole { entries, cut: true })
+}

@@ -1,0 +1,298 @@
+//! From a tool's definition, as its server gives it, to a manifest.
+//!
+//! Of the input schema the kernel checks the arguments' names, whether they must be given, and
+//! plain types. What a schema says beyond that (nesting, bounds, patterns, alternatives) the
+//! kernel does not check: the server validates its own arguments.
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+use syscap::kernel::{
+    budget::{Amounts, Dimension},
+    cbor::Canonical,
+    hash::definition_hash,
+    id::{DefinitionHash, ToolId},
+    label::Label,
+    limits::PARAMS_MAX,
+    manifest::{EffectClass, Extra, Manifest, Param, ParamType},
+};
+
+use crate::{data, names};
+
+/// Largest definition, in canonical bytes.
+const DEFINITION_BYTES_MAX: usize = 256 << 10;
+/// Longest description of a tool in its manifest, in bytes. Clients see the whole.
+const DESCRIPTION_BYTES_MAX: usize = 2_048;
+/// Longest description of an argument, and longest name of one, in bytes.
+const PARAM_BYTES_MAX: usize = 256;
+/// What a call sets aside of processor time, which here only passes things on.
+const CPU_US: u64 = 1_000_000;
+/// How long the kernel may take to give a run up.
+const GRACE_MS: u64 = 5_000;
+/// The parts of a definition that are pinned.
+const PINNED: [&str; 6] =
+    ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+
+/// A tool as its server defines it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Definition {
+    /// What clients are shown, but for the name.
+    pub(crate) tool: Tool,
+    /// Names what is pinned.
+    pub(crate) hash: DefinitionHash,
+}
+
+/// Why a tool of a server is not offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// Not of MCP's form.
+    #[error("it is no tool definition: {0}")]
+    Form(String),
+    /// Its name.
+    #[error("its name is empty, too long or not printable")]
+    Name,
+    /// It nests too deep, or holds numbers that can't be said.
+    #[error("its definition {0}")]
+    Data(#[from] data::BadData),
+    /// It is too large.
+    #[error("its definition has {0} bytes, more than {DEFINITION_BYTES_MAX}")]
+    Large(usize),
+}
+
+/// What the operator sets for all tools of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Longest run in milliseconds.
+    pub(crate) wall_ms: u64,
+    /// Largest result in bytes.
+    pub(crate) result_bytes: u64,
+}
+
+impl Limits {
+    /// What a call sets aside. It is more than a run may take: a run that is measured to have
+    /// taken more than was set aside would use its token up.
+    fn hold(self) -> Amounts {
+        let wall_ms = self.wall_ms.saturating_add(self.wall_ms / 4).saturating_add(GRACE_MS);
+        Amounts::ZERO
+            .with(Dimension::CpuUs, CPU_US)
+            .with(Dimension::WallUs, wall_ms.saturating_mul(1_000))
+    }
+}
+
+impl Definition {
+    /// Reads one entry of `tools/list`.
+    pub(crate) fn read(value: &Value) -> Result<Self, Unfit> {
+        let form = |error: serde_json::Error| Unfit::Form(error.to_string());
+        let tool: Tool = serde_json::from_value(value.clone()).map_err(form)?;
+        if !names::is_fit(&tool.name) {
+            return Err(Unfit::Name);
+        }
+        let pinned = pinned(value)?;
+        let len = pinned.as_bytes().len();
+        if len > DEFINITION_BYTES_MAX {
+            return Err(Unfit::Large(len));
+        }
+        Ok(Self { tool, hash: definition_hash(pinned.item()) })
+    }
+
+    /// The upstream name.
+    pub(crate) fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    /// What it says of itself.
+    pub(crate) const fn annotations(&self) -> Option<&ToolAnnotations> {
+        self.tool.annotations.as_ref()
+    }
+
+    /// The manifest under that id and class.
+    pub(crate) fn manifest(&self, id: ToolId, class: EffectClass, limits: Limits) -> Manifest {
+        let tool = &self.tool;
+        let annotated = tool.annotations.as_ref().and_then(|says| says.title.as_deref());
+        let title = tool.title.as_deref().or(annotated).unwrap_or(&tool.name);
+        let description = tool.description.as_deref().unwrap_or_default();
+        let mut manifest = Manifest::new(id, class)
+            .described(cut(title, PARAM_BYTES_MAX), cut(description, DESCRIPTION_BYTES_MAX))
+            .defined_by(self.hash)
+            .labelled(Label::UNTRUSTED);
+        let (params, extra) = params(&tool.input_schema);
+        manifest.params.0 = params;
+        manifest.extra = extra;
+        manifest.hold = limits.hold();
+        manifest.wall_ms_max = Some(limits.wall_ms);
+        manifest.result_bytes_max = limits.result_bytes;
+        manifest
+    }
+}
+
+/// The parts that are pinned, as they came, in canonical form.
+fn pinned(value: &Value) -> Result<Canonical, Unfit> {
+    let part = |key: &&str| value.get(*key).map(|part| ((*key).to_owned(), part.clone()));
+    let parts: JsonObject = PINNED.iter().filter_map(part).collect();
+    Ok(data::to_canonical(&Value::Object(parts))?)
+}
+
+/// The arguments, and whether there may be others. A schema that can't be said so takes all.
+fn params(schema: &JsonObject) -> (Vec<Param>, Extra) {
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    // Either may declare arguments elsewhere.
+    let elsewhere =
+        ["allOf", "anyOf", "oneOf", "$ref", "patternProperties", "if", "dependentSchemas"];
+    let plain = !elsewhere.iter().any(|key| schema.contains_key(*key));
+    let properties = match schema.get("properties") {
+        Some(Value::Object(map)) => map.clone(),
+        _ => JsonObject::new(),
+    };
+    let required: Vec<&str> = match schema.get("required") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let fit = properties.keys().all(|name| name.len() <= PARAM_BYTES_MAX);
+    if properties.len() > PARAMS_MAX || !fit {
+        return (Vec::new(), Extra::Taken);
+    }
+    let params = properties.iter().map(|(name, schema)| {
+        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let text = cut(text, PARAM_BYTES_MAX);
+        if required.contains(&name.as_str()) {
+            Param::required(name, kind(schema), text)
+        } else {
+            Param::optional(name, kind(schema), text)
+        }
+    });
+    let extra = if closed && plain { Extra::Refused } else { Extra::Taken };
+    (params.collect(), extra)
+}
+
+/// A plain type. An integer may be written `1.0` in JSON, so it is a number here.
+fn kind(schema: &Value) -> ParamType {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => ParamType::Text,
+        Some("integer" | "number") => ParamType::Number,
+        Some("boolean") => ParamType::Bool,
+        Some("array") => ParamType::List,
+        Some("object") => ParamType::Map,
+        _ => ParamType::Any,
+    }
+}
+
+/// At most so many bytes, cut between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { wall_ms: 60_000, result_bytes: 1 << 20 };
+
+    fn manifest(definition: &Value) -> Manifest {
+        let id = ToolId::new("srv.x").unwrap();
+        Definition::read(definition).unwrap().manifest(id, EffectClass::Read, LIMITS)
+    }
+
+    #[test]
+    fn params_from_the_top_level() {
+        let manifest = manifest(&json!({
+            "name": "x", "title": "X", "description": "does x",
+            "inputSchema": {"type": "object", "required": ["s", "any", "ghost"],
+                "additionalProperties": false, "properties": {
+                "s": {"type": "string", "minLength": 3, "description": "an s"},
+                "i": {"type": "integer"}, "n": {"type": "number"}, "b": {"type": "boolean"},
+                "l": {"type": "array", "items": {"type": "string"}}, "m": {"type": "object"},
+                "any": {"type": ["string", "null"]}, "ref": {"$ref": "#/$defs/x"}, "t": true}},
+        }));
+        let kinds: Vec<(String, ParamType)> =
+            manifest.params.0.iter().map(|p| (p.name.to_string(), p.kind)).collect();
+        let kind = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
+        assert_eq!(kind("s"), ParamType::Text);
+        assert_eq!(kind("i"), ParamType::Number);
+        assert_eq!(kind("n"), ParamType::Number);
+        assert_eq!(kind("b"), ParamType::Bool);
+        assert_eq!(kind("l"), ParamType::List);
+        assert_eq!(kind("m"), ParamType::Map);
+        for name in ["any", "ref", "t"] {
+            assert_eq!(kind(name), ParamType::Any, "{name}");
+        }
+        let required = manifest
+            .params
+            .0
+            .iter()
+            .filter(|p| p.presence == syscap::kernel::manifest::Presence::Required);
+        let required: Vec<&str> = required.map(|p| &*p.name).collect();
+        assert_eq!(required.len(), 2);
+        assert!(required.contains(&"s") && required.contains(&"any"));
+        assert_eq!(manifest.extra, Extra::Refused);
+        assert_eq!(manifest.label, Label::UNTRUSTED);
+        assert_eq!(manifest.wall_ms_max, Some(60_000));
+        assert!(manifest.hold.get(Dimension::WallUs) > 60_000_000);
+        assert!(manifest.hold.get(Dimension::CpuUs) > 0);
+        assert!(manifest.definition.is_some());
+    }
+
+    #[test]
+    fn schemas_that_say_more_take_more() {
+        for schema in [
+            json!({"type": "object"}),
+            json!({"additionalProperties": {"type": "string"}}),
+            json!({"additionalProperties": false, "allOf": [{}]}),
+            json!({"additionalProperties": false, "patternProperties": {"^x": {}}}),
+        ] {
+            let manifest = manifest(&json!({"name": "x", "inputSchema": schema}));
+            assert_eq!(manifest.extra, Extra::Taken, "{schema}");
+        }
+        let many: JsonObject =
+            (0..65).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
+        let schema = json!({"additionalProperties": false, "properties": many});
+        let manifest = manifest(&json!({"name": "x", "inputSchema": schema}));
+        assert_eq!((manifest.params.0.len(), manifest.extra), (0, Extra::Taken));
+    }
+
+    #[test]
+    fn the_hash_covers_what_a_model_reads_and_a_call_means() {
+        let base = json!({"name": "x", "title": "t", "description": "d",
+            "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": true}});
+        let hash = |value: &Value| Definition::read(value).unwrap().hash;
+        for key in PINNED {
+            let mut other = base.clone();
+            match key {
+                "inputSchema" | "outputSchema" | "annotations" => {
+                    other[key]["x"] = json!({"$ref": "#/y"});
+                }
+                _ => other[key] = json!("changed"),
+            }
+            assert_ne!(hash(&base), hash(&other), "{key}");
+        }
+        let mut same = base.clone();
+        same["_meta"] = json!({"x": 1});
+        assert_eq!(hash(&base), hash(&same));
+    }
+
+    #[test]
+    fn what_is_not_offered() {
+        let read = |value: Value| Definition::read(&value);
+        assert!(matches!(read(json!({"name": "x"})), Err(Unfit::Form(_))));
+        assert!(matches!(read(json!([])), Err(Unfit::Form(_))));
+        let schema = json!({"type": "object"});
+        assert_eq!(read(json!({"name": "a b", "inputSchema": schema})), Err(Unfit::Name));
+        let deep = (0..70).fold(json!(1), |inner, _| json!([inner]));
+        let deep = read(json!({"name": "x", "inputSchema": {"default": deep}}));
+        assert!(matches!(deep, Err(Unfit::Data(_))), "{deep:?}");
+        let large = "x".repeat(DEFINITION_BYTES_MAX);
+        let large = read(json!({"name": "x", "inputSchema": {}, "description": large}));
+        assert!(matches!(large, Err(Unfit::Large(_))));
+    }
+
+    #[test]
+    fn descriptions_are_cut_between_characters() {
+        assert_eq!(cut("ab\u{e9}", 3), "ab");
+        assert_eq!(cut("ab\u{e9}", 4), "ab\u{e9}");
+        let long = manifest(&json!({"name": "x", "inputSchema": {},
+            "description": "\u{e9}".repeat(5_000)}));
+        assert!(long.description.len() <= DESCRIPTION_BYTES_MAX);
+    }
+}

@@ -1,0 +1,204 @@
+//! Prompts, resources and completions: they pass through.
+//!
+//! They are no tool calls, so the kernel neither decides nor records them; they come only from
+//! servers that the operator has named, and either kind can be switched off.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::{
+    ErrorData,
+    model::{
+        ClientRequest, CompleteRequest, CompleteRequestParams, ErrorCode, GetPromptRequest,
+        GetPromptRequestParams, Prompt, ReadResourceRequest, ReadResourceRequestParams, Reference,
+        Resource, ResourceTemplate,
+    },
+};
+use serde_json::Value;
+
+use crate::{
+    flight::Flight,
+    hub::Hub,
+    lists::{self, Listed},
+    upstream::{Link, Trouble},
+};
+
+/// Most URIs of which it is kept who listed them.
+const ROUTES_MAX: usize = 16_384;
+
+/// Who listed which resource.
+#[derive(Default)]
+pub(crate) struct Routes(Mutex<std::collections::HashMap<String, usize>>);
+
+impl Routes {
+    fn learn(&self, uri: &str, place: usize) {
+        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if routes.len() < ROUTES_MAX || routes.contains_key(uri) {
+            routes.insert(uri.to_owned(), place);
+        }
+    }
+
+    /// The server that listed it.
+    pub(crate) fn find(&self, uri: &str) -> Option<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied()
+    }
+}
+
+/// All prompts of all servers.
+pub(crate) async fn prompts(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Prompt>, ErrorData> {
+    let mut prompts = Vec::new();
+    for (place, value) in every(hub, Listed::Prompts, flight).await? {
+        if let Ok(mut prompt) = serde_json::from_value::<Prompt>(value) {
+            prompt.name = format!("{}{}", hub.prefix(place), prompt.name);
+            prompts.push(prompt);
+        }
+    }
+    Ok(prompts)
+}
+
+/// All resources of all servers.
+pub(crate) async fn resources(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Resource>, ErrorData> {
+    let mut resources = Vec::new();
+    for (place, value) in every(hub, Listed::Resources, flight).await? {
+        if let Ok(resource) = serde_json::from_value::<Resource>(value) {
+            hub.routes.learn(&resource.uri, place);
+            resources.push(resource);
+        }
+    }
+    Ok(resources)
+}
+
+/// All templates of resources of all servers.
+pub(crate) async fn templates(
+    hub: &Hub,
+    flight: &Arc<Flight>,
+) -> Result<Vec<ResourceTemplate>, ErrorData> {
+    let all = every(hub, Listed::Templates, flight).await?;
+    Ok(all.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
+}
+
+/// A prompt.
+pub(crate) async fn prompt(
+    hub: &Hub,
+    mut params: GetPromptRequestParams,
+    flight: &Arc<Flight>,
+) -> Result<Value, ErrorData> {
+    let (link, name) = whose(hub, &params.name)?;
+    params.name = name;
+    params.meta = None;
+    let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
+    ask(&link, request, flight).await
+}
+
+/// A resource: of the server that listed it, else of the first that has it.
+pub(crate) async fn resource(
+    hub: &Hub,
+    mut params: ReadResourceRequestParams,
+    flight: &Arc<Flight>,
+) -> Result<Value, ErrorData> {
+    params.meta = None;
+    let uri = params.uri.clone();
+    let request = || ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()));
+    first(hub, &uri, flight, request).await.map(|(_, value)| value)
+}
+
+/// Completions of an argument.
+pub(crate) async fn complete(
+    hub: &Hub,
+    mut params: CompleteRequestParams,
+    flight: &Arc<Flight>,
+) -> Result<Value, ErrorData> {
+    params.meta = None;
+    match params.r#ref.clone() {
+        Reference::Prompt(mut prompt) => {
+            let (link, name) = whose(hub, &prompt.name)?;
+            prompt.name = name;
+            params.r#ref = Reference::Prompt(prompt);
+            ask(&link, ClientRequest::CompleteRequest(CompleteRequest::new(params)), flight).await
+        }
+        Reference::Resource(resource) => {
+            let request = || ClientRequest::CompleteRequest(CompleteRequest::new(params.clone()));
+            first(hub, &resource.uri, flight, request).await.map(|(_, value)| value)
+        }
+        _ => Err(ErrorData::invalid_params("no such reference", None)),
+    }
+}
+
+/// Asks the server that listed a URI, else each in turn, until one has an answer.
+pub(crate) async fn first(
+    hub: &Hub,
+    uri: &str,
+    flight: &Arc<Flight>,
+    request: impl Fn() -> ClientRequest,
+) -> Result<(usize, Value), ErrorData> {
+    let known = hub.routes.find(uri);
+    let places: Vec<usize> = match known {
+        Some(place) => vec![place],
+        None => (0..hub.servers.len()).collect(),
+    };
+    let mut last = ErrorData::resource_not_found("no server has it", None);
+    for place in places {
+        let Some(link) = hub.server(place).and_then(|server| server.link()) else { continue };
+        if link.capabilities.resources.is_none() {
+            continue;
+        }
+        match ask(&link, request(), flight).await {
+            Ok(value) => return Ok((place, value)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A list of every server that has such. One that gives none is passed over, where there are
+/// others.
+async fn every(
+    hub: &Hub,
+    listed: Listed,
+    flight: &Arc<Flight>,
+) -> Result<Vec<(usize, Value)>, ErrorData> {
+    let mut all = Vec::new();
+    for (place, server) in hub.servers.iter().enumerate() {
+        let Some(link) = server.link() else { continue };
+        let has = match listed {
+            Listed::Prompts => link.capabilities.prompts.is_some(),
+            _ => link.capabilities.resources.is_some(),
+        };
+        if !has {
+            continue;
+        }
+        match lists::all(&link, listed, Some(flight), &flight.cancel).await {
+            Ok(whole) => all.extend(whole.entries.into_iter().map(|value| (place, value))),
+            Err(trouble) if hub.servers.len() == 1 => return Err(error(trouble)),
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+/// The server whose prompt that is, and the name that it has there.
+fn whose(hub: &Hub, name: &str) -> Result<(Arc<Link>, String), ErrorData> {
+    let fits = (0..hub.servers.len()).filter_map(|place| {
+        let prefix = hub.prefix(place);
+        name.strip_prefix(&prefix).map(|rest| (prefix.len(), place, rest.to_owned()))
+    });
+    let (_, place, rest) =
+        fits.max().ok_or_else(|| ErrorData::invalid_params("no such prompt", None))?;
+    let link = hub.server(place).and_then(|server| server.link());
+    Ok((link.ok_or_else(|| error(Trouble::Gone))?, rest))
+}
+
+async fn ask(
+    link: &Link,
+    request: ClientRequest,
+    flight: &Arc<Flight>,
+) -> Result<Value, ErrorData> {
+    link.ask(request, Some(flight), &flight.cancel).await.map_err(error)
+}
+
+/// What a client is told: a server's own error as it is.
+pub(crate) fn error(trouble: Trouble) -> ErrorData {
+    match trouble {
+        Trouble::Refused(error) => error,
+        trouble => ErrorData::new(ErrorCode::INTERNAL_ERROR, trouble.to_string(), None),
+    }
+}

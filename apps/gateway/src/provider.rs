@@ -1,0 +1,155 @@
+//! Runs the calls of foreign tools that the kernel has approved.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ClientResult, InputRequest,
+    InputRequiredResult, InputResponses,
+};
+use serde_json::Value;
+use syscap::{
+    kernel::{
+        budget::Amounts,
+        cbor::Canonical,
+        envelope::TxOutcome,
+        manifest::EffectClass,
+        reason::{Reason, Refused},
+    },
+    provide::{HostCall, HostRan, Provider},
+};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    client::WireKind,
+    data,
+    flight::Flight,
+    hub::Hub,
+    result,
+    upstream::{Link, Trouble},
+};
+
+/// How often a server may ask for more before one call goes on.
+const ROUNDS_MAX: usize = 10;
+
+/// See the module. The kernel calls on threads of its own; the work is done by the runtime.
+pub(crate) struct Runs {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) handle: Handle,
+}
+
+impl Provider for Runs {
+    fn run(&self, call: HostCall) -> HostRan {
+        self.handle.block_on(run(&self.hub, call))
+    }
+}
+
+async fn run(hub: &Hub, call: HostCall) -> HostRan {
+    let catalog = hub.catalog();
+    let Some(offered) = catalog.offered(&call.tool) else {
+        return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
+    };
+    let unknown =
+        if changes_nothing(offered.effect) { TxOutcome::NoOp } else { TxOutcome::Unknown };
+    let Some(link) = hub.server(offered.server).and_then(|server| server.link()) else {
+        return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
+    };
+    let flight = hub.flights.find(call.tag);
+    // Given up by the client, or by the kernel.
+    let cancel = flight.as_ref().map(|flight| flight.cancel.child_token()).unwrap_or_default();
+    let by_kernel = cancel.clone();
+    call.cancel.on_cancel(move || by_kernel.cancel());
+    let mut params = CallToolRequestParams::new(offered.definition.name().to_owned());
+    params.arguments = Some(data::to_object(call.args.item()));
+    let answer = converse(hub, &link, params, flight.as_ref(), &cancel).await;
+    match answer {
+        Ok(value) => match result::take(value, call.result_bytes_max) {
+            Ok(answered) if answered.is_error => ran(Ok(answered.map), unknown),
+            Ok(answered) if result::is_request(answered.map.item()) => {
+                ran(Ok(answered.map), unknown)
+            }
+            Ok(answered) => ran(Ok(answered.map), done(offered.effect)),
+            Err(refused) => ran(Err(refused), unknown),
+        },
+        Err(trouble) => ran(Err(told(&trouble)), unknown),
+    }
+}
+
+/// One call, with all that the server asks in between of a client that can only be asked on the
+/// older wire.
+async fn converse(
+    hub: &Hub,
+    link: &Link,
+    mut params: CallToolRequestParams,
+    flight: Option<&Arc<Flight>>,
+    cancel: &CancellationToken,
+) -> Result<Value, Trouble> {
+    let input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
+    (params.input_responses, params.request_state) = (input.responses, input.state);
+    for _ in 0..ROUNDS_MAX {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+        let value = link.ask(request, flight, cancel).await?;
+        if !result::asks_for_input(&value) {
+            return Ok(value);
+        }
+        let Ok(required) = serde_json::from_value::<InputRequiredResult>(value.clone()) else {
+            return Ok(value);
+        };
+        let able = flight.map(|flight| flight.able.clone()).unwrap_or_default();
+        let requests = required.input_requests.clone().unwrap_or_default();
+        if let Some(unable) = requests.values().find(|request| !able.can(request)) {
+            return Ok(result::cannot_ask(unable));
+        }
+        if able.wire == WireKind::Stateless {
+            return Ok(value);
+        }
+        let mut responses = InputResponses::new();
+        for (name, request) in requests {
+            responses.insert(name, answer(hub, request, cancel).await?);
+        }
+        (params.input_responses, params.request_state) = (Some(responses), required.request_state);
+    }
+    Ok(result::asks_too_often())
+}
+
+async fn answer(
+    hub: &Hub,
+    request: InputRequest,
+    cancel: &CancellationToken,
+) -> Result<Value, Trouble> {
+    let answered = tokio::select! {
+        answered = hub.client.ask(request) => answered.map_err(Trouble::Refused)?,
+        () = cancel.cancelled() => return Err(Trouble::Cancelled),
+    };
+    let value = match answered {
+        ClientResult::CreateMessageResult(result) => serde_json::to_value(result),
+        ClientResult::ElicitResult(result) => serde_json::to_value(result),
+        ClientResult::ListRootsResult(result) => serde_json::to_value(result),
+        other => serde_json::to_value(other),
+    };
+    value.map_err(|_| Trouble::Gone)
+}
+
+const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
+    HostRan { result, tx, used: Amounts::ZERO }
+}
+
+/// Whether a call of this class leaves everything as it was, here and elsewhere.
+const fn changes_nothing(effect: EffectClass) -> bool {
+    effect.is_read_only() || matches!(effect, EffectClass::ExternalRead)
+}
+
+const fn done(effect: EffectClass) -> TxOutcome {
+    if changes_nothing(effect) { TxOutcome::NoOp } else { TxOutcome::Committed }
+}
+
+fn told(trouble: &Trouble) -> Refused {
+    match trouble {
+        Trouble::Refused(error) => {
+            let got = format!("{}: {}", error.code.0, error.message);
+            Refused::new(Reason::Failed).field("server").got(&got)
+        }
+        Trouble::Gone => Refused::new(Reason::ProviderGone),
+        Trouble::Cancelled => Refused::new(Reason::Cancelled),
+    }
+}

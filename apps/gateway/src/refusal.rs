@@ -1,0 +1,93 @@
+//! A refusal, told to a client and the model behind it.
+//!
+//! It is a tool's result with `isError`, in text, since a protocol error hides its words from
+//! the model; and never in `structuredContent`, which must fit the tool's output schema. What
+//! a program needs of it stands in `_meta`.
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
+use serde_json::Value;
+use syscap::kernel::{cbor::Item, id::Seq, reason::Reason};
+
+use crate::{catalog::Catalog, data};
+
+/// The key in `_meta` under which a refusal stands.
+pub const META_KEY: &str = "dev.syscap/refusal";
+/// What of an error object goes into `_meta`.
+const PARTS: [&str; 8] = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
+
+/// The result that says so. `error` is the kernel's error object; where it is about the tool's
+/// id, the client is told the names that it knows.
+pub(crate) fn result(
+    (reason, error, record): (Reason, Item<'_>, Seq),
+    called: &str,
+    catalog: &Catalog,
+) -> CallToolResult {
+    let part = |key: &&str| error.get(key).map(|part| ((*key).to_owned(), data::to_json(part)));
+    let mut refusal: JsonObject = PARTS.iter().filter_map(part).collect();
+    if refusal.get("field").and_then(Value::as_str) == Some("tool_id") {
+        if let Some(got) = refusal.get_mut("got") {
+            *got = Value::from(called);
+        }
+        if let Some(Value::String(allowed)) = refusal.get_mut("allowed") {
+            let names: Vec<&str> = allowed.split(", ").map(|id| catalog.name(id)).collect();
+            *allowed = names.join(", ");
+        }
+    }
+    refusal.insert(String::from("record"), Value::from(record.get()));
+    tell(&words(reason, &refusal), refusal)
+}
+
+/// The result for a call that never came to the kernel, or whose answer never came from it.
+pub(crate) fn lost(words: &str) -> CallToolResult {
+    let meta = [(String::from("reason"), Value::from("lost"))];
+    tell(words, meta.into_iter().collect())
+}
+
+fn tell(words: &str, refusal: JsonObject) -> CallToolResult {
+    let mut meta = JsonObject::new();
+    meta.insert(META_KEY.to_owned(), Value::Object(refusal));
+    CallToolResult::error(vec![ContentBlock::text(words)]).with_meta(Some(MetaObject(meta)))
+}
+
+/// One line for each thing that a model can act on.
+fn words(reason: Reason, refusal: &JsonObject) -> String {
+    let kind = refusal.get("kind").and_then(Value::as_str).unwrap_or("refused");
+    let mut words =
+        format!("Call {kind}: {} ({}). {}", reason.name(), reason.code(), reason.hint());
+    for part in ["field", "got", "allowed", "record"] {
+        match refusal.get(part) {
+            Some(Value::String(value)) => words.push_str(&format!("\n{part}: {value}")),
+            Some(value) => words.push_str(&format!("\n{part}: {value}")),
+            None => {}
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use syscap::kernel::reason::{ErrorKind, Refused};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_text_and_meta() {
+        let refused = Refused::new(Reason::OutOfScope).field("path").got("/etc").allowed("docs/");
+        let error = refused.error_object(ErrorKind::Refused);
+        let parts = (Reason::OutOfScope, error.item(), Seq::new(7));
+        let result = result(parts, "x", &Catalog::default());
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(result.structured_content, None);
+        let refusal = result.meta.as_ref().unwrap().get(META_KEY).unwrap();
+        assert_eq!(refusal["code"], 304);
+        assert_eq!(refusal["reason"], "out_of_scope");
+        assert_eq!(refusal["field"], "path");
+        assert_eq!(refusal["allowed"], "docs/");
+        assert_eq!(refusal["retry"], "fix");
+        assert_eq!(refusal["record"], 7);
+        let text = &result.content[0].as_text().unwrap().text;
+        for part in ["out_of_scope", "304", "path", "/etc", "docs/", "record: 7"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

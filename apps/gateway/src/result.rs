@@ -1,0 +1,223 @@
+//! Results of tools, on their way through the kernel.
+//!
+//! What a server answers is kept whole as one map; what a client gets is made anew, for its
+//! wire, from what the kernel released.
+
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ContentBlock, InputRequest, JsonObject, MetaObject,
+};
+use serde_json::{Value, json};
+use syscap::kernel::{
+    cbor::{Canonical, Item},
+    json::from_data,
+    reason::{Reason, Refused},
+};
+
+use crate::data;
+
+/// The key that says what kind of result it is, on the newer wire.
+const RESULT_TYPE: &str = "resultType";
+/// Set on a result of which the wire gave no sign that it is one.
+const INPUT_REQUIRED: &str = "input_required";
+
+/// One of them makes an answer a tool's result.
+const PARTS: [&str; 3] = ["content", "structuredContent", "isError"];
+
+/// A server's answer to `tools/call`, as the kernel records it.
+pub(crate) struct Answered {
+    /// The map.
+    pub(crate) map: Canonical,
+    /// Whether the server says that the call went wrong.
+    pub(crate) is_error: bool,
+}
+
+/// Takes a server's answer.
+///
+/// # Errors
+/// Where it is no result of a tool, is too deep, or exceeds `bytes_max`.
+pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<Answered, Refused> {
+    let failed = |what: &str| Refused::new(Reason::Failed).field("result").got(what);
+    let Value::Object(map) = &mut value else {
+        return Err(failed("the server answered with no object"));
+    };
+    if map.get(RESULT_TYPE).and_then(Value::as_str) == Some("complete") {
+        map.remove(RESULT_TYPE);
+    }
+    match map.get(RESULT_TYPE).and_then(Value::as_str) {
+        None if PARTS.iter().any(|part| map.contains_key(*part)) => {}
+        Some(INPUT_REQUIRED) => {}
+        None => return Err(failed("the server answered with no result of a tool")),
+        Some(other) => return Err(failed(other)),
+    }
+    let is_error = map.get("isError") == Some(&Value::Bool(true));
+    let map =
+        data::to_canonical(&value).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
+    let len = map.as_bytes().len();
+    if len > bytes_max {
+        let refused = Refused::new(Reason::ResultTooLarge).field("result");
+        let refused = refused.got(&format!("{len} bytes"));
+        return Err(refused.allowed(&format!("at most {bytes_max} bytes")));
+    }
+    Ok(Answered { map, is_error })
+}
+
+/// Whether the server asks for input before it goes on.
+pub(crate) fn asks_for_input(value: &Value) -> bool {
+    value.get(RESULT_TYPE).and_then(Value::as_str) == Some(INPUT_REQUIRED)
+}
+
+/// Whether a recorded result is a request for input.
+pub(crate) fn is_request(map: Item<'_>) -> bool {
+    map.get(RESULT_TYPE).and_then(Item::as_text) == Some(INPUT_REQUIRED)
+}
+
+/// The result where a server asks what the client has not said that it can be asked.
+pub(crate) fn cannot_ask(request: &InputRequest) -> Value {
+    let what = match request {
+        InputRequest::CreateMessage(_) => "sampling",
+        InputRequest::Elicitation(_) => "elicitation",
+        InputRequest::ListRoots(_) => "roots",
+        _ => "something",
+    };
+    error(&format!("The tool needs {what} of the client, which the client has not declared."))
+}
+
+/// The result where a server asks without end.
+pub(crate) fn asks_too_often() -> Value {
+    error("The tool asked for input too often.")
+}
+
+fn error(words: &str) -> Value {
+    json!({"content": [{"type": "text", "text": words}], "isError": true})
+}
+
+/// What a client gets of a foreign tool's result.
+pub(crate) fn foreign(delivered: Item<'_>) -> CallToolResponse {
+    let map = data::to_object(delivered);
+    if map.get(RESULT_TYPE).and_then(Value::as_str) == Some(INPUT_REQUIRED) {
+        let read = serde_json::from_value(Value::Object(map.clone()));
+        if let Ok(required) = read {
+            return CallToolResponse::InputRequired(required);
+        }
+    }
+    CallToolResponse::Complete(complete(map))
+}
+
+fn complete(mut map: JsonObject) -> CallToolResult {
+    let content = match map.remove("content") {
+        Some(Value::Array(blocks)) => blocks.into_iter().map(block).collect(),
+        Some(other) => vec![block(other)],
+        None => Vec::new(),
+    };
+    let mut result = CallToolResult::success(content);
+    result.is_error = map.remove("isError").as_ref().and_then(Value::as_bool);
+    result.structured_content = map.remove("structuredContent");
+    result.meta = match map.remove("_meta") {
+        Some(Value::Object(meta)) => Some(MetaObject(meta)),
+        _ => None,
+    };
+    result
+}
+
+/// A block that this protocol's revision doesn't know becomes its own text.
+fn block(value: Value) -> ContentBlock {
+    let text = || value.to_string();
+    serde_json::from_value(value.clone()).unwrap_or_else(|_| ContentBlock::text(text()))
+}
+
+/// What a client gets of a built-in tool's result: its text, and what is beside it.
+pub(crate) fn built_in(delivered: Item<'_>) -> CallToolResult {
+    let Some(text) = delivered.get("text").and_then(Item::as_text) else {
+        return CallToolResult::success(vec![ContentBlock::text(from_data(delivered))]);
+    };
+    let mut rest = data::to_object(delivered);
+    rest.remove("text");
+    let mut content = vec![ContentBlock::text(text)];
+    if !rest.is_empty() {
+        content.push(ContentBlock::text(Value::Object(rest).to_string()));
+    }
+    CallToolResult::success(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use syscap::kernel::cbor::MapBuilder;
+
+    use super::*;
+
+    fn through(value: Value) -> Value {
+        let answered = take(value, 1 << 20).unwrap();
+        match foreign(answered.map.item()) {
+            CallToolResponse::Complete(result) => serde_json::to_value(result).unwrap(),
+            CallToolResponse::InputRequired(result) => serde_json::to_value(result).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn results_come_through_whole() {
+        let result = json!({
+            "content": [
+                {"type": "text", "text": "t", "annotations": {"priority": 0.5}},
+                {"type": "image", "data": "AAE=", "mimeType": "image/png"},
+                {"type": "resource", "resource": {"uri": "a://b", "text": "x"}},
+            ],
+            "structuredContent": {"$ref": "#/x", "n": 1.0, "big": u64::MAX},
+            "isError": true, "_meta": {"a/b": 1},
+        });
+        let mut expected = result.clone();
+        expected["resultType"] = json!("complete");
+        assert_eq!(through(result), expected);
+        assert_eq!(through(expected.clone()), expected);
+        assert!(take(expected, 1 << 20).unwrap().is_error);
+    }
+
+    #[test]
+    fn null_structured_content_stays() {
+        let through = through(json!({"content": [], "structuredContent": null}));
+        assert_eq!(through.get("structuredContent"), Some(&Value::Null));
+        assert_eq!(through.get("isError"), None);
+    }
+
+    #[test]
+    fn blocks_of_another_revision_become_text() {
+        let through = through(json!({"content": [{"type": "hologram", "x": 1}, 7]}));
+        assert_eq!(through["content"][0]["type"], "text");
+        assert_eq!(through["content"][0]["text"], r#"{"type":"hologram","x":1}"#);
+        assert_eq!(through["content"][1]["text"], "7");
+    }
+
+    #[test]
+    fn requests_for_input_stay_what_they_are() {
+        let asked = json!({"resultType": "input_required", "requestState": "s",
+            "inputRequests": {"a": {"method": "roots/list"}}});
+        assert!(asks_for_input(&asked));
+        assert_eq!(through(asked.clone())["requestState"], "s");
+        assert_eq!(through(asked)["resultType"], "input_required");
+    }
+
+    #[test]
+    fn what_is_no_result_is_a_failure() {
+        let reason = |value: Value, max| take(value, max).err().unwrap().reason();
+        assert_eq!(reason(json!([]), 100), Reason::Failed);
+        assert_eq!(reason(json!({"resultType": "task"}), 100), Reason::Failed);
+        assert_eq!(reason(json!({"tools": []}), 100), Reason::Failed);
+        let large = json!({"content": [{"type": "text", "text": "x".repeat(200)}]});
+        assert_eq!(reason(large, 100), Reason::ResultTooLarge);
+        let deep = (0..70).fold(json!(1), |inner, _| json!([inner]));
+        assert_eq!(reason(json!({"content": deep}), 1 << 20), Reason::TooDeep);
+    }
+
+    #[test]
+    fn built_in_results_are_text() {
+        let map = MapBuilder::new().text("text", "hello").uint("size", 5).finish();
+        let result = built_in(map.item());
+        let texts: Vec<&str> =
+            result.content.iter().filter_map(|b| b.as_text()).map(|t| &*t.text).collect();
+        assert_eq!(texts, ["hello", r#"{"size":5}"#]);
+        assert_eq!(result.structured_content, None);
+        let list = Canonical::list([Canonical::text("a")].into_iter());
+        let result = built_in(list.item());
+        assert_eq!(result.content[0].as_text().unwrap().text, r#"["a"]"#);
+    }
+}

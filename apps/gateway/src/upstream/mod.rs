@@ -1,0 +1,254 @@
+//! A server: started, listed, asked, watched, and started again when it breaks off.
+
+mod asked;
+mod process;
+mod wire;
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData, RoleClient,
+    model::{
+        CancelledNotificationParam, ClientConfig, ClientRequest, GetExtensions, Implementation,
+        ProgressToken,
+        ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerResult,
+    },
+    service::{
+        ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+        ServiceError,
+    },
+};
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::wire::{Wanting, Wants};
+pub(crate) use self::wire::{List, Missed, Notice};
+use crate::{
+    client::{Able, Client, WireKind},
+    flight::Flight,
+};
+
+/// How long a server may take until it has said what it is. A package runner may load it first.
+const START_MAX: Duration = Duration::from_secs(90);
+/// How long what it said before an answer may take on its way to the client.
+const MARK_MAX: Duration = Duration::from_secs(5);
+/// How long it may take to say that a call is given up.
+const CANCEL_MAX: Duration = Duration::from_secs(1);
+
+/// Why a server did not answer with a result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// It answered with an error.
+    #[error("the server answered with error {}: {}", .0.code.0, .0.message)]
+    Refused(ErrorData),
+    /// It broke off.
+    #[error("the server broke off")]
+    Gone,
+    /// Nobody waits any more.
+    #[error("the call was given up")]
+    Cancelled,
+}
+
+/// Why a server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoStart {
+    #[error("it can't be started: {0}")]
+    Process(#[from] io::Error),
+    #[error("it did not say what it is: {0}")]
+    Handshake(String),
+    #[error("it said nothing for {} s", START_MAX.as_secs())]
+    Silent,
+}
+
+/// A connection to a running server.
+pub(crate) struct Link {
+    peer: Peer<RoleClient>,
+    /// What it offers.
+    pub(crate) capabilities: ServerCapabilities,
+    /// What it says to models.
+    pub(crate) instructions: Option<String>,
+    /// Which wire it speaks.
+    pub(crate) wire: WireKind,
+    /// Cancelled when nothing comes from it any more.
+    pub(crate) gone: CancellationToken,
+    marks: mpsc::Sender<Notice>,
+    wants: Arc<Wants>,
+    running: Mutex<Option<RunningService<RoleClient, asked::Asked>>>,
+    process: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a server says unasked, in order.
+pub(crate) struct Said {
+    pub(crate) notices: mpsc::Receiver<Notice>,
+    pub(crate) missed: Arc<Missed>,
+}
+
+impl Link {
+    /// Starts a server and learns what it is. The wire that the client speaks is tried first.
+    pub(crate) async fn open(
+        command: &[String],
+        able: &Able,
+        client: &Arc<Client>,
+    ) -> Result<(Self, Said), NoStart> {
+        let first = Self::try_open(command, able, client, able.wire).await;
+        match first {
+            Err(NoStart::Handshake(_)) if able.wire == WireKind::Session => {
+                // A server of the newer wire alone refuses `initialize`.
+                let newer = Self::try_open(command, able, client, WireKind::Stateless).await;
+                newer.or(first)
+            }
+            first => first,
+        }
+    }
+
+    async fn try_open(
+        command: &[String],
+        able: &Able,
+        client: &Arc<Client>,
+        wire: WireKind,
+    ) -> Result<(Self, Said), NoStart> {
+        let (child, stdout, stdin) = process::start(command)?;
+        let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
+        let gone = reports.gone.clone();
+        let process = tokio::spawn(process::see_off(child, gone.clone()));
+        let mut config = ClientConfig::new(
+            able.capabilities.clone(),
+            Implementation::new("syscap", env!("CARGO_PKG_VERSION")),
+        );
+        config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        let asked = asked::Asked::new(config, Arc::clone(client));
+        let started = timeout(START_MAX, asked.serve_with_lifecycle(transport, lifecycle(wire)));
+        let running = match started.await {
+            Ok(Ok(running)) => running,
+            Ok(Err(error)) => {
+                gone.cancel();
+                return Err(NoStart::Handshake(error.to_string()));
+            }
+            Err(_) => {
+                gone.cancel();
+                return Err(NoStart::Silent);
+            }
+        };
+        let peer = running.peer().clone();
+        let info = peer.peer_info();
+        let version = info.as_ref().map(|info| info.protocol_version.clone());
+        let modern = version.is_some_and(|version| !version.has_initialize());
+        let link = Self {
+            peer,
+            capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),
+            instructions: info.and_then(|info| info.instructions.clone()),
+            wire: if modern { WireKind::Stateless } else { WireKind::Session },
+            gone,
+            marks: reports.marks,
+            wants: reports.wants,
+            running: Mutex::new(Some(running)),
+            process: Mutex::new(Some(process)),
+        };
+        Ok((link, Said { notices: reports.notices, missed: reports.missed }))
+    }
+
+    /// Asks for something, for a client that waits for it.
+    pub(crate) async fn ask(
+        &self,
+        mut request: ClientRequest,
+        flight: Option<&Arc<Flight>>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, Trouble> {
+        let meta = flight.map_or_else(RequestMetaObject::new, |flight| self.meta(flight));
+        let options = PeerRequestOptions::no_options().with_meta(meta);
+        let wants = flight.filter(|flight| flight.progress.is_some());
+        if let Some(flight) = wants {
+            request.extensions_mut().insert(Wanting(Arc::clone(flight)));
+        }
+        let sent = self.peer.send_cancellable_request(request, options).await;
+        let handle = sent.map_err(|_| Trouble::Gone)?;
+        let (id, token) = (handle.id.clone(), handle.progress_token.clone());
+        let answer = tokio::select! {
+            biased;
+            answer = handle.await_response() => read(answer),
+            () = self.gone.cancelled() => Err(Trouble::Gone),
+            () = cancel.cancelled() => {
+                let reason = Some(String::from("nobody waits for it any more"));
+                let notice = CancelledNotificationParam::new(Some(id), reason);
+                timeout(CANCEL_MAX, self.peer.notify_cancelled(notice)).await.ok();
+                Err(Trouble::Cancelled)
+            }
+        };
+        if wants.is_some() {
+            self.pass_on().await;
+            self.wants.forget(&token);
+        }
+        answer
+    }
+
+    fn meta(&self, flight: &Flight) -> RequestMetaObject {
+        let mut meta = flight.meta();
+        if self.wire == WireKind::Stateless {
+            meta.set_client_capabilities(flight.able.capabilities.clone());
+        }
+        meta
+    }
+
+    /// Waits until what the server said before has been passed on.
+    async fn pass_on(&self) {
+        let (mark, passed) = oneshot::channel();
+        let passed = async {
+            if self.marks.send(Notice::Mark(mark)).await.is_ok() {
+                passed.await.ok();
+            }
+        };
+        timeout(MARK_MAX, passed).await.ok();
+    }
+
+    /// The request that wants to hear of progress under that token.
+    pub(crate) fn flight_of(&self, token: &ProgressToken) -> Option<Arc<Flight>> {
+        self.wants.find(token)
+    }
+
+    /// The protocol library's end of the connection.
+    pub(crate) const fn peer(&self) -> &Peer<RoleClient> {
+        &self.peer
+    }
+
+    /// Ends the connection and the process.
+    pub(crate) async fn close(&self) {
+        self.gone.cancel();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(running) = running {
+            running.cancellation_token().cancel();
+        }
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(process) = process {
+            process.await.ok();
+        }
+    }
+}
+
+fn lifecycle(wire: WireKind) -> ClientLifecycleMode {
+    match wire {
+        WireKind::Session => ClientLifecycleMode::Initialize,
+        WireKind::Stateless => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+    }
+}
+
+fn read(answer: Result<ServerResult, ServiceError>) -> Result<Value, Trouble> {
+    match answer {
+        Ok(ServerResult::CustomResult(result)) => Ok(result.0),
+        Ok(result) => serde_json::to_value(result).map_err(|_| Trouble::Gone),
+        Err(ServiceError::McpError(error)) => Err(Trouble::Refused(error)),
+        Err(ServiceError::Cancelled { .. }) => Err(Trouble::Cancelled),
+        Err(_) => Err(Trouble::Gone),
+    }
+}

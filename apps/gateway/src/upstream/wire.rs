@@ -1,0 +1,320 @@
+//! The transport to a server: lines of JSON over its standard streams, each with a bound.
+//!
+//! It stands in for the protocol library's own so that a server can't exhaust memory, that
+//! answers arrive as they were sent, and that notifications keep their order.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient,
+    model::{
+        ClientCapabilities, ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorCode,
+        ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProgressToken, RequestId,
+        ServerJsonRpcMessage, ServerResult,
+    },
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::flight::Flight;
+
+/// Longest line that a server may send.
+pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
+/// Most notifications that wait; of more, progress and log messages are dropped.
+const NOTICES_MAX: usize = 1_024;
+/// How long a server may leave its standard input unread.
+const WRITE_MAX: Duration = Duration::from_secs(30);
+
+/// What a server says unasked.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// `notifications/progress`.
+    Progress(Value),
+    /// `notifications/message`.
+    Log(Value),
+    /// `notifications/resources/updated`.
+    Updated(Value),
+    /// One of the lists is another now.
+    Changed(List),
+    /// Not the server's: answered when all before it has been passed on.
+    Mark(oneshot::Sender<()>),
+}
+
+/// A list that a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+/// Lists of which it could not be said that they changed, since too much waited.
+#[derive(Debug, Default)]
+pub(crate) struct Missed([AtomicBool; 3]);
+
+impl Missed {
+    fn set(&self, list: List) {
+        let [tools, prompts, resources] = &self.0;
+        let flag = match list {
+            List::Tools => tools,
+            List::Prompts => prompts,
+            List::Resources => resources,
+        };
+        flag.store(true, Ordering::Release);
+    }
+
+    /// Takes what was missed.
+    pub(crate) fn take(&self) -> Vec<List> {
+        let lists = [List::Tools, List::Prompts, List::Resources];
+        let missed = lists.into_iter().zip(&self.0);
+        missed.filter(|(_, flag)| flag.swap(false, Ordering::AcqRel)).map(|(l, _)| l).collect()
+    }
+}
+
+/// Which request wants to hear of progress under which token.
+#[derive(Default)]
+pub(crate) struct Wants(Mutex<HashMap<ProgressToken, Arc<Flight>>>);
+
+impl Wants {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Arc<Flight>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The request that wants to hear of progress under that token.
+    pub(crate) fn find(&self, token: &ProgressToken) -> Option<Arc<Flight>> {
+        self.lock().get(token).cloned()
+    }
+
+    /// Forgets it.
+    pub(crate) fn forget(&self, token: &ProgressToken) {
+        self.lock().remove(token);
+    }
+}
+
+/// Goes with a request to the transport: it is noted before the server can answer.
+#[derive(Clone)]
+pub(crate) struct Wanting(pub(crate) Arc<Flight>);
+
+/// Where a transport reports.
+pub(crate) struct Reports {
+    /// What the server says unasked.
+    pub(crate) notices: mpsc::Receiver<Notice>,
+    /// For marks.
+    pub(crate) marks: mpsc::Sender<Notice>,
+    /// Lists that changed while too much waited.
+    pub(crate) missed: Arc<Missed>,
+    /// Requests that want to hear of progress.
+    pub(crate) wants: Arc<Wants>,
+    /// Cancelled when nothing comes from the server any more.
+    pub(crate) gone: CancellationToken,
+}
+
+/// See the module.
+pub(crate) struct Wire<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    write: Arc<tokio::sync::Mutex<Option<W>>>,
+    notices: mpsc::Sender<Notice>,
+    missed: Arc<Missed>,
+    wants: Arc<Wants>,
+    gone: CancellationToken,
+    /// Requests whose answers the library reads itself.
+    typed: Arc<Mutex<Vec<RequestId>>>,
+    /// What a server of the older wire is told of the client.
+    legacy: ClientCapabilities,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
+    /// A transport over a server's standard output and input.
+    pub(crate) fn new(read: R, write: W, legacy: ClientCapabilities) -> (Self, Reports) {
+        let (sender, notices) = mpsc::channel(NOTICES_MAX);
+        let (missed, gone) = (Arc::<Missed>::default(), CancellationToken::new());
+        let wants = Arc::<Wants>::default();
+        let reports = Reports {
+            notices,
+            marks: sender.clone(),
+            missed: Arc::clone(&missed),
+            wants: Arc::clone(&wants),
+            gone: gone.clone(),
+        };
+        let wire = Self {
+            read: BufReader::with_capacity(64 << 10, read),
+            line: Vec::new(),
+            write: Arc::new(tokio::sync::Mutex::new(Some(write))),
+            notices: sender,
+            missed,
+            wants,
+            gone,
+            typed: Arc::default(),
+            legacy,
+        };
+        (wire, reports)
+    }
+
+    /// Reads up to a newline into `line`. `None` at the end, at an error, and at a line that is
+    /// too long. What was read stays in `line` where the future is dropped.
+    async fn read_line(&mut self) -> Option<()> {
+        loop {
+            let available = self.read.fill_buf().await.ok()?;
+            if available.is_empty() {
+                return None;
+            }
+            let newline = available.iter().position(|byte| *byte == b'\n');
+            let take = newline.map_or(available.len(), |place| place.saturating_add(1));
+            if self.line.len().saturating_add(take) > LINE_BYTES_MAX {
+                return None;
+            }
+            self.line.extend_from_slice(available.get(..take).unwrap_or_default());
+            self.read.consume(take);
+            if newline.is_some() {
+                return Some(());
+            }
+        }
+    }
+
+    /// What the library is to see of a line.
+    fn sort(&self, message: Value) -> Option<ServerJsonRpcMessage> {
+        let method = message.get("method").and_then(Value::as_str);
+        match (method, message.get("id")) {
+            (Some(method), None | Some(Value::Null)) => self.notice(method.to_owned(), message),
+            (Some(_), Some(_)) => serde_json::from_value(message).ok(),
+            (None, _) => self.answer(message),
+        }
+    }
+
+    fn notice(&self, method: String, mut message: Value) -> Option<ServerJsonRpcMessage> {
+        let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+        let list = match method.as_str() {
+            "notifications/progress" => return self.drop_if_full(Notice::Progress(params)),
+            "notifications/message" => return self.drop_if_full(Notice::Log(params)),
+            "notifications/resources/updated" => {
+                return self.drop_if_full(Notice::Updated(params));
+            }
+            "notifications/tools/list_changed" => List::Tools,
+            "notifications/prompts/list_changed" => List::Prompts,
+            "notifications/resources/list_changed" => List::Resources,
+            _ => {
+                message.as_object_mut()?.insert(String::from("params"), params);
+                return serde_json::from_value(message).ok();
+            }
+        };
+        if self.notices.try_send(Notice::Changed(list)).is_err() {
+            self.missed.set(list);
+        }
+        None
+    }
+
+    fn drop_if_full(&self, notice: Notice) -> Option<ServerJsonRpcMessage> {
+        self.notices.try_send(notice).ok();
+        None
+    }
+
+    /// An answer: as it is, but for those that the library waits for to know the server.
+    fn answer(&self, mut message: Value) -> Option<ServerJsonRpcMessage> {
+        let id: RequestId = serde_json::from_value(message.get("id")?.clone()).ok()?;
+        if let Some(error) = message.get_mut("error") {
+            let error = serde_json::from_value(error.take()).unwrap_or_else(|_| {
+                ErrorData::new(ErrorCode::INTERNAL_ERROR, "an error of no known form", None)
+            });
+            return Some(JsonRpcMessage::error(error, Some(id)));
+        }
+        let result = message.get_mut("result")?.take();
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = match typed.iter().position(|waits| *waits == id) {
+            Some(place) => {
+                typed.swap_remove(place);
+                serde_json::from_value(result).ok()?
+            }
+            None => ServerResult::CustomResult(CustomResult(result)),
+        };
+        Some(JsonRpcMessage::response(result, id))
+    }
+
+    /// Notes who wants to hear of progress and what the library reads itself, and tells an older server what the client can do on
+    /// the older wire.
+    fn prepare(&self, message: &mut ClientJsonRpcMessage) {
+        let JsonRpcMessage::Request(request) = message else { return };
+        let wanting = request.request.extensions().get::<Wanting>().cloned();
+        let token = request.request.get_meta().get_progress_token();
+        if let (Some(Wanting(flight)), Some(token)) = (wanting, token) {
+            self.wants.lock().insert(token, flight);
+        }
+        match &mut request.request {
+            ClientRequest::InitializeRequest(initialize) => {
+                initialize.params.capabilities = self.legacy.clone();
+            }
+            ClientRequest::DiscoverRequest(_) | ClientRequest::SubscriptionsListenRequest(_) => {}
+            _ => return,
+        }
+        self.typed.lock().unwrap_or_else(PoisonError::into_inner).push(request.id.clone());
+    }
+}
+
+impl<R, W> Transport<RoleClient> for Wire<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        mut message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        self.prepare(&mut message);
+        let (write, gone) = (Arc::clone(&self.write), self.gone.clone());
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut write = write.lock().await;
+            let writer = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            let written = timeout(WRITE_MAX, async {
+                writer.write_all(&line).await?;
+                writer.flush().await
+            });
+            let written = written.await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+            if written.is_err() {
+                gone.cancel();
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if self.gone.is_cancelled() || self.read_line().await.is_none() {
+                self.gone.cancel();
+                return None;
+            }
+            // What is no JSON is what programs print by mistake; it is passed over.
+            let message = serde_json::from_slice(&self.line);
+            self.line.clear();
+            if let Some(message) = message.ok().and_then(|message| self.sort(message)) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.gone.cancel();
+        // A write that hangs holds the lock; the process is ended all the same.
+        if let Ok(mut write) = self.write.try_lock() {
+            drop(write.take());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! A home, a gateway on it, and a client that speaks raw lines.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use syscap::{
+    audit::{
+        sqlite::SqliteReader,
+        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    },
+    kernel::{
+        id::Seq,
+        record::{Body, Outcome, OutcomeFlags, Record, Refusal},
+        store::Next,
+    },
+    prelude::*,
+};
+use tempfile::TempDir;
+
+/// Longest wait for anything that must come.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// What a client must say of itself on every request of the newer wire.
+pub(crate) const NEW: &str = "2026-07-28";
+
+/// A home, and a folder that a server writes into.
+pub(crate) struct Bench {
+    pub(crate) dir: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Runtime::create(dir.path().join("home")).unwrap().close().unwrap();
+        let bench = Self { dir };
+        fs::create_dir(bench.server("odd")).unwrap();
+        bench
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// The folder of a server.
+    pub(crate) fn server(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What a server got, line by line, its starts and ends among them.
+    pub(crate) fn got(&self, name: &str) -> Vec<String> {
+        let got = fs::read_to_string(self.server(name).join("got")).unwrap_or_default();
+        got.lines().map(String::from).collect()
+    }
+
+    /// How many requests or notifications of a method a server got.
+    pub(crate) fn got_method(&self, name: &str, method: &str) -> usize {
+        let mark = format!("\"method\":\"{method}\"");
+        self.got(name).iter().filter(|line| line.contains(&mark)).count()
+    }
+
+    /// A gateway with one odd server of the older wire, all of whose tools may be called.
+    pub(crate) fn gateway(&self, more: &[&str]) -> Gateway {
+        let server = format!("server=odd:{}", self.server("odd").display());
+        let mut words = vec![server.as_str(), "class=local_write=*"];
+        words.extend(more);
+        self.start(&words)
+    }
+
+    pub(crate) fn start(&self, words: &[&str]) -> Gateway {
+        Gateway::start(&self.home(), words)
+    }
+
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        SqliteReader::open(&self.home())
+            .unwrap()
+            .records(Seq::GENESIS, &mut |_, bytes| {
+                records.push(Record::decode(bytes).unwrap());
+                Next::More
+            })
+            .unwrap();
+        records
+    }
+
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        let outcome = |record: Record| match record.body {
+            Body::Outcome(outcome) => Some(*outcome),
+            _ => None,
+        };
+        self.records().into_iter().filter_map(outcome).collect()
+    }
+
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+        let refusal = |record: Record| match record.body {
+            Body::Refusal(refusal) => Some(*refusal),
+            _ => None,
+        };
+        self.records().into_iter().filter_map(refusal).collect()
+    }
+
+    /// How many records of a kind there are.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        let of = |record: &&Record| format!("{:?}", record.body.kind()).eq_ignore_ascii_case(kind);
+        self.records().iter().filter(of).count()
+    }
+
+    /// Every intent has its outcome, nothing is held, and the log is sound.
+    pub(crate) fn settled(&self) {
+        assert_eq!(self.count("Intent"), self.count("Outcome"));
+        let trust = TrustSource::File(self.home().join("trust.cbor"));
+        let options = VerifyOptions { trust, ..VerifyOptions::default() };
+        let verdict = verify_home(&self.home(), &options).unwrap().verdict();
+        assert_eq!(verdict, Verdict::Sound);
+        let kernel = Options::new().inspect(self.home()).unwrap();
+        for token in kernel.kernel().tokens() {
+            assert!(token.held.iter().all(|(_, amount)| amount == 0), "{:?}", token.held);
+        }
+        // No run may use its token up by having taken longer than was set aside.
+        let over = self.outcomes().into_iter().filter(|o| o.flags.has(OutcomeFlags::OVERRUN));
+        assert_eq!(over.count(), 0);
+    }
+}
+
+/// A gateway's process and its client.
+pub(crate) struct Gateway {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// Answers that came while another was waited for.
+    answers: HashMap<String, Value>,
+    /// What came unasked: notifications and requests.
+    pub(crate) unasked: Vec<Value>,
+    next: i64,
+    new: bool,
+    /// What the client says that it can do.
+    pub(crate) capabilities: Value,
+}
+
+impl Gateway {
+    fn start(home: &Path, words: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_syscap-gateway-harness"))
+            .arg("gateway")
+            .arg(home)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let stdin = child.stdin.take();
+        Self {
+            child,
+            stdin,
+            lines,
+            answers: HashMap::new(),
+            unasked: Vec::new(),
+            next: 1,
+            new: false,
+            capabilities: json!({}),
+        }
+    }
+
+    /// Begins a session on the older wire.
+    pub(crate) fn session(mut self) -> Self {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities,
+            "clientInfo": {"name": "raw", "version": "1"}});
+        let begun = self.request("initialize", params);
+        assert_eq!(begun["result"]["protocolVersion"], "2025-11-25", "{begun}");
+        self.notify("notifications/initialized", json!({}));
+        self
+    }
+
+    /// Speaks the newer wire.
+    pub(crate) fn stateless(mut self) -> Self {
+        self.new = true;
+        self
+    }
+
+    pub(crate) fn able(mut self, capabilities: Value) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    pub(crate) fn write(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        stdin.write_all(b"\n").unwrap();
+        stdin.flush().unwrap();
+    }
+
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+    }
+
+    /// Sends a request under an id, and does not wait.
+    pub(crate) fn send(&mut self, id: &Value, method: &str, mut params: Value) {
+        if self.new {
+            let meta = params.as_object_mut().unwrap().entry("_meta").or_insert(json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(NEW);
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "raw", "version": "1"});
+            meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        }
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.write(&request.to_string());
+    }
+
+    pub(crate) fn id(&mut self) -> Value {
+        self.next += 1;
+        json!(self.next)
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.id();
+        self.send(&id, method, params);
+        self.answer(&id)
+    }
+
+    /// Sends a call and does not wait; its id.
+    pub(crate) fn begin(&mut self, tool: &str, args: Value) -> Value {
+        let id = self.id();
+        self.send(&id, "tools/call", json!({"name": tool, "arguments": args}));
+        id
+    }
+
+    pub(crate) fn call(&mut self, tool: &str, args: Value) -> Value {
+        let id = self.begin(tool, args);
+        self.result(&id)
+    }
+
+    /// The result of a request that is not to be an error of the protocol.
+    pub(crate) fn result(&mut self, id: &Value) -> Value {
+        let answer = self.answer(id);
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].clone()
+    }
+
+    pub(crate) fn answer(&mut self, id: &Value) -> Value {
+        let until = Instant::now() + SOON;
+        loop {
+            if let Some(answer) = self.answers.remove(&id.to_string()) {
+                return answer;
+            }
+            self.receive(until).unwrap_or_else(|| panic!("no answer to {id}"));
+        }
+    }
+
+    /// Waits for a notification or a request of that method.
+    pub(crate) fn hears(&mut self, method: &str) -> Value {
+        let until = Instant::now() + SOON;
+        loop {
+            let found = self.unasked.iter().position(|said| said["method"] == method);
+            if let Some(place) = found {
+                return self.unasked.remove(place);
+            }
+            self.receive(until).unwrap_or_else(|| panic!("no {method}"));
+        }
+    }
+
+    /// Takes in one message. `None` where none came in time.
+    fn receive(&mut self, until: Instant) -> Option<()> {
+        let left = until.saturating_duration_since(Instant::now());
+        let line = match self.lines.recv_timeout(left) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the gateway has ended"),
+        };
+        let message: Value = serde_json::from_str(&line).unwrap();
+        match (message.get("method"), message.get("id")) {
+            (None, Some(id)) => drop(self.answers.insert(id.to_string(), message)),
+            _ => self.unasked.push(message),
+        }
+        Some(())
+    }
+
+    /// Whether an answer to that id has come, after a while.
+    pub(crate) fn has_answer(&mut self, id: &Value, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        while self.receive(until).is_some() {}
+        self.answers.contains_key(&id.to_string())
+    }
+
+    pub(crate) fn names(&mut self) -> Vec<String> {
+        let listed = self.request("tools/list", json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Ends the input, as a client does, and waits for the end.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        drop(self.stdin.take());
+        self.wait()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let done = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();
+        assert!(done.unwrap().success());
+    }
+
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        let until = Instant::now() + SOON;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "the gateway does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The text of a tool's result.
+pub(crate) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// What a refusal says to programs.
+pub(crate) fn refusal(result: &Value) -> &Value {
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(result.get("structuredContent").is_none(), "{result}");
+    &result["_meta"]["dev.syscap/refusal"]
+}
+
+/// Waits until something holds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + SOON;
+    while !holds() {
+        assert!(Instant::now() < until, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,195 @@
+//! What goes through, what is refused, and what stands on record of it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use syscap::kernel::{
+    envelope::TxOutcome,
+    label::Label,
+    reason::Reason,
+    record::Body,
+};
+
+use crate::bench::{Bench, refusal, text};
+
+/// What the client sends arrives, what the server answers comes back, and both are on record.
+#[test]
+fn calls_go_through_and_are_on_record() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let args = json!({"text": "hello", "more": {"$ref": {"record": 1, "path": []}}, "n": 1.5});
+    let result = gateway.call("echo", args.clone());
+    let echoed: serde_json::Value = serde_json::from_str(text(&result)).unwrap();
+    assert_eq!(echoed, args);
+    let structured = gateway.call("structured", json!({}));
+    assert_eq!(structured["structuredContent"], json!({"n": 1.5}));
+    assert!(gateway.end().success());
+    let outcomes = bench.outcomes();
+    assert_eq!(outcomes.len(), 2);
+    assert!(outcomes.iter().all(|outcome| outcome.tx == TxOutcome::Committed));
+    assert!(outcomes.iter().all(|outcome| outcome.label == Label::UNTRUSTED));
+    bench.settled();
+}
+
+/// Nothing reaches the server that the kernel did not let through.
+#[test]
+fn refused_calls_have_no_effect_and_a_record() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    // Not classed: an external write, of which the policy wants to be asked.
+    let mut gateway = bench.start(&[&server, "class=local_write=echo"]).session();
+    let asked = gateway.call("touch", json!({"text": "made"}));
+    assert_eq!(refusal(&asked)["code"], Reason::Asked.code());
+    let unknown = gateway.call("no-such-tool", json!({}));
+    assert_eq!(refusal(&unknown)["code"], Reason::UnknownTool.code());
+    assert_eq!(refusal(&unknown)["got"], "no-such-tool");
+    let bad = gateway.call("echo", json!({"text": 5}));
+    assert_eq!(refusal(&bad)["code"], Reason::BadArgument.code());
+    assert_eq!(refusal(&bad)["field"], "text");
+    let missing = gateway.request("tools/call", json!({"arguments": {}}));
+    assert_eq!(refusal(&missing["result"])["code"], Reason::BadField.code());
+    let list = gateway.request("tools/call", json!({"name": "echo", "arguments": [1]}));
+    assert_eq!(refusal(&list["result"])["code"], Reason::BadField.code());
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let deep = gateway.call("echo", json!({"deep": deep}));
+    assert_eq!(refusal(&deep)["code"], Reason::TooDeep.code());
+    let record = refusal(&unknown)["record"].as_u64().unwrap();
+    assert!(gateway.end().success());
+    assert_eq!(bench.got_method("odd", "tools/call"), 0);
+    assert!(!bench.server("odd").join("made").exists());
+    let reasons: Vec<Reason> = bench.refusals().iter().map(|refusal| refusal.reason).collect();
+    assert_eq!(reasons.len(), 6, "{reasons:?}");
+    let at = bench.records().into_iter().find(|r| r.seq.get() == record).unwrap();
+    assert!(matches!(at.body, Body::Refusal(_)));
+    bench.settled();
+}
+
+/// A replayed id gets the first answer, and nothing runs again; also while the first runs.
+#[test]
+fn a_replayed_id_is_one_call() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let call = json!({"name": "echo", "arguments": {"text": "once"}});
+    let id = json!("the same id");
+    gateway.send(&id, "tools/call", call.clone());
+    let first = gateway.result(&id);
+    gateway.send(&id, "tools/call", call);
+    assert_eq!(gateway.result(&id), first);
+    // The same id for another call is no replay.
+    gateway.send(&id, "tools/call", json!({"name": "echo", "arguments": {"text": "other"}}));
+    let other = gateway.result(&id);
+    assert_eq!(refusal(&other)["code"], Reason::KeyReused.code());
+    let id = json!(4_000);
+    let slow = json!({"name": "slow", "arguments": {"count": 300}});
+    for _ in 0..3 {
+        gateway.send(&id, "tools/call", slow.clone());
+    }
+    assert_eq!(text(&gateway.result(&id)), "slept");
+    assert!(gateway.end().success());
+    assert_eq!(bench.got_method("odd", "tools/call"), 2);
+    bench.settled();
+}
+
+/// What a server calls an error is delivered whole; what became of the effect is not known.
+#[test]
+fn errors_of_servers_are_results_or_failures() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let fails = gateway.call("fails", json!({}));
+    assert_eq!((text(&fails), &fails["isError"]), ("it failed", &json!(true)));
+    assert!(fails.get("_meta").is_none());
+    let refuses = gateway.call("refuses", json!({}));
+    assert_eq!(refusal(&refuses)["code"], Reason::Failed.code());
+    assert!(text(&refuses).contains("bad arguments"));
+    for tool in ["odd", "deep"] {
+        assert!(refusal(&gateway.call(tool, json!({})))["code"].is_u64(), "{tool}");
+    }
+    assert!(gateway.end().success());
+    let outcomes = bench.outcomes();
+    assert_eq!(outcomes[0].reason, None);
+    assert_eq!(outcomes[0].tx, TxOutcome::Unknown);
+    assert_eq!(outcomes[1].reason, Some(Reason::Failed));
+    assert_eq!(outcomes[2].reason, Some(Reason::Failed));
+    assert_eq!(outcomes[3].reason, Some(Reason::TooDeep));
+    bench.settled();
+}
+
+/// Reading classes change nothing, also where a call goes wrong.
+#[test]
+fn reads_are_no_operation() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server, "class=external_read=*"]).session();
+    gateway.call("echo", json!({}));
+    gateway.call("fails", json!({}));
+    assert!(gateway.end().success());
+    assert!(bench.outcomes().iter().all(|outcome| outcome.tx == TxOutcome::NoOp));
+    bench.settled();
+}
+
+/// A call that is given up is cancelled at the server, recorded, and not answered.
+#[test]
+fn a_cancelled_call_ends_recorded() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let id = gateway.begin("hang", json!({}));
+    crate::bench::until("the call is out", || bench.got_method("odd", "tools/call") == 1);
+    gateway.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
+    crate::bench::until("the server is told", || {
+        bench.got_method("odd", "notifications/cancelled") == 1
+    });
+    assert!(!gateway.has_answer(&id, Duration::from_millis(300)));
+    assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
+    assert!(gateway.end().success());
+    let outcomes = bench.outcomes();
+    assert_eq!(outcomes[0].reason, Some(Reason::Cancelled));
+    assert_eq!(outcomes[0].tx, TxOutcome::Unknown);
+    bench.settled();
+}
+
+/// Progress comes under the client's token, in order and before the answer.
+#[test]
+fn progress_comes_in_order_before_the_answer() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let id = gateway.id();
+    let call = json!({"name": "progress", "arguments": {"count": 50},
+        "_meta": {"progressToken": "mine"}});
+    gateway.send(&id, "tools/call", call);
+    assert_eq!(text(&gateway.result(&id)), "said");
+    let said: Vec<f64> = gateway
+        .unasked
+        .iter()
+        .filter(|said| said["method"] == "notifications/progress")
+        .map(|said| {
+            assert_eq!(said["params"]["progressToken"], "mine");
+            said["params"]["progress"].as_f64().unwrap()
+        })
+        .collect();
+    assert_eq!(said, (1..=50).map(f64::from).collect::<Vec<f64>>());
+    // Who names no token hears nothing.
+    gateway.unasked.clear();
+    gateway.call("progress", json!({"count": 5}));
+    assert!(gateway.unasked.is_empty(), "{:?}", gateway.unasked);
+    assert!(gateway.end().success());
+}
+
+/// The client's trace stands in the record and goes on to the server.
+#[test]
+fn traces_are_recorded_and_passed_on() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let id = gateway.id();
+    let call = json!({"name": "echo", "arguments": {},
+        "_meta": {"traceparent": trace, "x/secret": "stays"}});
+    gateway.send(&id, "tools/call", call);
+    gateway.result(&id);
+    assert!(gateway.end().success());
+    let got = bench.got("odd");
+    let call = got.iter().find(|line| line.contains("tools/call")).unwrap();
+    assert!(call.contains(trace) && !call.contains("stays"), "{call}");
+    let outcomes = bench.outcomes();
+    let provenance = outcomes[0].call.provenance.as_ref().unwrap();
+    assert_eq!(provenance.trace.as_deref(), Some(trace));
+}

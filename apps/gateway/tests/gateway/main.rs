@@ -1,0 +1,10 @@
+//! The gateway between a raw client and a server that misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod bench;
+mod calls;
+mod ends;
+mod hostile;
+mod pins;
+mod several;
+mod wires;

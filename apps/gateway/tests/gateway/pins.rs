@@ -1,0 +1,143 @@
+//! Definitions are pinned, lists are filtered, tokens are found.
+
+use serde_json::json;
+use syscap::{
+    access::Access,
+    kernel::{budget::Dimension, id::ToolId, reason::Reason},
+    prelude::*,
+};
+
+use crate::bench::{Bench, refusal, text};
+
+fn extra(description: &str) -> String {
+    json!([{"name": "extra", "description": description, "inputSchema": {"type": "object"}}])
+        .to_string()
+}
+
+/// A tool that is defined anew in the middle of a session is refused until it is accepted.
+#[test]
+fn a_changed_definition_is_refused_until_accepted() {
+    let bench = Bench::new();
+    std::fs::write(bench.server("odd").join("tools"), extra("does one thing")).unwrap();
+    let mut gateway = bench.gateway(&[]).session();
+    assert!(gateway.names().contains(&String::from("extra")));
+    gateway.call("change", json!({"text": extra("does another thing")}));
+    gateway.hears("notifications/tools/list_changed");
+    assert!(!gateway.names().contains(&String::from("extra")));
+    let refused = gateway.call("extra", json!({}));
+    assert_eq!(refusal(&refused)["code"], Reason::ToolChanged.code());
+    // As it was, it is what was accepted.
+    gateway.call("change", json!({"text": extra("does one thing")}));
+    gateway.hears("notifications/tools/list_changed");
+    assert!(gateway.names().contains(&String::from("extra")));
+    gateway.call("change", json!({"text": extra("does another thing")}));
+    gateway.hears("notifications/tools/list_changed");
+    let access = Access::open(bench.home()).unwrap();
+    assert!(!access.is_holder());
+    access.accept(&[ToolId::new("odd.extra").unwrap()]).unwrap();
+    access.close().unwrap();
+    // The kernel lets it through at once, whatever the list says.
+    let let_through = gateway.call("extra", json!({}));
+    assert!(text(&let_through).contains("extra"), "{let_through}");
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// The same definition after a restart is the same tool; another one is not.
+#[test]
+fn pins_outlast_the_gateway() {
+    let bench = Bench::new();
+    for (description, seen) in [("one", true), ("one", true), ("two", false)] {
+        std::fs::write(bench.server("odd").join("tools"), extra(description)).unwrap();
+        let mut gateway = bench.gateway(&[]).session();
+        assert_eq!(gateway.names().contains(&String::from("extra")), seen, "{description}");
+        assert!(gateway.end().success());
+    }
+    bench.settled();
+}
+
+/// A definition that is unsound is not offered, and the others are.
+#[test]
+fn unsound_definitions_are_left_out() {
+    let bench = Bench::new();
+    let deep = (0..33).fold(json!({}), |inner, _| json!({"properties": {"x": inner}}));
+    let tools = json!([{"name": "no schema"}, 7, {"name": "deep", "inputSchema": deep},
+        {"name": "same", "inputSchema": {}}, {"name": "same", "inputSchema": {"x": 1}},
+        {"name": "good", "inputSchema": {"type": "object"}},
+        {"name": "big", "inputSchema": {}, "description": "x".repeat(300 << 10)}]);
+    std::fs::write(bench.server("odd").join("tools"), tools.to_string()).unwrap();
+    let mut gateway = bench.gateway(&[]).session();
+    let names = gateway.names();
+    assert!(names.contains(&String::from("good")) && names.contains(&String::from("echo")));
+    for gone in ["no schema", "deep", "same", "big"] {
+        assert!(!names.contains(&String::from(gone)), "{gone}");
+        assert!(refusal(&gateway.call(gone, json!({})))["code"].is_u64());
+    }
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// The list has what the named token grants, in one order; the rest is refused all the same.
+#[test]
+fn lists_are_filtered_by_the_token() {
+    let bench = Bench::new();
+    bench.gateway(&[]).session().end();
+    let access = Access::open(bench.home()).unwrap();
+    let grant = Grant::to("agent").tools(["odd.touch", "odd.echo", "fs.read", "current_time"]);
+    let token = access.issue(grant.read("workspace").budget(Budget::standard())).unwrap();
+    access.close().unwrap();
+    let mut gateway = bench.gateway(&[&format!("token={token}")]).session();
+    assert_eq!(gateway.names(), ["current_time", "echo", "fs_read", "touch"]);
+    let refused = gateway.call("slow", json!({}));
+    assert_eq!(refusal(&refused)["code"], Reason::NotGranted.code());
+    let time = gateway.call("current_time", json!({}));
+    assert_ne!(time["isError"], true, "{time}");
+    let outside = gateway.call("fs_read", json!({"path": "../x"}));
+    assert!(refusal(&outside)["code"].is_u64());
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// Without a name the newest token is used; a new one is issued for an agent that has none, and
+/// none for one whose last was revoked.
+#[test]
+fn tokens_are_found_issued_and_stay_revoked() {
+    let bench = Bench::new();
+    bench.gateway(&[]).session().end();
+    assert_eq!(bench.count("Issue"), 1);
+    bench.gateway(&[]).session().end();
+    assert_eq!(bench.count("Issue"), 1);
+    let access = Access::open(bench.home()).unwrap();
+    let agent = AgentId::new("agent").unwrap();
+    let token = access.view().unwrap().newest_live(&agent).unwrap().id;
+    access.revoke(token).unwrap();
+    access.close().unwrap();
+    let mut gateway = bench.gateway(&[]);
+    let begun = gateway.request("initialize", json!({"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}));
+    assert!(begun.get("error").is_some(), "{begun}");
+    assert!(!gateway.end().success());
+    assert_eq!(bench.count("Issue"), 1);
+    let other = bench.gateway(&["agent=other"]).session();
+    assert!(other.end().success());
+    assert_eq!(bench.count("Issue"), 2);
+    bench.settled();
+}
+
+/// A revocation in the middle of a session stops it at once.
+#[test]
+fn a_revocation_stops_a_session() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
+    let access = Access::open(bench.home()).unwrap();
+    let token = access.view().unwrap().sessions[0].token;
+    access.revoke(token).unwrap();
+    let refused = gateway.call("echo", json!({}));
+    assert_eq!(refusal(&refused)["code"], Reason::Revoked.code());
+    let used = access.view().unwrap().token(token).unwrap().used;
+    assert!(used.get(Dimension::Calls) >= 1);
+    access.close().unwrap();
+    assert!(gateway.end().success());
+    assert_eq!(bench.got_method("odd", "tools/call"), 1);
+}

@@ -1,0 +1,52 @@
+//! For the tests: the gateway alone, and a server that does what servers should not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+mod odd;
+
+use std::{path::PathBuf, time::Duration};
+
+use syscap::kernel::id::{AgentId, TokenId};
+use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("odd") => odd::serve(words.collect()),
+        Some("gateway") => gateway(words.collect()),
+        other => panic!("odd or gateway, not {other:?}"),
+    }
+}
+
+/// `gateway HOME [key=value]..`, with a server for each `server=NAME:WORDS`.
+fn gateway(words: Vec<String>) {
+    let mut words = words.into_iter();
+    let home = PathBuf::from(words.next().unwrap());
+    let mut options = Options::new(home, AgentId::new("agent").unwrap(), Vec::new());
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap();
+        match key {
+            "server" => {
+                let (name, odd) = value.split_once(':').unwrap();
+                let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+                let mut command = vec![own, String::from("odd")];
+                command.extend(odd.split(' ').map(String::from));
+                options.servers.push(ServerCommand { name: name.to_owned(), command });
+            }
+            "agent" => options.agent = AgentId::new(value).unwrap(),
+            "token" => options.token = TokenId::from_hex(value),
+            "class" => options.classes.push(ClassRule::parse(value).unwrap()),
+            "hints" => options.hints = Hints::Confirmed,
+            "prefix" => options.prefix = true,
+            "builtins" => options.built_in = true,
+            "timeout" => options.timeout = Duration::from_millis(value.parse().unwrap()),
+            "bytes" => options.result_bytes = value.parse().unwrap(),
+            "prompts" => options.prompts = value == "yes",
+            "resources" => options.resources = value == "yes",
+            other => panic!("{other}?"),
+        }
+    }
+    if let Err(error) = syscap_gateway::run(options) {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,285 @@
+//! A server on raw lines of JSON, so that it can misbehave.
+//!
+//! `odd DIR [old|new]`: it writes what it gets to `DIR/got`, and reads from `DIR/tools` what
+//! tools it has besides.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{BufRead, Write},
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+const NEW: &str = "2026-07-28";
+
+struct Odd {
+    dir: PathBuf,
+    new: bool,
+    out: Mutex<()>,
+    /// What the client answers to our own requests.
+    answers: Mutex<Vec<Value>>,
+}
+
+pub(crate) fn serve(words: Vec<String>) {
+    let dir = PathBuf::from(&words[0]);
+    let new = words.get(1).is_some_and(|word| word == "new");
+    if dir.join("refuse").exists() {
+        eprintln!("odd: it does not start");
+        std::process::exit(3);
+    }
+    let odd = Odd { dir, new, out: Mutex::new(()), answers: Mutex::default() };
+    let odd = Arc::new(odd);
+    odd.note("start");
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        odd.note(&line);
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let odd = Arc::clone(&odd);
+        // Calls at once, notifications in order.
+        if message["method"] == "tools/call" {
+            thread::spawn(move || odd.call(&message));
+        } else {
+            odd.handle(&message);
+        }
+    }
+    odd.note("end");
+}
+
+impl Odd {
+    fn note(&self, line: &str) {
+        let _one = self.out.lock().unwrap();
+        let path = self.dir.join("got");
+        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+
+    fn raw(&self, bytes: &[u8]) {
+        let _one = self.out.lock().unwrap();
+        let mut out = std::io::stdout().lock();
+        // The gateway may have gone.
+        if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+            std::process::exit(0);
+        }
+    }
+
+    fn send(&self, message: &Value) {
+        self.raw(format!("{message}\n").as_bytes());
+    }
+
+    fn answer(&self, id: &Value, mut result: Value) {
+        if self.new {
+            let complete = json!("complete");
+            result.as_object_mut().unwrap().entry("resultType").or_insert(complete);
+        }
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    fn text(&self, id: &Value, text: &str) {
+        self.answer(id, json!({"content": [{"type": "text", "text": text}]}));
+    }
+
+    fn error(&self, id: &Value, code: i64, message: &str) {
+        let error = json!({"code": code, "message": message});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    }
+
+    fn capabilities() -> Value {
+        json!({"tools": {"listChanged": true}, "prompts": {"listChanged": true},
+            "resources": {"subscribe": true, "listChanged": true}, "logging": {},
+            "completions": {}})
+    }
+
+    fn handle(&self, message: &Value) {
+        let id = &message["id"];
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("initialize") if !self.new => self.answer(id, json!({
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": Self::capabilities(),
+                "serverInfo": {"name": "odd", "version": "1"}, "instructions": "be odd",
+            })),
+            Some("server/discover") if self.new => self.answer(id, json!({
+                "supportedVersions": [NEW], "capabilities": Self::capabilities(),
+                "ttlMs": 0, "cacheScope": "private",
+            })),
+            Some("tools/list") => self.list(id, params),
+            Some("prompts/list") => self.answer(id, json!({"prompts": [{"name": "greet",
+                "arguments": [{"name": "who"}]}]})),
+            Some("prompts/get") => self.answer(id, json!({"messages": [{"role": "user",
+                "content": {"type": "text", "text": format!("hi {}", params["arguments"]["who"])}}]})),
+            Some("resources/list") => self.answer(id, json!({"resources": [
+                {"uri": format!("odd://{}", self.dir.display()), "name": "r"}]})),
+            Some("resources/templates/list") => self.answer(id, json!({"resourceTemplates": [
+                {"uriTemplate": "odd://{x}", "name": "t"}]})),
+            Some("resources/read") => self.read(id, params),
+            Some("resources/subscribe") => {
+                self.answer(id, json!({}));
+                let updated = json!({"uri": params["uri"]});
+                self.notify("notifications/resources/updated", updated);
+            }
+            Some("completion/complete") => {
+                self.answer(id, json!({"completion": {"values": ["one", "two"]}}));
+            }
+            Some("logging/setLevel") => {
+                self.answer(id, json!({}));
+                self.notify("notifications/message", json!({"level": "info", "data": "set"}));
+            }
+            Some("subscriptions/listen") => self.notify(
+                "notifications/subscriptions/acknowledged",
+                json!({"notifications": params["notifications"],
+                    "_meta": {"io.modelcontextprotocol/subscriptionId": id}}),
+            ),
+            Some(_) if id.is_null() => {}
+            Some(method) => self.error(id, -32601, method),
+            None => self.answers.lock().unwrap().push(message.clone()),
+        }
+    }
+
+    fn read(&self, id: &Value, params: &Value) {
+        let own = format!("odd://{}", self.dir.display());
+        if params["uri"] == own || params["uri"] == "odd://any" {
+            self.answer(id, json!({"contents": [{"uri": params["uri"], "text": "content"}]}));
+        } else {
+            self.error(id, -32002, "no such resource");
+        }
+    }
+
+    fn notify(&self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Two pages: the tools that are always there, and those of the file.
+    fn list(&self, id: &Value, params: &Value) {
+        if params["cursor"] == "more" {
+            let more = fs::read_to_string(self.dir.join("tools")).unwrap_or("[]".into());
+            let more: Value = serde_json::from_str(&more).unwrap();
+            return self.answer(id, json!({"tools": more}));
+        }
+        let names = [
+            "echo", "touch", "hang", "slow", "die", "flood", "notices", "large", "twice",
+            "wrongId", "change", "garbage", "fails", "refuses", "elicit", "needs", "deep", "odd",
+            "progress", "rename",
+        ];
+        let tools: Vec<Value> = names
+            .iter()
+            .map(|name| {
+                json!({"name": name,
+            "inputSchema": {"type": "object", "properties": {
+                "text": {"type": "string"}, "count": {"type": "integer"}}}})
+            })
+            .collect();
+        let structured = json!({"name": "structured", "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object", "required": ["n"],
+                "properties": {"n": {"type": "number"}}}});
+        let mut tools = tools;
+        tools.push(structured);
+        self.answer(id, json!({"tools": tools, "nextCursor": "more"}));
+    }
+
+    fn call(&self, message: &Value) {
+        let (id, params) = (&message["id"], &message["params"]);
+        let args = &params["arguments"];
+        let token = &params["_meta"]["progressToken"];
+        let count = args["count"].as_u64().unwrap_or(0);
+        match params["name"].as_str().unwrap() {
+            "echo" => self.text(id, &args.to_string()),
+            "touch" => {
+                fs::write(self.dir.join(args["text"].as_str().unwrap()), "").unwrap();
+                self.text(id, "done");
+            }
+            "hang" => {}
+            "slow" => {
+                thread::sleep(Duration::from_millis(count));
+                self.text(id, "slept");
+            }
+            "die" => std::process::exit(7),
+            "flood" => (0..12).for_each(|_| self.raw(&vec![b'x'; 1 << 20])),
+            "notices" => {
+                for n in 0..count {
+                    let said = json!({"progressToken": token, "progress": n});
+                    self.notify("notifications/progress", said);
+                    self.notify("notifications/tools/list_changed", json!({}));
+                }
+                self.text(id, "said");
+            }
+            "progress" => {
+                for n in 1..=count {
+                    let said = json!({"progressToken": token, "progress": n, "total": count});
+                    self.notify("notifications/progress", said);
+                }
+                self.text(id, "said");
+            }
+            "large" => self.text(id, &"x".repeat(usize::try_from(count).unwrap())),
+            "twice" => {
+                self.text(id, "first");
+                self.text(id, "second");
+            }
+            "wrongId" => {
+                self.text(&json!(999_999), "not this");
+                self.text(&json!("a"), "nor this");
+                self.send(&json!({"jsonrpc": "2.0", "result": {}}));
+                self.text(id, "this");
+            }
+            "change" => {
+                let tools = args["text"].as_str().unwrap();
+                fs::write(self.dir.join("tools"), tools).unwrap();
+                self.notify("notifications/tools/list_changed", json!({}));
+                self.text(id, "changed");
+            }
+            "garbage" => {
+                self.raw(b"a line of words\n{\"half\": \n[1,2]\n\"text\"\n\xff\xfe\n\n{}\n");
+                self.text(id, "still here");
+            }
+            "fails" => self.answer(
+                id,
+                json!({"isError": true,
+                "content": [{"type": "text", "text": "it failed"}]}),
+            ),
+            "refuses" => self.error(id, -32602, "bad arguments"),
+            "elicit" => self.elicit(id),
+            "needs" => self.needs(id, params),
+            "deep" => {
+                let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+                self.answer(id, json!({"content": [], "structuredContent": deep}));
+            }
+            "odd" => self.answer(id, json!({"unheard": true})),
+            "structured" => {
+                self.answer(id, json!({"content": [], "structuredContent": {"n": 1.5}}))
+            }
+            other => self.error(id, -32602, other),
+        }
+    }
+
+    /// Asks the client, as the older wire lets it, and answers with what comes.
+    fn elicit(&self, id: &Value) {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        self.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "elicitation/create",
+            "params": {"message": "what?", "requestedSchema": schema}}));
+        for _ in 0..1_000 {
+            if let Some(answer) = self.answers.lock().unwrap().pop() {
+                let what = answer.get("result").or(answer.get("error")).unwrap();
+                return self.text(id, &what.to_string());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.text(id, "nobody answered");
+    }
+
+    /// Asks as the newer wire lets it: by a result that wants more.
+    fn needs(&self, id: &Value, params: &Value) {
+        if let Some(responses) = params.get("inputResponses") {
+            return self.text(id, &format!("{responses} {}", params["requestState"]));
+        }
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        self.answer(
+            id,
+            json!({"resultType": "input_required", "requestState": "state",
+            "inputRequests": {"q": {"method": "elicitation/create",
+                "params": {"mode": "form", "message": "what?", "requestedSchema": schema}}}}),
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! What was recorded, as the learner is given it.
+
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+
+use syscap_kernel::{
+    budget::{Amounts, Budget},
+    cbor::Canonical,
+    id::{AgentId, Seq, TokenId, ToolId},
+    manifest::Manifest,
+    reason::Reason,
+    token::Grants,
+    tool::Demand,
+};
+
+/// Recorded calls, and what they were made with.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The calls, in the order of their records.
+    pub calls: Vec<Observation>,
+    /// The sessions, by number.
+    pub sessions: BTreeMap<Seq, Seat>,
+    /// The tokens that sessions were opened with.
+    pub tokens: BTreeMap<TokenId, Authority>,
+    /// The tools on record at the end.
+    pub tools: Vec<Manifest>,
+    /// What sessions paid besides their calls: changes of state, usage that the host posted.
+    pub charges: Vec<Paid>,
+}
+
+/// One recorded call: an intent with what came of it, or a refusal.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The record that holds the decision.
+    pub seq: Seq,
+    /// The session.
+    pub session: Seq,
+    /// The tool.
+    pub tool: ToolId,
+    /// Its manifest at that time; `None` where the home has lost it.
+    pub manifest: Option<Arc<Manifest>>,
+    /// The resolved arguments; `None` where they were erased, or are not those that the record
+    /// commits to.
+    pub args: Option<Canonical>,
+    /// What the call touched.
+    pub touched: Touched,
+    /// How it ended.
+    pub ended: Ended,
+    /// What its session had been given before.
+    pub context: Context,
+    /// What was set aside.
+    pub held: Amounts,
+    /// What was used.
+    pub used: Amounts,
+}
+
+/// What a call touched.
+#[derive(Clone, Debug)]
+pub enum Touched {
+    /// This.
+    Known(Vec<Demand>),
+    /// Only its tool could say, and that is not here.
+    Unknown,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// It brought a result.
+    Done,
+    /// Its run failed, or was given up.
+    Failed,
+    /// Nothing ran.
+    Refused(Reason),
+    /// There is no outcome on record.
+    Open,
+}
+
+/// What a session had been given before a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Context {
+    /// Nothing but what the operator vouches for.
+    Trusted,
+    /// A stranger's word: the call may be what the stranger wants.
+    Untrusted,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Whose it is.
+    pub agent: AgentId,
+    /// What it was opened with.
+    pub token: TokenId,
+    /// What it was for, where the operator says how to tell: sessions of the same agent for the
+    /// same thing are no independent evidence. `None` where it stands for itself.
+    pub task: Option<Vec<u8>>,
+}
+
+/// What a token gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The record that registered it.
+    pub issued: Seq,
+    /// The tools and their scopes.
+    pub grants: Grants,
+    /// How much in all.
+    pub budget: Budget,
+}
+
+/// What a session paid besides its calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paid {
+    /// The session.
+    pub session: Seq,
+    /// The record.
+    pub seq: Seq,
+    /// How much.
+    pub amounts: Amounts,
+}

@@ -1,0 +1,377 @@
+//! Who holds the home, found again whenever the one who did has gone.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use syscap_kernel::{halt::Halt, id::ToolId, manifest::Manifest, store::StoreError};
+
+use crate::{
+    ConnectionId, Error, Runtime, Withdrawn,
+    attach::{
+        client::{Found, Holder, Step, attach},
+        limits::{DRAIN_TIME, END_TIME, TOOLS_MAX, TRY_PAUSE, TRY_TIME},
+        server::Server,
+    },
+    provide::{Offer, Provider},
+};
+
+/// What a process does where nobody holds the home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It holds it, and serves it.
+    Serve,
+    /// It holds it for itself.
+    Command,
+    /// It waits for another to hold it.
+    Attach,
+}
+
+/// The way to the home.
+pub(super) struct Link {
+    folder: PathBuf,
+    mode: Mode,
+    me: Weak<Self>,
+    /// Not in the state: a look for a holder ends when it is set.
+    closed: AtomicBool,
+    state: Mutex<State>,
+    /// What this process offers, to be offered to each new holder.
+    offered: Mutex<Vec<(Manifest, Arc<dyn Provider>)>>,
+}
+
+struct State {
+    seat: Option<Up>,
+    /// How many holders there have been.
+    number: u64,
+}
+
+/// A holder: this process or another.
+#[derive(Clone)]
+pub(super) struct Up {
+    /// Which one it is of those that this process has known.
+    pub(super) number: u64,
+    pub(super) seat: Seat,
+}
+
+#[derive(Clone)]
+pub(super) enum Seat {
+    Held(Arc<Held>),
+    Attached(Arc<Holder>),
+}
+
+/// The home, held by this process.
+pub(super) struct Held {
+    pub(super) runtime: Runtime,
+    server: Option<Server>,
+    /// What this process itself does with it at present.
+    working: AtomicUsize,
+}
+
+/// Something that this process does; counted off also where it panics.
+struct Working<'a>(&'a AtomicUsize);
+
+impl<'a> Working<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Held {
+    /// Ends it: the attached first, then what this process does itself.
+    fn close(&self) -> Result<(), Error> {
+        let since = Instant::now();
+        if let Some(server) = &self.server {
+            server.close();
+        }
+        let works = || self.working.load(Ordering::SeqCst) > 0;
+        while works() && since.elapsed() < DRAIN_TIME {
+            thread::sleep(TRY_PAUSE);
+        }
+        let since = Instant::now();
+        // More than once: what was about to run has no run to give up yet.
+        loop {
+            self.runtime.give_up_runs();
+            if !works() || since.elapsed() > END_TIME {
+                break;
+            }
+            thread::sleep(TRY_PAUSE);
+        }
+        self.runtime.share().close()
+    }
+}
+
+impl Up {
+    fn is_over(&self) -> bool {
+        match &self.seat {
+            Seat::Held(_) => false,
+            Seat::Attached(holder) => holder.is_over(),
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(folder: &Path, mode: Mode) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            folder: folder.to_path_buf(),
+            mode,
+            me: Weak::clone(me),
+            closed: AtomicBool::new(false),
+            state: Mutex::new(State { seat: None, number: 0 }),
+            offered: Mutex::default(),
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn is_holder(&self) -> bool {
+        let state = self.state();
+        state.seat.as_ref().is_some_and(|up| matches!(up.seat, Seat::Held(_)))
+    }
+
+    /// The holder; found again, where the one that was known has gone. Who comes meanwhile
+    /// waits for the same.
+    pub(super) fn up(&self) -> Result<Up, Error> {
+        let mut state = self.state();
+        self.check_open()?;
+        if let Some(up) = state.seat.as_ref().filter(|up| !up.is_over()) {
+            return Ok(up.clone());
+        }
+        state.seat = None;
+        let since = Instant::now();
+        loop {
+            let why = match self.establish()? {
+                Ok(seat) => {
+                    let up = state.take(seat);
+                    self.offer_all(&up);
+                    return Ok(up);
+                }
+                Err(why) => why,
+            };
+            self.check_open()?;
+            if since.elapsed() > TRY_TIME {
+                return Err(why);
+            }
+            thread::sleep(TRY_PAUSE);
+        }
+    }
+
+    /// Looks for a holder once, and does not wait for one to come; says whether there is one.
+    pub(super) fn look(&self) -> Result<bool, Error> {
+        let mut state = self.state();
+        let since = Instant::now();
+        loop {
+            match self.attach()? {
+                Found::Holder(holder) => {
+                    state.take(Seat::Attached(holder));
+                    return Ok(true);
+                }
+                Found::NotNow if since.elapsed() <= TRY_TIME => thread::sleep(TRY_PAUSE),
+                Found::NotNow | Found::Nobody => return Ok(false),
+            }
+        }
+    }
+
+    /// This process holds the home already.
+    pub(super) fn hold(&self, runtime: Runtime) -> Result<(), Error> {
+        let held = self.held(runtime)?;
+        self.state().take(held);
+        Ok(())
+    }
+
+    /// The holder of that number, if it still is the one.
+    pub(super) fn still(&self, number: u64) -> Option<Up> {
+        self.state().seat.clone().filter(|up| up.number == number)
+    }
+
+    /// Does something with the holder; with the next one, where this one goes and has not begun.
+    pub(super) fn each<T>(&self, mut act: impl FnMut(&Up) -> Step<T>) -> Result<T, Error> {
+        let since = Instant::now();
+        loop {
+            let up = self.up()?;
+            let working = match &up.seat {
+                Seat::Held(held) => Some(Working::begin(&held.working)),
+                Seat::Attached(_) => None,
+            };
+            let step = act(&up);
+            drop(working);
+            match step {
+                Step::Done(done) => return done,
+                Step::Again if since.elapsed() > TRY_TIME => {
+                    return Err(Error::Unserved(self.folder.clone()));
+                }
+                Step::Again => self.gone(&up),
+            }
+        }
+    }
+
+    /// Offers tools, now and to each new holder.
+    pub(super) fn provide(
+        &self,
+        tools: Vec<Manifest>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Vec<Offer>, Error> {
+        let names: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
+        self.forget(&names);
+        if self.offered().len().saturating_add(tools.len()) > TOOLS_MAX {
+            return Err(Error::TooManyTools);
+        }
+        let kept = tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider)));
+        self.offered().extend(kept);
+        let offers = self.each(|up| offer(up, &tools, &provider, Duration::MAX));
+        if offers.is_err() {
+            self.forget(&names);
+        }
+        offers
+    }
+
+    /// Does not offer them to the next holder.
+    pub(super) fn forget(&self, tools: &[ToolId]) {
+        self.offered().retain(|(manifest, _)| !tools.contains(&manifest.tool));
+    }
+
+    /// Lets the kernel notice that time has passed, where this process holds the home.
+    pub(super) fn tick(&self) -> Result<(), Error> {
+        let seat = self.state().seat.clone();
+        let Some(Seat::Held(held)) = seat.map(|up| up.seat) else { return Ok(()) };
+        held.runtime.tick();
+        match held.runtime.look(|kernel| kernel.halted().cloned()) {
+            Some(halt) => Err(halt.into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn close(&self) -> Result<(), Error> {
+        self.closed.store(true, Ordering::SeqCst);
+        let seat = self.state().seat.take();
+        match seat.map(|up| up.seat) {
+            Some(Seat::Held(held)) => held.close(),
+            Some(Seat::Attached(holder)) => {
+                holder.close();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Attaches, or opens the home. The inner error is one that may pass.
+    fn establish(&self) -> Result<Result<Seat, Error>, Error> {
+        match self.attach()? {
+            Found::Holder(holder) => return Ok(Ok(Seat::Attached(holder))),
+            Found::NotNow => return Ok(Err(self.unserved())),
+            Found::Nobody if self.mode == Mode::Attach => return Ok(Err(Error::HolderGone)),
+            Found::Nobody => {}
+        }
+        match Runtime::open(&self.folder) {
+            Ok(runtime) => self.held(runtime).map(Ok),
+            Err(Error::Home(StoreError::Locked)) => Ok(Err(self.unserved())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn held(&self, runtime: Runtime) -> Result<Seat, Error> {
+        let server = match self.mode {
+            Mode::Serve => Some(Server::start(&runtime)?),
+            Mode::Command | Mode::Attach => None,
+        };
+        Ok(Seat::Held(Arc::new(Held { runtime, server, working: AtomicUsize::new(0) })))
+    }
+
+    fn attach(&self) -> Result<Found, Error> {
+        let link = Weak::clone(&self.me);
+        attach(&self.folder, move || {
+            // Others call what this process offers: it must not wait until it needs the home.
+            if let Some(link) = link.upgrade()
+                && !link.offered().is_empty()
+            {
+                drop(link.up());
+            }
+        })
+    }
+
+    /// Offers everything to a new holder. What it does not take, nobody can call.
+    fn offer_all(&self, up: &Up) {
+        let offered = self.offered().clone();
+        let mut rest = &offered[..];
+        while let Some((_, provider)) = rest.first() {
+            let same = |(_, other): &&(Manifest, Arc<dyn Provider>)| Arc::ptr_eq(provider, other);
+            let count = rest.iter().take_while(same).count();
+            let (these, others) = rest.split_at(count);
+            let tools: Vec<Manifest> = these.iter().map(|(tool, _)| tool.clone()).collect();
+            drop(offer(up, &tools, provider, TRY_TIME));
+            rest = others;
+        }
+    }
+
+    fn gone(&self, up: &Up) {
+        let mut state = self.state();
+        if state.seat.as_ref().is_some_and(|now| now.number == up.number) {
+            state.seat = None;
+        }
+        drop(state);
+        thread::sleep(TRY_PAUSE);
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        match self.closed.load(Ordering::SeqCst) {
+            true => Err(Error::Halted(Halt::Halted)),
+            false => Ok(()),
+        }
+    }
+
+    fn unserved(&self) -> Error {
+        Error::Unserved(self.folder.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step that can't break off half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn offered(&self) -> MutexGuard<'_, Vec<(Manifest, Arc<dyn Provider>)>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, seat: Seat) -> Up {
+        self.number = self.number.saturating_add(1);
+        let up = Up { number: self.number, seat };
+        self.seat = Some(up.clone());
+        up
+    }
+}
+
+fn offer(
+    up: &Up,
+    tools: &[Manifest],
+    provider: &Arc<dyn Provider>,
+    limit: Duration,
+) -> Step<Vec<Offer>> {
+    match &up.seat {
+        Seat::Held(held) => {
+            let tools = tools.to_vec();
+            Step::Done(held.runtime.provide(ConnectionId::HOLDER, tools, provider))
+        }
+        Seat::Attached(holder) => holder.provide(tools, provider, limit),
+    }
+}
+
+/// Takes back what this process offers as the holder.
+pub(super) fn withdraw(runtime: &Runtime, tools: &[ToolId]) {
+    runtime.withdraw(ConnectionId::HOLDER, Withdrawn::These(tools));
+}

@@ -1,0 +1,41 @@
+//! Every bound of the protocol, with its reason.
+
+use std::time::Duration;
+
+use syscap_kernel::limits::OBJECT_BYTES_MAX;
+
+/// The protocol's version: holder and attached process must speak the same.
+pub(crate) const PROTOCOL_VERSION: u64 = 1;
+/// Longest frame, in bytes: a policy document is the largest thing that travels, an envelope and
+/// a result are smaller; and the framing of each.
+pub(crate) const FRAME_BYTES_MAX: usize = OBJECT_BYTES_MAX + (64 << 10);
+/// Most processes attached at once: each costs the holder a thread.
+pub(crate) const CONNECTIONS_MAX: usize = 64;
+/// Most requests of a connection in flight: each costs a thread of whoever works on it.
+pub(crate) const REQUESTS_MAX: usize = 256;
+/// Most calls of all connections in flight: as many as the kernel takes.
+pub(crate) const CALLS_MAX: usize = syscap_kernel::limits::IN_FLIGHT_MAX;
+/// Most bytes of a connection's requests in flight: twice the longest frame.
+pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// Most sessions of a connection.
+pub(crate) const SESSIONS_MAX: usize = 1_024;
+/// Most tools that a connection may offer at once.
+pub(crate) const TOOLS_MAX: usize = 512;
+/// Most tokens and most sessions in a view: the newest; and most running calls.
+pub(crate) const VIEW_MAX: usize = 1_024;
+/// How long a new connection may take to say hello.
+pub(crate) const HELLO_TIME: Duration = Duration::from_secs(5);
+/// How long a frame may take to arrive once it has begun.
+pub(crate) const FRAME_TIME: Duration = Duration::from_secs(5);
+/// How long a peer may take to read what is written to it.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(5);
+/// How often a waiting reader looks whether it has waited too long.
+pub(crate) const READ_PAUSE: Duration = Duration::from_millis(500);
+/// How long an attached process looks for a holder while one comes or goes.
+pub(crate) const TRY_TIME: Duration = Duration::from_secs(10);
+/// The pause between two looks.
+pub(crate) const TRY_PAUSE: Duration = Duration::from_millis(20);
+/// How long a holder that closes waits for what runs.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(3);
+/// How long it then waits for what was told to end.
+pub(crate) const END_TIME: Duration = Duration::from_secs(2);

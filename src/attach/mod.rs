@@ -1,0 +1,39 @@
+//! One home, many processes: the holder serves a socket in the home, and others attach to it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `limits` | every bound of the protocol, with its reason |
+//! | `wire` | frames: a length and one canonical map; reading maps strictly |
+//! | `message` | what is asked, from either side |
+//! | `reply` | what is answered |
+//! | `grants` | a grant on the wire |
+//! | `peer` | one connection as either side has it: asking, answering, ending |
+//! | `socket` | the socket: made, found, checked, removed |
+//! | `server` | the holder's side: who comes in, and how it closes |
+//! | `seat` | one attached process, as the holder has it |
+//! | `client` | the attached side |
+//! | `relay` | a tool's run, carried to the process that offered it |
+//! | `views` | a view on the wire |
+//! | `uses` | uses of tools that an agent's client runs itself |
+//!
+//! A process that may open the socket could as well open the home: both are its owner's only. So
+//! the socket gives no authority that its peer lacks; what is bounded here is what a peer that
+//! hangs, dies or misbehaves can cost the others.
+
+pub(crate) mod client;
+mod grants;
+pub(crate) mod limits;
+mod message;
+mod peer;
+mod relay;
+pub(crate) mod reply;
+mod seat;
+pub(crate) mod server;
+mod socket;
+#[cfg(test)]
+mod tests;
+pub(crate) mod uses;
+mod views;
+pub(crate) mod wire;
+
+pub(crate) use message::{Ask, Proposed};

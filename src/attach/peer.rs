@@ -1,0 +1,181 @@
+//! One connection as either side has it: asking, answering, ending.
+//!
+//! A request that could not be written whole never reaches the other side; one that was, and has
+//! no answer when the connection ends, may have been carried out or not.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    time::Duration,
+};
+
+use syscap_kernel::cbor::Canonical;
+
+use super::{
+    reply::Reply,
+    wire::{Broken, Writer},
+};
+
+/// Why a request was not sent: nothing of it was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotSent {
+    /// The connection is at its end, or the other side is.
+    Over,
+    /// It is longer than a frame may be.
+    TooLong,
+}
+
+/// The connection ended before the answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost;
+
+/// One side of a connection.
+pub(super) struct Peer {
+    /// For ending it, from any thread.
+    stream: UnixStream,
+    out: Mutex<Out>,
+    waiting: Mutex<Waiting>,
+}
+
+struct Out {
+    writer: Writer,
+    /// Whether requests may be written. Answers may, as long as the connection lasts.
+    asks: bool,
+}
+
+struct Waiting {
+    next: u64,
+    /// Whether the connection has ended.
+    over: bool,
+    slots: BTreeMap<u64, SyncSender<Reply>>,
+}
+
+/// An answer that is waited for.
+pub(super) struct Pending {
+    pub(super) id: u64,
+    answer: Receiver<Reply>,
+}
+
+impl Pending {
+    pub(super) fn wait(self) -> Result<Reply, Lost> {
+        self.answer.recv().map_err(|_| Lost)
+    }
+
+    /// `None` where it took longer.
+    pub(super) fn wait_for(&self, limit: Duration) -> Option<Result<Reply, Lost>> {
+        match self.answer.recv_timeout(limit) {
+            Ok(reply) => Some(Ok(reply)),
+            Err(RecvTimeoutError::Disconnected) => Some(Err(Lost)),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+}
+
+impl Peer {
+    pub(super) fn new(stream: &UnixStream) -> io::Result<Self> {
+        let writer = Writer::new(stream.try_clone()?)?;
+        let waiting = Waiting { next: 0, over: false, slots: BTreeMap::new() };
+        Ok(Self {
+            stream: stream.try_clone()?,
+            out: Mutex::new(Out { writer, asks: true }),
+            waiting: Mutex::new(waiting),
+        })
+    }
+
+    /// Asks something.
+    pub(super) fn ask(&self, frame: impl FnOnce(u64) -> Canonical) -> Result<Pending, NotSent> {
+        let (id, answer) = self.register().ok_or(NotSent::Over)?;
+        let frame = frame(id);
+        let mut out = self.out();
+        let written = if out.asks { out.writer.write(&frame) } else { Err(Broken::Ended) };
+        drop(out);
+        match written {
+            Ok(()) => Ok(Pending { id, answer }),
+            Err(broken) => {
+                self.waiting().slots.remove(&id);
+                match broken {
+                    Broken::Length => Err(NotSent::TooLong),
+                    // It was held back.
+                    Broken::Ended => Err(NotSent::Over),
+                    _ => {
+                        self.break_off();
+                        Err(NotSent::Over)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers something. Where it can't be written the connection ends; where it is too long,
+    /// the one who asked is told so.
+    pub(super) fn answer(&self, id: u64, reply: &Reply) {
+        let frame = reply.write(id);
+        let mut out = self.out();
+        let written = match out.writer.write(&frame) {
+            Err(Broken::Length) => out.writer.write(&Reply::too_long().write(id)),
+            written => written,
+        };
+        drop(out);
+        if written.is_err() {
+            self.break_off();
+        }
+    }
+
+    /// Hands an answer to the thread that waits for it. An answer to nothing is a fault.
+    pub(super) fn settle(&self, id: u64, reply: Reply) -> Result<(), Broken> {
+        let slot = self.waiting().slots.remove(&id).ok_or(Broken::Form)?;
+        // Nobody waits any more where it can't be sent.
+        slot.try_send(reply).or(Ok(()))
+    }
+
+    /// From here on nothing is asked; answers are still given and taken.
+    pub(super) fn stop_asking(&self) {
+        self.out().asks = false;
+    }
+
+    /// Breaks the connection. Answers that have arrived are still read, and then its reader
+    /// [finishes](Self::finish) it.
+    pub(super) fn break_off(&self) {
+        self.waiting().over = true;
+        // It may have ended already.
+        self.stream.shutdown(Shutdown::Both).unwrap_or(());
+    }
+
+    /// There is nothing more to read: whoever waits for an answer is told that it is lost.
+    pub(super) fn finish(&self) {
+        self.break_off();
+        self.waiting().slots.clear();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting().over
+    }
+
+    fn register(&self) -> Option<(u64, Receiver<Reply>)> {
+        let mut waiting = self.waiting();
+        if waiting.over {
+            return None;
+        }
+        let id = waiting.next;
+        waiting.next = waiting.next.wrapping_add(1);
+        let (slot, answer) = sync_channel(1);
+        waiting.slots.insert(id, slot);
+        Some((id, answer))
+    }
+
+    /// A frame that a panic cut short breaks the connection by itself: what follows it is no
+    /// frame.
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

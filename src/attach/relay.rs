@@ -1,0 +1,75 @@
+//! A tool's run, carried to the process that offered the tool.
+
+use std::{sync::Arc, thread};
+
+use syscap_kernel::{
+    budget::Amounts,
+    envelope::TxOutcome,
+    reason::{Reason, Refused},
+};
+
+use super::{
+    message::Order,
+    peer::Peer,
+    reply::{self, Reply},
+};
+use crate::{
+    guard::caught,
+    provide::{HostCall, HostRan, Provider},
+};
+
+/// Runs tools in the process at the other end of a connection.
+pub(super) struct Relay {
+    pub(super) peer: Arc<Peer>,
+}
+
+impl Provider for Relay {
+    /// Waits until the run has ended, or the connection: one that was given up still runs there,
+    /// as far as anybody knows here, until the process says otherwise.
+    fn run(&self, call: HostCall) -> HostRan {
+        let cancel = call.cancel.clone();
+        let order = Order::Run(Box::new(call));
+        let Ok(pending) = self.peer.ask(|id| order.write(id)) else {
+            return ended(Reason::ProviderGone, TxOutcome::NoOp);
+        };
+        drop(order);
+        let (peer, run) = (Arc::clone(&self.peer), pending.id);
+        cancel.on_cancel(move || tell(peer, run));
+        match pending.wait() {
+            Ok(Reply::Done(item)) => reply::read_ran(item.item()).unwrap_or_else(|_| {
+                // It can't be trusted with another run.
+                self.peer.break_off();
+                ended(Reason::ProviderGone, TxOutcome::Unknown)
+            }),
+            // It did not begin.
+            Ok(Reply::Refused(_) | Reply::Failed(_)) => {
+                ended(Reason::ProviderGone, TxOutcome::NoOp)
+            }
+            Err(_) => ended(Reason::ProviderGone, TxOutcome::Unknown),
+        }
+    }
+}
+
+/// Says that nobody waits for a run. On a thread of its own: whoever gives it up must not wait
+/// for a peer that does not read.
+fn tell(peer: Arc<Peer>, run: u64) {
+    let told = thread::Builder::new().name("syscap-cancel".to_owned());
+    let told = told.spawn(move || peer.ask(|id| Order::Cancel(run).write(id)).map(drop));
+    // Where there is no thread to be had the run goes on, and what it brings is not delivered.
+    drop(told);
+}
+
+fn ended(reason: Reason, tx: TxOutcome) -> HostRan {
+    HostRan { result: Err(Refused::new(reason)), tx, used: Amounts::ZERO }
+}
+
+/// Runs a call here, for the holder: whatever the provider does, there is an answer.
+pub(super) fn run(provider: &dyn Provider, call: HostCall) -> HostRan {
+    let limit = call.result_bytes_max;
+    let ran = caught(|| provider.run(call));
+    let mut ran = ran.unwrap_or_else(|| ended(Reason::Failed, TxOutcome::Unknown));
+    if ran.result.as_ref().is_ok_and(|result| result.as_bytes().len() > limit) {
+        ran.result = Err(Refused::new(Reason::ResultTooLarge));
+    }
+    ran
+}

@@ -1,0 +1,246 @@
+//! One attached process, as the holder has it: its sessions, its tools, its requests in flight.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use syscap_kernel::{
+    cbor::Canonical,
+    id::{Seq, ToolId},
+    manifest::Manifest,
+    reason::{Reason, Refused},
+};
+
+use super::{
+    limits::{END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX, TRY_PAUSE},
+    message::Proposed,
+    peer::Peer,
+    relay::Relay,
+    reply::{self, Reply},
+    uses,
+};
+use crate::{
+    ConnectionId, Error, Runtime, Session, Withdrawn,
+    access::{Answer, View, Written, send},
+    attach::Ask,
+    provide::{Offer, Provider},
+};
+
+/// An attached process.
+pub(super) struct Seat {
+    pub(super) number: ConnectionId,
+    pub(super) peer: Arc<Peer>,
+    provider: Arc<dyn Provider>,
+    state: Mutex<State>,
+    /// Whether it has gone.
+    left: AtomicBool,
+}
+
+/// What becomes of the sessions of a process that has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sessions {
+    /// They end.
+    Ended,
+    /// They are left to the end of the home, which is near.
+    Left,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: BTreeMap<Seq, Arc<Session>>,
+    /// The tools that it has offered and not withdrawn.
+    tools: Vec<ToolId>,
+    requests: usize,
+    bytes: usize,
+}
+
+impl Seat {
+    pub(super) fn new(number: ConnectionId, peer: Peer) -> Self {
+        let peer = Arc::new(peer);
+        let provider = Arc::new(Relay { peer: Arc::clone(&peer) });
+        let (state, left) = (Mutex::default(), AtomicBool::new(false));
+        Self { number, peer, provider, state, left }
+    }
+
+    /// Room for one more request of so many bytes.
+    pub(super) fn begin(&self, bytes: usize) -> bool {
+        let mut state = self.state();
+        let fits =
+            state.requests < REQUESTS_MAX && state.bytes.saturating_add(bytes) <= REQUEST_BYTES_MAX;
+        if fits {
+            state.requests = state.requests.saturating_add(1);
+            state.bytes = state.bytes.saturating_add(bytes);
+        }
+        fits
+    }
+
+    pub(super) fn end(&self, bytes: usize) {
+        let mut state = self.state();
+        state.requests = state.requests.saturating_sub(1);
+        state.bytes = state.bytes.saturating_sub(bytes);
+    }
+
+    /// Does what is asked.
+    pub(super) fn work(&self, runtime: &Runtime, ask: Ask) -> Reply {
+        match ask {
+            // It was said already; once is enough.
+            Ask::Hello { .. } => Reply::refused(Reason::Malformed),
+            Ask::Issue(grant) => Reply::of(runtime.issue(*grant), reply::token),
+            Ask::Revoke(token) => Reply::of(runtime.revoke(token), reply::record),
+            Ask::Freeze(freeze) => Reply::of(runtime.freeze(&freeze), reply::record),
+            Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object), reply::record),
+            Ask::Shadow(object) => Reply::of(runtime.set_shadow_object(&object), reply::record),
+            Ask::NoShadow => Reply::of(runtime.clear_shadow(), reply::record),
+            Ask::Open { agent, token } => {
+                let opened = self.open(runtime, || runtime.session(&agent, token));
+                Reply::of(opened, reply::record)
+            }
+            Ask::Close(session) => Reply::of(self.close(runtime, session), reply::record),
+            Ask::Call { session, envelope, form, tag } => {
+                let answer = self.call(session, (envelope, form), tag);
+                Reply::of(answer, |answer| reply::answer(&answer))
+            }
+            Ask::Charge { session, amounts } => {
+                let session = self.session(session);
+                Reply::of(session.and_then(|session| session.charge(amounts)), reply::record)
+            }
+            Ask::Propose(proposed) => Reply::of(self.propose(*proposed), reply::changed),
+            Ask::Provide(tools) => {
+                Reply::of(self.provide(runtime, tools), |offers| reply::offers(&offers))
+            }
+            Ask::Withdraw(tools) => {
+                self.withdraw(runtime, &tools);
+                Reply::nothing()
+            }
+            Ask::Accept(tools) => Reply::of(runtime.accept(&tools), reply::record),
+            Ask::AcceptAs(tools) => Reply::of(runtime.accept_as(&tools), reply::record),
+            Ask::Forget(tools) => Reply::of(runtime.forget(&tools), reply::record),
+            Ask::ReadPolicy(document) => match runtime.read_policy(&document) {
+                // Who asked reads it too, and says in its own words what is wrong with it.
+                Err(Error::Policy(error)) => {
+                    let refused = Refused::new(Reason::BadPolicy).field(&error.place);
+                    Reply::of(Err::<(), _>(refused.got(&error.to_string()).into()), |()| {
+                        Canonical::null()
+                    })
+                }
+                read => Reply::of(read, |_| Canonical::null()),
+            },
+            Ask::Begin(asked) => {
+                let uses::Begin { token, used, manifest } = *asked;
+                let begun = runtime.desk().begin(runtime, (token, used), manifest);
+                Reply::of(begun, |begun| uses::begun(&begun))
+            }
+            Ask::Settle(asked) => {
+                let (used, reported) = *asked;
+                let settled = runtime.desk().settle(&used, reported);
+                Reply::of(settled, |answer| reply::answer(&answer))
+            }
+            Ask::View => Reply::Done(View::of(runtime).to_canonical()),
+        }
+    }
+
+    /// The process has gone: its tools are nobody's, its runs are given up, its sessions end.
+    pub(super) fn leave(&self, runtime: &Runtime, sessions: Sessions) {
+        self.left.store(true, Ordering::SeqCst);
+        runtime.withdraw(self.number, Withdrawn::All);
+        let open = std::mem::take(&mut self.state().sessions);
+        self.give_up(runtime, &open);
+        if sessions == Sessions::Ended {
+            for session in open.values() {
+                // Where the kernel has stopped there is nothing to end any more.
+                drop(session.end());
+            }
+        }
+    }
+
+    /// Nobody waits for what these sessions run. A call that was about to run when the process
+    /// went is given up too, if it begins soon.
+    fn give_up(&self, runtime: &Runtime, sessions: &BTreeMap<Seq, Arc<Session>>) {
+        let since = Instant::now();
+        loop {
+            sessions.keys().for_each(|session| runtime.unbind(*session));
+            let idle = sessions.is_empty() || self.state().requests == 0;
+            if idle || since.elapsed() > END_TIME {
+                return;
+            }
+            thread::sleep(TRY_PAUSE);
+        }
+    }
+
+    fn open(
+        &self,
+        runtime: &Runtime,
+        open: impl FnOnce() -> Result<Session, Error>,
+    ) -> Result<Seq, Error> {
+        if self.state().sessions.len() >= SESSIONS_MAX {
+            return Err(Error::Refused(Refused::new(Reason::TooManySessions)));
+        }
+        let session = Arc::new(open()?);
+        let number = session.number();
+        runtime.bind(number, self.number);
+        self.state().sessions.insert(number, session);
+        if self.left.load(Ordering::SeqCst) {
+            // It left meanwhile, and whoever saw to that may have missed this one.
+            self.close(runtime, number)?;
+        }
+        Ok(number)
+    }
+
+    fn close(&self, runtime: &Runtime, session: Seq) -> Result<Seq, Error> {
+        let taken = self.state().sessions.remove(&session);
+        let taken = taken.ok_or_else(no_session)?;
+        runtime.unbind(session);
+        taken.end()
+    }
+
+    fn call(&self, session: Seq, sent: (Vec<u8>, Written), tag: u64) -> Result<Answer, Error> {
+        send(&*self.session(session)?, sent, tag)
+    }
+
+    fn propose(&self, proposed: Proposed) -> Result<crate::Changed, Error> {
+        let Proposed { session, writer, inputs, base, changes } = proposed;
+        self.session(session)?.change(writer, inputs, changes, base)
+    }
+
+    fn provide(&self, runtime: &Runtime, tools: Vec<Manifest>) -> Result<Vec<Offer>, Error> {
+        let mut state = self.state();
+        let new: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
+        let mut offered = state.tools.clone();
+        offered.retain(|tool| !new.contains(tool));
+        offered.extend(new);
+        if offered.len() > TOOLS_MAX {
+            return Err(Error::TooManyTools);
+        }
+        state.tools = offered;
+        drop(state);
+        let offers = runtime.provide(self.number, tools, &self.provider);
+        if self.left.load(Ordering::SeqCst) {
+            runtime.withdraw(self.number, Withdrawn::All);
+        }
+        offers
+    }
+
+    fn withdraw(&self, runtime: &Runtime, tools: &[ToolId]) {
+        self.state().tools.retain(|tool| !tools.contains(tool));
+        runtime.withdraw(self.number, Withdrawn::These(tools));
+    }
+
+    fn session(&self, session: Seq) -> Result<Arc<Session>, Error> {
+        self.state().sessions.get(&session).map(Arc::clone).ok_or_else(no_session)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step that can't break off half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_session() -> Error {
+    Error::Refused(Refused::new(Reason::Closing).field("session"))
+}

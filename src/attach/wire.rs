@@ -1,0 +1,267 @@
+//! Frames: four bytes of length, big-endian, and one canonical map with text keys.
+//!
+//! Whatever is wrong with a frame ends its connection: a peer that writes one such frame can't
+//! be trusted to have meant the next.
+
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
+};
+
+use syscap_kernel::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Encoder, Item, Kind, Profile},
+};
+
+use super::limits::{FRAME_BYTES_MAX, FRAME_TIME, READ_PAUSE, WRITE_TIME};
+
+/// The bytes of a frame's length.
+const HEAD: usize = 4;
+const CHUNK: usize = 64 << 10;
+
+/// Why no frame can be had from a connection any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// The peer has ended it, between two frames.
+    Ended,
+    /// It ended within a frame.
+    Cut,
+    /// A frame is longer than [`FRAME_BYTES_MAX`], or empty.
+    Length,
+    /// A frame, or the first one, took too long.
+    Slow,
+    /// A frame is not of the protocol's form.
+    Form,
+    /// The operating system reported an error.
+    Io(ErrorKind),
+}
+
+/// Reads frames.
+pub(crate) struct Reader {
+    stream: UnixStream,
+    held: Vec<u8>,
+    chunk: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(READ_PAUSE))?;
+        Ok(Self { stream, held: Vec::new(), chunk: vec![0; CHUNK] })
+    }
+
+    /// The next frame's map, unchecked. It must begin within `patience`, where that is given, and
+    /// be whole [`FRAME_TIME`] after.
+    pub(crate) fn next(&mut self, patience: Option<Duration>) -> Result<Vec<u8>, Broken> {
+        let mut since = Instant::now();
+        let mut begun = !self.held.is_empty();
+        loop {
+            if let Some(frame) = self.whole()? {
+                return Ok(frame);
+            }
+            match self.stream.read(&mut self.chunk) {
+                Ok(0) if self.held.is_empty() => return Err(Broken::Ended),
+                Ok(0) => return Err(Broken::Cut),
+                Ok(count) => {
+                    self.held.extend_from_slice(self.chunk.get(..count).unwrap_or_default());
+                    if !begun {
+                        (begun, since) = (true, Instant::now());
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    kind => return Err(Broken::Io(kind)),
+                },
+            }
+            let limit = if begun { Some(FRAME_TIME) } else { patience };
+            if limit.is_some_and(|limit| since.elapsed() > limit) {
+                return Err(Broken::Slow);
+            }
+        }
+    }
+
+    /// A frame that has arrived whole.
+    fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+        let Some(head) = self.held.first_chunk::<HEAD>() else { return Ok(None) };
+        let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
+        if length == 0 || length > FRAME_BYTES_MAX {
+            return Err(Broken::Length);
+        }
+        let end = length.saturating_add(HEAD);
+        if self.held.len() < end {
+            return Ok(None);
+        }
+        let rest = self.held.split_off(end);
+        let mut frame = std::mem::replace(&mut self.held, rest);
+        frame.drain(..HEAD);
+        Ok(Some(frame))
+    }
+}
+
+/// Writes frames.
+pub(crate) struct Writer {
+    stream: UnixStream,
+}
+
+impl Writer {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_write_timeout(Some(WRITE_TIME))?;
+        Ok(Self { stream })
+    }
+
+    /// Writes a frame whole. After an error the peer has not got all of it, and the connection
+    /// is of no use any more.
+    pub(crate) fn write(&mut self, map: &Canonical) -> Result<(), Broken> {
+        let map = map.as_bytes();
+        if map.len() > FRAME_BYTES_MAX {
+            return Err(Broken::Length);
+        }
+        let length = u32::try_from(map.len()).map_err(|_| Broken::Length)?;
+        let mut frame = Vec::with_capacity(map.len().saturating_add(HEAD));
+        frame.extend_from_slice(&length.to_be_bytes());
+        frame.extend_from_slice(map);
+        let since = Instant::now();
+        let mut left = &frame[..];
+        while !left.is_empty() {
+            match self.stream.write(left) {
+                Ok(0) => return Err(Broken::Cut),
+                Ok(count) => left = left.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Broken::Slow),
+                Err(error) => return Err(Broken::Io(error.kind())),
+            }
+            if !left.is_empty() && since.elapsed() > WRITE_TIME {
+                return Err(Broken::Slow);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The entries of a map, each to be taken once: what is left over, or missing, is a fault.
+pub(crate) struct Fields<'a> {
+    entries: Vec<(&'a str, Item<'a>)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Of a frame's bytes.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Broken> {
+        Self::of(Item::check(bytes, Profile::DATA).map_err(|_| Broken::Form)?)
+    }
+
+    pub(crate) fn of(item: Item<'a>) -> Result<Self, Broken> {
+        let entries: Vec<_> = item.entries().collect();
+        if item.kind() == Kind::Map && entries.len() == item.count() {
+            Ok(Self { entries })
+        } else {
+            Err(Broken::Form)
+        }
+    }
+
+    /// What must be there.
+    pub(crate) fn take(&mut self, key: &str) -> Result<Item<'a>, Broken> {
+        self.maybe(key).ok_or(Broken::Form)
+    }
+
+    /// What may be left out.
+    pub(crate) fn maybe(&mut self, key: &str) -> Option<Item<'a>> {
+        let place = self.entries.iter().position(|(name, _)| *name == key)?;
+        Some(self.entries.swap_remove(place).1)
+    }
+
+    /// What may stand there, left where it is.
+    pub(crate) fn look(&self, key: &str) -> Option<Item<'a>> {
+        self.entries.iter().find(|(name, _)| *name == key).map(|(_, item)| *item)
+    }
+
+    pub(crate) fn uint(&mut self, key: &str) -> Result<u64, Broken> {
+        self.take(key)?.as_uint().ok_or(Broken::Form)
+    }
+
+    pub(crate) fn text(&mut self, key: &str) -> Result<&'a str, Broken> {
+        self.take(key)?.as_text().ok_or(Broken::Form)
+    }
+
+    pub(crate) fn bytes(&mut self, key: &str) -> Result<&'a [u8], Broken> {
+        self.take(key)?.as_byte_string().ok_or(Broken::Form)
+    }
+
+    pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, Broken> {
+        self.take(key)?.as_bool().ok_or(Broken::Form)
+    }
+
+    pub(crate) fn digest(&mut self, key: &str) -> Result<[u8; 32], Broken> {
+        self.bytes(key)?.try_into().map_err(|_| Broken::Form)
+    }
+
+    pub(crate) fn amounts(&mut self, key: &str) -> Result<Amounts, Broken> {
+        read_amounts(self.take(key)?)
+    }
+
+    /// A list whose items are all read by `read`, at most `most`.
+    pub(crate) fn list<T>(
+        &mut self,
+        key: &str,
+        most: usize,
+        read: impl FnMut(Item<'a>) -> Result<T, Broken>,
+    ) -> Result<Vec<T>, Broken> {
+        let item = self.take(key)?;
+        if item.kind() != Kind::Array || item.count() > most {
+            return Err(Broken::Form);
+        }
+        item.elements().map(read).collect()
+    }
+
+    /// Nothing may be left over.
+    pub(crate) fn end(self) -> Result<(), Broken> {
+        if self.entries.is_empty() { Ok(()) } else { Err(Broken::Form) }
+    }
+}
+
+/// An item of data inside a frame. It stands as a byte string, so that it may nest as deep as
+/// data may.
+pub(crate) fn data(bytes: &[u8]) -> Result<Canonical, Broken> {
+    Canonical::check(bytes.to_vec(), Profile::DATA).map_err(|_| Broken::Form)
+}
+
+/// What an encoder wrote as one item.
+pub(crate) fn written(write: impl FnOnce(&mut Encoder)) -> Canonical {
+    let mut encoder = Encoder::new();
+    write(&mut encoder);
+    Canonical::check(encoder.into_bytes(), Profile::DATA).unwrap_or_else(|_| Canonical::null())
+}
+
+/// Amounts: ten numbers in the order of the dimensions.
+pub(crate) fn amounts(amounts: &Amounts) -> Canonical {
+    written(|encoder| {
+        encoder.array(Dimension::ALL.len());
+        amounts.iter().for_each(|(_, amount)| encoder.uint(amount));
+    })
+}
+
+pub(crate) fn read_amounts(item: Item<'_>) -> Result<Amounts, Broken> {
+    if item.kind() != Kind::Array || item.count() != Dimension::ALL.len() {
+        return Err(Broken::Form);
+    }
+    let mut amounts = Amounts::ZERO;
+    for (dimension, item) in Dimension::ALL.into_iter().zip(item.elements()) {
+        amounts = amounts.with(dimension, item.as_uint().ok_or(Broken::Form)?);
+    }
+    Ok(amounts)
+}
+
+/// A list of byte strings.
+pub(crate) fn byte_strings(list: impl ExactSizeIterator<Item = Vec<u8>>) -> Canonical {
+    written(|encoder| {
+        encoder.array(list.len());
+        list.for_each(|bytes| encoder.bytes(&bytes));
+    })
+}
+
+/// A list of texts.
+pub(crate) fn texts<'a>(list: impl ExactSizeIterator<Item = &'a str>) -> Canonical {
+    written(|encoder| {
+        encoder.array(list.len());
+        list.for_each(|text| encoder.text(text));
+    })
+}

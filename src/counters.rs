@@ -1,0 +1,121 @@
+//! What a runtime has counted since it was opened. Nothing of it is in the log.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use syscap_kernel::{cbor::Item, envelope::ToolResult, reason::Reason};
+
+/// Counted since the home was opened: what an operator looks at, never what anything is decided
+/// by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Those that brought a result.
+    pub allowed: u64,
+    /// Those whose run failed.
+    pub failed: u64,
+    /// Those that were answered by the first call of their key.
+    pub repeats: u64,
+    /// Those that were refused, by the reason.
+    pub refused: BTreeMap<Reason, u64>,
+    /// Connections that were taken.
+    pub connections: u64,
+    /// Those of them that last.
+    pub attached: u64,
+    /// Connections of other users, which were turned away.
+    pub foreign: u64,
+}
+
+/// The counters of a runtime.
+pub(crate) struct Counters {
+    allowed: AtomicU64,
+    failed: AtomicU64,
+    repeats: AtomicU64,
+    /// In the order of [`Reason::ALL`].
+    refused: Vec<AtomicU64>,
+    connections: AtomicU64,
+    ended: AtomicU64,
+    foreign: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        Self {
+            allowed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            repeats: AtomicU64::new(0),
+            refused: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            connections: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            foreign: AtomicU64::new(0),
+        }
+    }
+
+    /// A call was answered.
+    pub(crate) fn answered(&self, result: &ToolResult) {
+        let kind = result.delivered().item().get("kind").and_then(Item::as_text);
+        let ran = result.reason().is_none() || kind == Some("failed");
+        let reason = match result.reason() {
+            // What ran has an intent, but for an answer that was given before.
+            _ if ran && result.receipt().intent.is_none() => return add(&self.repeats),
+            None => return add(&self.allowed),
+            Some(_) if ran => return add(&self.failed),
+            Some(reason) => reason,
+        };
+        let place = Reason::ALL.binary_search(&reason);
+        if let Some(counter) = place.ok().and_then(|place| self.refused.get(place)) {
+            add(counter);
+        }
+    }
+
+    /// A connection was taken.
+    pub(crate) fn connected(&self) {
+        add(&self.connections);
+    }
+
+    /// A connection that was taken has ended.
+    pub(crate) fn disconnected(&self) {
+        add(&self.ended);
+    }
+
+    /// A connection of another user was turned away.
+    pub(crate) fn foreign(&self) {
+        add(&self.foreign);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let refused = Reason::ALL.iter().zip(&self.refused);
+        let refused: BTreeMap<Reason, u64> = refused
+            .map(|(reason, counter)| (*reason, read(counter)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let (allowed, failed, repeats) =
+            (read(&self.allowed), read(&self.failed), read(&self.repeats));
+        // In this order: what has ended was taken before.
+        let ended = read(&self.ended);
+        let connections = read(&self.connections);
+        let calls = refused
+            .values()
+            .chain([&allowed, &failed, &repeats])
+            .fold(0, |sum: u64, count| sum.saturating_add(*count));
+        Counts {
+            calls,
+            allowed,
+            failed,
+            repeats,
+            refused,
+            connections,
+            attached: connections.saturating_sub(ended),
+            foreign: read(&self.foreign),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,160 @@
+//! What the kernel must know of a host's tool.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use syscap_kernel::{
+    budget::Dimension,
+    id::ToolId,
+    label::Label,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    obligation::ObligationKind,
+};
+
+use super::{
+    ClosureTool, Failure, ToolCall, Typed, TypedTool,
+    closure::Ended,
+    future::{Task, block_on},
+};
+use crate::{args::IntoArg, error::Error};
+
+/// How long a run may take where the host doesn't say.
+const LIMIT: Duration = Duration::from_secs(10);
+/// What is set aside beyond the limit.
+const SLACK_MS: u64 = 1_000;
+
+/// What the kernel must know of a tool before it can be called. [`run`](Self::run),
+/// [`run_async`](Self::run_async) or [`typed`](Self::typed) makes the tool.
+#[derive(Clone, Debug)]
+#[must_use = "it is no tool before it is told how to run"]
+pub struct HostTool {
+    manifest: Manifest,
+}
+
+impl HostTool {
+    /// A tool of that effect without arguments, that is given up after ten seconds. Its name is
+    /// made of lower-case words joined by dots, such as `org.lookup`.
+    ///
+    /// # Errors
+    /// [`Error::BadName`].
+    pub fn new(name: &str, effect: EffectClass) -> Result<Self, Error> {
+        let bad = || Error::BadName { what: "the tool", got: name.to_owned() };
+        let tool = ToolId::new(name).ok_or_else(bad)?;
+        Ok(Self { manifest: Manifest::new(tool, effect) }.limit(LIMIT))
+    }
+
+    /// Says what it does, for a model.
+    pub fn described(mut self, description: &str) -> Self {
+        self.manifest.description = Box::from(description);
+        self
+    }
+
+    /// Adds a text that must be given.
+    pub fn text(self, name: &str, description: &str) -> Self {
+        self.arg(Param::required(name, ParamType::Text, description))
+    }
+
+    /// Adds an integer that must be given.
+    pub fn integer(self, name: &str, description: &str) -> Self {
+        self.arg(Param::required(name, ParamType::Int, description))
+    }
+
+    /// Adds a boolean that must be given.
+    pub fn boolean(self, name: &str, description: &str) -> Self {
+        self.arg(Param::required(name, ParamType::Bool, description))
+    }
+
+    /// Adds any argument: optional, with a default, within bounds, of another type.
+    pub fn arg(mut self, param: Param) -> Self {
+        self.manifest = self.manifest.param(param);
+        self
+    }
+
+    /// Sets how much of a counted dimension each call sets aside: the most that a run can
+    /// [`meter`](ToolCall::meter).
+    pub fn hold(mut self, dimension: Dimension, amount: u64) -> Self {
+        self.manifest.hold = self.manifest.hold.with(dimension, amount);
+        self
+    }
+
+    /// Sets after how long a run is given up. That much wall time is set aside, and a second for
+    /// what the machine takes: a run that ends just in time must not exhaust its token.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.manifest.wall_ms_max = Some(ms);
+        self.hold(Dimension::WallUs, ms.saturating_add(SLACK_MS).saturating_mul(1_000))
+    }
+
+    /// Sets the largest result that is taken from it, in bytes.
+    pub fn result_bytes_max(mut self, bytes: u64) -> Self {
+        self.manifest.result_bytes_max = bytes;
+        self
+    }
+
+    /// Adds an obligation that a run keeps to. Of `read_only` it must ask
+    /// [`ToolCall::is_read_only`].
+    pub fn honours(mut self, kind: ObligationKind) -> Self {
+        self.manifest = self.manifest.honours(kind);
+        self
+    }
+
+    /// Sets what its results carry: [`Label::UNTRUSTED`], where they are a stranger's words.
+    pub fn labelled(mut self, label: Label) -> Self {
+        self.manifest = self.manifest.labelled(label);
+        self
+    }
+
+    /// Says that it needs a scope in this dimension: what a [`Typed`] plan touches there.
+    pub fn needs(mut self, dimension: &str) -> Self {
+        self.manifest = self.manifest.needs(dimension);
+        self
+    }
+
+    /// The manifest as it stands.
+    #[must_use]
+    pub const fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Runs it by a closure. It is called on a thread of its own, several at once where several
+    /// calls are made.
+    #[must_use]
+    pub fn run<T, F>(self, body: F) -> ClosureTool
+    where
+        T: IntoArg,
+        F: Fn(&ToolCall) -> Result<T, Failure> + Send + Sync + 'static,
+    {
+        let body = move |call: ToolCall| Ended::of(body(&call));
+        ClosureTool { manifest: self.manifest, body: Arc::new(body) }
+    }
+
+    /// Runs it by a future, which `spawn` gives to an executor: with tokio
+    /// `move |task| { handle.spawn(task); }`. The call's own thread waits for it meanwhile.
+    ///
+    /// When the run is given up, [`ToolCall::cancelled`] ends; a second later the future is
+    /// dropped, where it stands. One that is dropped before it answered, then or because its task
+    /// was aborted or its executor shut down, has failed: what it did is not known, and the call
+    /// is charged in full.
+    #[must_use]
+    pub fn run_async<T, F, W>(
+        self,
+        spawn: impl Fn(Task) + Send + Sync + 'static,
+        body: F,
+    ) -> ClosureTool
+    where
+        T: IntoArg,
+        F: Fn(ToolCall) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let body = move |call: ToolCall| {
+            let cancel = call.cancel();
+            block_on(body(call), &cancel, &spawn)
+        };
+        ClosureTool { manifest: self.manifest, body: Arc::new(body) }
+    }
+
+    /// Runs it by a type: see [`Typed`].
+    #[must_use]
+    pub fn typed<P: Typed>(self) -> TypedTool<P> {
+        TypedTool::new(self.manifest)
+    }
+}

@@ -1,0 +1,166 @@
+//! A closure that runs a call, and what it came to.
+
+use std::sync::Arc;
+
+use syscap_kernel::{
+    cbor::Canonical,
+    envelope::TxOutcome,
+    id::AgentId,
+    manifest::{EffectClass, Enforcement, Manifest},
+    reason::{Reason, Refused},
+    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+};
+
+use super::{Failure, ToolCall};
+use crate::{
+    args::IntoArg,
+    provide::{HostCall, HostRan},
+    run::given_up,
+};
+
+/// How a run of the host's code ended.
+pub(super) enum Ended {
+    /// With an answer.
+    Came(Result<Canonical, Failure>),
+    /// Without one: what ran it was dropped.
+    Dropped,
+}
+
+impl Ended {
+    pub(super) fn of<T: IntoArg>(answer: Result<T, Failure>) -> Self {
+        Self::Came(answer.map(IntoArg::into_canonical))
+    }
+}
+
+/// Runs a call, and blocks until that has ended.
+pub(super) type Body = dyn Fn(ToolCall) -> Ended + Send + Sync;
+
+/// A tool that is a closure: made by [`HostTool::run`](super::HostTool::run) or
+/// [`HostTool::run_async`](super::HostTool::run_async), given to
+/// [`Options::tool`](crate::Options::tool) or [`HostTools::with`](super::HostTools::with).
+#[derive(Clone)]
+pub struct ClosureTool {
+    pub(super) manifest: Manifest,
+    pub(super) body: Arc<Body>,
+}
+
+impl Tool for ClosureTool {
+    type Plan = ClosurePlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<ClosurePlan, Refused> {
+        Ok(ClosurePlan {
+            demands: Demands::default(),
+            asked: Asked::of(request, self.manifest.effect),
+            body: Arc::clone(&self.body),
+        })
+    }
+}
+
+/// A planned call of a [`ClosureTool`].
+pub struct ClosurePlan {
+    demands: Demands,
+    asked: Asked,
+    body: Arc<Body>,
+}
+
+impl Plan for ClosurePlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
+        let body = self.body;
+        self.asked.run(permit, move |call| body(call))
+    }
+}
+
+/// What a plan keeps of its call.
+pub(super) struct Asked {
+    agent: AgentId,
+    args: Canonical,
+    effect: EffectClass,
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request<'_>, effect: EffectClass) -> Self {
+        Self { agent: request.agent.clone(), args: Canonical::from(request.args), effect }
+    }
+
+    /// Runs the host's code in this process, with the kernel's leave.
+    pub(super) fn run<P>(
+        self,
+        mut permit: Permit<'_, P>,
+        body: impl FnOnce(ToolCall) -> Ended,
+    ) -> Ran<'_> {
+        permit.enforced_by(Enforcement::Delegated);
+        let call = HostCall {
+            tool: permit.tool().clone(),
+            agent: self.agent,
+            session: permit.live().session,
+            intent: permit.intent(),
+            args: self.args,
+            hold: *permit.hold(),
+            result_bytes_max: permit.result_bytes_max(),
+            read_only: permit.is_read_only(),
+            tag: 0,
+            cancel: given_up(),
+        };
+        let ran = perform(call, self.effect, body);
+        let metered = ran.used.iter().filter(|(dimension, _)| dimension.is_metered());
+        for (dimension, amount) in metered {
+            if permit.meter(dimension, amount).is_err() {
+                let over = Refused::new(Reason::OverHold).field(dimension.name());
+                return permit.failed(over, ran.tx);
+            }
+        }
+        match ran.result {
+            Ok(result) => permit.ok(result, ran.tx),
+            Err(why) => permit.failed(why, ran.tx),
+        }
+    }
+}
+
+/// Runs the host's code, wherever it is.
+pub(super) fn perform(
+    call: HostCall,
+    effect: EffectClass,
+    body: impl FnOnce(ToolCall) -> Ended,
+) -> HostRan {
+    let call = ToolCall::new(call);
+    let (meter, cancel) = (call.shared_meter(), call.cancel());
+    let ended = body(call);
+    let used = meter.close();
+    match ended {
+        Ended::Came(Ok(result)) => HostRan { result: Ok(result), tx: done(effect), used },
+        Ended::Came(Err(failure)) => {
+            let (why, tx) = failure.into_parts();
+            HostRan { result: Err(why), tx: tx.unwrap_or(unsure(effect)), used }
+        }
+        Ended::Dropped => {
+            let given_up = cancel.is_cancelled();
+            let reason = if given_up { Reason::Cancelled } else { Reason::ProviderGone };
+            // What it used is not known: all that was set aside.
+            let used = meter.hold();
+            HostRan { result: Err(Refused::new(reason)), tx: unsure(effect), used }
+        }
+    }
+}
+
+/// Whether a tool of this class makes no effect that could be undone or repeated.
+const fn only_reads(effect: EffectClass) -> bool {
+    effect.is_read_only() || matches!(effect, EffectClass::ExternalRead)
+}
+
+/// What became of the effect of a run that answered.
+pub(super) const fn done(effect: EffectClass) -> TxOutcome {
+    if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Committed }
+}
+
+/// What became of the effect of a run that did not.
+pub(super) const fn unsure(effect: EffectClass) -> TxOutcome {
+    if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Unknown }
+}

@@ -1,0 +1,440 @@
+//! Tools that an agent's client runs itself, and asks about before and after: what `syscap hook`
+//! rests on.
+//!
+//! Before a use the call goes through the kernel as any other. Where it is let through, its run
+//! is *out*: the intent is durable, and the desk, in the process that holds the home, waits until
+//! the client says what the use came to. Where that never comes the run is given up after its
+//! tool's limit, like any other: what it did is not known, and it is charged in full.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use syscap_kernel::{
+    budget::Amounts,
+    cbor::{Canonical, MapBuilder},
+    envelope::TxOutcome,
+    id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId},
+    manifest::{EffectClass, Manifest},
+    reason::{Reason, Refused},
+};
+
+use super::closure::{done, unsure};
+use crate::{
+    ConnectionId, Error, Runtime, Session,
+    access::{Answer, Written, send},
+    guard::caught,
+    provide::{HostCall, HostRan, Provider, Standing},
+};
+
+/// The connection that the desk offers tools as, and calls through.
+const DESK: ConnectionId = ConnectionId(u64::MAX);
+/// Most uses that may be out at once: each costs two threads.
+const USES_MAX: usize = 256;
+/// Most conversations that are remembered; the one that was silent longest is forgotten first.
+const SEATS_MAX: usize = 64;
+/// Most tools that a holder puts on record because somebody used them: their names may come from
+/// a stranger.
+const NEW_TOOLS_MAX: usize = 64;
+/// Longest name that a client may give a conversation or a use, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+/// How long the kernel may take to decide, or to settle.
+const KERNEL_TIME: Duration = Duration::from_secs(15);
+
+/// A use of a tool, as an agent's client tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolUse {
+    /// The agent.
+    pub agent: AgentId,
+    /// The client's name for the conversation: each has a session of its own.
+    pub conversation: String,
+    /// The client's name for the use; where it gives none, the oldest use of the same tool with
+    /// the same arguments is meant.
+    pub id: Option<String>,
+    /// The tool.
+    pub tool: ToolId,
+    /// The arguments: a map.
+    pub args: Canonical,
+}
+
+/// What the kernel says of a use before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It may be made; its intent stands there.
+    Out(Seq),
+    /// It must not be made: refused, failed, or a repeat of one that has ended.
+    Answered(Box<Answer>),
+}
+
+/// What a client says that a use came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// A result.
+    Result(Canonical),
+    /// It failed: in the client's words.
+    Failed(String),
+}
+
+/// Uses that are out.
+#[derive(Default)]
+pub(crate) struct Desk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    uses: BTreeMap<u64, Use>,
+    seats: BTreeMap<SeatKey, (Arc<Session>, u64)>,
+    last: u64,
+    new_tools: usize,
+    closed: bool,
+}
+
+type SeatKey = (AgentId, TokenId, String);
+
+struct Use {
+    token: TokenId,
+    used: ToolUse,
+    effect: EffectClass,
+    stage: Stage,
+    /// Whether nobody waits for the run any more.
+    cancelled: bool,
+    /// Whether somebody waits for the answer.
+    awaited: bool,
+}
+
+enum Stage {
+    /// The kernel has the call.
+    Sent,
+    /// The client makes the use; its intent stands there.
+    Out(Seq),
+    /// It is back; the run has not taken that yet.
+    Reported(Result<Canonical, Refused>, TxOutcome),
+    /// The run has ended.
+    Ended,
+    /// The kernel has answered.
+    Answered(Result<Answer, Error>),
+}
+
+impl Desk {
+    /// Asks the kernel for leave. The tool is offered as the desk's.
+    pub(crate) fn begin(
+        &self,
+        runtime: &Runtime,
+        (token, used): (TokenId, ToolUse),
+        manifest: Manifest,
+    ) -> Result<Begun, Error> {
+        let named = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len());
+        if !named(&used.conversation) || !used.id.as_deref().is_none_or(named) {
+            return Err(refused(Reason::BadField, "conversation"));
+        }
+        if manifest.tool != used.tool {
+            return Err(refused(Reason::BadField, "tool_id"));
+        }
+        let effect = manifest.effect;
+        self.offer(runtime, manifest)?;
+        let session = self.seat(runtime, token, &used)?;
+        let tag = self.enter(token, used.clone(), effect)?;
+        let shared = Arc::clone(&self.0);
+        let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
+            let answer = caught(|| send(&session, (envelope(&used), Written::Cbor), tag));
+            shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
+        });
+        if started.is_err() {
+            self.0.lock().uses.remove(&tag);
+            return Err(refused(Reason::Overloaded, "tool_id"));
+        }
+        let shared = &*self.0;
+        shared.come(shared.lock(), tag, Until::Out)
+    }
+
+    /// Says what a use came to; gives the kernel's answer to that.
+    pub(crate) fn settle(&self, used: &ToolUse, reported: Reported) -> Result<Answer, Error> {
+        let shared = &*self.0;
+        let mut state = shared.lock();
+        let is_out = |one: &Use| matches!(one.stage, Stage::Out(_)) && one.is(used);
+        let found = state.uses.iter_mut().find(|(_, one)| is_out(one));
+        let Some((tag, one)) = found.map(|(tag, one)| (*tag, one)) else {
+            return Err(refused(Reason::UnknownReference, "tool_use_id"));
+        };
+        let (result, tx) = one.came_to(used, reported);
+        (one.stage, one.awaited) = (Stage::Reported(result, tx), true);
+        shared.changed.notify_all();
+        match shared.come(state, tag, Until::Answered)? {
+            Begun::Answered(answer) => Ok(*answer),
+            Begun::Out(_) => Err(Error::BrokeOff),
+        }
+    }
+
+    /// Gives up all that is out, and takes nothing more.
+    pub(crate) fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        state.uses.values_mut().for_each(|one| one.cancelled = true);
+        self.0.changed.notify_all();
+        let until = Instant::now() + KERNEL_TIME;
+        while !state.uses.is_empty() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            state = self.0.wait(state, left);
+        }
+        state.seats.clear();
+    }
+
+    fn offer(&self, runtime: &Runtime, manifest: Manifest) -> Result<(), Error> {
+        let known = runtime.look(|kernel| kernel.manifests().any(|m| m.tool == manifest.tool));
+        if !known {
+            let mut state = self.0.lock();
+            if state.new_tools >= NEW_TOOLS_MAX {
+                return Err(Error::TooManyTools);
+            }
+            state.new_tools = state.new_tools.saturating_add(1);
+        }
+        let provider: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
+        let offers = runtime.provide(DESK, vec![manifest], &provider)?;
+        match offers.iter().find(|offer| offer.standing == Standing::Taken) {
+            Some(taken) => {
+                let got = taken.tool().as_str().to_owned();
+                Err(Error::BadName { what: "a delegated tool", got })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The session of a conversation; a new one where it has none.
+    fn seat(
+        &self,
+        runtime: &Runtime,
+        token: TokenId,
+        used: &ToolUse,
+    ) -> Result<Arc<Session>, Error> {
+        let key = (used.agent.clone(), token, used.conversation.clone());
+        let mut state = self.0.lock();
+        state.last = state.last.saturating_add(1);
+        let now = state.last;
+        if let Some((session, last)) = state.seats.get_mut(&key) {
+            *last = now;
+            return Ok(Arc::clone(session));
+        }
+        let oldest = match state.seats.len() >= SEATS_MAX {
+            true => state.idle_seat().and_then(|key| state.seats.remove(&key)),
+            false => None,
+        };
+        if state.seats.len() >= SEATS_MAX {
+            return Err(refused(Reason::TooManySessions, "conversation"));
+        }
+        drop(state);
+        if let Some((session, _)) = oldest {
+            runtime.unbind(session.number());
+            session.end()?;
+        }
+        let session = Arc::new(runtime.session(used.agent.as_str(), token)?);
+        runtime.bind(session.number(), DESK);
+        let mut state = self.0.lock();
+        let (kept, _) = state.seats.entry(key).or_insert_with(|| (Arc::clone(&session), now));
+        let kept = Arc::clone(kept);
+        drop(state);
+        if !Arc::ptr_eq(&kept, &session) {
+            // Another use of the same conversation was quicker.
+            runtime.unbind(session.number());
+            session.end()?;
+        }
+        Ok(kept)
+    }
+
+    fn enter(&self, token: TokenId, used: ToolUse, effect: EffectClass) -> Result<u64, Error> {
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(refused(Reason::Closing, "tool_id"));
+        }
+        if state.uses.len() >= USES_MAX {
+            return Err(refused(Reason::Overloaded, "tool_id"));
+        }
+        state.last = state.last.saturating_add(1);
+        let tag = state.last;
+        let (cancelled, awaited) = (false, true);
+        let one = Use { token, used, effect, stage: Stage::Sent, cancelled, awaited };
+        state.uses.insert(tag, one);
+        Ok(tag)
+    }
+}
+
+impl State {
+    /// The conversation that was silent longest, of those that have nothing out.
+    fn idle_seat(&self) -> Option<SeatKey> {
+        let busy = |key: &SeatKey| {
+            self.uses.values().any(|one| {
+                (&one.used.agent, one.token, &one.used.conversation) == (&key.0, key.1, &key.2)
+            })
+        };
+        let idle = self.seats.iter().filter(|(key, _)| !busy(key));
+        idle.min_by_key(|(_, (_, last))| *last).map(|(key, _)| key.clone())
+    }
+}
+
+impl Use {
+    /// Whether it is the use that is meant.
+    fn is(&self, used: &ToolUse) -> bool {
+        let mine = &self.used;
+        let same = mine.agent == used.agent
+            && mine.conversation == used.conversation
+            && mine.tool == used.tool;
+        match (&mine.id, &used.id) {
+            (Some(mine), Some(theirs)) => same && mine == theirs,
+            (None, None) => same && mine.args == used.args,
+            _ => false,
+        }
+    }
+
+    fn came_to(
+        &self,
+        used: &ToolUse,
+        reported: Reported,
+    ) -> (Result<Canonical, Refused>, TxOutcome) {
+        let failed = |got: &str| Err(Refused::new(Reason::Failed).got(got));
+        if self.used.args != used.args {
+            let got = "it was made with other arguments than those that were let through";
+            return (failed(got), TxOutcome::Unknown);
+        }
+        match reported {
+            Reported::Result(result) => (Ok(result), done(self.effect)),
+            Reported::Failed(words) => (failed(&words), unsure(self.effect)),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change is one step that can't break off half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits until the kernel has answered, or that what is waited for has come to pass.
+    fn come(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tag: u64,
+        until: Until,
+    ) -> Result<Begun, Error> {
+        let deadline = Instant::now() + KERNEL_TIME;
+        loop {
+            let one = state.uses.get_mut(&tag).ok_or(Error::BrokeOff)?;
+            match (&one.stage, until) {
+                (Stage::Out(intent), Until::Out) => {
+                    one.awaited = false;
+                    return Ok(Begun::Out(*intent));
+                }
+                (Stage::Answered(_), _) => break,
+                _ => {}
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                // A run that begins after this must not: the client has been told no.
+                (one.awaited, one.cancelled) = (false, true);
+                self.changed.notify_all();
+                return Err(refused(Reason::Overloaded, "tool_id"));
+            };
+            state = self.wait(state, left);
+        }
+        match state.uses.remove(&tag).map(|one| one.stage) {
+            Some(Stage::Answered(answer)) => answer.map(|answer| Begun::Answered(Box::new(answer))),
+            _ => Err(Error::BrokeOff),
+        }
+    }
+
+    fn answered(&self, tag: u64, answer: Result<Answer, Error>) {
+        let mut state = self.lock();
+        match state.uses.get_mut(&tag) {
+            Some(one) if one.awaited => one.stage = Stage::Answered(answer),
+            _ => drop(state.uses.remove(&tag)),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Nobody waits for a run any more.
+    fn give_up(&self, tag: u64) {
+        if let Some(one) = self.lock().uses.get_mut(&tag) {
+            one.cancelled = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until the client has said what a use came to.
+    fn run(&self, call: &HostCall) -> HostRan {
+        let mut state = self.lock();
+        let hold = call.hold;
+        match state.uses.get_mut(&call.tag) {
+            Some(one) if matches!(one.stage, Stage::Sent) && !one.cancelled => {
+                one.stage = Stage::Out(call.intent);
+            }
+            // Nobody asked for it here, or whoever did was told no.
+            _ => return ended(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp),
+        }
+        self.changed.notify_all();
+        while let Some(one) = state.uses.get_mut(&call.tag) {
+            if let Stage::Reported(..) = one.stage
+                && let Stage::Reported(result, tx) = std::mem::replace(&mut one.stage, Stage::Ended)
+            {
+                return ended(result, tx);
+            }
+            if one.cancelled {
+                let (effect, cancelled) = (one.effect, Refused::new(Reason::Cancelled));
+                one.stage = Stage::Ended;
+                return HostRan { result: Err(cancelled), tx: unsure(effect), used: hold };
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let gone = Refused::new(Reason::ProviderGone);
+        HostRan { result: Err(gone), tx: TxOutcome::Unknown, used: hold }
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    Out,
+    Answered,
+}
+
+/// Runs what is used elsewhere.
+struct Uses(Arc<Shared>);
+
+impl Provider for Uses {
+    fn run(&self, call: HostCall) -> HostRan {
+        let (shared, tag) = (Arc::clone(&self.0), call.tag);
+        call.cancel.on_cancel(move || shared.give_up(tag));
+        self.0.run(&call)
+    }
+}
+
+fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
+    HostRan { result, tx, used: Amounts::ZERO }
+}
+
+fn envelope(used: &ToolUse) -> Vec<u8> {
+    // As they are: what looks like a reference is the client's own affair, and what is judged
+    // must be what it runs.
+    let args = MapBuilder::new().item("$lit", used.args.item()).finish();
+    let map = MapBuilder::new().text("tool_id", used.tool.as_str()).item("args", args.item());
+    // A name of the client's own is a key, where it is of that form: a use that is told of twice
+    // is made once.
+    let key = used.id.as_deref().filter(|id| IdempotencyKey::new(id).is_some());
+    let map = match key {
+        Some(key) => map.text("idempotency_key", key),
+        None => map,
+    };
+    map.finish().into_bytes()
+}
+
+fn refused(reason: Reason, field: &str) -> Error {
+    Error::Refused(Refused::new(reason).field(field))
+}

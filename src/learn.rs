@@ -1,0 +1,368 @@
+//! Learning the least capability: reads what was recorded, for [`syscap_policy::learn`].
+//!
+//! ```no_run
+//! use syscap::{Options, learn::Scan, policy::learn::{Settings, propose}};
+//!
+//! # fn main() -> Result<(), syscap::Error> {
+//! let recorded = Options::new().inspect("home")?.recorded(&Scan::default())?;
+//! let proposal = propose(&recorded.recording, &Settings::default())?;
+//! println!("{}", proposal.policy.to_json());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use syscap_audit::sqlite::SqliteReader;
+use syscap_kernel::{
+    budget::Amounts,
+    cbor::{Canonical, Profile},
+    envelope::Status,
+    field::List,
+    hash::{args_hash, changes_hash},
+    id::{AgentId, FactKey, ObjectId, Seq},
+    kernel::Kernel,
+    manifest::Manifest,
+    object::ObjectKind,
+    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
+    store::{Next, Store, StoreError},
+    tool::Demand,
+};
+use syscap_policy::{
+    Policy,
+    learn::{Authority, Context, Ended, ForAgent, Observation, Paid, Recording, Seat, Touched},
+};
+
+use crate::{Error, Grant, Inspection};
+
+/// Most calls that are learned from: of a longer log, the newest.
+pub const CALLS_MAX: usize = 200_000;
+/// Most bytes of arguments that are learned from: of a larger log, the newest.
+pub const ARGUMENTS_BYTES_MAX: usize = 256 << 20;
+/// How many records are read before they are looked at.
+const CHUNK: usize = 512;
+
+/// Which part of a log to learn from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The first record.
+    pub from: Seq,
+    /// The key of an agent's state that says what a session is for. Sessions of one agent that
+    /// had the same value at their first call are no independent evidence. `None` where each
+    /// session stands for itself.
+    pub task: Option<FactKey>,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self { from: Seq::GENESIS, task: None }
+    }
+}
+
+/// What a log holds for the learner.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The calls.
+    pub recording: Recording,
+    /// Calls that are too many, or whose arguments are: the oldest.
+    pub dropped: u64,
+    /// Refusals that were only counted, or that name no tool or session.
+    pub unnamed: u64,
+}
+
+/// What is said wherever calls are made while a policy is in force that only records.
+pub const RECORDING: &str = "the policy in force is a recording: it allows every call that the \
+    token and its budget allow; put another one in force when you have learned";
+
+/// Whether the policy in force only records.
+#[must_use]
+pub fn is_recording(kernel: &Kernel) -> bool {
+    let policy = Policy::from_cbor(&kernel.engine().document());
+    policy.is_ok_and(|policy| policy.is_recording())
+}
+
+/// The grant of a token that was proposed.
+#[must_use]
+pub fn grant(proposed: &ForAgent) -> Grant {
+    let grant = Grant::to(proposed.agent.as_str()).budget(proposed.budget);
+    let tools = proposed.grants.iter();
+    tools.fold(grant, |grant, (tool, scopes)| grant.tool_with(tool.clone(), scopes.clone()))
+}
+
+impl Inspection {
+    /// The calls on record, with what they were made with. Another process may hold the home.
+    ///
+    /// # Errors
+    /// As [`Options::open`](crate::Options::open).
+    pub fn recorded(&self, scan: &Scan) -> Result<Recorded, Error> {
+        let mut reader = SqliteReader::open(self.home.folder())?;
+        let witness = Witness::default();
+        let mut touched = BTreeMap::new();
+        self.kernel().replay(&mut reader, &witness, &mut |redecided| {
+            let demands = witness.0.take();
+            if let Some(demands) = demands.filter(|_| redecided.seq >= scan.from) {
+                touched.insert(redecided.seq, demands);
+            }
+        })?;
+        let mut walk = Walk::new(self.kernel(), scan, touched);
+        let end = self.kernel().head().seq;
+        let mut from = Seq::GENESIS;
+        loop {
+            let chunk = read(&mut reader, from)?;
+            let Some((last, _)) = chunk.last() else { break };
+            from = last.next();
+            for (_, bytes) in chunk.iter().filter(|(seq, _)| *seq <= end) {
+                let record = Record::decode(bytes).map_err(|_| StoreError::Damaged)?;
+                walk.take(&record, &mut reader)?;
+            }
+        }
+        Ok(walk.finish())
+    }
+}
+
+fn read(reader: &mut SqliteReader, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
+    let mut chunk = Vec::new();
+    reader.records(from, &mut |seq, bytes| {
+        chunk.push((seq, bytes.to_vec()));
+        if chunk.len() < CHUNK { Next::More } else { Next::Enough }
+    })?;
+    Ok(chunk)
+}
+
+/// Sees what each call touched: of all that decide, only an engine is told.
+#[derive(Default)]
+struct Witness(RefCell<Option<Vec<Demand>>>);
+
+impl PolicyEngine for Witness {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: Box::from("witness"), version: 0 }
+    }
+
+    fn document(&self) -> Vec<u8> {
+        vec![0xa0]
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        self.0.replace(Some(question.demands.to_vec()));
+        Decision::plain(Verdict::Deny)
+    }
+}
+
+/// What goes along a log.
+struct Walk<'a> {
+    kernel: &'a Kernel,
+    scan: &'a Scan,
+    touched: BTreeMap<Seq, Vec<Demand>>,
+    manifests: BTreeMap<ObjectId, Option<Arc<Manifest>>>,
+    /// What the agents are at.
+    tasks: BTreeMap<AgentId, Vec<u8>>,
+    /// Sessions that have made a call.
+    begun: BTreeSet<Seq>,
+    calls: BTreeMap<Seq, Observation>,
+    bytes: usize,
+    recorded: Recorded,
+}
+
+impl<'a> Walk<'a> {
+    fn new(kernel: &'a Kernel, scan: &'a Scan, touched: BTreeMap<Seq, Vec<Demand>>) -> Self {
+        let recorded = Recorded {
+            recording: Recording {
+                tools: kernel.manifests().cloned().collect(),
+                ..Recording::default()
+            },
+            ..Recorded::default()
+        };
+        Self {
+            kernel,
+            scan,
+            touched,
+            manifests: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            bytes: 0,
+            recorded,
+        }
+    }
+
+    fn take(&mut self, record: &Record, reader: &mut SqliteReader) -> Result<(), Error> {
+        let (seq, new) = (record.seq, record.seq >= self.scan.from);
+        match &record.body {
+            Body::Session(change) if change.phase == SessionPhase::Open => {
+                let seat = Seat { agent: change.agent.clone(), token: change.token, task: None };
+                self.recorded.recording.sessions.insert(seq, seat);
+                if let Some(token) = self.kernel.token(&change.token) {
+                    let grants = token.body.grants.clone();
+                    let authority =
+                        Authority { issued: token.issued, grants, budget: token.body.budget };
+                    self.recorded.recording.tokens.insert(change.token, authority);
+                }
+            }
+            Body::State(change) => {
+                self.learn_task(seq, change, reader)?;
+                if new {
+                    self.pay(seq, change.call.session, change.call.used);
+                }
+            }
+            Body::Charge(charge) if new => self.pay(seq, Some(charge.session), charge.amounts),
+            Body::Intent(intent) if new => self.intend(seq, intent, reader)?,
+            Body::Outcome(outcome) => self.end(outcome),
+            Body::Refusal(refusal) if new => {
+                self.refuse(seq, &refusal.call, Ended::Refused(refusal.reason));
+            }
+            Body::Refusals(run) if new && run.phase != RunPhase::Open => {
+                let unnamed = &mut self.recorded.unnamed;
+                *unnamed = unnamed.saturating_add(run.count.unwrap_or(0));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What an agent is at, where a change of its state says so.
+    fn learn_task(
+        &mut self,
+        seq: Seq,
+        change: &StateChange,
+        reader: &mut SqliteReader,
+    ) -> Result<(), Error> {
+        let (Some(key), Some(agent)) = (&self.scan.task, &change.call.agent_id) else {
+            return Ok(());
+        };
+        if change.removed.0.contains(key) {
+            self.tasks.remove(agent);
+        }
+        if change.set.0.contains(key) {
+            let entry = reader.vault(seq, seq)?;
+            let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
+            let committed = entry.salts.zip(changes).filter(|(salts, changes)| {
+                change.call.args_hash == Some(changes_hash(&salts.args, changes.item()))
+            });
+            let value = committed.and_then(|(_, changes)| {
+                changes.item().get(key.as_str()).map(|value| value.as_bytes().to_vec())
+            });
+            match value {
+                Some(value) => drop(self.tasks.insert(agent.clone(), value)),
+                // Erased: what is not known is no task.
+                None => drop(self.tasks.remove(agent)),
+            }
+        }
+        Ok(())
+    }
+
+    fn pay(&mut self, seq: Seq, session: Option<Seq>, amounts: Amounts) {
+        if let Some(session) = session {
+            self.recorded.recording.charges.push(Paid { session, seq, amounts });
+        }
+    }
+
+    fn intend(
+        &mut self,
+        seq: Seq,
+        intent: &Intent,
+        reader: &mut SqliteReader,
+    ) -> Result<(), Error> {
+        let call = &intent.call;
+        let (Some(tool), Some(session)) = (&call.tool_id, call.session) else {
+            return Ok(());
+        };
+        if let Some(seat) = self.recorded.recording.sessions.get_mut(&session)
+            && self.begun.insert(session)
+        {
+            seat.task = self.tasks.get(&seat.agent).cloned();
+        }
+        let manifest = self.manifest(call.manifest, reader)?;
+        let entry = reader.vault(seq, seq)?;
+        let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
+        let committed = entry.salts.zip(args).zip(call.manifest).filter(|((salts, args), id)| {
+            call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))
+        });
+        let args = committed.map(|((_, args), _)| args);
+        self.bytes = self.bytes.saturating_add(args.as_ref().map_or(0, |a| a.as_bytes().len()));
+        let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == List(Vec::new()));
+        let touched = match self.touched.remove(&seq) {
+            Some(demands) => Touched::Known(demands),
+            // A tool that needs no scope touches nothing that one would hold.
+            None if nothing => Touched::Known(Vec::new()),
+            None => Touched::Unknown,
+        };
+        let untrusted = intent.label.is_untrusted();
+        let context = if untrusted { Context::Untrusted } else { Context::Trusted };
+        let observation = Observation {
+            seq,
+            session,
+            tool: tool.clone(),
+            manifest,
+            args,
+            touched,
+            ended: Ended::Open,
+            context,
+            held: call.held,
+            used: call.used,
+        };
+        self.calls.insert(seq, observation);
+        while self.calls.len() > CALLS_MAX || self.bytes > ARGUMENTS_BYTES_MAX {
+            let Some((_, oldest)) = self.calls.pop_first() else { break };
+            let bytes = oldest.args.map_or(0, |args| args.as_bytes().len());
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.recorded.dropped = self.recorded.dropped.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: &Outcome) {
+        if let Some(call) = self.calls.get_mut(&outcome.intent) {
+            call.used = outcome.call.used;
+            call.ended = match outcome.status {
+                Status::Ok => Ended::Done,
+                Status::Error => Ended::Failed,
+            };
+        }
+    }
+
+    fn refuse(&mut self, seq: Seq, call: &CallFields, ended: Ended) {
+        let (Some(tool), Some(session)) = (&call.tool_id, call.session) else {
+            self.recorded.unnamed = self.recorded.unnamed.saturating_add(1);
+            return;
+        };
+        let observation = Observation {
+            seq,
+            session,
+            tool: tool.clone(),
+            manifest: None,
+            args: None,
+            touched: Touched::Unknown,
+            ended,
+            context: Context::Untrusted,
+            held: Amounts::ZERO,
+            used: call.used,
+        };
+        self.calls.insert(seq, observation);
+    }
+
+    fn manifest(
+        &mut self,
+        id: Option<ObjectId>,
+        reader: &mut SqliteReader,
+    ) -> Result<Option<Arc<Manifest>>, Error> {
+        let Some(id) = id else { return Ok(None) };
+        if let Some(known) = self.manifests.get(&id) {
+            return Ok(known.clone());
+        }
+        let object = reader.object(&id)?.filter(|object| object.kind == ObjectKind::Manifest);
+        let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
+        let manifest = manifest.map(Arc::new);
+        self.manifests.insert(id, manifest.clone());
+        Ok(manifest)
+    }
+
+    fn finish(mut self) -> Recorded {
+        self.recorded.recording.calls = self.calls.into_values().collect();
+        self.recorded
+    }
+}

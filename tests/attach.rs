@@ -1,0 +1,15 @@
+//! One home, many processes: who holds it, who is attached, and what becomes of either.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "attach/frames.rs"]
+mod frames;
+#[path = "attach/holders.rs"]
+mod holders;
+#[path = "attach/providers.rs"]
+mod providers;
+#[path = "attach/share.rs"]
+mod share;
+#[path = "attach/sockets.rs"]
+mod sockets;
+#[path = "attach/world.rs"]
+mod world;

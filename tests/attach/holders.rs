@@ -1,0 +1,299 @@
+//! Holders that come and go: by turns, in order, and by a kill.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use syscap::{
+    access::{Access, CallWith, Caller},
+    audit::verify::Verdict,
+    kernel::{
+        id::Seq,
+        record::{Body, Ended, Record},
+    },
+    prelude::*,
+};
+
+use crate::world::*;
+
+const HOME: &str = "SYSCAP_ATTACH_HOLDER_HOME";
+
+/// Not a test: a process that holds the home until it is killed, or its input ends.
+#[test]
+fn child_holder() {
+    let Ok(home) = std::env::var(HOME) else { return };
+    let holder = Access::open(home).unwrap();
+    println!("holder {}", holder.is_holder());
+    assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
+    holder.close().unwrap();
+}
+
+fn start(home: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "holders::child_holder", "--nocapture"])
+        .env(HOME, home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("holder "));
+    assert!(said.is_some_and(|line| line.ends_with("true")), "the child holds the home");
+    child
+}
+
+/// Holders end in order while others call: no call is lost, none is made twice, and tools are
+/// offered to each new holder by themselves.
+#[test]
+fn holders_take_turns() {
+    const ROUNDS: usize = 4;
+    let (_dir, home) = home();
+    let mut holder = Access::open(&home).unwrap();
+    let provides = Access::open(&home).unwrap();
+    let gate = Gate::opened();
+    provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
+    let grant = Grant::to("a").tools(["fs.write", "t.a"]).workspace().budget(budget(100_000));
+    let token = holder.issue(grant).unwrap();
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let holder = std::thread::scope(|scope| {
+        for process in 0..3 {
+            let (home, stop, answered) = (&home, &stop, &answered);
+            scope.spawn(move || {
+                let attached = Access::open(home).unwrap();
+                let caller = attached.session("a", token).unwrap();
+                for n in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let key = format!("{process}-{n}");
+                    let args = args! { "path": &key, "text": &key };
+                    let answer = call(&caller, "fs.write", args).unwrap();
+                    assert_eq!(answer.reason(), None);
+                    answered.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        for _ in 0..ROUNDS {
+            let before = answered.load(Ordering::SeqCst);
+            until("some calls are answered", || answered.load(Ordering::SeqCst) > before + 20);
+            holder.close().unwrap();
+            holder = Access::open(&home).unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        holder
+    });
+    // The tools came back with whoever holds the home now.
+    let caller = holder.session("a", token).unwrap();
+    until("it is offered", || holder.view().unwrap().tool(&tool("t.a")).unwrap().provided);
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
+    drop((holder, provides));
+    Runtime::open(&home).unwrap().close().unwrap();
+    let records = records(&home);
+    let count = |is: fn(&Body) -> bool| records.iter().filter(|record| is(&record.body)).count();
+    let written = u64::try_from(count(|body| matches!(body, Body::Outcome(_)))).unwrap();
+    assert_eq!(written, answered.into_inner() + 1);
+    assert_eq!(count(|body| matches!(body, Body::Recovery(_))), 0);
+    assert!(count(|body| matches!(body, Body::Boot(_))) > ROUNDS);
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// What the callers of a round were told.
+#[derive(Default)]
+struct Told {
+    /// Key and record of each call that was answered.
+    answered: BTreeMap<String, Seq>,
+    /// Keys of calls that were out when the holder went.
+    lost: BTreeSet<String>,
+}
+
+/// Calls until it is told to stop, whoever holds the home.
+fn keep_calling(caller: &Caller, name: &str, stop: &AtomicBool, told: &Mutex<Told>) {
+    for n in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let key = format!("{name}-{n}");
+        let with = CallWith { key: Some(key.clone()), ..CallWith::default() };
+        let args = args! { "path": &key, "text": &key }.finish();
+        match caller.call("fs.write", &args, &with) {
+            Ok(answer) => {
+                assert_eq!(answer.reason(), None, "{key}");
+                told.lock().unwrap().answered.insert(key, answer.record());
+            }
+            Err(Error::HolderGone) => assert!(told.lock().unwrap().lost.insert(key)),
+            Err(error) => panic!("{key}: {error}"),
+        }
+    }
+}
+
+/// A holder is killed while four attached processes call: one of them opens the home and
+/// recovers, the others attach to it, and all go on by themselves.
+#[test]
+fn a_killed_holder_is_followed_by_another() {
+    let rounds = std::env::var("SYSCAP_ATTACH_ROUNDS").map_or(6, |n| n.parse().unwrap());
+    let (_dir, home) = home();
+    let mut told = Told::default();
+    for round in 0..rounds {
+        let mut child = start(&home);
+        let all: Vec<Access> = (0..4).map(|_| Access::open(&home).unwrap()).collect();
+        assert!(all.iter().all(|access| !access.is_holder()));
+        let callers: Vec<Caller> = all.iter().map(|access| caller(access, &["fs.write"])).collect();
+        let (stop, now) = (AtomicBool::new(false), Mutex::new(Told::default()));
+        let answered = || now.lock().unwrap().answered.len();
+        std::thread::scope(|scope| {
+            for (process, caller) in callers.iter().enumerate() {
+                for thread in 0..2 {
+                    let (stop, now) = (&stop, &now);
+                    let name = format!("r{round}-p{process}-t{thread}");
+                    scope.spawn(move || keep_calling(caller, &name, stop, now));
+                }
+            }
+            until("some calls are answered", || answered() > 20);
+            std::thread::sleep(Duration::from_micros(round * 7_919 % 23_000));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let before = answered();
+            until("calls are answered again", || answered() > before + 40);
+            stop.store(true, Ordering::SeqCst);
+        });
+        assert_eq!(all.iter().filter(|access| access.is_holder()).count(), 1);
+        let view = all[0].view().unwrap();
+        assert!(all.iter().all(|access| access.view().unwrap().sessions == view.sessions));
+        assert_eq!(view.sessions.len(), callers.len());
+        let now = now.into_inner().unwrap();
+        assert!(!now.lost.is_empty(), "nothing was out when the holder was killed");
+        told.answered.extend(now.answered);
+        told.lost.extend(now.lost);
+        // The one that holds ends last: the others would take it over.
+        let (holds, attached): (Vec<_>, Vec<_>) = all.into_iter().partition(Access::is_holder);
+        attached.into_iter().for_each(|access| access.close().unwrap());
+        holds.into_iter().for_each(|access| access.close().unwrap());
+    }
+    check(&home, &told, rounds);
+}
+
+/// No answered call is lost, none was made twice, and what was out is accounted for.
+fn check(home: &Path, told: &Told, rounds: u64) {
+    let records: Vec<Record> = records(home);
+    let mut intents: BTreeMap<String, Seq> = BTreeMap::new();
+    let mut open: BTreeSet<Seq> = BTreeSet::new();
+    let (mut recovered, mut killed) = (0, 0);
+    for record in &records {
+        match &record.body {
+            Body::Intent(intent) => {
+                let key = intent.key.as_ref().unwrap().as_str().to_owned();
+                assert!(intents.insert(key, record.seq).is_none(), "a call was made twice");
+                open.insert(record.seq);
+            }
+            Body::Outcome(outcome) => assert!(open.remove(&outcome.intent)),
+            Body::Recovery(recovery) => {
+                assert!(open.remove(&recovery.intent));
+                recovered += 1;
+            }
+            Body::Boot(boot) => killed += u64::from(boot.before == Ended::Unclean),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty());
+    assert_eq!(killed, rounds);
+    for (key, seq) in &told.answered {
+        let record = &records[usize::try_from(seq.get()).unwrap()];
+        let Body::Outcome(outcome) = &record.body else { panic!("{key}: {:?}", record.body) };
+        assert_eq!(Some(&outcome.intent), intents.get(key));
+        assert!(home.join("files/agents/a/workspace").join(key).exists(), "{key}");
+    }
+    for key in intents.keys() {
+        assert!(told.answered.contains_key(key) || told.lost.contains(key), "{key}");
+    }
+    assert_eq!(verdict(home), Verdict::Sound);
+    let (answered, lost) = (told.answered.len(), told.lost.len());
+    println!("{rounds} rounds: {answered} answered, {lost} lost, {recovered} recovered");
+}
+
+/// A process that offers a tool, and does nothing else, offers it to the next holder.
+#[test]
+fn an_idle_provider_follows_the_holder() {
+    let (_dir, home) = home();
+    let mut child = start(&home);
+    let provides = Access::open(&home).unwrap();
+    let gate = Gate::opened();
+    provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
+    let caller = caller(&provides, &["t.a"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody asks it for anything, and it takes the home.
+    let looks = || Access::attach_only(&home).unwrap();
+    until("somebody serves the home", || looks().is_some());
+    until("the tool is there", || {
+        looks().is_some_and(|access| {
+            access.view().unwrap().tool(&tool("t.a")).is_some_and(|info| info.provided)
+        })
+    });
+    assert!(provides.is_holder());
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
+    assert_eq!(gate.came().len(), 1);
+}
+
+#[test]
+fn a_command_serves_nobody_and_the_next_waits() {
+    let (_dir, home) = home();
+    let command = Access::command(&home).unwrap();
+    assert!(command.is_holder());
+    assert!(Access::attach_only(&home).unwrap().is_none());
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| Access::open(&home).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
+        command.close().unwrap();
+        let next = next.join().unwrap();
+        assert!(next.is_holder());
+        assert_eq!(echo(&next.session("a", token).unwrap()).unwrap().reason(), None);
+        // Where there is a holder a command attaches to it.
+        let command = Access::command(&home).unwrap();
+        assert!(!command.is_holder());
+        command.revoke(token).unwrap();
+        assert!(next.view().unwrap().token(token).unwrap().revoked);
+    });
+}
+
+#[test]
+fn a_home_that_is_held_and_not_served() {
+    let (_dir, home) = home();
+    let runtime = Runtime::open(&home).unwrap();
+    assert!(Access::attach_only(&home).unwrap().is_none());
+    assert!(matches!(Access::open(&home), Err(Error::Unserved(folder)) if folder == home));
+    // Its holder can serve it.
+    let holder = Access::serve(runtime).unwrap();
+    let attached = Access::open(&home).unwrap();
+    assert!(holder.is_holder() && !attached.is_holder());
+    holder.close().unwrap();
+    let gone = Access::attach_only(home.join("no such home")).unwrap();
+    assert!(gone.is_none());
+    assert!(matches!(Access::open(home.join("no such home")), Err(Error::Home(_))));
+}
+
+/// What was closed here stays closed, whoever else holds the home.
+#[test]
+fn closed_is_closed() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    let (ours, theirs) = (caller(&holder, &["echo"]), caller(&attached, &["echo"]));
+    attached.close().unwrap();
+    assert!(matches!(echo(&theirs), Err(Error::Halted(_))));
+    assert!(theirs.close().is_ok());
+    let other = Access::open(&home).unwrap();
+    holder.close().unwrap();
+    assert!(matches!(echo(&ours), Err(Error::Halted(_))));
+    assert!(other.view().is_ok());
+    assert!(other.is_holder());
+}

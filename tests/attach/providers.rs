@@ -1,0 +1,308 @@
+//! Tools that attached processes run: offered, called, given up, lost.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use syscap::{
+    access::{Access, CallWith},
+    audit::verify::Verdict,
+    kernel::{
+        budget::Amounts,
+        cbor::Canonical,
+        envelope::TxOutcome,
+        hash::definition_hash,
+        manifest::{Enforcement, Manifest},
+        reason::Refused,
+        record::{Body, OutcomeFlags},
+    },
+    prelude::*,
+    provide::{HostCall, HostRan, Provider, Standing},
+};
+
+use crate::world::*;
+
+#[test]
+fn a_tool_runs_where_it_was_offered() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let [one, other] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let (gate, others) = (Gate::opened(), Gate::opened());
+    let offers = one.provide(vec![manifest("t.a"), manifest("t.b")], gate.provider()).unwrap();
+    assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
+    let taken = one.provide(vec![manifest("echo")], gate.provider()).unwrap();
+    assert_eq!(taken[0].standing, Standing::Taken);
+    other.provide(vec![manifest("t.a")], others.provider()).unwrap();
+
+    let caller_of = |access: &Access| caller(access, &["t.a", "t.b"]);
+    let with = CallWith { tag: 7, ..CallWith::default() };
+    let args = args! { "n": 3_u64 }.finish();
+    let mut takes_n = manifest("t.n");
+    takes_n.extra = syscap::kernel::manifest::Extra::Taken;
+    one.provide(vec![takes_n], gate.provider()).unwrap();
+    let answer = caller(&holder, &["t.n"]).call("t.n", &args, &with).unwrap();
+    assert_eq!((answer.reason(), answer.tx()), (None, TxOutcome::Committed));
+    assert_eq!(
+        (answer.text(), answer.delivered().get("n").unwrap().as_uint()),
+        (Some("done"), Some(3))
+    );
+    assert_eq!(outcome(&home, &answer).call.enforcement, Some(Enforcement::Delegated));
+    let came = gate.came();
+    assert_eq!((came.len(), came[0].2), (1, 7));
+    assert_eq!(came[0].0, outcome(&home, &answer).intent);
+
+    // A session's calls go to what its own process offers first.
+    for (access, gate, rest) in [(&one, &gate, &others), (&other, &others, &gate)] {
+        let before = (gate.came().len(), rest.came().len());
+        assert_eq!(call(&caller_of(access), "t.a", args! {}).unwrap().reason(), None);
+        assert_eq!((gate.came().len(), rest.came().len()), (before.0 + 1, before.1));
+    }
+    // What is withdrawn, or whose process has gone, nobody runs.
+    let caller = caller_of(&holder);
+    one.withdraw(&[tool("t.b")]).unwrap();
+    assert_eq!(call(&caller, "t.b", args! {}).unwrap().reason(), Some(Reason::NoProvider));
+    one.close().unwrap();
+    until("it has left", || {
+        let view = holder.view().unwrap();
+        !view.tool(&tool("t.n")).unwrap().provided && view.tool(&tool("t.a")).unwrap().provided
+    });
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
+    other.close().unwrap();
+    until("it has left", || !holder.view().unwrap().tool(&tool("t.a")).unwrap().provided);
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), Some(Reason::NoProvider));
+}
+
+#[test]
+fn a_changed_definition_waits_for_an_operator() {
+    let (_dir, home) = home();
+    let _holder = Access::open(&home).unwrap();
+    let [runs, decides] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let gate = Gate::opened();
+    let defined = |definition: &str| {
+        let definition = Some(definition_hash(Canonical::text(definition).item()));
+        Manifest { definition, ..manifest("t.a") }
+    };
+    runs.provide(vec![defined("first")], gate.provider()).unwrap();
+    let caller = caller(&decides, &["t.a"]);
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
+    let offers = runs.provide(vec![defined("second")], gate.provider()).unwrap();
+    assert_eq!(offers[0].standing, Standing::Changed);
+    assert_eq!(offers[0].manifest.definition, defined("first").definition);
+    assert_eq!(decides.view().unwrap().tool(&tool("t.a")).unwrap().standing, Standing::Changed);
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), Some(Reason::ToolChanged));
+    assert_eq!(gate.came().len(), 1);
+    decides.accept(&[tool("t.a")]).unwrap();
+    assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
+    assert!(matches!(decides.accept(&[tool("t.a")]), Err(Error::BadName { .. })));
+}
+
+/// The process that runs a call dies: what it did is not known, it is charged in full, and the
+/// holder serves on.
+#[test]
+fn a_provider_that_vanishes() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    let gate = Gate::new(WhenCancelled::GoesOn);
+    let mut costly = manifest("t.wait");
+    costly.hold = costly.hold.with(Dimension::EgressBytes, 1_000);
+    attached.provide(vec![costly], gate.provider()).unwrap();
+    let caller = caller(&holder, &["t.wait", "echo"]);
+    let answer = std::thread::scope(|scope| {
+        let out = scope.spawn(|| call(&caller, "t.wait", args! {}).unwrap());
+        until("it runs", || !gate.came().is_empty());
+        attached.close().unwrap();
+        out.join().unwrap()
+    });
+    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::ProviderGone), TxOutcome::Unknown));
+    let outcome = outcome(&home, &answer);
+    assert_eq!((outcome.reason, outcome.tx), (answer.reason(), answer.tx()));
+    let view = holder.view().unwrap();
+    let standing = view.token(caller.token()).unwrap();
+    assert_eq!(standing.held, Amounts::ZERO);
+    assert_eq!(standing.used.get(Dimension::EgressBytes), 1_000);
+    assert_eq!(view.counts.failed, 1);
+    assert_eq!(echo(&caller).unwrap().reason(), None);
+    // Its own process is told that nobody waits.
+    until("it is told", || gate.cancelled() == [outcome.intent]);
+    gate.open();
+    holder.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+#[test]
+fn a_provider_that_hangs_is_given_up() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    let gate = Gate::new(WhenCancelled::GoesOn);
+    let mut short = manifest("t.wait");
+    short.wall_ms_max = Some(100);
+    attached.provide(vec![short], gate.provider()).unwrap();
+    let caller = caller(&holder, &["t.wait", "echo"]);
+    let answer = call(&caller, "t.wait", args! {}).unwrap();
+    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::TimedOut), TxOutcome::Unknown));
+    let outcome = outcome(&home, &answer);
+    assert!(outcome.flags.has(OutcomeFlags::RUNNING));
+    until("it is told", || gate.cancelled() == [outcome.intent]);
+    assert_eq!(echo(&caller).unwrap().reason(), None);
+    // It comes back late, and that is on record.
+    gate.open();
+    until("it is back", || {
+        let late = |body: &Body| matches!(body, Body::Late(late) if late.intent == outcome.intent);
+        records(&home).iter().any(|record| late(&record.body))
+    });
+    drop(attached);
+    holder.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// Does what no provider should.
+struct Bad;
+
+impl Provider for Bad {
+    fn run(&self, call: HostCall) -> HostRan {
+        let ended = |result| HostRan { result, tx: TxOutcome::Committed, used: Amounts::ZERO };
+        match call.tool.as_str() {
+            "bad.panics" => panic!("as it is meant to"),
+            "bad.large" => ended(Ok(Canonical::text(&"x".repeat(call.result_bytes_max + 1)))),
+            "bad.reason" => ended(Err(Refused::new(Reason::Revoked))),
+            _ => {
+                let used = Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX);
+                HostRan { used, ..ended(Ok(Canonical::null())) }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bad_provider_harms_only_its_calls() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    let names = ["bad.panics", "bad.large", "bad.reason", "bad.uses"];
+    let tools = names.map(|name| {
+        let mut manifest = manifest(name);
+        manifest.hold = manifest.hold.with(Dimension::EgressBytes, 5);
+        manifest
+    });
+    attached.provide(tools.to_vec(), Arc::new(Bad)).unwrap();
+    let caller = caller(&holder, &names);
+    let came_to = names.map(|name| {
+        let answer = call(&caller, name, args! {}).unwrap();
+        assert_eq!(outcome(&home, &answer).reason, answer.reason());
+        (answer.reason(), answer.tx())
+    });
+    assert_eq!(came_to[0], (Some(Reason::Failed), TxOutcome::Unknown));
+    assert_eq!(came_to[1], (Some(Reason::ResultTooLarge), TxOutcome::Committed));
+    assert_ne!(came_to[2].0, Some(Reason::Revoked));
+    assert!(came_to[2].0.is_some());
+    assert_eq!(came_to[3], (None, TxOutcome::Committed));
+    let view = holder.view().unwrap();
+    assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 4);
+    assert!(attached.view().is_ok(), "the connection lasts");
+    holder.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// More requests than a connection may have in flight are turned away, and nothing of them is
+/// done; the others are answered, and another connection notices nothing.
+#[test]
+fn requests_in_flight_are_bounded() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let [greedy, modest] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let gate = Gate::new(WhenCancelled::Ends);
+    holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
+    let (many, few) = (caller(&greedy, &["t.wait"]), caller(&modest, &["echo"]));
+    let (done, overloaded) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..300 {
+            scope.spawn(|| match call(&many, "t.wait", args! {}) {
+                Ok(answer) => {
+                    assert_eq!(answer.reason(), None);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(Error::Refused(refused)) => {
+                    assert_eq!(refused.reason(), Reason::Overloaded);
+                    overloaded.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(error) => panic!("{error}"),
+            });
+        }
+        until("as many as may be run", || gate.came().len() == 256);
+        until("the others are turned away", || overloaded.load(Ordering::SeqCst) == 44);
+        assert_eq!(echo(&few).unwrap().reason(), None);
+        gate.open();
+    });
+    assert_eq!((done.into_inner(), overloaded.into_inner()), (256, 44));
+    assert_eq!(gate.came().len(), 256);
+    assert_eq!(call(&many, "t.wait", args! {}).unwrap().reason(), None);
+}
+
+/// A holder that closes waits for what runs, but not for ever.
+#[test]
+fn a_run_that_never_ends_keeps_no_holder() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    let gate = Gate::new(WhenCancelled::GoesOn);
+    attached.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
+    let caller = caller(&attached, &["t.wait"]);
+    std::thread::scope(|scope| {
+        let out = scope.spawn(|| call(&caller, "t.wait", args! {}));
+        until("it runs", || !gate.came().is_empty());
+        let since = std::time::Instant::now();
+        holder.close().unwrap();
+        assert!(since.elapsed() < Duration::from_secs(20));
+        assert!(matches!(out.join().unwrap(), Err(Error::HolderGone)));
+        gate.open();
+    });
+    // The outcome is on record: the next holder has nothing to recover.
+    let intent = gate.came()[0].0;
+    let of_it = |body: &Body| match body {
+        Body::Outcome(outcome) if outcome.intent == intent => outcome.reason,
+        _ => None,
+    };
+    let reasons: Vec<Reason> =
+        records(&home).iter().filter_map(|record| of_it(&record.body)).collect();
+    assert_eq!(reasons, [Reason::ProviderGone]);
+    drop((caller, attached));
+    Runtime::open(&home).unwrap().close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// The holder's own calls are waited for too, and then given up.
+#[test]
+fn a_holder_ends_its_own_calls() {
+    for waits in [WhenCancelled::Ends, WhenCancelled::GoesOn] {
+        let (_dir, home) = home();
+        let holder = Access::open(&home).unwrap();
+        let gate = Gate::new(waits);
+        holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
+        let caller = caller(&holder, &["t.wait"]);
+        let answer = std::thread::scope(|scope| {
+            let out = scope.spawn(|| call(&caller, "t.wait", args! {}));
+            until("it runs", || !gate.came().is_empty());
+            if waits == WhenCancelled::GoesOn {
+                // It ends by itself, while the holder waits.
+                let gate = gate.clone();
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(500));
+                    gate.open();
+                });
+            }
+            holder.close().unwrap();
+            out.join().unwrap().unwrap()
+        });
+        let ended = (waits == WhenCancelled::Ends).then_some(Reason::Cancelled);
+        assert_eq!(answer.reason(), ended);
+        assert_eq!(outcome(&home, &answer).reason, ended);
+        assert_eq!(gate.cancelled().len(), usize::from(ended.is_some()));
+        assert_eq!(verdict(&home), Verdict::Sound);
+    }
+}

@@ -1,0 +1,342 @@
+//! Tools that an agent's client runs itself: asked about before, told of afterwards.
+
+use std::path::{Path, PathBuf};
+
+use syscap::{
+    access::Access,
+    audit::{
+        sqlite::SqliteReader,
+        verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
+    },
+    host::{Begun, Reported, ToolUse},
+    kernel::{
+        cbor::Canonical,
+        envelope::TxOutcome,
+        id::Seq,
+        manifest::{EffectClass, Enforcement, Extra, Manifest},
+        record::{Body, Durability, Outcome, Record},
+        store::Next,
+    },
+    prelude::*,
+};
+
+use super::world::Lenient;
+
+/// A home that this process holds and serves, and another place in it that is attached.
+struct Desk {
+    folder: tempfile::TempDir,
+    holder: Access,
+    client: Access,
+    token: TokenId,
+}
+
+fn manifest(name: &str, effect: EffectClass) -> Manifest {
+    let mut manifest = Manifest::new(ToolId::new(name).unwrap(), effect);
+    manifest.extra = Extra::Taken;
+    manifest.hold = manifest.hold.with(Dimension::EgressBytes, 10);
+    manifest
+}
+
+impl Desk {
+    /// A home where an agent may use `client.run`, and `client.look`, that was never seen.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let options = Options::new().durability(Durability::Process).policy(Lenient);
+        let holder = Access::serve(options.create(&home).unwrap()).unwrap();
+        let client = Access::attach_only(&home).unwrap().unwrap();
+        let token = client.issue(Grant::to("a").tools(["echo"])).unwrap();
+        let mut desk = Self { folder, holder, client, token };
+        // Seen first: then it can be granted.
+        assert_eq!(desk.refused(&desk.used("u0", 0)), Reason::NotGranted);
+        desk.token = desk.client.issue(Grant::to("a").tools(["client.run"])).unwrap();
+        desk
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn used(&self, id: &str, n: u64) -> ToolUse {
+        ToolUse {
+            agent: AgentId::new("a").unwrap(),
+            conversation: "c".to_owned(),
+            id: (!id.is_empty()).then(|| id.to_owned()),
+            tool: ToolId::new("client.run").unwrap(),
+            args: args! { "n": n }.finish(),
+        }
+    }
+
+    fn begin(&self, used: &ToolUse) -> Begun {
+        let manifest = manifest("client.run", EffectClass::ExternalWrite);
+        self.client.begin_use(self.token, used, &manifest).unwrap()
+    }
+
+    fn out(&self, used: &ToolUse) -> Seq {
+        match self.begin(used) {
+            Begun::Out(intent) => intent,
+            Begun::Answered(answer) => panic!("{answer:?}"),
+        }
+    }
+
+    fn refused(&self, used: &ToolUse) -> Reason {
+        match self.begin(used) {
+            Begun::Answered(answer) => answer.reason().unwrap(),
+            Begun::Out(intent) => panic!("out at {intent:?}"),
+        }
+    }
+
+    fn unknown(&self, used: &ToolUse) {
+        let before = records(&self.home()).len();
+        match self.client.settle_use(used, &done()) {
+            Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(records(&self.home()).len(), before);
+    }
+
+    fn outcomes(&self) -> Vec<Outcome> {
+        let records = records(&self.home()).into_iter();
+        records
+            .filter_map(|r| if let Body::Outcome(o) = r.body { Some(*o) } else { None })
+            .collect()
+    }
+
+    /// Ends it; the log must be sound.
+    fn close(self) -> Vec<Outcome> {
+        let home = self.home();
+        let Self { folder, holder, client, .. } = self;
+        client.close().unwrap();
+        holder.close().unwrap();
+        let trust = TrustSource::File(home.join("trust.cbor"));
+        let options = VerifyOptions { trust, ..VerifyOptions::default() };
+        assert_eq!(verify_home(&home, &options).unwrap().verdict(), Verified::Sound);
+        let records = records(&home).into_iter();
+        let outcomes =
+            records.filter_map(|r| if let Body::Outcome(o) = r.body { Some(*o) } else { None });
+        let outcomes = outcomes.collect();
+        drop(folder);
+        outcomes
+    }
+}
+
+fn records(home: &Path) -> Vec<Record> {
+    let mut records = Vec::new();
+    SqliteReader::open(home)
+        .unwrap()
+        .records(Seq::GENESIS, &mut |_, bytes| {
+            records.push(Record::decode(bytes).unwrap());
+            Next::More
+        })
+        .unwrap();
+    records
+}
+
+fn done() -> Reported {
+    Reported::Result(Canonical::text("done"))
+}
+
+#[test]
+fn a_use_is_out_until_it_is_told_of() {
+    let desk = Desk::new();
+    let used = desk.used("u1", 1);
+    let intent = desk.out(&used);
+    let intents = records(&desk.home());
+    assert!(matches!(intents[usize::try_from(intent.get()).unwrap()].body, Body::Intent(_)));
+    assert_eq!(desk.outcomes().len(), 0);
+    assert_eq!(desk.client.view().unwrap().running.len(), 1);
+    let answer = desk.client.settle_use(&used, &done()).unwrap();
+    assert_eq!((answer.text(), answer.tx()), (Some("done"), TxOutcome::Committed));
+    let outcomes = desk.close();
+    assert_eq!(outcomes.len(), 1);
+    assert_eq!((outcomes[0].intent, outcomes[0].reason), (intent, None));
+    assert_eq!(outcomes[0].call.enforcement, Some(Enforcement::Delegated));
+    assert_eq!(outcomes[0].call.used.get(Dimension::EgressBytes), 0);
+}
+
+#[test]
+fn a_use_that_failed_did_what_is_not_known() {
+    let desk = Desk::new();
+    let used = desk.used("u1", 1);
+    desk.out(&used);
+    let failed = Reported::Failed("exit code 1".to_owned());
+    let answer = desk.client.settle_use(&used, &failed).unwrap();
+    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
+    assert_eq!(desk.close()[0].call.used.get(Dimension::EgressBytes), 10);
+}
+
+/// What was approved is what must be told of.
+#[test]
+fn other_arguments_than_were_let_through_are_a_failure() {
+    let desk = Desk::new();
+    desk.out(&desk.used("u1", 1));
+    let answer = desk.client.settle_use(&desk.used("u1", 2), &done()).unwrap();
+    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
+    desk.close();
+}
+
+#[test]
+fn what_is_not_out_can_not_be_told_of() {
+    let desk = Desk::new();
+    desk.unknown(&desk.used("u1", 1));
+    let used = desk.used("u1", 1);
+    desk.out(&used);
+    for other in [
+        desk.used("u2", 1),
+        desk.used("", 1),
+        ToolUse { conversation: "d".to_owned(), ..used.clone() },
+        ToolUse { agent: AgentId::new("b").unwrap(), ..used.clone() },
+        ToolUse { tool: ToolId::new("client.look").unwrap(), ..used.clone() },
+    ] {
+        desk.unknown(&other);
+    }
+    desk.client.settle_use(&used, &done()).unwrap();
+    desk.unknown(&used);
+    assert_eq!(desk.close().len(), 1);
+}
+
+/// A use that is told of twice is let through once.
+#[test]
+fn a_repeat_is_not_let_through() {
+    let desk = Desk::new();
+    let used = desk.used("u1", 1);
+    desk.out(&used);
+    assert_eq!(desk.refused(&used), Reason::KeyInFlight);
+    desk.client.settle_use(&used, &done()).unwrap();
+    match desk.begin(&used) {
+        Begun::Answered(answer) => assert_eq!(answer.text(), Some("done")),
+        Begun::Out(intent) => panic!("out at {intent:?}"),
+    }
+    assert_eq!(desk.refused(&desk.used("u1", 2)), Reason::KeyReused);
+    assert_eq!(desk.close().len(), 1);
+}
+
+/// Where the client has no names for uses, the oldest of the same call is meant.
+#[test]
+fn uses_without_names_are_told_apart_by_their_calls() {
+    let desk = Desk::new();
+    let (one, other) = (desk.used("", 1), desk.used("", 2));
+    let intents = [desk.out(&one), desk.out(&other), desk.out(&one)];
+    desk.client.settle_use(&other, &done()).unwrap();
+    desk.client.settle_use(&one, &done()).unwrap();
+    desk.client.settle_use(&one, &done()).unwrap();
+    desk.unknown(&one);
+    let settled: Vec<Seq> = desk.close().iter().map(|outcome| outcome.intent).collect();
+    assert_eq!(settled, [intents[1], intents[0], intents[2]]);
+}
+
+/// The client has gone: the run is given up after its limit, and charged in full.
+#[test]
+fn a_use_that_is_never_told_of_is_given_up() {
+    let desk = Desk::new();
+    let used = ToolUse { tool: ToolId::new("client.brief").unwrap(), ..desk.used("u1", 1) };
+    let mut brief = manifest("client.brief", EffectClass::ExternalWrite);
+    brief.wall_ms_max = Some(50);
+    desk.client.begin_use(desk.token, &used, &brief).unwrap();
+    let token = desk.client.issue(Grant::to("a").tools(["client.brief"])).unwrap();
+    let used = ToolUse { id: Some("u2".to_owned()), ..used };
+    let begun = desk.client.begin_use(token, &used, &brief).unwrap();
+    assert!(matches!(begun, Begun::Out(_)), "{begun:?}");
+    while desk.outcomes().is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    desk.unknown(&used);
+    let outcomes = desk.close();
+    assert_eq!((outcomes[0].reason, outcomes[0].tx), (Some(Reason::TimedOut), TxOutcome::Unknown));
+    assert_eq!(outcomes[0].call.used.get(Dimension::EgressBytes), 10);
+}
+
+/// Who asked is not who tells, and neither need still be there.
+#[test]
+fn a_use_outlives_the_process_that_asked() {
+    let mut desk = Desk::new();
+    let used = desk.used("u1", 1);
+    desk.out(&used);
+    let another = Access::attach_only(desk.home()).unwrap().unwrap();
+    std::mem::replace(&mut desk.client, another).close().unwrap();
+    desk.client.settle_use(&used, &done()).unwrap();
+    assert_eq!(desk.close()[0].reason, None);
+}
+
+#[test]
+fn a_home_that_closes_gives_up_what_is_out() {
+    let desk = Desk::new();
+    desk.out(&desk.used("u1", 1));
+    desk.out(&desk.used("u2", 1));
+    let outcomes = desk.close();
+    assert_eq!(outcomes.len(), 2);
+    for outcome in outcomes {
+        assert_eq!((outcome.reason, outcome.tx), (Some(Reason::Cancelled), TxOutcome::Unknown));
+        assert_eq!(outcome.call.used.get(Dimension::EgressBytes), 10);
+    }
+}
+
+#[test]
+fn a_tool_that_is_another_is_not_let_through() {
+    let desk = Desk::new();
+    // Of another class than on record.
+    let used = desk.used("u1", 1);
+    let other = manifest("client.run", EffectClass::Read);
+    match desk.client.begin_use(desk.token, &used, &other).unwrap() {
+        Begun::Answered(answer) => assert_eq!(answer.reason(), Some(Reason::ToolChanged)),
+        Begun::Out(intent) => panic!("out at {intent:?}"),
+    }
+    // One that the holder runs itself.
+    let used = ToolUse { tool: ToolId::new("echo").unwrap(), ..desk.used("u2", 1) };
+    let begun = desk.client.begin_use(desk.token, &used, &manifest("echo", EffectClass::Read));
+    assert!(matches!(begun, Err(Error::BadName { .. })), "{begun:?}");
+    // Two names.
+    let begun =
+        desk.client.begin_use(desk.token, &desk.used("u3", 1), &manifest("x.y", EffectClass::Read));
+    assert!(matches!(begun, Err(Error::Refused(_))), "{begun:?}");
+    assert_eq!(desk.close().len(), 0);
+}
+
+#[test]
+fn what_a_stranger_names_is_bounded() {
+    let desk = Desk::new();
+    let long = "x".repeat(257);
+    for used in [
+        ToolUse { conversation: String::new(), ..desk.used("u", 1) },
+        ToolUse { conversation: long.clone(), ..desk.used("u", 1) },
+        ToolUse { id: Some(long), ..desk.used("u", 1) },
+        ToolUse { id: Some(String::new()), ..desk.used("u", 1) },
+    ] {
+        let begun = desk.client.begin_use(
+            desk.token,
+            &used,
+            &manifest("client.run", EffectClass::ExternalWrite),
+        );
+        assert!(matches!(begun, Err(Error::Refused(_))), "{begun:?}");
+    }
+    // Tools that come on record, one of them already.
+    let begin = |n: u64| {
+        let name = format!("client.t{n}");
+        let used = ToolUse { tool: ToolId::new(&name).unwrap(), ..desk.used("u", n) };
+        desk.client.begin_use(desk.token, &used, &manifest(&name, EffectClass::ExternalWrite))
+    };
+    (1..64).for_each(|n| assert!(matches!(begin(n), Ok(Begun::Answered(_))), "{n}"));
+    begin(64).unwrap_err();
+    assert!(matches!(begin(63), Ok(Begun::Answered(_))));
+    // Conversations: the one that was silent longest is forgotten.
+    for n in 0..100 {
+        let used = ToolUse { conversation: n.to_string(), ..desk.used("", n) };
+        desk.out(&used);
+        desk.client.settle_use(&used, &done()).unwrap();
+    }
+    assert!(desk.client.view().unwrap().sessions.len() <= 65);
+    desk.close();
+}
+
+/// What the client sends is not the kernel's to resolve: it runs what was judged.
+#[test]
+fn what_looks_like_a_reference_is_none() {
+    let desk = Desk::new();
+    let reference = args! { "record": 1_u64, "path": Canonical::list([].into_iter()) };
+    for args in [args! { "$ref": reference }, args! { "$lit": 1_u64 }, args! { "$lit": args! {} }] {
+        let used = ToolUse { args: args.finish(), ..desk.used("", 0) };
+        desk.out(&used);
+        assert_eq!(desk.client.settle_use(&used, &done()).unwrap().reason(), None);
+    }
+    desk.close();
+}
