@@ -28,6 +28,7 @@ use crate::{
 /// | `reserve` | room for the last records when the disk is full |
 /// | `keys/` | the keys of the roles, unless they lie elsewhere |
 /// | `trust.cbor` | what a verifier needs to anchor the log |
+/// | `socket` | where the holder serves the home to other processes |
 /// | `base` | where the agents' files lie, if not in `files/` |
 /// | `files/` | the agents' files |
 #[derive(Clone, Debug)]

@@ -278,6 +278,7 @@ fn providers_misbehave() {
                 told.send(call.cancel.is_cancelled()).unwrap();
                 ok(Amounts::ZERO)
             }
+            "docs.doubts" => HostRan { tx: TxOutcome::Unknown, ..ok(Amounts::ZERO) },
             _ => ok(Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX)),
         }
     }));
@@ -287,9 +288,11 @@ fn providers_misbehave() {
     spends.hold = spends.hold.with(Dimension::EgressBytes, 100);
     // It sets aside no time: what a run takes is measured, and must not exhaust the token.
     spends.hold = spends.hold.with(Dimension::CpuUs, 0).with(Dimension::WallUs, 0);
-    let tools = vec![manifest("docs.panics", "p"), hangs, spends];
+    let mut doubts = manifest("docs.doubts", "d");
+    doubts.hold = doubts.hold.with(Dimension::EgressBytes, 100);
+    let tools = vec![manifest("docs.panics", "p"), hangs, spends, doubts];
     rt.provide(A, tools, &provider).unwrap();
-    let agent = session(&rt, &["docs.panics", "docs.hangs", "docs.spends"]);
+    let agent = session(&rt, &["docs.panics", "docs.hangs", "docs.spends", "docs.doubts"]);
     let panicked = agent.call("docs.panics", args! {}).unwrap();
     assert_eq!(panicked.reason(), Some(Reason::Panicked));
     assert_eq!(panicked.tx_outcome(), TxOutcome::Unknown);
@@ -300,6 +303,10 @@ fn providers_misbehave() {
     assert_eq!(spent.reason(), None);
     assert_eq!(spent.receipt().used.get(Dimension::EgressBytes), 100);
     assert_eq!(agent.call("docs.spends", args! {}).unwrap().reason(), None, "not exhausted");
+    // What it did is not known, so what is counted is charged in full; the time is known.
+    let doubted = agent.call("docs.doubts", args! {}).unwrap().receipt().used;
+    assert_eq!(doubted.get(Dimension::EgressBytes), 100);
+    assert!(doubted.get(Dimension::WallUs) < 60_000_000, "{doubted:?}");
     drop(agent);
     rt.close().unwrap();
     let verdict = verdict(&home);

@@ -22,6 +22,9 @@ use crate::{
     provide::{Offer, Provider},
 };
 
+/// How long a process that only offers tools rests when it has found no holder.
+const REST: Duration = Duration::from_secs(1);
+
 /// What a process does where nobody holds the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -158,7 +161,11 @@ impl Link {
                 Ok(seat) => {
                     let up = state.take(seat);
                     self.offer_all(&up);
-                    return Ok(up);
+                    if !up.is_over() {
+                        return Ok(up);
+                    }
+                    state.seat = None;
+                    self.unserved()
                 }
                 Err(why) => why,
             };
@@ -284,9 +291,17 @@ impl Link {
     }
 
     fn held(&self, runtime: Runtime) -> Result<Seat, Error> {
-        let server = match self.mode {
-            Mode::Serve => Some(Server::start(&runtime)?),
-            Mode::Command | Mode::Attach => None,
+        let started = match self.mode {
+            Mode::Serve => Server::start(&runtime).map(Some),
+            Mode::Command | Mode::Attach => Ok(None),
+        };
+        let server = match started {
+            Ok(server) => server,
+            Err(error) => {
+                // The log ends properly, and why it ends is what is said.
+                drop(runtime.close());
+                return Err(error);
+            }
         };
         Ok(Seat::Held(Arc::new(Held { runtime, server, working: AtomicUsize::new(0) })))
     }
@@ -295,10 +310,12 @@ impl Link {
         let link = Weak::clone(&self.me);
         attach(&self.folder, move || {
             // Others call what this process offers: it must not wait until it needs the home.
-            if let Some(link) = link.upgrade()
-                && !link.offered().is_empty()
-            {
-                drop(link.up());
+            while let Some(link) = link.upgrade() {
+                if link.offered().is_empty() || link.check_open().is_err() || link.up().is_ok() {
+                    break;
+                }
+                drop(link);
+                thread::sleep(REST);
             }
         })
     }

@@ -55,6 +55,8 @@ pub(crate) enum Step<T> {
 /// The process that holds the home, as an attached one sees it.
 pub(crate) struct Holder {
     peer: Peer,
+    /// Whether it has let this process in.
+    greeted: AtomicBool,
     /// Whether it takes no requests any more.
     ending: AtomicBool,
     state: Mutex<State>,
@@ -67,7 +69,7 @@ struct State {
     runs: BTreeMap<u64, Cancel>,
 }
 
-/// Attaches to the holder of a home. When the connection ends, `ended` is called.
+/// Attaches to the holder of a home. When a connection that was let in ends, `ended` is called.
 pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Result<Found, Error> {
     let path = home.join(SOCKET_FILE);
     let stream = match connect_to(home) {
@@ -84,13 +86,16 @@ pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Resu
     }
     let peer = Peer::new(&stream).map_err(at(&path))?;
     let reader = Reader::new(stream).map_err(at(&path))?;
-    let (ending, state) = (AtomicBool::new(false), Mutex::default());
-    let holder = Arc::new(Holder { peer, ending, state });
+    let (greeted, ending) = (AtomicBool::new(false), AtomicBool::new(false));
+    let holder = Arc::new(Holder { peer, greeted, ending, state: Mutex::default() });
     let reading = Arc::clone(&holder);
     let started = thread::Builder::new().name("syscap-holder".to_owned()).spawn(move || {
         reading.read(reader);
+        let greeted = reading.greeted.load(Ordering::SeqCst);
         drop(reading);
-        ended();
+        if greeted {
+            ended();
+        }
     });
     started.map_err(at(&path))?;
     let greeted = holder.hello();
@@ -107,6 +112,7 @@ impl Holder {
         match pending.wait_for(HELLO_TIME) {
             Some(Ok(Reply::Done(item))) => match Greeting::read(item.item()) {
                 Ok(greeting) if greeting.version == PROTOCOL_VERSION => {
+                    self.greeted.store(true, Ordering::SeqCst);
                     Ok(Found::Holder(Arc::clone(self)))
                 }
                 Ok(greeting) => Err(Error::Version { holder: greeting.version }),

@@ -297,3 +297,27 @@ fn closed_is_closed() {
     assert!(other.view().is_ok());
     assert!(other.is_holder());
 }
+
+/// One that never holds the home itself, and offers a tool, waits for the next holder as long as
+/// that takes.
+#[test]
+fn a_provider_waits_for_the_next_holder() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let provides = Access::attach_only(&home).unwrap().unwrap();
+    let gate = Gate::opened();
+    provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
+    holder.close().unwrap();
+    // Longer than it looks for one at a time.
+    std::thread::sleep(Duration::from_secs(11));
+    assert!(!home.join("socket").exists());
+    let holder = Access::open(&home).unwrap();
+    assert!(holder.is_holder());
+    until("the tool is there", || {
+        holder.view().unwrap().tool(&tool("t.a")).is_some_and(|info| info.provided)
+    });
+    assert_eq!(call(&caller(&holder, &["t.a"]), "t.a", args! {}).unwrap().reason(), None);
+    assert_eq!(holder.view().unwrap().counts.connections, 1);
+    drop(provides);
+    holder.close().unwrap();
+}

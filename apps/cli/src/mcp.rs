@@ -14,7 +14,7 @@ use crate::{
     Ended,
     exit::{Exit, Failure, diagnose},
     output::Out,
-    parse,
+    parse, runtime,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -103,6 +103,7 @@ impl Mcp {
         if std::io::stdin().is_terminal() {
             diagnose("an MCP client is to start this: --print-config prints how");
         }
+        runtime::warn_of_recording_in(&self.home)?;
         syscap_gateway::run(options).map_err(|error| match error {
             syscap_gateway::Error::Home(source) => Failure::home(&self.home)(source),
             other => Failure::Gateway(other.to_string()),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use syscap::{Inspection, Options, access::Access};
+use syscap::{Inspection, Options, access::Access, kernel::id::PolicyHash};
 
 use crate::{exit::Failure, learn, policy::Loaded};
 
@@ -45,8 +45,17 @@ pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
 
 /// Says so where the policy in force only records.
 pub(crate) fn warn_of_recording(access: &Access) -> Result<(), Failure> {
-    if let Some(hash) = access.view()?.policy
-        && let Some(loaded) = Loaded::on_record(access.folder(), hash)?
+    warn_of(access.folder(), access.view()?.policy)
+}
+
+/// The same of a home that is not open here.
+pub(crate) fn warn_of_recording_in(folder: &Path) -> Result<(), Failure> {
+    warn_of(folder, look(folder)?.kernel().policy_hash())
+}
+
+fn warn_of(folder: &Path, policy: Option<PolicyHash>) -> Result<(), Failure> {
+    if let Some(hash) = policy
+        && let Some(loaded) = Loaded::on_record(folder, hash)?
         && let Some(policy) = loaded.document()
     {
         learn::warn_of_policy(policy);

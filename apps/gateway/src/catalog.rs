@@ -18,6 +18,9 @@ use syscap::{
 
 use crate::{manifest::Definition, names};
 
+/// Most names that are known, of tools that are offered or were.
+const NAMES_MAX: usize = 4_096;
+
 /// A tool of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Offered {
@@ -43,10 +46,14 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Of the servers' tools and the home's own. `prefixes` has a server's prefix by its place;
     /// it is empty where clients see upstream names as they are.
+    ///
+    /// What was in the catalog `before` keeps its name, also where it is not offered any more: a
+    /// name that a client has learnt never comes to mean another tool.
     pub(crate) fn new(
         offered: BTreeMap<ToolId, Offered>,
         built_in: Vec<Manifest>,
         prefixes: &[String],
+        before: &Self,
     ) -> Self {
         let prefix = |server: usize| prefixes.get(server).map_or("", String::as_str);
         let mut wanted: Vec<(ToolId, String, String)> = offered
@@ -63,9 +70,13 @@ impl Catalog {
             (id.clone(), id.as_str().replace('.', "_"), format!("built-in {id}"))
         });
         wanted.extend(own);
-        let given = names::visible(wanted);
-        let ids = given.iter().map(|(id, name)| (name.clone(), id.clone())).collect();
-        let names = given.into_iter().collect();
+        let mut ids = names::visible(wanted, &before.ids);
+        for (name, id) in &before.ids {
+            if ids.len() < NAMES_MAX {
+                ids.entry(name.clone()).or_insert_with(|| id.clone());
+            }
+        }
+        let names = ids.iter().map(|(name, id)| (id.clone(), name.clone())).collect();
         let built_in =
             built_in.into_iter().map(|manifest| (manifest.tool.clone(), manifest)).collect();
         Self { offered, built_in, ids, names }
@@ -179,7 +190,7 @@ mod tests {
             ParamType::Path,
             "where",
         ));
-        Catalog::new(tools.into_iter().collect(), vec![own], prefixes)
+        Catalog::new(tools.into_iter().collect(), vec![own], prefixes, &Catalog::default())
     }
 
     #[test]
@@ -198,6 +209,15 @@ mod tests {
         assert_eq!(catalog.id("nothing"), None);
         assert_eq!(shown[0].input_schema["required"], json!(["path"]));
         assert_eq!(shown[0].input_schema["additionalProperties"], false);
+    }
+
+    /// A name whose tool is gone still means that tool; it is not shown.
+    #[test]
+    fn what_was_offered_keeps_its_name() {
+        let before = catalog(&[String::new()]);
+        let after = Catalog::new(BTreeMap::new(), Vec::new(), &[], &before);
+        assert_eq!(after.id("read_file"), Some(&id("a.read_file")));
+        assert!(after.list(&[id("a.read_file")].into()).is_empty());
     }
 
     #[test]

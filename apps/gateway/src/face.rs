@@ -10,9 +10,9 @@ use rmcp::{
         GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
         InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
         ListToolsResult, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
-        ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-        ToolsCapability, UnsubscribeRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, Reference, ResourcesCapability,
+        ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+        SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };

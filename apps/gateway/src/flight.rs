@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rmcp::{
@@ -68,7 +71,11 @@ impl Flight {
 
 /// The calls that are out, by the tag under which the kernel knows them.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<HashMap<u64, Arc<Flight>>>);
+pub(crate) struct Flights {
+    out: Mutex<HashMap<u64, Arc<Flight>>>,
+    /// Whether nobody waits for any of them, nor for those to come.
+    given_up: AtomicBool,
+}
 
 /// Forgets a call when it is dropped.
 pub(crate) struct Boarded<'f> {
@@ -78,7 +85,7 @@ pub(crate) struct Boarded<'f> {
 
 impl Flights {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Flight>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a call in, under a tag that nobody can guess: another caller of the home may name
@@ -89,6 +96,9 @@ impl Flights {
         while tag == 0 || flights.contains_key(&tag) {
             tag = tag.wrapping_add(1);
         }
+        if self.given_up.load(Ordering::Acquire) {
+            flight.cancel.cancel();
+        }
         flights.insert(tag, flight);
         Boarded { flights: self, tag }
     }
@@ -98,9 +108,11 @@ impl Flights {
         self.lock().get(&tag).cloned()
     }
 
-    /// Says that nobody waits for any of them.
-    pub(crate) fn cancel_all(&self) {
-        self.lock().values().for_each(|flight| flight.cancel.cancel());
+    /// Says that nobody waits for any of them, nor for any that comes.
+    pub(crate) fn give_up(&self) {
+        let flights = self.lock();
+        self.given_up.store(true, Ordering::Release);
+        flights.values().for_each(|flight| flight.cancel.cancel());
     }
 
     /// Whether one of them wants to hear log messages, on the newer wire.

@@ -272,7 +272,7 @@ impl Hub {
             offered.insert(offer.tool().clone(), tool);
         }
         let prefixes: Vec<String> = (0..self.servers.len()).map(|n| self.prefix(n)).collect();
-        self.set_catalog(Catalog::new(offered, built_in, &prefixes));
+        self.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
         Ok(())
     }
 

@@ -25,6 +25,7 @@ use crate::{
     access::Home,
     face::Face,
     hub::{Hub, blocking},
+    kernelside::Kernelside,
     names,
     say::say,
 };
@@ -55,7 +56,8 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(Error::Threads)?;
-    let hub = Arc::new(Hub::new(options, Arc::clone(&home) as Arc<_>));
+    let kernel: Arc<dyn Kernelside> = Arc::<Home>::clone(&home);
+    let hub = Arc::new(Hub::new(options, kernel));
     let served = runtime.block_on(serve(&hub));
     let failed = hub.failed.get().map(ToString::to_string);
     drop(hub);
@@ -85,7 +87,7 @@ async fn serve(hub: &Arc<Hub>) -> Result<(), Error> {
     };
     serving.await;
     hub.closing.cancel();
-    hub.flights.cancel_all();
+    hub.flights.give_up();
     drained(hub, DRAIN).await;
     end.abort();
     close(hub).await;
@@ -107,10 +109,11 @@ async fn end(hub: Arc<Hub>, eof: CancellationToken) {
     };
     tokio::select! {
         () = asked => {}
-        () = eof.cancelled() => drained(&hub, FINISH).await,
+        // What is out is answered first; when all is, this ends with the rest.
+        () = async { eof.cancelled().await; sleep(FINISH).await } => {}
         () = hub.closing.cancelled() => {}
     }
-    hub.flights.cancel_all();
+    hub.flights.give_up();
     drained(&hub, DRAIN).await;
     hub.closing.cancel();
 }

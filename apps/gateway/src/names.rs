@@ -86,17 +86,25 @@ pub(crate) fn nowhere(name: &str) -> String {
     id(NOWHERE, &fold(&name), &name, false).map_or(String::from(NOWHERE), |id| id.to_string())
 }
 
-/// The names that clients see, for keys in the order of their right to the name they prefer.
-pub(crate) fn visible<K: Clone>(wanted: Vec<(K, String, String)>) -> Vec<(K, String)> {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    let mut given = Vec::new();
-    for (key, preferred, whole) in wanted {
-        let marked = format!("{preferred}_{}", mark(&whole));
-        let Some(name) = [preferred, marked].into_iter().find(|name| !taken.contains(name)) else {
+/// The names that clients see, for tools in the order of their right to the name they prefer:
+/// each with that name, and with what its hash is made of where the name is not free. A tool that
+/// has a name keeps it, and no other gets that name.
+pub(crate) fn visible(
+    wanted: Vec<(ToolId, String, String)>,
+    had: &BTreeMap<String, ToolId>,
+) -> BTreeMap<String, ToolId> {
+    let kept: BTreeMap<&ToolId, &String> = had.iter().map(|(name, id)| (id, name)).collect();
+    let mut given: BTreeMap<String, ToolId> = BTreeMap::new();
+    for (id, preferred, whole) in wanted {
+        if let Some(name) = kept.get(&id) {
+            given.insert((*name).clone(), id);
             continue;
-        };
-        taken.insert(name.clone());
-        given.push((key, name));
+        }
+        let marked = format!("{preferred}_{}", mark(&whole));
+        let free = |name: &String| !given.contains_key(name) && !had.contains_key(name);
+        if let Some(name) = [preferred, marked].into_iter().find(free) {
+            given.insert(name, id);
+        }
     }
     given
 }
@@ -194,16 +202,22 @@ mod tests {
 
     #[test]
     fn visible_names_are_one_to_one() {
-        let wanted = |key: u8, name: &str, whole: &str| (key, name.to_owned(), whole.to_owned());
-        let given = visible(vec![
-            wanted(1, "a_b_c", "a/b_c"),
-            wanted(2, "a_b_c", "a_b/c"),
-            wanted(3, "fs_read", "fs.read"),
-        ]);
+        let id = |text: &str| ToolId::new(text).unwrap();
+        let wanted = |tool: &str, name: &str| (id(tool), name.to_owned(), format!("{tool} {name}"));
+        let all =
+            vec![wanted("a.b_c", "a_b_c"), wanted("a_b.c", "a_b_c"), wanted("fs.read", "fs_read")];
+        let given = visible(all.clone(), &BTreeMap::new());
         assert_eq!(given.len(), 3);
-        assert_eq!(given[0].1, "a_b_c");
-        assert!(given[1].1.starts_with("a_b_c_"));
-        assert_eq!(given[2].1, "fs_read");
+        assert_eq!(given["a_b_c"], id("a.b_c"));
+        assert_eq!(given["fs_read"], id("fs.read"));
+        let other = given.iter().find(|(_, tool)| **tool == id("a_b.c")).unwrap().0;
+        assert!(other.starts_with("a_b_c_"));
+        // Whoever is there next: names stay with their tools, also of those that are gone.
+        let next = visible(all[1..].to_vec(), &given);
+        assert_eq!(next[other], id("a_b.c"));
+        assert!(!next.contains_key("a_b_c"));
+        let newcomer = visible(vec![wanted("x.y", "a_b_c")], &given);
+        assert!(!newcomer.contains_key("a_b_c") && newcomer.len() == 1);
     }
 
     #[test]

@@ -45,9 +45,8 @@ pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Res
         }
     }
     let known = hub.routes.find(uri).or_else(|| watcher(hub));
-    let stateless = known.filter(|place| {
-        hub.server(*place).is_some_and(|server| server.is_stateless())
-    });
+    let stateless =
+        known.filter(|place| hub.server(*place).is_some_and(|server| server.is_stateless()));
     let (place, held) = match stateless {
         Some(place) => (place, Some(listen(hub, place, uri).await?)),
         None => {

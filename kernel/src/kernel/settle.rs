@@ -135,10 +135,8 @@ impl Kernel {
             return Ok(());
         };
         let held = flight.fields.held;
-        let (used, measured) = match ran.tx {
-            TxOutcome::Unknown => (held, at_least(&held, measured)),
-            _ => (ran.used, measured),
-        };
+        // The run is back: what time it took is known, also where what it did is not.
+        let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
         let (used, overrun) = with_measured(used, &held, measured);
         let flags = overrun.and(self.stopped(&flight).unwrap_or_default());
         let end = End {

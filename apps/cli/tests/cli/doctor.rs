@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{TestHome, run};
+use crate::support::{ECHO, Serving, TestHome, run};
 
 fn levels(findings: &[Value], what: &str) -> Vec<String> {
     let of = findings.iter().filter(|finding| finding["what"] == what);
@@ -26,7 +26,8 @@ fn a_machine_that_runs_this_is_fit() {
 fn a_new_home_is_fit_and_its_keys_are_spoken_of() {
     let home = TestHome::new();
     let findings = run(["doctor", &home.path(), "--json"]).fine().json();
-    for what in ["disk", "holder", "permissions", "durability", "policy", "tools", "time"] {
+    for what in ["disk", "holder", "socket", "permissions", "durability", "policy", "tools", "time"]
+    {
         assert_eq!(levels(&findings, what), ["ok"], "{what}");
     }
     for what in ["log", "end", "intents"] {
@@ -55,4 +56,38 @@ fn keys_of_another_home_are_bad() {
     let run = run(["doctor", &home.path(), "--json"]);
     assert_eq!(run.code, 1);
     assert!(levels(&run.json(), "keys").contains(&"bad".to_owned()));
+}
+
+/// Whether the home is held, and whether its holder can be reached.
+#[test]
+fn the_holder_and_its_socket_are_looked_at() {
+    let home = TestHome::new();
+    let found = |what: &str| {
+        let run = run(["doctor", &home.path(), "--json"]);
+        let says = run.json().into_iter().find(|finding| finding["what"] == what).unwrap();
+        (run.code, says["level"].as_str().unwrap().to_owned())
+    };
+    let mut serving = Serving::of(&home.path(), &[]);
+    assert_eq!(found("holder"), (0, "note".to_owned()));
+    assert_eq!(found("socket"), (0, "ok".to_owned()));
+    let socket = home.beside("home/socket");
+    fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(found("socket"), (1, "bad".to_owned()));
+    fs::set_permissions(&socket, Permissions::from_mode(0o600)).unwrap();
+    serving.child.kill().unwrap();
+    serving.child.wait().unwrap();
+    // Nobody listens there any more.
+    assert_eq!(found("holder"), (0, "ok".to_owned()));
+    assert_eq!(found("socket"), (0, "note".to_owned()));
+    // The next one replaces it, and takes it away.
+    let id = home.worker("a");
+    home.call("a", &id, ECHO.as_bytes());
+    assert!(!socket.exists());
+    assert_eq!(found("socket"), (0, "ok".to_owned()));
+    fs::write(&socket, "mine").unwrap();
+    assert_eq!(found("socket"), (1, "bad".to_owned()));
+    // Nothing but a socket is removed; and what could not be served ends properly.
+    home.call_run("a", &id, ECHO.as_bytes()).failed(4);
+    assert_eq!(fs::read(&socket).unwrap(), b"mine");
+    assert_eq!(run(["verify", &home.path(), "--json"]).fine().one()["end"], "clean");
 }

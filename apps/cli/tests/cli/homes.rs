@@ -74,7 +74,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 22] = [
+    let commands: [&[&str]; 31] = [
         &["init"],
         &["policy", "check"],
         &["policy", "hash"],
@@ -91,7 +91,16 @@ fn every_command_has_help_and_usage_errors_are_2() {
         &["token", "list"],
         &["token", "show"],
         &["token", "revoke"],
+        &["revoke"],
+        &["freeze"],
+        &["thaw"],
+        &["tools", "list"],
+        &["tools", "show"],
+        &["tools", "accept"],
+        &["tools", "forget"],
         &["call"],
+        &["serve"],
+        &["top"],
         &["log", "show"],
         &["log", "export"],
         &["verify"],
@@ -102,7 +111,9 @@ fn every_command_has_help_and_usage_errors_are_2() {
         assert_ne!(run(command.iter().chain(&["--help"])).fine().out, "");
         assert_eq!(run(command.iter().chain(&["--frob"])).code, 2, "{command:?}");
     }
-    for args in [&[][..], &["frob"], &["token"], &["log"], &["policy"], &["init"], &["verify"]] {
+    for args in
+        [&[][..], &["frob"], &["token"], &["log"], &["policy"], &["tools"], &["init"], &["verify"]]
+    {
         assert_eq!(run(args).code, 2, "{args:?}");
     }
 }
@@ -112,11 +123,20 @@ fn a_home_that_is_missing_is_4() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     let id = "0".repeat(64);
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 17] = [
         &["token", "issue", &home, "--agent", "a", "--tool", "echo"],
         &["token", "list", &home],
         &["token", "show", &home, &id],
         &["token", "revoke", &home, &id],
+        &["revoke", &home, &id],
+        &["freeze", &home, "--all"],
+        &["thaw", &home, "--all"],
+        &["tools", "list", &home],
+        &["tools", "show", &home, "echo"],
+        &["tools", "accept", &home, "echo"],
+        &["tools", "forget", &home, "echo"],
+        &["serve", &home],
+        &["top", &home, "--once"],
         &["call", &home, "--agent", "a", "--token", &id],
         &["log", "show", &home],
         &["log", "export", &home, "--out", "x"],

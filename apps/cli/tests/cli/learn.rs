@@ -1,5 +1,6 @@
 //! `learn`, and the warnings of a recording.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::{Run, TestHome, run, run_with};
@@ -184,4 +185,23 @@ fn a_recording_is_loud() {
     assert!(told(&init) && init.code == 0, "{}", init.err);
     run(["policy", "set", &home.path(), "preset:standard"]).fine();
     assert!(!told(&session(&home, &token, &[read("x")])));
+}
+
+/// Another process may hold the home; what was erased is no evidence.
+#[test]
+fn learning_reads_what_there_is() {
+    let (home, token) = busy();
+    let mut holder = home.hold("a", &token);
+    assert_eq!(holder.ask(&write("notes/4.md", "same"))["status"], "ok");
+    let calls = || learn(&home, &["--json"]).one()["agents"][0]["calls"].clone();
+    assert_eq!(calls(), 7);
+    assert_eq!(holder.end(), 0);
+    let database = Connection::open(home.beside("home").join("home.db")).unwrap();
+    let first = home.log().iter().find(|record| record["kind"] == "intent").unwrap()["seq"].clone();
+    let erased = database.execute("DELETE FROM vault_args WHERE seq = ?1", [first.as_i64()]);
+    assert_eq!(erased, Ok(1));
+    drop(database);
+    assert_eq!(calls(), 6);
+    let left = learn(&home, &["--json"]).one()["left_out"].clone();
+    assert_eq!(found(&left, "why", "erased")["first"], first);
 }

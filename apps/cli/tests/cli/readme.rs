@@ -76,6 +76,11 @@ fn the_policy_section_holds() {
 }
 
 #[test]
+fn the_section_on_many_processes_holds() {
+    play("Many processes\n", 10);
+}
+
+#[test]
 fn the_state_section_holds() {
     play("State\n", 6);
 }

@@ -113,14 +113,19 @@ fn words_that_are_not_of_their_form_are_2() {
 }
 
 #[test]
-fn a_held_home_is_shown_and_not_changed() {
+fn a_state_is_shown_and_changed_beside_the_holder() {
     let home = TestHome::new();
     let id = home.worker("a");
     propose(&home, &id, &["goal.x=1"]).fine();
     let mut holder = home.hold("a", &id);
     assert_eq!(holder.ask(ECHO)["status"], "ok");
     assert_eq!(show(&home)[0]["facts"], json!({"goal.x": 1}));
-    propose(&home, &id, &["goal.x=2"]).failed(4);
+    let base = show(&home)[0]["snapshot"].as_str().unwrap().to_owned();
+    propose(&home, &id, &["--as", "tool", "fact.y=2", "--base", &base]).fine();
+    assert_eq!(show(&home)[0]["facts"], json!({"fact.y": 2, "goal.x": 1}));
+    // It is another head now.
+    propose(&home, &id, &["goal.x=2", "--base", &base]).failed(3);
+    assert_eq!(holder.ask(ECHO)["status"], "ok");
     assert_eq!(holder.end(), 0);
     run(["state", "show", &home.text_beside("nowhere")]).failed(4);
     // Another's token opens nothing.

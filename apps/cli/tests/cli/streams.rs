@@ -21,6 +21,8 @@ fn a_reader_that_goes_away_is_no_panic() {
         (vec!["policy", "show", "preset:standard"], 1),
         (vec!["policy", "explain", "preset:standard", "--given", "{}"], 1),
         (vec!["state", "show", &home.path()], 1),
+        (vec!["top", &home.path()], 1),
+        (vec!["tools", "list", &home.path()], 1),
         // Their codes are verdicts.
         (vec!["policy", "check", "preset:standard"], 0),
         (vec!["policy", "test", "preset:standard", "--mutants"], 0),

@@ -5,8 +5,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -157,6 +159,56 @@ impl TestHome {
     }
 }
 
+/// A running `syscap serve`, that is ready. It is killed where a test lets it fall.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    /// What it said before it was ready.
+    pub(crate) said: Vec<String>,
+}
+
+impl Serving {
+    pub(crate) fn of(home: &str, flags: &[&str]) -> Self {
+        let mut command = syscap();
+        command.args(["serve", home]).args(flags).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        loop {
+            let line = lines.next().expect("it begins").unwrap();
+            if line == format!("serving {home}") {
+                break;
+            }
+            said.push(line);
+        }
+        // What it says later must not stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, said }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Has it end properly.
+    pub(crate) fn stop(self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.end(), Some(0));
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 /// A running `syscap call`.
 pub(crate) struct Holder {
     pub(crate) child: Child,
@@ -173,10 +225,30 @@ impl Holder {
         serde_json::from_str(&answer).expect(&answer)
     }
 
+    /// Sends a line and does not wait.
+    pub(crate) fn send(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
     /// Ends the input, and waits for the process to end.
     pub(crate) fn end(mut self) -> i32 {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Kills it, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Waits until it is so, and fails where it does not come to that.
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !so() {
+        assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -14,8 +14,7 @@ use rmcp::{
     ErrorData, RoleClient,
     model::{
         CancelledNotificationParam, ClientConfig, ClientRequest, GetExtensions, Implementation,
-        ProgressToken,
-        ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerResult,
+        ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerResult,
     },
     service::{
         ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
@@ -30,8 +29,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::wire::{Wanting, Wants};
 pub(crate) use self::wire::{List, Missed, Notice};
+use self::wire::{Wanting, Wants};
 use crate::{
     client::{Able, Client, WireKind},
     flight::Flight,

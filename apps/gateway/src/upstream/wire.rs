@@ -244,8 +244,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         Some(JsonRpcMessage::response(result, id))
     }
 
-    /// Notes who wants to hear of progress and what the library reads itself, and tells an older server what the client can do on
-    /// the older wire.
+    /// Notes who wants to hear of progress and what the library reads itself, and tells an older
+    /// server what the client can do on the older wire.
     fn prepare(&self, message: &mut ClientJsonRpcMessage) {
         let JsonRpcMessage::Request(request) = message else { return };
         let wanting = request.request.extensions().get::<Wanting>().cloned();

@@ -12,4 +12,5 @@ mod everything;
 mod files;
 mod home;
 mod inspector;
+mod odd;
 mod parts;

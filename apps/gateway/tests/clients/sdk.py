@@ -56,6 +56,15 @@ class Driver:
         )
         return plain(result) | {"progress": progress}
 
+    async def again(self, name, args, seconds):
+        """Calls until it goes well, for so long at the most."""
+        until = time.monotonic() + seconds
+        while True:
+            result = await self.run({"do": "call", "name": name, "args": args})
+            if not result.get("isError") or time.monotonic() > until:
+                return result
+            await anyio.sleep(0.2)
+
     async def cancel(self, name, args, after=1):
         """Gives a call up once it has reported progress `after` times."""
         started = anyio.Event()

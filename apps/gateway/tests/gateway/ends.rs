@@ -60,8 +60,11 @@ fn what_can_not_begin_says_so() {
     let bench = Bench::new();
     std::fs::write(bench.server("odd").join("refuse"), "").unwrap();
     let mut gateway = bench.gateway(&[]);
-    let begun = gateway.request("initialize", json!({"protocolVersion": "2025-11-25",
-        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}));
+    let begun = gateway.request(
+        "initialize",
+        json!({"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}),
+    );
     assert!(begun.get("error").is_some(), "{begun}");
     assert!(!gateway.wait().success());
     let nowhere = Bench::new();

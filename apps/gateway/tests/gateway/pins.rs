@@ -61,7 +61,7 @@ fn pins_outlast_the_gateway() {
 fn unsound_definitions_are_left_out() {
     let bench = Bench::new();
     let deep = (0..33).fold(json!({}), |inner, _| json!({"properties": {"x": inner}}));
-    let tools = json!([{"name": "no schema"}, 7, {"name": "deep", "inputSchema": deep},
+    let tools = json!([{"name": "no schema"}, 7, {"name": "deeper", "inputSchema": deep},
         {"name": "same", "inputSchema": {}}, {"name": "same", "inputSchema": {"x": 1}},
         {"name": "good", "inputSchema": {"type": "object"}},
         {"name": "big", "inputSchema": {}, "description": "x".repeat(300 << 10)}]);
@@ -69,7 +69,7 @@ fn unsound_definitions_are_left_out() {
     let mut gateway = bench.gateway(&[]).session();
     let names = gateway.names();
     assert!(names.contains(&String::from("good")) && names.contains(&String::from("echo")));
-    for gone in ["no schema", "deep", "same", "big"] {
+    for gone in ["no schema", "deeper", "same", "big"] {
         assert!(!names.contains(&String::from(gone)), "{gone}");
         assert!(refusal(&gateway.call(gone, json!({})))["code"].is_u64());
     }
@@ -113,8 +113,11 @@ fn tokens_are_found_issued_and_stay_revoked() {
     access.revoke(token).unwrap();
     access.close().unwrap();
     let mut gateway = bench.gateway(&[]);
-    let begun = gateway.request("initialize", json!({"protocolVersion": "2025-11-25",
-        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}));
+    let begun = gateway.request(
+        "initialize",
+        json!({"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}),
+    );
     assert!(begun.get("error").is_some(), "{begun}");
     assert!(!gateway.end().success());
     assert_eq!(bench.count("Issue"), 1);

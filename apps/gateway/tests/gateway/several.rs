@@ -57,9 +57,12 @@ fn prompts_and_resources_pass_through() {
     assert_eq!(none["error"]["code"], -32002);
     let templates = gateway.request("resources/templates/list", json!({}));
     assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 2);
-    let completed = gateway.request("completion/complete", json!({
+    let completed = gateway.request(
+        "completion/complete",
+        json!({
         "ref": {"type": "ref/prompt", "name": "odd_greet"},
-        "argument": {"name": "who", "value": "o"}}));
+        "argument": {"name": "who", "value": "o"}}),
+    );
     assert_eq!(completed["result"]["completion"]["values"], json!(["one", "two"]));
     let uri = resources[0]["uri"].clone();
     let subscribed = gateway.request("resources/subscribe", json!({"uri": uri}));
@@ -80,16 +83,22 @@ fn prompts_and_resources_pass_through() {
 fn prompts_and_resources_can_be_switched_off() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&["prompts=no", "resources=no"]);
-    let begun = gateway.request("initialize", json!({"protocolVersion": "2025-11-25",
-        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}));
+    let begun = gateway.request(
+        "initialize",
+        json!({"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}),
+    );
     assert!(begun["result"]["capabilities"].get("prompts").is_none(), "{begun}");
     assert!(begun["result"]["capabilities"].get("resources").is_none(), "{begun}");
     assert!(gateway.request("prompts/get", json!({"name": "greet"})).get("error").is_some());
     let read = gateway.request("resources/read", json!({"uri": "odd://any"}));
     assert!(read.get("error").is_some());
-    let completed = gateway.request("completion/complete", json!({
+    let completed = gateway.request(
+        "completion/complete",
+        json!({
         "ref": {"type": "ref/prompt", "name": "greet"},
-        "argument": {"name": "who", "value": "secret"}}));
+        "argument": {"name": "who", "value": "secret"}}),
+    );
     assert!(completed.get("error").is_some(), "{completed}");
     let subscribed = gateway.request("resources/subscribe", json!({"uri": "odd://any"}));
     assert!(subscribed.get("error").is_some(), "{subscribed}");

@@ -107,8 +107,12 @@ fn requests_for_input_pass_through() {
     assert_eq!(asked["requestState"], "state");
     let id = gateway.id();
     let responses = json!({"q": {"action": "accept", "content": {"a": "that"}}});
-    gateway.send(&id, "tools/call", json!({"name": "needs", "arguments": {},
-        "inputResponses": responses, "requestState": asked["requestState"]}));
+    gateway.send(
+        &id,
+        "tools/call",
+        json!({"name": "needs", "arguments": {},
+        "inputResponses": responses, "requestState": asked["requestState"]}),
+    );
     let result = gateway.result(&id);
     assert!(text(&result).contains("that") && text(&result).contains("state"), "{result}");
     assert!(gateway.end().success());
@@ -175,15 +179,15 @@ fn subscriptions_hear_of_changes() {
         gateway.send(&id, "subscriptions/listen", json!({"notifications": wanted}));
         let acknowledged = gateway.hears("notifications/subscriptions/acknowledged");
         assert_eq!(acknowledged["params"]["notifications"], wanted, "{acknowledged}");
-        changes(&mut gateway, &id);
+        changes(&mut gateway, &id, server.len());
         gateway.notify("notifications/cancelled", json!({"requestId": id}));
         assert!(gateway.end().success());
     }
     bench.settled();
 }
 
-fn changes(gateway: &mut Gateway, id: &Value) {
-    let tools = json!([{"name": format!("n{id}"), "inputSchema": {"type": "object"}}]).to_string();
+fn changes(gateway: &mut Gateway, id: &Value, n: usize) {
+    let tools = json!([{"name": format!("n{n}"), "inputSchema": {"type": "object"}}]).to_string();
     gateway.call("change", json!({"text": tools}));
     let changed = gateway.hears("notifications/tools/list_changed");
     let meta = &changed["params"]["_meta"];

@@ -97,24 +97,42 @@ impl Odd {
         let id = &message["id"];
         let params = &message["params"];
         match message["method"].as_str() {
-            Some("initialize") if !self.new => self.answer(id, json!({
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": Self::capabilities(),
-                "serverInfo": {"name": "odd", "version": "1"}, "instructions": "be odd",
-            })),
-            Some("server/discover") if self.new => self.answer(id, json!({
-                "supportedVersions": [NEW], "capabilities": Self::capabilities(),
-                "ttlMs": 0, "cacheScope": "private",
-            })),
+            Some("initialize") if !self.new => self.answer(
+                id,
+                json!({
+                    "protocolVersion": params["protocolVersion"],
+                    "capabilities": Self::capabilities(),
+                    "serverInfo": {"name": "odd", "version": "1"}, "instructions": "be odd",
+                }),
+            ),
+            Some("server/discover") if self.new => self.answer(
+                id,
+                json!({
+                    "supportedVersions": [NEW], "capabilities": Self::capabilities(),
+                    "ttlMs": 0, "cacheScope": "private",
+                }),
+            ),
             Some("tools/list") => self.list(id, params),
-            Some("prompts/list") => self.answer(id, json!({"prompts": [{"name": "greet",
-                "arguments": [{"name": "who"}]}]})),
-            Some("prompts/get") => self.answer(id, json!({"messages": [{"role": "user",
-                "content": {"type": "text", "text": format!("hi {}", params["arguments"]["who"])}}]})),
-            Some("resources/list") => self.answer(id, json!({"resources": [
-                {"uri": format!("odd://{}", self.dir.display()), "name": "r"}]})),
-            Some("resources/templates/list") => self.answer(id, json!({"resourceTemplates": [
-                {"uriTemplate": "odd://{x}", "name": "t"}]})),
+            Some("prompts/list") => self.answer(
+                id,
+                json!({"prompts": [{"name": "greet",
+                "arguments": [{"name": "who"}]}]}),
+            ),
+            Some("prompts/get") => {
+                let text = format!("hi {}", params["arguments"]["who"]);
+                let content = json!({"type": "text", "text": text});
+                self.answer(id, json!({"messages": [{"role": "user", "content": content}]}));
+            }
+            Some("resources/list") => self.answer(
+                id,
+                json!({"resources": [
+                {"uri": format!("odd://{}", self.dir.display()), "name": "r"}]}),
+            ),
+            Some("resources/templates/list") => self.answer(
+                id,
+                json!({"resourceTemplates": [
+                {"uriTemplate": "odd://{x}", "name": "t"}]}),
+            ),
             Some("resources/read") => self.read(id, params),
             Some("resources/subscribe") => {
                 self.answer(id, json!({}));

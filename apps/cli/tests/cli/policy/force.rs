@@ -193,7 +193,7 @@ fn what_is_odd_is_said_when_it_is_set() {
     assert_eq!((set.code, &*set.err), (0, said));
 }
 
-/// What can't be read is no matter for the log, and a held home is not changed.
+/// What can't be read is no matter for the log, whoever holds the home.
 #[test]
 fn what_is_not_there_is_not_set() {
     let home = TestHome::new();
@@ -206,10 +206,20 @@ fn what_is_not_there_is_not_set() {
     assert_eq!(home.log().len(), before);
     let mut holder = home.hold("a", &id);
     assert_eq!(holder.ask(ECHO)["status"], "ok");
-    run(["policy", "set", &path, "preset:coder"]).failed(4);
+    let before = home.log().len();
+    run(["policy", "set", &path, &home.text_beside("missing")]).failed(1);
+    run(["policy", "set", &path, "preset:strict"]).failed(2);
+    assert_eq!(home.log().len(), before);
     assert_eq!(hash(&path), hash("preset:standard"));
     let shown = run(["policy", "show", &path]).fine().out;
     assert_eq!(hash(&home.file("p", &shown)), hash("preset:standard"));
+    run(["policy", "set", &path, "preset:coder"]).fine();
+    assert_eq!(hash(&path), hash("preset:coder"));
+    run(["policy", "set", &path, "preset:read-only", "--shadow"]).fine();
+    let shadow = run(["policy", "show", &path, "--shadow"]).fine().out;
+    assert_eq!(hash(&home.file("p", &shadow)), hash("preset:read-only"));
+    run(["policy", "set", &path, "--no-shadow"]).fine();
+    run(["policy", "show", &path, "--shadow"]).failed(1);
     assert_eq!(holder.end(), 0);
 }
 

@@ -1,0 +1,219 @@
+//! `serve`, and what becomes of those who are attached.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::net::UnixListener,
+    process::Stdio,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use syscap::{
+    access::Access,
+    kernel::{
+        budget::Amounts,
+        cbor::{Canonical, MapBuilder},
+        envelope::TxOutcome,
+        id::ToolId,
+        manifest::{EffectClass, Manifest},
+    },
+    provide::{HostCall, HostRan, Provider},
+};
+
+use crate::support::{ECHO, Serving, TestHome, run, syscap, until};
+
+/// How the last run of a home ended.
+fn end(home: &TestHome) -> serde_json::Value {
+    run(["verify", &home.path(), "--json"]).fine().one()["end"].clone()
+}
+
+#[test]
+fn it_holds_the_home_until_it_is_told_to_end() {
+    let home = TestHome::new();
+    let socket = home.beside("home/socket");
+    for signal in [Signal::TERM, Signal::INT] {
+        let serving = Serving::of(&home.path(), &[]);
+        assert!(socket.exists());
+        let id = home.worker("a");
+        assert_eq!(home.call("a", &id, ECHO.as_bytes())[0]["status"], "ok");
+        assert_eq!(end(&home), "live");
+        serving.signal(signal);
+        assert_eq!(serving.end(), Some(0));
+        assert_eq!(end(&home), "clean");
+        assert!(!socket.exists());
+    }
+}
+
+/// Who is attached when it ends goes on: it opens the home itself.
+#[test]
+fn who_is_attached_goes_on_without_it() {
+    let home = TestHome::new();
+    let serving = Serving::of(&home.path(), &[]);
+    let id = home.worker("a");
+    let mut caller = home.hold("a", &id);
+    assert_eq!(caller.ask(ECHO)["status"], "ok");
+    serving.stop();
+    assert_eq!(caller.ask(ECHO)["status"], "ok");
+    assert_eq!(caller.end(), 0);
+    assert_eq!(end(&home), "clean");
+}
+
+#[test]
+fn a_home_has_one_holder() {
+    let home = TestHome::new();
+    let serving = Serving::of(&home.path(), &[]);
+    run(["serve", &home.path()]).failed(4);
+    serving.stop();
+    let id = home.worker("a");
+    let mut holder = home.hold("a", &id);
+    holder.ask(ECHO);
+    run(["serve", &home.path()]).failed(4);
+    assert_eq!(holder.end(), 0);
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn it_ends_by_itself_where_nobody_comes() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let (since, idle) = (Instant::now(), Duration::from_secs(2));
+    let serving = Serving::of(&home.path(), &["--idle", "2s"]);
+    // As long as somebody is attached it is not idle.
+    let mut caller = home.hold("a", &id);
+    assert_eq!(caller.ask(ECHO)["status"], "ok");
+    std::thread::sleep(idle + Duration::from_secs(1));
+    assert_eq!(caller.ask(ECHO)["status"], "ok");
+    assert_eq!(end(&home), "live");
+    assert_eq!(caller.end(), 0);
+    let left = Instant::now();
+    assert_eq!(serving.end(), Some(0));
+    assert!(left.elapsed() >= Duration::from_secs(1) && since.elapsed() > idle * 2);
+    assert_eq!(end(&home), "clean");
+    let boots = home.log().into_iter().filter(|record| record["kind"] == "boot").count();
+    assert_eq!(boots, 3, "one holder served all of it");
+}
+
+/// It is killed, and leaves its socket: the next command recovers.
+#[test]
+fn the_next_command_recovers() {
+    let home = TestHome::new();
+    let mut serving = Serving::of(&home.path(), &[]);
+    let id = home.worker("a");
+    serving.child.kill().unwrap();
+    serving.child.wait().unwrap();
+    assert_eq!(home.verify(), 11);
+    assert!(home.beside("home/socket").exists());
+    run(["revoke", &home.path(), &id]).fine();
+    assert_eq!(end(&home), "clean");
+    Serving::of(&home.path(), &[]).stop();
+    assert_eq!(end(&home), "clean");
+}
+
+/// A tool that says when it is called, and comes back when it may.
+struct Slow(mpsc::Sender<()>, std::sync::Mutex<mpsc::Receiver<()>>);
+
+impl Provider for Slow {
+    fn run(&self, _: HostCall) -> HostRan {
+        self.0.send(()).unwrap();
+        self.1.lock().unwrap().recv().unwrap_or(());
+        HostRan { result: Ok(Canonical::null()), tx: TxOutcome::Committed, used: Amounts::ZERO }
+    }
+}
+
+/// The holder is killed while a call is out: what came of it nobody knows, and that is said.
+#[test]
+fn a_call_whose_holder_is_killed_is_4_and_on_record() {
+    let home = TestHome::new();
+    let mut serving = Serving::of(&home.path(), &[]);
+    let provided = Access::attach_only(home.path()).unwrap().unwrap();
+    let (called, calls) = mpsc::channel();
+    let (go_on, waits) = mpsc::channel();
+    let manifest = Manifest::new(ToolId::new("slow.write").unwrap(), EffectClass::LocalWrite);
+    let provider = Arc::new(Slow(called, std::sync::Mutex::new(waits)));
+    provided.provide(vec![manifest], provider).unwrap();
+    let id = home.token("a", &["--tool", "slow.write"]);
+    let mut command = syscap();
+    command.args(["call", &home.path(), "--agent", "a", "--token", &id]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"tool_id\":\"slow.write\",\"args\":{}}\n").unwrap();
+    calls.recv().unwrap();
+    let seen = run(["top", &home.path(), "--once", "--json"]).fine().one();
+    assert_eq!(seen["running"][0]["tool"], "slow.write");
+    assert!(seen["running"][0]["for_ms"].is_u64());
+    assert_eq!(seen["tokens"][0]["held"]["calls"], 1);
+    serving.child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(4), &b""[..]), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    drop(go_on);
+    drop(provided);
+    let recovered = |kind: &str| home.log().iter().filter(|r| r["kind"] == kind).count();
+    run(["token", "issue", &home.path(), "--agent", "a", "--tool", "echo"]).fine();
+    assert_eq!((recovered("intent"), recovered("outcome"), recovered("recovery")), (1, 0, 1));
+    assert_eq!(home.verify(), 0);
+}
+
+/// A holder of another version is said to be that, by all who would attach to it.
+#[test]
+fn a_holder_of_another_version_is_4() {
+    let home = TestHome::new();
+    let id = "0".repeat(64);
+    let listener = UnixListener::bind(home.beside("home/socket")).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut length = [0; 4];
+            stream.read_exact(&mut length).unwrap();
+            let mut hello = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
+            stream.read_exact(&mut hello).unwrap();
+            let failed = MapBuilder::new().uint("version", 7).finish();
+            let answer = MapBuilder::new().uint("id", 0).item("failed", failed.item()).finish();
+            let length = u32::try_from(answer.as_bytes().len()).unwrap();
+            stream.write_all(&length.to_be_bytes()).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let path = home.path();
+    for args in [
+        &["revoke", &path, &id][..],
+        &["call", &path, "--agent", "a", "--token", &id],
+        &["serve", &path],
+        &["tools", "list", &path],
+        &["policy", "set", &path, "--no-shadow"],
+    ] {
+        let said = run(args).failed(4).err;
+        assert!(said.contains("version 7"), "{said}");
+    }
+    // What only reads the log needs no holder.
+    run(["token", "list", &path]).fine();
+    assert_eq!(home.verify(), 0);
+}
+
+/// Where the policy only records, whoever lets calls through says so.
+#[test]
+fn a_recording_is_said_loudly() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let is_said = |said: &str| said.lines().filter(|line| line.contains("recording")).count() == 1;
+    let set = run(["policy", "set", &home.path(), "preset:recording"]);
+    assert!(set.code == 0 && is_said(&set.err), "{}", set.err);
+    let called = home.call_run("a", &id, ECHO.as_bytes());
+    assert!(called.code == 0 && is_said(&called.err), "{}", called.err);
+    let serving = Serving::of(&home.path(), &[]);
+    assert!(is_said(&serving.said.join("\n")), "{:?}", serving.said);
+    // Beside the holder, too.
+    let called = home.call_run("a", &id, ECHO.as_bytes());
+    assert!(called.code == 0 && is_said(&called.err), "{}", called.err);
+    assert_eq!(run(["top", &home.path(), "--once", "--json"]).fine().one()["recording"], true);
+    run(["policy", "set", &home.path(), "preset:standard"]).fine();
+    home.call("a", &id, ECHO.as_bytes());
+    serving.stop();
+    Serving::of(&home.path(), &[]).stop();
+    until("the socket is gone", || fs::metadata(home.beside("home/socket")).is_err());
+}
