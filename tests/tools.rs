@@ -26,7 +26,7 @@ use syscap::{
         label::Label,
         manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
         record::{Body, Kind, Record},
-        store::{Next, Store},
+        store::Next,
     },
     policy::Policy,
     prelude::*,

@@ -42,10 +42,8 @@ impl Provider for Relay {
                 ended(Reason::ProviderGone, TxOutcome::Unknown)
             }),
             // It did not begin.
-            Ok(Reply::Refused(_) | Reply::Failed(_)) => {
-                ended(Reason::ProviderGone, TxOutcome::NoOp)
-            }
-            Err(_) => ended(Reason::ProviderGone, TxOutcome::Unknown),
+            Ok(Reply::Refused(_)) => ended(Reason::ProviderGone, TxOutcome::NoOp),
+            Ok(Reply::Failed(_)) | Err(_) => ended(Reason::ProviderGone, TxOutcome::Unknown),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The protocol: what is written is read as it was, and nothing else is taken.
 
+use std::{io::Write as _, os::unix::net::UnixStream};
+
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder, Profile},
@@ -13,8 +15,10 @@ use syscap_kernel::{
 };
 
 use super::{
+    limits::FRAME_BYTES_MAX,
     message::{Ask, Frame, Order, Proposed},
     reply::{self, Failure, Greeting, Reply},
+    wire::{Broken, Reader, Writer},
 };
 use crate::{
     Changed, Grant,
@@ -225,4 +229,53 @@ fn what_was_asked_for_comes_back() {
         assert!(Greeting::read(item).is_err());
         assert_eq!(reply::read_nothing(item).is_ok(), item.is_null());
     }
+}
+
+/// A reader, and what writes to it.
+fn reader() -> (Reader, UnixStream) {
+    let (here, there) = UnixStream::pair().unwrap();
+    (Reader::new(here).unwrap(), there)
+}
+
+#[test]
+fn frames_arrive_whole_however_they_are_cut() {
+    let bytes = [&[0, 0, 0, 2, 1, 2][..], &[0, 0, 0, 1, 3], &[0, 0, 1, 0], &[7; 256]].concat();
+    for cut in 1..bytes.len() {
+        let (mut reader, mut writer) = reader();
+        let (first, rest) = bytes.split_at(cut);
+        writer.write_all(first).unwrap();
+        let writing = rest.to_vec();
+        let writing = std::thread::spawn(move || writer.write_all(&writing).unwrap());
+        assert_eq!(reader.next(None), Ok(vec![1, 2]));
+        assert_eq!(reader.next(None), Ok(vec![3]));
+        assert_eq!(reader.next(None), Ok(vec![7; 256]));
+        writing.join().unwrap();
+        assert_eq!(reader.next(None), Err(Broken::Ended));
+    }
+}
+
+#[test]
+fn a_frame_has_a_length_within_bounds() {
+    let most = u32::try_from(FRAME_BYTES_MAX).unwrap();
+    for length in [0, most + 1, u32::MAX] {
+        let (mut reader, mut writer) = reader();
+        writer.write_all(&length.to_be_bytes()).unwrap();
+        assert_eq!(reader.next(None), Err(Broken::Length));
+    }
+    let (mut reader, mut writer) = reader();
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&most.to_be_bytes()).unwrap();
+        writer.write_all(&vec![9; FRAME_BYTES_MAX]).unwrap();
+        writer.write_all(&[0, 0, 0, 2, 1]).unwrap();
+    });
+    assert_eq!(reader.next(None).map(|frame| frame.len()), Ok(FRAME_BYTES_MAX));
+    writing.join().unwrap();
+    assert_eq!(reader.next(None), Err(Broken::Cut));
+    // Nor is a longer one written, and what follows is not harmed by it.
+    let (mut reader, writer) = self::reader();
+    let mut writer = Writer::new(writer).unwrap();
+    let text = |bytes: usize| Canonical::text(&"x".repeat(bytes));
+    assert_eq!(writer.write(&text(FRAME_BYTES_MAX)), Err(Broken::Length));
+    writer.write(&text(3)).unwrap();
+    assert_eq!(reader.next(None), Ok(text(3).into_bytes()));
 }

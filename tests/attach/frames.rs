@@ -285,3 +285,42 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
         });
     }
 }
+
+/// A holder that refuses, because it ends, has done nothing: what was asked of it is asked of the
+/// next one. What it was asked and did not answer is asked of nobody again.
+#[test]
+fn only_what_was_turned_away_is_sent_again() {
+    for turns_away in [true, false] {
+        let (_dir, home) = home();
+        let listener = UnixListener::bind(home.join("socket")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                receive(&mut stream).unwrap();
+                let greeting = MapBuilder::new().uint("version", 1).uint("connection", 1);
+                let greeting = greeting.bytes("home", &[0; 32]).finish();
+                send(&mut stream, MapBuilder::new().uint("id", 0).item("done", greeting.item()));
+                let asked = receive(&mut stream).unwrap();
+                assert_eq!(asked.item().get("op").unwrap().as_text(), Some("issue"));
+                let id = asked.item().get("id").unwrap().as_uint().unwrap();
+                let refused = MapBuilder::new().uint("code", Reason::Closing.code()).finish();
+                drop(listener);
+                if turns_away {
+                    let map = MapBuilder::new().uint("id", id);
+                    send(&mut stream, map.item("refused", refused.item()));
+                    assert!(is_dropped(stream));
+                }
+            });
+            let access = Access::open(&home).unwrap();
+            assert!(!access.is_holder());
+            let issued = access.issue(Grant::to("a").tools(["echo"]));
+            match turns_away {
+                true => assert!(access.view().unwrap().token(issued.unwrap()).is_some()),
+                false => assert!(matches!(issued, Err(Error::HolderGone))),
+            }
+            assert_eq!(access.view().unwrap().tokens_in_all, u64::from(turns_away));
+            assert!(access.is_holder());
+            access.close().unwrap();
+        });
+    }
+}

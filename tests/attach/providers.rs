@@ -170,6 +170,8 @@ impl Provider for Bad {
         match call.tool.as_str() {
             "bad.panics" => panic!("as it is meant to"),
             "bad.large" => ended(Ok(Canonical::text(&"x".repeat(call.result_bytes_max + 1)))),
+            // No frame can hold it.
+            "bad.huge" => ended(Ok(Canonical::text(&"x".repeat(17 << 20)))),
             "bad.reason" => ended(Err(Refused::new(Reason::Revoked))),
             _ => {
                 let used = Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX);
@@ -184,7 +186,7 @@ fn a_bad_provider_harms_only_its_calls() {
     let (_dir, home) = home();
     let holder = Access::open(&home).unwrap();
     let attached = Access::open(&home).unwrap();
-    let names = ["bad.panics", "bad.large", "bad.reason", "bad.uses"];
+    let names = ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge"];
     let tools = names.map(|name| {
         let mut manifest = manifest(name);
         manifest.hold = manifest.hold.with(Dimension::EgressBytes, 5);
@@ -202,8 +204,9 @@ fn a_bad_provider_harms_only_its_calls() {
     assert_ne!(came_to[2].0, Some(Reason::Revoked));
     assert!(came_to[2].0.is_some());
     assert_eq!(came_to[3], (None, TxOutcome::Committed));
+    assert_eq!(came_to[4], came_to[1]);
     let view = holder.view().unwrap();
-    assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 4);
+    assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 5);
     assert!(attached.view().is_ok(), "the connection lasts");
     holder.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
@@ -276,15 +279,20 @@ fn a_run_that_never_ends_keeps_no_holder() {
     assert_eq!(verdict(&home), Verdict::Sound);
 }
 
-/// The holder's own calls are waited for too, and then given up.
+/// A holder that closes waits for the calls that run, its own and others', and then gives them
+/// up.
 #[test]
-fn a_holder_ends_its_own_calls() {
-    for waits in [WhenCancelled::Ends, WhenCancelled::GoesOn] {
+fn a_holder_that_closes_waits_for_calls() {
+    let cases = [WhenCancelled::Ends, WhenCancelled::GoesOn]
+        .into_iter()
+        .flat_map(|waits| [true, false].map(|own| (waits, own)));
+    for (waits, own) in cases {
         let (_dir, home) = home();
         let holder = Access::open(&home).unwrap();
+        let attached = Access::open(&home).unwrap();
         let gate = Gate::new(waits);
         holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
-        let caller = caller(&holder, &["t.wait"]);
+        let caller = caller(if own { &holder } else { &attached }, &["t.wait"]);
         let answer = std::thread::scope(|scope| {
             let out = scope.spawn(|| call(&caller, "t.wait", args! {}));
             until("it runs", || !gate.came().is_empty());
@@ -302,7 +310,8 @@ fn a_holder_ends_its_own_calls() {
         let ended = (waits == WhenCancelled::Ends).then_some(Reason::Cancelled);
         assert_eq!(answer.reason(), ended);
         assert_eq!(outcome(&home, &answer).reason, ended);
-        assert_eq!(gate.cancelled().len(), usize::from(ended.is_some()));
+        assert_eq!(gate.cancelled().len(), usize::from(ended.is_some()), "own: {own}");
+        drop((caller, attached));
         assert_eq!(verdict(&home), Verdict::Sound);
     }
 }

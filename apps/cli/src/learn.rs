@@ -112,7 +112,7 @@ impl Learn {
         }
         for one in proposal.agents.iter().filter(|_| applied.is_some()) {
             diagnose(&format!(
-                "warning: token {} of {}, under which it was recorded, may still be good: revoke it",
+                "warning: token {} of {}, of the recording, may still be good: revoke it",
                 one.ceiling, one.agent
             ));
         }
@@ -153,8 +153,8 @@ fn caution(proposal: &Proposal, settings: &Settings, home: &Inspection) {
     for one in &proposal.agents {
         if !one.tools.is_empty() && one.least_percent() > settings.refused_percent {
             diagnose(&format!(
-                "warning: {}: {} tasks can't promise {} %, so no argument is narrowed; record more, \
-                 or say --refused {}",
+                "warning: {}: {} tasks can't promise {} %, so no argument is narrowed; \
+                 record more, or say --refused {}",
                 one.agent,
                 one.seen.tasks,
                 settings.refused_percent,

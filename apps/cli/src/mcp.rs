@@ -55,19 +55,22 @@ pub(crate) struct Mcp {
     /// Vouch for what the servers say of their own tools.
     #[arg(long)]
     confirm_hints: bool,
+    /// Vouch for what the servers' results say: they count as trusted, for `syscap learn` too.
+    #[arg(long)]
+    trust_results: bool,
     /// What tools do: read=read_*,list_* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     classes: Vec<ClassRule>,
     /// How long a token lives that is issued here.
     #[arg(long, value_name = "TIME", default_value = "12h", value_parser = parse::life)]
     expires: Duration,
-    /// How long a call may run.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::life)]
-    timeout: Duration,
-    /// Largest result of a call, in KiB.
-    #[arg(long, value_name = "KIB", default_value_t = 1_024,
+    /// How long a call may run; as on record where it is left out, at first 60s.
+    #[arg(long, value_name = "TIME", value_parser = parse::life)]
+    timeout: Option<Duration>,
+    /// Largest result of a call, in KiB; as on record where it is left out, at first 1024.
+    #[arg(long, value_name = "KIB",
           value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
-    max_result: u64,
+    max_result: Option<u64>,
     /// Pass no prompts through.
     #[arg(long)]
     no_prompts: bool,
@@ -97,7 +100,9 @@ impl Mcp {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let options = self.options()?;
         if self.print_config {
-            out.line(&self.config(&options)?)?;
+            for line in self.config(&options)?.lines() {
+                out.line(line)?;
+            }
             return Ok(Exit::Done);
         }
         if std::io::stdin().is_terminal() {
@@ -132,8 +137,9 @@ impl Mcp {
         options.built_in = self.builtins;
         options.classes = self.classes.clone();
         options.hints = if self.confirm_hints { Hints::Confirmed } else { Hints::Unconfirmed };
+        options.trust_results = self.trust_results;
         options.timeout = self.timeout;
-        options.result_bytes = self.max_result.saturating_mul(1_024);
+        options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;
         Ok(options)

@@ -72,5 +72,5 @@ impl Top {
 
 /// Whether the output is a terminal that can clear its screen.
 fn clears() -> bool {
-    stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != *"dumb")
+    stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != *"dumb")
 }

@@ -8,7 +8,7 @@ use syscap::{
     kernel::{
         budget::Budget,
         cbor::Canonical,
-        id::{TokenId, ToolId},
+        id::{ObjectId, TokenId, ToolId},
         limits::GRANTS_MAX,
         manifest::Manifest,
     },
@@ -63,6 +63,10 @@ impl Kernelside for Home {
 
     fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached> {
         self.access()?.withdraw(tools).map_err(unreached)
+    }
+
+    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<(), Unreached> {
+        self.access()?.accept_as(tools).map(drop).map_err(unreached)
     }
 
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use rmcp::{
-    RoleServer,
+    ErrorData, RoleServer,
     model::{CallToolRequestParams, CallToolResponse, JsonObject, RequestId},
     service::RequestContext,
 };
@@ -21,6 +21,8 @@ use crate::{
     names, refusal, result,
 };
 
+/// Most calls that are out or wait; of more none comes to the kernel.
+const REQUESTS_MAX: usize = 4_096;
 /// Longest id of a request that stands in a key as it is.
 const ID_BYTES_MAX: usize = 40;
 
@@ -29,23 +31,25 @@ pub(crate) async fn call(
     hub: &Arc<Hub>,
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-) -> CallToolResponse {
+) -> Result<CallToolResponse, ErrorData> {
     let id = tool(hub, &params.name);
     let input = input(&params);
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
     let envelope = envelope(hub, &id, &args, &flight, &context.id);
     let is_foreign = ToolId::new(&id).is_some_and(|id| hub.catalog().offered(&id).is_some());
-    match send(hub, envelope, flight, &context.id).await {
-        Ok(told) => match told.reason {
-            Some(reason) => {
-                let refused = (reason, told.delivered.item(), told.record);
-                refusal::result(refused, &params.name, &hub.catalog()).into()
-            }
-            None if is_foreign => result::foreign(told.delivered.item()),
-            None => result::built_in(told.delivered.item()).into(),
-        },
-        Err(words) => refusal::lost(&words).into(),
+    let told = match send(hub, envelope, flight, &context.id).await {
+        Ok(told) => told,
+        Err(words) => return Ok(refusal::lost(&words).into()),
+    };
+    let delivered = told.delivered.item();
+    match told.reason {
+        Some(reason) => {
+            let refused = (reason, delivered, told.record);
+            Ok(refusal::result(refused, &params.name, &hub.catalog()).into())
+        }
+        None if is_foreign => result::foreign(delivered),
+        None => Ok(result::built_in(delivered).into()),
     }
 }
 
@@ -139,7 +143,7 @@ async fn send(
     flight: Arc<Flight>,
     id: &RequestId,
 ) -> Result<Told, String> {
-    let request = Entered::enter(hub, id, &flight.cancel).await;
+    let request = Entered::enter(hub, id, &flight.cancel).await?;
     let _permit = hub.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
     let seat = hub.seat().ok_or("the session is not open")?;
     let boarded = hub.flights.board(flight);
@@ -158,7 +162,11 @@ struct Entered<'h> {
 }
 
 impl<'h> Entered<'h> {
-    async fn enter(hub: &'h Hub, id: &RequestId, cancel: &CancellationToken) -> Self {
+    async fn enter(
+        hub: &'h Hub,
+        id: &RequestId,
+        cancel: &CancellationToken,
+    ) -> Result<Self, String> {
         let done = CancellationToken::new();
         loop {
             let own = Twin { done: done.clone(), cancel: cancel.clone() };
@@ -166,9 +174,12 @@ impl<'h> Entered<'h> {
                 let mut requests = hub.requests.lock().unwrap_or_else(PoisonError::into_inner);
                 match requests.get(id) {
                     Some(other) => other.clone(),
+                    None if requests.len() >= REQUESTS_MAX => {
+                        return Err(String::from("Too many calls are out; send it again later."));
+                    }
                     None => {
                         requests.insert(id.clone(), own);
-                        return Self { hub, id: id.clone(), done };
+                        return Ok(Self { hub, id: id.clone(), done });
                     }
                 }
             };

@@ -30,6 +30,8 @@ pub(crate) struct Offered {
     pub(crate) definition: Definition,
     /// The class on record.
     pub(crate) effect: EffectClass,
+    /// Whether its results count as the operator's own word.
+    pub(crate) trusted: bool,
     /// Whether it can be called.
     pub(crate) standing: Standing,
 }
@@ -171,7 +173,7 @@ mod tests {
     fn offered(server: usize, name: &str, standing: Standing) -> Offered {
         let definition = json!({"name": name, "inputSchema": {"type": "object"}});
         let definition = Definition::read(&definition).unwrap();
-        Offered { server, definition, effect: EffectClass::Read, standing }
+        Offered { server, definition, effect: EffectClass::Read, trusted: false, standing }
     }
 
     fn id(text: &str) -> ToolId {

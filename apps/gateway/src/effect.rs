@@ -69,46 +69,47 @@ pub enum Hints {
     Confirmed,
 }
 
-/// The class of a tool, by its names: upstream, as clients see it, and its id.
+/// The class of a tool, by its names: upstream, as clients see it, and its id. `None` where
+/// nobody who counts has said.
 ///
 /// The rule that says most of a name decides; of two that say as much the graver one. Where no
-/// rule speaks, confirmed hints do, and else it is an external write.
+/// rule speaks, confirmed hints do.
 pub(crate) fn class(
     names: &[&str],
     rules: &[ClassRule],
     hints: Hints,
     annotations: Option<&ToolAnnotations>,
-) -> EffectClass {
+) -> Option<EffectClass> {
     let fits = |rule: &ClassRule| names.iter().filter_map(|name| rule.fits(name)).max();
     let told = rules.iter().filter_map(|rule| fits(rule).map(|fit| (fit, rule.class)));
     let told = told.max_by_key(|(fit, class)| (*fit, class.code())).map(|(_, class)| class);
     match (told, hints) {
-        (Some(class), Hints::Unconfirmed) => graver(class, raised(annotations)),
-        (Some(class), Hints::Confirmed) => class,
-        (None, Hints::Confirmed) => annotations.map_or(EffectClass::ExternalWrite, as_annotated),
-        (None, Hints::Unconfirmed) => EffectClass::ExternalWrite,
+        (Some(class), Hints::Unconfirmed) => Some(raised(class, annotations)),
+        (Some(class), Hints::Confirmed) => Some(class),
+        (None, Hints::Confirmed) => annotations.map(as_annotated),
+        (None, Hints::Unconfirmed) => None,
     }
 }
 
-/// What a hint makes of a tool at the least. Only what is said counts, not what is left out.
-fn raised(annotations: Option<&ToolAnnotations>) -> Option<EffectClass> {
-    let annotations = annotations?;
-    if annotations.destructive_hint == Some(true) && annotations.read_only_hint != Some(true) {
-        return Some(EffectClass::ExternalWrite);
-    }
-    (annotations.open_world_hint == Some(true)).then_some(EffectClass::ExternalRead)
-}
-
-fn graver(class: EffectClass, least: Option<EffectClass>) -> EffectClass {
-    match least {
-        Some(least) if least.code() > class.code() => {
-            // An external read of a local writer still writes.
-            match (class, least) {
-                (EffectClass::LocalWrite, EffectClass::ExternalRead) => EffectClass::ExternalWrite,
-                _ => least,
-            }
+/// The class after what hints raise it by: that it destroys says that something changes, that
+/// its world is open says where. Only what is said counts, not what is left out.
+fn raised(class: EffectClass, annotations: Option<&ToolAnnotations>) -> EffectClass {
+    let Some(annotations) = annotations else { return class };
+    let destroys = annotations.destructive_hint == Some(true);
+    let changes = destroys && annotations.read_only_hint != Some(true);
+    let class = match class {
+        EffectClass::Pure | EffectClass::Read if changes => EffectClass::LocalWrite,
+        EffectClass::ExternalRead if changes => EffectClass::ExternalWrite,
+        class => class,
+    };
+    match class {
+        EffectClass::Pure | EffectClass::Read if annotations.open_world_hint == Some(true) => {
+            EffectClass::ExternalRead
         }
-        _ => class,
+        EffectClass::LocalWrite if annotations.open_world_hint == Some(true) => {
+            EffectClass::ExternalWrite
+        }
+        class => class,
     }
 }
 
@@ -136,11 +137,11 @@ mod tests {
     fn the_closest_rule_decides() {
         let rules = rules(&["read=read_*,list_*", "local_write=read_and_mark", "pure=*"]);
         let of = |name: &str| class(&[name], &rules, Hints::Unconfirmed, None);
-        assert_eq!(of("read_file"), EffectClass::Read);
-        assert_eq!(of("read_and_mark"), EffectClass::LocalWrite);
-        assert_eq!(of("other"), EffectClass::Pure);
+        assert_eq!(of("read_file"), Some(EffectClass::Read));
+        assert_eq!(of("read_and_mark"), Some(EffectClass::LocalWrite));
+        assert_eq!(of("other"), Some(EffectClass::Pure));
         let both = super::tests::rules(&["read=a*", "local_write=a*"]);
-        assert_eq!(class(&["ab"], &both, Hints::Unconfirmed, None), EffectClass::LocalWrite);
+        assert_eq!(class(&["ab"], &both, Hints::Unconfirmed, None), Some(EffectClass::LocalWrite));
     }
 
     /// A stranger's hint never lowers; only confirmed ones speak where the operator doesn't.
@@ -148,23 +149,32 @@ mod tests {
     fn hints_only_raise() {
         let reads = ToolAnnotations::new().read_only(true).open_world(false);
         let hint = |hints| class(&["x"], &[], hints, Some(&reads));
-        assert_eq!(hint(Hints::Unconfirmed), EffectClass::ExternalWrite);
-        assert_eq!(hint(Hints::Confirmed), EffectClass::Read);
+        assert_eq!(hint(Hints::Unconfirmed), None);
+        assert_eq!(hint(Hints::Confirmed), Some(EffectClass::Read));
+        assert_eq!(class(&["x"], &[], Hints::Confirmed, None), None);
         let told = rules(&["read=x"]);
         let of = |annotations: &ToolAnnotations| {
             class(&["x"], &told, Hints::Unconfirmed, Some(annotations))
         };
-        assert_eq!(of(&ToolAnnotations::new()), EffectClass::Read);
+        assert_eq!(of(&ToolAnnotations::new()), Some(EffectClass::Read));
         let destroys = ToolAnnotations::new().destructive(true);
-        assert_eq!(of(&destroys), EffectClass::ExternalWrite);
-        assert_eq!(of(&ToolAnnotations::new().open_world(true)), EffectClass::ExternalRead);
-        let told = rules(&["local_write=x"]);
+        assert_eq!(of(&destroys), Some(EffectClass::LocalWrite));
         let open = ToolAnnotations::new().open_world(true);
-        let raised = class(&["x"], &told, Hints::Unconfirmed, Some(&open));
-        assert_eq!(raised, EffectClass::ExternalWrite);
-        let told = rules(&["irreversible=x"]);
-        let kept = class(&["x"], &told, Hints::Unconfirmed, Some(&destroys));
-        assert_eq!(kept, EffectClass::Irreversible);
+        assert_eq!(of(&open), Some(EffectClass::ExternalRead));
+        let both = ToolAnnotations::new().destructive(true).open_world(true);
+        assert_eq!(of(&both), Some(EffectClass::ExternalWrite));
+        // A reader that says that it destroys contradicts itself: it says that it reads.
+        assert_eq!(of(&destroys.clone().read_only(true)), Some(EffectClass::Read));
+        for (said, hints, raised) in [
+            ("local_write=x", &destroys, EffectClass::LocalWrite),
+            ("local_write=x", &open, EffectClass::ExternalWrite),
+            ("external_read=x", &destroys, EffectClass::ExternalWrite),
+            ("irreversible=x", &both, EffectClass::Irreversible),
+            ("external_write=x", &reads, EffectClass::ExternalWrite),
+        ] {
+            let class = class(&["x"], &rules(&[said]), Hints::Unconfirmed, Some(hints));
+            assert_eq!(class, Some(raised), "{said}");
+        }
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.begin(&context).await?;
-        Ok(calls::call(&self.hub, request, &context).await)
+        calls::call(&self.hub, request, &context).await
     }
 
     async fn on_custom_request(

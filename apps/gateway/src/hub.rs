@@ -7,27 +7,23 @@ use std::{
 
 use rmcp::model::RequestId;
 use syscap::{
-    kernel::{id::ToolId, manifest::Manifest},
-    provide::{Provider, Standing},
+    kernel::{id::ToolId, manifest::EffectClass},
+    provide::Standing,
 };
-use tokio::{
-    runtime::Handle,
-    sync::{OnceCell, Semaphore},
-};
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Options,
-    catalog::{Catalog, Offered},
+    catalog::Catalog,
     client::{Able, Client},
-    effect::class,
     flight::{Flights, random},
     kernelside::{Kernelside, Seat, Unreached},
     lists::{self, Listed},
-    manifest::{Definition, Limits},
+    manifest::Definition,
     names,
+    offer::offer,
     passing::Routes,
-    provider::Runs,
     say::say,
     server::Server,
     upstream::{Link, NoStart, Said, Trouble},
@@ -68,7 +64,7 @@ pub(crate) struct Hub {
     catalog: RwLock<Arc<Catalog>>,
     seat: OnceLock<Arc<dyn Seat>>,
     begun: OnceCell<()>,
-    refreshing: tokio::sync::Mutex<()>,
+    pub(crate) offering: tokio::sync::Mutex<()>,
 }
 
 /// A request that is being answered.
@@ -100,7 +96,7 @@ impl Hub {
             catalog: RwLock::default(),
             seat: OnceLock::new(),
             begun: OnceCell::new(),
-            refreshing: tokio::sync::Mutex::default(),
+            offering: tokio::sync::Mutex::default(),
         }
     }
 
@@ -109,7 +105,8 @@ impl Hub {
         Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set_catalog(&self, catalog: Catalog) {
+    /// Puts another catalog in its place.
+    pub(crate) fn set_catalog(&self, catalog: Catalog) {
         *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
     }
 
@@ -171,7 +168,7 @@ impl Hub {
         if !self.servers.is_empty() && said.iter().all(|(_, says)| says.is_none()) {
             return Err(NoBeginning::NoServer);
         }
-        self.offer().await?;
+        offer(self).await?;
         let ready = self.catalog().all().clone();
         let ready: Vec<ToolId> = ready
             .into_iter()
@@ -181,10 +178,35 @@ impl Hub {
         let kernel = Arc::clone(&self.kernel);
         let seat = blocking(move || kernel.sit_down(&ready)).await??;
         self.seat.get_or_init(|| seat);
+        self.say_what_is_shown();
         for (place, says) in said {
             self.tasks.spawn(crate::keep::keep(Arc::clone(self), place, says, able.clone()));
         }
         Ok(())
+    }
+
+    /// Says what a client will see, and what a policy may stop for want of a word.
+    fn say_what_is_shown(&self) {
+        let (catalog, granted) = (self.catalog(), self.granted());
+        let shown = catalog.list(&granted).len();
+        let careful = catalog.all().iter().filter(|(id, tool)| {
+            granted.contains(*id) && tool.effect == EffectClass::ExternalWrite
+        });
+        let careful = careful.count();
+        let trusted = catalog.all().values().filter(|tool| tool.trusted).count();
+        if trusted > 0 {
+            say(&format!(
+                "WARNING: the results of {trusted} tools count as trusted: what a stranger wrote \
+                 into them counts as the operator's word"
+            ));
+        }
+        say(&format!("{} is granted {shown} tools", self.options.agent));
+        if careful > 0 {
+            say(&format!(
+                "{careful} of them count as external_write, which the policy may want to be asked \
+                 about; say what they do by --class, or trust the server by --confirm-hints"
+            ));
+        }
     }
 
     /// Starts a server and lists its tools.
@@ -234,92 +256,6 @@ impl Hub {
         }
         Ok(definitions.into_values().collect())
     }
-
-    /// Offers all tools as they are listed, and takes back what is listed no more.
-    pub(crate) async fn offer(self: &Arc<Self>) -> Result<(), Unreached> {
-        let _one = self.refreshing.lock().await;
-        let listed = self.listed();
-        let before = self.catalog();
-        let gone = before.all().keys().filter(|id| !listed.contains_key(*id));
-        let gone: Vec<ToolId> = gone.cloned().collect();
-        let manifests = listed.iter().map(|(id, tool)| self.manifest(id, tool.0, &tool.1));
-        let manifests: Vec<Manifest> = manifests.collect();
-        let kernel = Arc::clone(&self.kernel);
-        let runs: Arc<dyn Provider> =
-            Arc::new(Runs { hub: Arc::clone(self), handle: Handle::current() });
-        let (offers, built_in) = blocking(move || {
-            if !gone.is_empty() {
-                kernel.withdraw(&gone)?;
-            }
-            let offers =
-                if manifests.is_empty() { Vec::new() } else { kernel.provide(manifests, runs)? };
-            Ok::<_, Unreached>((offers, kernel.built_in()?))
-        })
-        .await??;
-        let mut offered = BTreeMap::new();
-        for offer in offers {
-            let Some((server, definition)) = listed.get(offer.tool()) else { continue };
-            let standing = offer.standing;
-            if before.offered(offer.tool()).is_none_or(|known| known.standing != standing) {
-                tell_standing(offer.tool(), standing);
-            }
-            let tool = Offered {
-                server: *server,
-                definition: definition.clone(),
-                effect: offer.manifest.effect,
-                standing,
-            };
-            offered.insert(offer.tool().clone(), tool);
-        }
-        let prefixes: Vec<String> = (0..self.servers.len()).map(|n| self.prefix(n)).collect();
-        self.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
-        Ok(())
-    }
-
-    /// Every server's tools by their ids.
-    fn listed(&self) -> BTreeMap<ToolId, (usize, Definition)> {
-        let mut listed = BTreeMap::new();
-        for (place, server) in self.servers.iter().enumerate() {
-            let definitions = server.definitions();
-            let ids = names::ids(&server.name, definitions.iter().map(Definition::name));
-            for definition in &definitions {
-                match ids.get(definition.name()) {
-                    Some(id) => {
-                        listed.insert(id.clone(), (place, definition.clone()));
-                    }
-                    None => say(&format!(
-                        "server {}: {:?} is not offered: its name can't be told from another",
-                        server.name,
-                        definition.name()
-                    )),
-                }
-            }
-        }
-        listed
-    }
-
-    fn manifest(&self, id: &ToolId, place: usize, definition: &Definition) -> Manifest {
-        let visible = format!("{}{}", self.prefix(place), definition.name());
-        let called = [definition.name(), &visible, id.as_str()];
-        let options = &self.options;
-        let effect = class(&called, &options.classes, options.hints, definition.annotations());
-        let limits = Limits {
-            wall_ms: u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX),
-            result_bytes: options.result_bytes,
-        };
-        definition.manifest(id.clone(), effect, limits)
-    }
-}
-
-fn tell_standing(tool: &ToolId, standing: Standing) {
-    let why = match standing {
-        Standing::Ready => return,
-        Standing::Changed => {
-            "its definition is not the one on record; it is refused until an operator accepts it"
-        }
-        Standing::Taken => "the home has a tool of that name; it is not offered",
-    };
-    say(&format!("{tool}: {why}"));
 }
 
 /// Runs what blocks where it may.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     client::{Able, WireKind},
     hub::Hub,
+    offer,
     say::say,
     server::Server,
     upstream::{Link, List, Notice, Said},
@@ -64,7 +65,7 @@ async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able)
     match opened {
         Ok(said) => {
             say(&format!("server {}: it runs again", server.name));
-            offer(hub, server).await;
+            offer_again(hub, server).await;
             Some(said)
         }
         Err(error) => {
@@ -78,11 +79,11 @@ async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able)
 async fn give_up(hub: &Arc<Hub>, server: &Server) {
     say(&format!("server {}: it is not started again", server.name));
     server.set_definitions(&[]);
-    offer(hub, server).await;
+    offer_again(hub, server).await;
 }
 
-async fn offer(hub: &Arc<Hub>, server: &Server) {
-    if let Err(error) = hub.offer().await {
+async fn offer_again(hub: &Arc<Hub>, server: &Server) {
+    if let Err(error) = offer::offer(hub).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
     hub.client.changed(List::Tools).await;
@@ -159,7 +160,7 @@ async fn relist(hub: &Arc<Hub>, server: &Server, link: &Link) {
         match hub.list(server, link).await {
             Ok(definitions) => {
                 if server.set_definitions(&definitions) {
-                    offer(hub, server).await;
+                    offer_again(hub, server).await;
                 }
             }
             Err(trouble) => say(&format!("server {}: tools/list: {trouble}", server.name)),
@@ -178,9 +179,8 @@ async fn subscribed(link: &Link) {
         filter.resources_list_changed =
             of(offers.resources.as_ref().and_then(|of| of.list_changed));
         if filter != SubscriptionFilter::new() {
-            // What it says comes by the transport; the subscription only has to be held.
-            let _held = link.peer().listen(filter).await;
-            return std::future::pending().await;
+            // One that takes no subscription says nothing, which is no reason to end it.
+            link.listen("", filter).await.ok();
         }
     }
     std::future::pending().await

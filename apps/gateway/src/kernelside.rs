@@ -5,7 +5,7 @@ use std::sync::Arc;
 use syscap::{
     kernel::{
         cbor::Canonical,
-        id::{Seq, ToolId},
+        id::{ObjectId, Seq, ToolId},
         manifest::Manifest,
         reason::Reason,
     },
@@ -28,6 +28,10 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 
     /// Takes offers back.
     fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached>;
+
+    /// Puts what is offered in the place of what is on record, where it is the manifest of that
+    /// id.
+    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<(), Unreached>;
 
     /// The manifests of the tools that the home itself runs.
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached>;

@@ -30,6 +30,7 @@ mod life;
 mod lists;
 mod manifest;
 mod names;
+mod offer;
 mod passing;
 mod provider;
 mod refusal;
@@ -73,10 +74,12 @@ pub struct Options {
     pub classes: Vec<ClassRule>,
     /// Whether the operator vouches for the servers' own hints.
     pub hints: Hints,
-    /// How long a call may run.
-    pub timeout: Duration,
-    /// Largest result of a call, in bytes.
-    pub result_bytes: u64,
+    /// Whether the operator vouches for what the servers' results say; as on record where not.
+    pub trust_results: bool,
+    /// How long a call may run; as on record where it is not said, at first a minute.
+    pub timeout: Option<Duration>,
+    /// Largest result of a call, in bytes; as on record where it is not said, at first 1 MiB.
+    pub result_bytes: Option<u64>,
     /// Whether prompts pass through.
     pub prompts: bool,
     /// Whether resources pass through.
@@ -97,8 +100,9 @@ impl Options {
             built_in: false,
             classes: Vec::new(),
             hints: Hints::Unconfirmed,
-            timeout: Duration::from_secs(60),
-            result_bytes: 1 << 20,
+            trust_results: false,
+            timeout: None,
+            result_bytes: None,
             prompts: true,
             resources: true,
         }

@@ -24,6 +24,10 @@ const DEFINITION_BYTES_MAX: usize = 256 << 10;
 const DESCRIPTION_BYTES_MAX: usize = 2_048;
 /// Longest description of an argument, and longest name of one, in bytes.
 const PARAM_BYTES_MAX: usize = 256;
+/// How long a call may run, where nobody says.
+const WALL_MS: u64 = 60_000;
+/// How large a result may be, where nobody says.
+const RESULT_BYTES: u64 = 1 << 20;
 /// What a call sets aside of processor time, which here only passes things on.
 const CPU_US: u64 = 1_000_000;
 /// How long the kernel may take to give a run up.
@@ -58,20 +62,25 @@ pub(crate) enum Unfit {
     Large(usize),
 }
 
-/// What the operator sets for all tools of a server.
-#[derive(Clone, Copy, Debug)]
+/// What a call may take; the usual, where it is not said.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Longest run in milliseconds.
-    pub(crate) wall_ms: u64,
+    pub(crate) wall_ms: Option<u64>,
     /// Largest result in bytes.
-    pub(crate) result_bytes: u64,
+    pub(crate) result_bytes: Option<u64>,
 }
 
 impl Limits {
+    fn wall_ms(self) -> u64 {
+        self.wall_ms.unwrap_or(WALL_MS)
+    }
+
     /// What a call sets aside. It is more than a run may take: a run that is measured to have
     /// taken more than was set aside would use its token up.
     fn hold(self) -> Amounts {
-        let wall_ms = self.wall_ms.saturating_add(self.wall_ms / 4).saturating_add(GRACE_MS);
+        let wall_ms = self.wall_ms();
+        let wall_ms = wall_ms.saturating_add(wall_ms / 4).saturating_add(GRACE_MS);
         Amounts::ZERO
             .with(Dimension::CpuUs, CPU_US)
             .with(Dimension::WallUs, wall_ms.saturating_mul(1_000))
@@ -118,8 +127,8 @@ impl Definition {
         manifest.params.0 = params;
         manifest.extra = extra;
         manifest.hold = limits.hold();
-        manifest.wall_ms_max = Some(limits.wall_ms);
-        manifest.result_bytes_max = limits.result_bytes;
+        manifest.wall_ms_max = Some(limits.wall_ms());
+        manifest.result_bytes_max = limits.result_bytes.unwrap_or(RESULT_BYTES);
         manifest
     }
 }
@@ -187,11 +196,9 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { wall_ms: 60_000, result_bytes: 1 << 20 };
-
     fn manifest(definition: &Value) -> Manifest {
         let id = ToolId::new("srv.x").unwrap();
-        Definition::read(definition).unwrap().manifest(id, EffectClass::Read, LIMITS)
+        Definition::read(definition).unwrap().manifest(id, EffectClass::Read, Limits::default())
     }
 
     #[test]

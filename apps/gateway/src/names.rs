@@ -37,7 +37,12 @@ pub(crate) fn server_of(command: &[String]) -> String {
     };
     let mut words = command.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
     let word = words.find(|word| !runner(word)).or(command.first());
-    let base = word.map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    // A file that is named like any other says nothing; the folder above it may.
+    let says = |part: &&str| {
+        let stem = part.split('.').next().unwrap_or(part);
+        !["index", "main", "server", "cli", "dist", "build", "src", "bin", ""].contains(&stem)
+    };
+    let base = word.and_then(|word| word.rsplit('/').find(says)).unwrap_or_default();
     let stem = base.split(['@', '.']).next().unwrap_or(base);
     let folded = fold(stem);
     let bare = ["mcp_server_", "server_", "mcp_"]
@@ -229,6 +234,8 @@ mod tests {
         assert_eq!(of("python3 /opt/x/weather.py --port 1"), "weather");
         assert_eq!(of("/usr/bin/Notes-Server@1.2"), "notes");
         assert_eq!(of("npx -y @scope/x@latest"), "x");
+        assert_eq!(of("node /opt/server-filesystem/dist/index.js /tmp"), "filesystem");
+        assert_eq!(of("python3 ./src/server.py"), "server");
         assert_eq!(of("\u{e9}"), "server");
         assert!(is_server(&of("npx -y a-very-long-package-name-that-goes-on-and-on")));
     }

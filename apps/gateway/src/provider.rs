@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ClientResult, InputRequest,
-    InputRequiredResult, InputResponses,
+use rmcp::{
+    ErrorData,
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientRequest, ClientResult, InputRequest,
+        InputRequiredResult, InputResponses,
+    },
 };
 use serde_json::Value;
 use syscap::{
@@ -71,7 +74,11 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
             Ok(answered) => ran(Ok(answered.map), done(offered.effect)),
             Err(refused) => ran(Err(refused), unknown),
         },
-        Err(trouble) => ran(Err(told(&trouble)), unknown),
+        Err(Trouble::Refused(error)) => {
+            ran(result::take_error(&error, call.result_bytes_max), unknown)
+        }
+        Err(Trouble::Gone) => ran(Err(Refused::new(Reason::ProviderGone)), unknown),
+        Err(Trouble::Cancelled) => ran(Err(Refused::new(Reason::Cancelled)), unknown),
     }
 }
 
@@ -105,29 +112,33 @@ async fn converse(
         }
         let mut responses = InputResponses::new();
         for (name, request) in requests {
-            responses.insert(name, answer(hub, request, cancel).await?);
+            match answer(hub, request, cancel).await? {
+                Ok(answer) => drop(responses.insert(name, answer)),
+                Err(error) => return Ok(result::unanswered(&error)),
+            }
         }
         (params.input_responses, params.request_state) = (Some(responses), required.request_state);
     }
     Ok(result::asks_too_often())
 }
 
+/// The client's answer to what a server asks.
 async fn answer(
     hub: &Hub,
     request: InputRequest,
     cancel: &CancellationToken,
-) -> Result<Value, Trouble> {
+) -> Result<Result<Value, ErrorData>, Trouble> {
     let answered = tokio::select! {
-        answered = hub.client.ask(request) => answered.map_err(Trouble::Refused)?,
+        answered = hub.client.ask(request) => answered,
         () = cancel.cancelled() => return Err(Trouble::Cancelled),
     };
-    let value = match answered {
+    let value = answered.map(|answered| match answered {
         ClientResult::CreateMessageResult(result) => serde_json::to_value(result),
         ClientResult::ElicitResult(result) => serde_json::to_value(result),
         ClientResult::ListRootsResult(result) => serde_json::to_value(result),
         other => serde_json::to_value(other),
-    };
-    value.map_err(|_| Trouble::Gone)
+    });
+    Ok(value.map(Result::unwrap_or_default))
 }
 
 const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
@@ -141,15 +152,4 @@ const fn changes_nothing(effect: EffectClass) -> bool {
 
 const fn done(effect: EffectClass) -> TxOutcome {
     if changes_nothing(effect) { TxOutcome::NoOp } else { TxOutcome::Committed }
-}
-
-fn told(trouble: &Trouble) -> Refused {
-    match trouble {
-        Trouble::Refused(error) => {
-            let got = format!("{}: {}", error.code.0, error.message);
-            Refused::new(Reason::Failed).field("server").got(&got)
-        }
-        Trouble::Gone => Refused::new(Reason::ProviderGone),
-        Trouble::Cancelled => Refused::new(Reason::Cancelled),
-    }
 }

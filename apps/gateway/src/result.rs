@@ -3,8 +3,9 @@
 //! What a server answers is kept whole as one map; what a client gets is made anew, for its
 //! wire, from what the kernel released.
 
-use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, InputRequest, JsonObject, MetaObject,
+use rmcp::{
+    ErrorData,
+    model::{CallToolResponse, CallToolResult, ContentBlock, InputRequest, JsonObject, MetaObject},
 };
 use serde_json::{Value, json};
 use syscap::kernel::{
@@ -15,6 +16,8 @@ use syscap::kernel::{
 
 use crate::data;
 
+/// The only key of a recorded answer that is an error of the protocol.
+const RPC_ERROR: &str = "rpc_error";
 /// The key that says what kind of result it is, on the newer wire.
 const RESULT_TYPE: &str = "resultType";
 /// Set on a result of which the wire gave no sign that it is one.
@@ -52,13 +55,31 @@ pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<Answered, Refus
     let is_error = map.get("isError") == Some(&Value::Bool(true));
     let map =
         data::to_canonical(&value).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
-    let len = map.as_bytes().len();
-    if len > bytes_max {
-        let refused = Refused::new(Reason::ResultTooLarge).field("result");
-        let refused = refused.got(&format!("{len} bytes"));
-        return Err(refused.allowed(&format!("at most {bytes_max} bytes")));
-    }
+    let map = within(map, bytes_max)?;
     Ok(Answered { map, is_error })
+}
+
+/// A server's answer that is an error of the protocol: it is recorded, and released, like any
+/// other, so that the client gets no word of a server's that is not on record.
+pub(crate) fn take_error(error: &ErrorData, bytes_max: usize) -> Result<Canonical, Refused> {
+    let mut parts = json!({"code": error.code.0, "message": error.message});
+    if let (Some(data), Some(parts)) = (&error.data, parts.as_object_mut()) {
+        parts.insert(String::from("data"), data.clone());
+    }
+    let map = json!({ RPC_ERROR: parts });
+    let map =
+        data::to_canonical(&map).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
+    within(map, bytes_max)
+}
+
+fn within(map: Canonical, bytes_max: usize) -> Result<Canonical, Refused> {
+    let len = map.as_bytes().len();
+    if len <= bytes_max {
+        return Ok(map);
+    }
+    let refused = Refused::new(Reason::ResultTooLarge).field("result");
+    let refused = refused.got(&format!("{len} bytes"));
+    Err(refused.allowed(&format!("at most {bytes_max} bytes")))
 }
 
 /// Whether the server asks for input before it goes on.
@@ -87,20 +108,29 @@ pub(crate) fn asks_too_often() -> Value {
     error("The tool asked for input too often.")
 }
 
+/// The result where a client did not answer what a server asks.
+pub(crate) fn unanswered(error: &ErrorData) -> Value {
+    self::error(&format!("The client did not answer what the tool asked: {}", error.message))
+}
+
 fn error(words: &str) -> Value {
     json!({"content": [{"type": "text", "text": words}], "isError": true})
 }
 
-/// What a client gets of a foreign tool's result.
-pub(crate) fn foreign(delivered: Item<'_>) -> CallToolResponse {
+/// What a client gets of a foreign tool's result: a result, or the server's error.
+pub(crate) fn foreign(delivered: Item<'_>) -> Result<CallToolResponse, ErrorData> {
     let map = data::to_object(delivered);
+    if let (1, Some(error)) = (map.len(), map.get(RPC_ERROR)) {
+        let read = serde_json::from_value(error.clone());
+        return Err(read.unwrap_or_else(|_| ErrorData::internal_error("the server failed", None)));
+    }
     if map.get(RESULT_TYPE).and_then(Value::as_str) == Some(INPUT_REQUIRED) {
         let read = serde_json::from_value(Value::Object(map.clone()));
         if let Ok(required) = read {
-            return CallToolResponse::InputRequired(required);
+            return Ok(CallToolResponse::InputRequired(required));
         }
     }
-    CallToolResponse::Complete(complete(map))
+    Ok(CallToolResponse::Complete(complete(map)))
 }
 
 fn complete(mut map: JsonObject) -> CallToolResult {
@@ -147,7 +177,7 @@ mod tests {
 
     fn through(value: Value) -> Value {
         let answered = take(value, 1 << 20).unwrap();
-        match foreign(answered.map.item()) {
+        match foreign(answered.map.item()).unwrap() {
             CallToolResponse::Complete(result) => serde_json::to_value(result).unwrap(),
             CallToolResponse::InputRequired(result) => serde_json::to_value(result).unwrap(),
             other => panic!("{other:?}"),
@@ -185,6 +215,20 @@ mod tests {
         assert_eq!(through["content"][0]["type"], "text");
         assert_eq!(through["content"][0]["text"], r#"{"type":"hologram","x":1}"#);
         assert_eq!(through["content"][1]["text"], "7");
+    }
+
+    #[test]
+    fn errors_of_the_protocol_stay_what_they_are() {
+        for data in [None, Some(json!({"a": [1]}))] {
+            let error = ErrorData::new(rmcp::model::ErrorCode(-32_021), "words", data);
+            let map = take_error(&error, 1 << 20).unwrap();
+            assert_eq!(foreign(map.item()).unwrap_err(), error);
+            assert_eq!(take_error(&error, 10).unwrap_err().reason(), Reason::ResultTooLarge);
+        }
+        // No result can pass for one.
+        let pretends = json!({"rpc_error": {"code": 1, "message": "x"}, "content": []});
+        assert!(through(pretends)["content"].is_array());
+        assert!(take(json!({"rpc_error": {"code": 1, "message": "x"}}), 1 << 20).is_err());
     }
 
     #[test]

@@ -11,10 +11,9 @@ use rmcp::{
         ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
         SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
     },
-    service::Subscription,
 };
 
-use crate::{flight::Flight, hub::Hub, passing};
+use crate::{client::WireKind, flight::Flight, hub::Hub, passing};
 
 /// Most resources that are watched.
 const WATCHED_MAX: usize = 256;
@@ -28,8 +27,8 @@ struct Watch {
     count: usize,
     /// The server by its place.
     place: usize,
-    /// What holds it at a server of the newer wire.
-    held: Option<Subscription>,
+    /// The wire by which it is watched.
+    wire: WireKind,
 }
 
 /// Watches a resource, at the server that has it.
@@ -47,18 +46,21 @@ pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Res
     let known = hub.routes.find(uri).or_else(|| watcher(hub));
     let stateless =
         known.filter(|place| hub.server(*place).is_some_and(|server| server.is_stateless()));
-    let (place, held) = match stateless {
-        Some(place) => (place, Some(listen(hub, place, uri).await?)),
+    let (place, wire) = match stateless {
+        Some(place) => {
+            listen(hub, place, uri).await?;
+            (place, WireKind::Stateless)
+        }
         None => {
             let request = || {
                 let params = SubscribeRequestParams::new(uri);
                 ClientRequest::SubscribeRequest(SubscribeRequest::new(params))
             };
-            (passing::first(hub, uri, flight, request).await?.0, None)
+            (passing::first(hub, uri, flight, request).await?.0, WireKind::Session)
         }
     };
     let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.insert(uri.to_owned(), Watch { count: 1, place, held });
+    watched.insert(uri.to_owned(), Watch { count: 1, place, wire });
     Ok(())
 }
 
@@ -71,12 +73,12 @@ fn watcher(hub: &Hub) -> Option<usize> {
     })
 }
 
-async fn listen(hub: &Hub, place: usize, uri: &str) -> Result<Subscription, ErrorData> {
+async fn listen(hub: &Hub, place: usize, uri: &str) -> Result<(), ErrorData> {
     let gone = || ErrorData::internal_error("the server broke off", None);
     let link = hub.server(place).and_then(|server| server.link()).ok_or_else(gone)?;
     let mut filter = SubscriptionFilter::new();
     filter.resource_subscriptions = Some(vec![uri.to_owned()]);
-    let listening = link.peer().listen(filter).await;
+    let listening = link.listen(uri, filter).await;
     listening.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
@@ -95,8 +97,12 @@ pub(crate) async fn unsubscribe(
         }
         watched.remove(uri)
     };
-    let Some(Watch { place, held: None, .. }) = last else { return Ok(()) };
+    let Some(Watch { place, wire, .. }) = last else { return Ok(()) };
     let Some(link) = hub.server(place).and_then(|server| server.link()) else { return Ok(()) };
+    if wire == WireKind::Stateless {
+        link.unlisten(uri).await;
+        return Ok(());
+    }
     let params = UnsubscribeRequestParams::new(uri);
     let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
     link.ask(request, Some(flight), &hub.closing).await.map(drop).map_err(passing::error)
@@ -109,7 +115,7 @@ pub(crate) async fn set_level(
     flight: &Arc<Flight>,
 ) -> Result<(), ErrorData> {
     for link in hub.servers.iter().filter_map(|server| server.link()) {
-        if link.capabilities.logging.is_some() && link.wire == crate::client::WireKind::Session {
+        if link.capabilities.logging.is_some() && link.wire == WireKind::Session {
             let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
             let request = ClientRequest::SetLevelRequest(request);
             link.ask(request, Some(flight), &flight.cancel).await.map_err(passing::error)?;
@@ -121,7 +127,7 @@ pub(crate) async fn set_level(
 /// Says to every server of the older wire that the client's roots changed.
 pub(crate) async fn roots_changed(hub: &Hub) {
     for link in hub.servers.iter().filter_map(|server| server.link()) {
-        if link.wire == crate::client::WireKind::Session {
+        if link.wire == WireKind::Session {
             link.peer().notify_roots_list_changed().await.ok();
         }
     }

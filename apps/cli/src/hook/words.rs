@@ -16,7 +16,7 @@ pub(super) fn refusal(tool: &ToolId, answer: &Answer) -> String {
     for key in ["field", "got", "allowed"] {
         if let Some(value) = error.get(key) {
             let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);
-            text.push_str(&format!(" {key}: {value}."));
+            text.push_str(&format!(" {key}: {}.", value.trim_end_matches('.')));
         }
     }
     if let Some(hint) = error.get("hint").and_then(Item::as_text) {

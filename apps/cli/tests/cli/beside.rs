@@ -78,6 +78,14 @@ fn a_policy_is_swapped_while_agents_call() {
     let last = home.log().pop().unwrap();
     assert_eq!((&last["kind"], &last["reason"]), (&json!("refusal"), &json!("bad_policy")));
     assert_eq!(home.log().len(), before + 1);
+    // What only the holder can tell: an alias is no tool's own id.
+    let text = json!({"v": 1, "constraints": [{
+        "id": "a", "effect": "deny", "subject": {"tool_id": "file_write"},
+        "when": {"op": "all", "args": []}, "on_fail": "block", "reason": "No.",
+    }]});
+    let alias = home.file("alias.json", &text.to_string());
+    let said = run(["policy", "set", &home.path(), &alias]).failed(3).err;
+    assert!(said.contains("file_write"), "{said}");
     // In the same words as where nobody holds the home.
     let shown = run(["policy", "show", &home.path(), "--json"]).fine().one();
     assert_eq!(caller.end(), 0);

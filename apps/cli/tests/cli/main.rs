@@ -7,6 +7,7 @@ mod damage;
 mod demo;
 mod doctor;
 mod homes;
+mod hook;
 mod learn;
 mod logs;
 mod policy;

@@ -5,6 +5,7 @@ mod process;
 mod wire;
 
 use std::{
+    collections::HashMap,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -15,10 +16,11 @@ use rmcp::{
     model::{
         CancelledNotificationParam, ClientConfig, ClientRequest, GetExtensions, Implementation,
         ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerResult,
+        SubscriptionFilter,
     },
     service::{
-        ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
-        ServiceError,
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
+        RunningService, ServiceError, Subscription,
     },
 };
 use serde_json::Value;
@@ -64,6 +66,8 @@ pub(crate) enum NoStart {
     Process(#[from] io::Error),
     #[error("it did not say what it is: {0}")]
     Handshake(String),
+    #[error("it refused to say what it is: {0}")]
+    Refused(ErrorData),
     #[error("it said nothing for {} s", START_MAX.as_secs())]
     Silent,
 }
@@ -83,6 +87,8 @@ pub(crate) struct Link {
     wants: Arc<Wants>,
     running: Mutex<Option<RunningService<RoleClient, asked::Asked>>>,
     process: Mutex<Option<JoinHandle<()>>>,
+    /// What keeps the server saying what is wanted to hear, on the newer wire.
+    held: tokio::sync::Mutex<HashMap<String, Subscription>>,
 }
 
 /// What a server says unasked, in order.
@@ -99,13 +105,16 @@ impl Link {
         client: &Arc<Client>,
     ) -> Result<(Self, Said), NoStart> {
         let first = Self::try_open(command, able, client, able.wire).await;
-        match first {
-            Err(NoStart::Handshake(_)) if able.wire == WireKind::Session => {
-                // A server of the newer wire alone refuses `initialize`.
-                let newer = Self::try_open(command, able, client, WireKind::Stateless).await;
-                newer.or(first)
+        match (first, able.wire) {
+            // One of the newer wire alone refuses `initialize`.
+            (Err(NoStart::Refused(_)), WireKind::Session) => {
+                Self::try_open(command, able, client, WireKind::Stateless).await
             }
-            first => first,
+            // One of the older wire may break off at a question that it doesn't know.
+            (Err(NoStart::Handshake(_)), WireKind::Stateless) => {
+                Self::try_open(command, able, client, WireKind::Session).await
+            }
+            (first, _) => first,
         }
     }
 
@@ -130,7 +139,10 @@ impl Link {
             Ok(Ok(running)) => running,
             Ok(Err(error)) => {
                 gone.cancel();
-                return Err(NoStart::Handshake(error.to_string()));
+                return Err(match error {
+                    ClientInitializeError::JsonRpcError(error) => NoStart::Refused(error),
+                    other => NoStart::Handshake(other.to_string()),
+                });
             }
             Err(_) => {
                 gone.cancel();
@@ -151,6 +163,7 @@ impl Link {
             wants: reports.wants,
             running: Mutex::new(Some(running)),
             process: Mutex::new(Some(process)),
+            held: tokio::sync::Mutex::default(),
         };
         Ok((link, Said { notices: reports.notices, missed: reports.missed }))
     }
@@ -182,7 +195,7 @@ impl Link {
                 Err(Trouble::Cancelled)
             }
         };
-        if wants.is_some() {
+        if flight.is_some() {
             self.pass_on().await;
             self.wants.forget(&token);
         }
@@ -218,8 +231,35 @@ impl Link {
         &self.peer
     }
 
+    /// Wants to hear what the server says unasked, on the newer wire, under a name of ours.
+    pub(crate) async fn listen(
+        &self,
+        name: &str,
+        filter: SubscriptionFilter,
+    ) -> Result<(), ServiceError> {
+        let subscription = self.peer.listen(filter).await?;
+        self.held.lock().await.insert(name.to_owned(), subscription);
+        Ok(())
+    }
+
+    /// Wants to hear it no more.
+    pub(crate) async fn unlisten(&self, name: &str) {
+        let subscription = self.held.lock().await.remove(name);
+        if let Some(mut subscription) = subscription {
+            timeout(CANCEL_MAX, subscription.cancel()).await.ok();
+        }
+    }
+
     /// Ends the connection and the process.
     pub(crate) async fn close(&self) {
+        // A server that still serves a subscription may wait for its end.
+        let held: Vec<Subscription> =
+            self.held.lock().await.drain().map(|(_, subscription)| subscription).collect();
+        for mut subscription in held {
+            if !self.gone.is_cancelled() {
+                timeout(CANCEL_MAX, subscription.cancel()).await.ok();
+            }
+        }
         self.gone.cancel();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(running) = running {

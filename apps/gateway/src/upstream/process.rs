@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// How long a server has to end once its input is closed, and again once it was asked to.
-const END_MAX: Duration = Duration::from_secs(2);
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// Starts it: same environment and folder, its standard error passed through, in a process group
 /// of its own so that what a wrapper such as `npx` starts ends with it.

@@ -22,6 +22,21 @@ fn the_end_of_input_is_no_end_of_calls() {
     bench.settled();
 }
 
+/// A server of the newer wire that waits for the end of its subscriptions is told of it.
+#[test]
+fn subscriptions_end_before_the_server() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{} new", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server]).stateless();
+    gateway.request("tools/list", json!({}));
+    until("it is subscribed", || bench.got_method("odd", "subscriptions/listen") == 1);
+    assert!(gateway.end().success());
+    let got = bench.got("odd");
+    let told = got.iter().rposition(|line| line.contains("notifications/cancelled")).unwrap();
+    assert_eq!(got.len() - told, 2, "{got:?}");
+    assert_eq!(got.last().unwrap(), "end");
+}
+
 /// Asked to end, it gives up what runs, records it, and ends its servers.
 #[test]
 fn signals_end_it_in_order() {

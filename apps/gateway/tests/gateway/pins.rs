@@ -3,7 +3,7 @@
 use serde_json::json;
 use syscap::{
     access::Access,
-    kernel::{budget::Dimension, id::ToolId, reason::Reason},
+    kernel::{budget::Dimension, id::ToolId, label::Label, manifest::EffectClass, reason::Reason},
     prelude::*,
 };
 
@@ -124,6 +124,51 @@ fn tokens_are_found_issued_and_stay_revoked() {
     let other = bench.gateway(&["agent=other"]).session();
     assert!(other.end().success());
     assert_eq!(bench.count("Issue"), 2);
+    bench.settled();
+}
+
+/// What the operator says of class and limits is put on record; what is not said stays as it is.
+#[test]
+fn the_operators_word_is_put_on_record() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let says: [(&[&str], EffectClass, u64); 5] = [
+        (&[], EffectClass::ExternalWrite, 60_000),
+        (&["class=read=ec*"], EffectClass::Read, 60_000),
+        (&["timeout=5000"], EffectClass::Read, 5_000),
+        (&[], EffectClass::Read, 5_000),
+        (&["class=irreversible=echo", "hints=yes"], EffectClass::Irreversible, 5_000),
+    ];
+    for (words, effect, wall_ms) in says {
+        let mut all = vec![server.as_str()];
+        all.extend(words);
+        let mut gateway = bench.start(&all).session();
+        let called = gateway.call("echo", json!({}));
+        assert_eq!(called["isError"] == true, effect != EffectClass::Read, "{words:?}");
+        let access = Access::open(bench.home()).unwrap();
+        let view = access.view().unwrap();
+        let manifest = &view.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
+        assert_eq!(manifest.effect, effect, "{words:?}");
+        assert_eq!(manifest.wall_ms_max, Some(wall_ms), "{words:?}");
+        access.close().unwrap();
+        assert!(gateway.end().success());
+    }
+    bench.settled();
+}
+
+/// Results are untrusted until the operator vouches for them, and then trusted until the record
+/// says otherwise.
+#[test]
+fn results_are_trusted_only_on_the_operators_word() {
+    let bench = Bench::new();
+    for (words, label) in
+        [(&[][..], Label::UNTRUSTED), (&["trust=yes"], Label::PUBLIC), (&[], Label::PUBLIC)]
+    {
+        let mut gateway = bench.gateway(words).session();
+        gateway.call("echo", json!({}));
+        assert!(gateway.end().success());
+        assert_eq!(bench.outcomes().last().unwrap().label, label, "{words:?}");
+    }
     bench.settled();
 }
 

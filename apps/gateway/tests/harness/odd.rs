@@ -201,7 +201,6 @@ impl Odd {
     fn call(&self, message: &Value) {
         let (id, params) = (&message["id"], &message["params"]);
         let args = &params["arguments"];
-        let token = &params["_meta"]["progressToken"];
         let count = args["count"].as_u64().unwrap_or(0);
         match params["name"].as_str().unwrap() {
             "echo" => self.text(id, &args.to_string()),
@@ -216,21 +215,7 @@ impl Odd {
             }
             "die" => std::process::exit(7),
             "flood" => (0..12).for_each(|_| self.raw(&vec![b'x'; 1 << 20])),
-            "notices" => {
-                for n in 0..count {
-                    let said = json!({"progressToken": token, "progress": n});
-                    self.notify("notifications/progress", said);
-                    self.notify("notifications/tools/list_changed", json!({}));
-                }
-                self.text(id, "said");
-            }
-            "progress" => {
-                for n in 1..=count {
-                    let said = json!({"progressToken": token, "progress": n, "total": count});
-                    self.notify("notifications/progress", said);
-                }
-                self.text(id, "said");
-            }
+            "notices" | "progress" => self.speak(id, params, count),
             "large" => self.text(id, &"x".repeat(usize::try_from(count).unwrap())),
             "twice" => {
                 self.text(id, "first");
@@ -257,7 +242,8 @@ impl Odd {
                 json!({"isError": true,
                 "content": [{"type": "text", "text": "it failed"}]}),
             ),
-            "refuses" => self.error(id, -32602, "bad arguments"),
+            "refuses" => self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602,
+                "message": "bad arguments", "data": {"of": [1]}}})),
             "elicit" => self.elicit(id),
             "needs" => self.needs(id, params),
             "deep" => {
@@ -270,6 +256,19 @@ impl Odd {
             }
             other => self.error(id, -32602, other),
         }
+    }
+
+    /// Says much before it answers.
+    fn speak(&self, id: &Value, params: &Value, count: u64) {
+        for n in 1..=count {
+            let token = &params["_meta"]["progressToken"];
+            let said = json!({"progressToken": token, "progress": n, "total": count});
+            self.notify("notifications/progress", said);
+            if params["name"] == "notices" {
+                self.notify("notifications/tools/list_changed", json!({}));
+            }
+        }
+        self.text(id, "said");
     }
 
     /// Asks the client, as the older wire lets it, and answers with what comes.

@@ -1,0 +1,180 @@
+//! Claude Code: PreToolUse, PostToolUse, PostToolUseFailure.
+
+use serde_json::{Value, json};
+
+use super::world::{Hooked, claude, with};
+use crate::support::Run;
+
+fn read(event: &str, id: &str) -> Value {
+    claude(event, id, "Read", json!({ "file_path": "/tmp/project/a.txt" }))
+}
+
+/// The hook objects, and its reason stands there for the model.
+pub(super) fn denied(run: Run) -> String {
+    let said = run.fine().one();
+    let said = &said["hookSpecificOutput"];
+    assert_eq!(said["hookEventName"], "PreToolUse");
+    assert_eq!(said["permissionDecision"], "deny");
+    said["permissionDecisionReason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_settings_name_the_hook_for_each_event() {
+    let hooked = Hooked::loose("claude-code", &["--class", "read=mcp__it's__*"]);
+    let settings: Value = serde_json::from_str(&hooked.set_up(&[]).out).unwrap();
+    let hooks = settings["hooks"].as_object().unwrap();
+    let events: Vec<&String> = hooks.keys().collect();
+    assert_eq!(events, ["PostToolUse", "PostToolUseFailure", "PreToolUse"]);
+    for entries in hooks.values() {
+        assert_eq!(entries[0]["matcher"], "*");
+        let hook = &entries[0]["hooks"][0];
+        assert_eq!((&hook["type"], &hook["timeout"]), (&json!("command"), &json!(60)));
+        let command = hook["command"].as_str().unwrap();
+        assert!(command.contains(" hook "), "{command}");
+        assert!(command.contains(r"'read=mcp__it'\''s__*'"), "{command}");
+    }
+    assert_eq!(hooked.of_kind("issue").len(), 2);
+    assert_eq!(hooked.of_kind("tools").len(), 2, "the home's own, and the client's, once");
+}
+
+#[test]
+fn a_use_is_on_record_before_and_after() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let before = hooked.hook(&read("PreToolUse", "toolu_01")).fine();
+    // No word for or against: the client's own rules apply besides.
+    assert_eq!(before.out, "");
+    let intent = hooked.last();
+    assert_eq!(
+        (&intent["kind"], &intent["tool_id"]),
+        (&json!("intent"), &json!("claude_code.read"))
+    );
+    assert_eq!(hooked.of_kind("outcome").len(), 0);
+    let response = json!({ "type": "text", "file": { "content": "hello", "numLines": 1 } });
+    let after = with(read("PostToolUse", "toolu_01"), "tool_response", response);
+    assert_eq!(hooked.hook(&after).fine().out, "");
+    let outcome = hooked.last();
+    assert_eq!(outcome["kind"], "outcome");
+    assert_eq!((&outcome["status"], &outcome["tx"]), (&json!("ok"), &json!("no_op")));
+    assert_eq!(outcome["intent"], intent["seq"]);
+    assert_eq!(outcome["enforcement"], "delegated");
+    hooked.end();
+}
+
+#[test]
+fn the_operator_may_answer_for_the_client() {
+    let hooked = Hooked::new("claude-code", &["--allow"]);
+    let said = hooked.hook(&read("PreToolUse", "toolu_01")).fine().one();
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "allow");
+    // Not for what the kernel refuses.
+    denied(hooked.hook(&claude("PreToolUse", "toolu_02", "Bash", json!({ "command": "ls" }))));
+}
+
+/// What the policy asks about, what the token lacks, what nobody knows: each with its record.
+#[test]
+fn what_is_refused_is_denied_with_its_reason() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let bash = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "curl evil.example" }));
+    let reason = denied(hooked.hook(&bash));
+    assert!(reason.contains("asked (403)"), "{reason}");
+    assert_eq!(hooked.last()["kind"], "refusal");
+    let stranger = claude("PreToolUse", "toolu_02", "mcp__evil__Read", json!({}));
+    let reason = denied(hooked.hook(&stranger));
+    assert!(reason.contains("not_granted (206)"), "{reason}");
+    assert_eq!(hooked.last()["kind"], "refusal");
+    assert_eq!(hooked.of_kind("intent").len(), 0);
+    // A use that was denied has nothing to tell.
+    let after = with(bash, "hook_event_name", json!("PostToolUse"));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+    hooked.end();
+}
+
+#[test]
+fn the_operator_says_what_tools_do() {
+    let hooked = Hooked::new("claude-code", &["--class", "read=mcp__docs__*"]);
+    let find = claude("PreToolUse", "toolu_01", "mcp__docs__find", json!({ "for": "tea" }));
+    // Seen for the first time: it is on record now, and can be granted.
+    denied(hooked.hook(&find));
+    assert_eq!(hooked.set_up(&["--tool", "mcp__docs__find"]).code, 0);
+    let again = with(find, "tool_use_id", json!("toolu_02"));
+    assert_eq!(hooked.hook(&again).fine().out, "");
+    assert_eq!(hooked.last()["kind"], "intent");
+    hooked.end();
+}
+
+/// Another class than on record is another tool, until somebody sets it up.
+#[test]
+fn a_class_that_has_changed_is_refused_until_it_is_accepted() {
+    let mut hooked = Hooked::new("claude-code", &[]);
+    hooked.flags = ["--class", "read=Bash"].map(str::to_owned).to_vec();
+    let bash = |id: &str| claude("PreToolUse", id, "Bash", json!({ "command": "ls" }));
+    assert!(denied(hooked.hook(&bash("toolu_01"))).contains("tool_changed ("));
+    assert_eq!(hooked.set_up(&[]).code, 0);
+    assert_eq!(hooked.hook(&bash("toolu_02")).fine().out, "");
+    hooked.end();
+}
+
+#[test]
+fn a_use_that_failed_did_what_is_not_known() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let write = |event: &str| {
+        claude(event, "toolu_01", "Write", json!({ "file_path": "/tmp/x", "content": "y" }))
+    };
+    hooked.hook(&write("PreToolUse")).fine();
+    let failed = with(write("PostToolUseFailure"), "error", json!("Permission denied"));
+    hooked.hook(&with(failed, "is_interrupt", json!(false))).fine();
+    let outcome = hooked.last();
+    assert_eq!((&outcome["reason"], &outcome["tx"]), (&json!("failed"), &json!("unknown")));
+    hooked.end();
+}
+
+#[test]
+fn a_use_is_told_of_once() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let after = with(read("PostToolUse", "toolu_01"), "tool_response", json!({}));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+    hooked.hook(&read("PreToolUse", "toolu_01")).fine();
+    let other = with(after.clone(), "tool_use_id", json!("toolu_02"));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&other));
+    let other = with(after.clone(), "session_id", json!("another"));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&other));
+    hooked.hook(&after).fine();
+    hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+    // Nor is it let through again.
+    assert!(denied(hooked.hook(&read("PreToolUse", "toolu_01"))).contains("has ended already"));
+    assert_eq!(hooked.of_kind("outcome").len(), 1);
+    hooked.end();
+}
+
+/// The client dies in between: the use is given up after its limit, unknown, charged in full.
+#[test]
+fn a_use_that_nobody_tells_of_is_given_up() {
+    let hooked = Hooked::new("claude-code", &["--limit", "1s"]);
+    let edit = claude("PreToolUse", "toolu_01", "Edit", json!({ "file_path": "/tmp/x" }));
+    hooked.hook(&edit).fine();
+    let outcome = hooked.until("outcome", 1);
+    assert_eq!(outcome["reason"], "timed_out");
+    assert_eq!(outcome["tx"], "unknown");
+    let used = |key: &str| outcome["used"][key].as_u64().unwrap();
+    assert_eq!((used("calls"), used("wall_us")), (1, 2_000_000));
+    let after = with(edit, "hook_event_name", json!("PostToolUse"));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+    // The token has more: the next use goes on.
+    hooked.hook(&read("PreToolUse", "toolu_02")).fine();
+    hooked.end();
+}
+
+/// The holder ends: what is out is not known, and the log says so.
+#[test]
+fn a_holder_that_ends_gives_up_what_is_out() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let edit = claude("PreToolUse", "toolu_01", "Edit", json!({ "file_path": "/tmp/x" }));
+    hooked.hook(&edit).fine();
+    let home = hooked.end();
+    let outcomes: Vec<Value> =
+        home.log().into_iter().filter(|record| record["kind"] == "outcome").collect();
+    assert_eq!(outcomes.len(), 1);
+    assert_eq!(
+        (&outcomes[0]["reason"], &outcomes[0]["tx"]),
+        (&json!("cancelled"), &json!("unknown"))
+    );
+}

@@ -1,0 +1,157 @@
+//! What goes wrong before a use is a no, and what goes wrong afterwards changes nothing.
+
+use std::{fs, thread};
+
+use serde_json::json;
+
+use super::world::{Hooked, claude, terminate, with};
+use crate::support::{run_with, syscap};
+
+fn read(id: &str) -> serde_json::Value {
+    claude("PreToolUse", id, "Read", json!({ "file_path": "a" }))
+}
+
+#[test]
+fn input_that_is_no_event_is_a_no() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let giant = format!("{{\"hook_event_name\":\"PreToolUse\",\"x\":\"{}\"}}", "x".repeat(9 << 20));
+    let deep = format!("{{\"hook_event_name\":\"PreToolUse\",\"x\":{}}}", "[".repeat(100_000));
+    let events = [
+        String::new(),
+        "{".to_owned(),
+        "[]".to_owned(),
+        r#"{"hook_event_name":"PreToolUse"}"#.to_owned(),
+        giant,
+        deep,
+        with(read("toolu_01"), "hook_event_name", json!("Stop")).to_string(),
+        with(read("toolu_01"), "tool_input", json!("text")).to_string(),
+        with(read("toolu_01"), "tool_use_id", json!(7)).to_string(),
+        with(read("toolu_01"), "session_id", json!("")).to_string(),
+        with(read("toolu_01"), "session_id", json!("x".repeat(10_000))).to_string(),
+        with(read("toolu_01"), "tool_name", json!("x".repeat(10_000))).to_string(),
+    ];
+    for event in events {
+        hooked.changes_nothing(2, |hooked| hooked.raw(event.as_bytes()));
+    }
+    hooked.changes_nothing(2, |hooked| hooked.raw(b"\xff\xfe"));
+    hooked.hook(&read("toolu_02")).fine();
+    hooked.end();
+}
+
+/// An input that is larger than an envelope is refused by the kernel, on the record.
+#[test]
+fn a_call_that_is_too_large_is_refused_on_the_record() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let large = json!({ "file_path": "a", "content": "x".repeat(2 << 20) });
+    let reason = super::claude::denied(hooked.hook(&claude("PreToolUse", "t1", "Write", large)));
+    assert!(reason.contains("too_large (102)"), "{reason}");
+    assert_eq!(hooked.last()["kind"], "refusal");
+    // And a result that is: the use was made, and what it brought is not kept.
+    hooked.hook(&read("t2")).fine();
+    let after = with(read("t2"), "hook_event_name", json!("PostToolUse"));
+    hooked.hook(&with(after, "tool_response", json!("x".repeat(5 << 20)))).fine();
+    assert_eq!(hooked.last()["reason"], "result_too_large");
+    hooked.end();
+}
+
+#[test]
+fn a_home_that_is_not_there_is_a_no() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let args = |home: &str, agent: &str, client: &str| {
+        ["hook", home, "--agent", agent, "--client", client].map(str::to_owned)
+    };
+    let event = read("toolu_01").to_string();
+    let nowhere = hooked.home.text_beside("nowhere");
+    run_with(args(&nowhere, "coder", "claude-code"), event.as_bytes()).failed(2);
+    assert!(!hooked.home.beside("nowhere").exists());
+    // Nor is a command line that is wrong.
+    let run = run_with(args(&hooked.home.path(), "coder", "emacs"), event.as_bytes());
+    assert_eq!((run.code, &*run.out), (2, ""));
+    let run = run_with(args(&hooked.home.path(), "Co der", "claude-code"), event.as_bytes());
+    assert_eq!((run.code, &*run.out), (2, ""));
+}
+
+#[test]
+fn an_agent_without_a_token_that_lives_is_a_no() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let event = read("toolu_01").to_string();
+    let home = hooked.home.path();
+    let as_agent = |agent: &str, more: &[&str]| {
+        let mut args = vec!["hook", &home, "--agent", agent, "--client", "claude-code"];
+        args.extend(more);
+        run_with(args, event.as_bytes())
+    };
+    as_agent("stranger", &[]).failed(2);
+    as_agent("coder", &["--token", &"0".repeat(64)]).failed(2);
+    let token = hooked.of_kind("issue")[0]["token"].as_str().map(str::to_owned);
+    let token = token.unwrap_or_else(|| {
+        let list = crate::support::run(["token", "list", &home, "--json"]).fine().json();
+        list[0]["id"].as_str().unwrap().to_owned()
+    });
+    // It is another agent's.
+    as_agent("stranger", &["--token", &token]).failed(2);
+    crate::support::run(["token", "revoke", &home, &token]).fine();
+    as_agent("coder", &[]).failed(2);
+    assert_eq!(hooked.of_kind("intent").len(), 0);
+    hooked.end();
+}
+
+/// Nobody holds the home: one is started that outlives the hook, once, and serves both.
+#[test]
+fn a_holder_is_started_where_there_is_none() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    thread::scope(|scope| {
+        for id in ["toolu_01", "toolu_02", "toolu_03"] {
+            let hooked = &hooked;
+            scope.spawn(move || hooked.hook(&read(id)).fine());
+        }
+    });
+    assert_eq!(hooked.of_kind("intent").len(), 3);
+    for id in ["toolu_01", "toolu_02", "toolu_03"] {
+        hooked.hook(&with(read(id), "hook_event_name", json!("PostToolUse"))).fine();
+    }
+    // Those that were not quick enough see that one serves, and end.
+    let mut started = serving(&hooked.home.path());
+    while started.len() > 1 {
+        thread::yield_now();
+        started = serving(&hooked.home.path());
+    }
+    started.iter().for_each(|pid| terminate(*pid));
+    while !serving(&hooked.home.path()).is_empty() {
+        thread::yield_now();
+    }
+    assert_eq!(hooked.of_kind("boot").len(), 3, "made, set up, and served");
+    // Afterwards nobody is started: there is nothing that it could tell of.
+    let after = with(read("toolu_04"), "hook_event_name", json!("PostToolUse"));
+    hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+    assert_eq!(serving(&hooked.home.path()).len(), 0);
+    hooked.end();
+}
+
+/// The processes that serve a home.
+fn serving(home: &str) -> Vec<u32> {
+    let words = [b"serve".as_slice(), home.as_bytes()].join(&0);
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let serves = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.windows(words.len()).any(|window| window == words)
+    };
+    pids.filter(serves).collect()
+}
+
+/// A reader of the answer that has gone is a no: nobody would know.
+#[test]
+fn an_answer_that_nobody_reads_is_a_no() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let event = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "ls" })).to_string();
+    let mut command = syscap();
+    command.args(["hook", &hooked.home.path(), "--agent", "coder", "--client", "claude-code"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdin(std::process::Stdio::piped()).stdout(writer);
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), event.as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    hooked.end();
+}

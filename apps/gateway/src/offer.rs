@@ -1,0 +1,171 @@
+//! Offers the servers' tools to the kernel, and learns how they stand.
+//!
+//! What is on record of a tool is what counts. A server can't change it: another definition is
+//! refused until it is accepted. The operator can: what is said on the command line of class and
+//! limits is put on record, and what is not said stays.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use syscap::{
+    kernel::{
+        id::{ObjectId, ToolId},
+        label::Label,
+        manifest::{EffectClass, Manifest},
+    },
+    provide::{Offer, Provider, Standing},
+};
+use tokio::runtime::Handle;
+
+use crate::{
+    catalog::{Catalog, Offered},
+    effect::class,
+    hub::{Hub, blocking},
+    kernelside::Unreached,
+    manifest::{Definition, Limits},
+    names,
+    provider::Runs,
+    say::say,
+};
+
+/// A tool of a server, by the server's place.
+type Listed = BTreeMap<ToolId, (usize, Definition)>;
+
+/// Offers all tools as they are listed, and takes back what is listed no more.
+pub(crate) async fn offer(hub: &Arc<Hub>) -> Result<(), Unreached> {
+    let _one = hub.offering.lock().await;
+    let (listed, before) = (listed(hub), hub.catalog());
+    let gone = before.all().keys().filter(|id| !listed.contains_key(*id));
+    let gone: Vec<ToolId> = gone.cloned().collect();
+    if !gone.is_empty() {
+        let kernel = Arc::clone(&hub.kernel);
+        blocking(move || kernel.withdraw(&gone)).await??;
+    }
+    let manifests = listed.iter().map(|(id, tool)| manifest(hub, id, tool, None));
+    let mut offers: BTreeMap<ToolId, Offer> = BTreeMap::new();
+    for offer in provide(hub, manifests.collect()).await? {
+        offers.insert(offer.tool().clone(), offer);
+    }
+    for (id, offer) in restate(hub, &listed, &offers).await? {
+        offers.insert(id, offer);
+    }
+    let mut offered = BTreeMap::new();
+    for (id, offer) in offers {
+        let Some((server, definition)) = listed.get(&id) else { continue };
+        let (standing, effect) = (offer.standing, offer.manifest.effect);
+        if before.offered(&id).is_none_or(|known| known.standing != standing) {
+            tell(&id, standing);
+        }
+        let definition = definition.clone();
+        let trusted = offer.manifest.label == Label::PUBLIC;
+        let server = *server;
+        offered.insert(id, Offered { server, definition, effect, trusted, standing });
+    }
+    let kernel = Arc::clone(&hub.kernel);
+    let built_in = blocking(move || kernel.built_in()).await??;
+    let prefixes: Vec<String> = (0..hub.servers.len()).map(|n| hub.prefix(n)).collect();
+    hub.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
+    Ok(())
+}
+
+async fn provide(hub: &Arc<Hub>, manifests: Vec<Manifest>) -> Result<Vec<Offer>, Unreached> {
+    if manifests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kernel = Arc::clone(&hub.kernel);
+    let runs: Arc<dyn Provider> =
+        Arc::new(Runs { hub: Arc::clone(hub), handle: Handle::current() });
+    blocking(move || kernel.provide(manifests, runs)).await?
+}
+
+/// Puts on record what the operator says otherwise of a tool whose definition is the one there.
+async fn restate(
+    hub: &Arc<Hub>,
+    listed: &Listed,
+    offers: &BTreeMap<ToolId, Offer>,
+) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
+    let ready = offers.values().filter(|offer| offer.standing == Standing::Ready);
+    let other = ready.filter_map(|offer| {
+        let tool = listed.get(offer.tool())?;
+        let said = manifest(hub, offer.tool(), tool, Some(&offer.manifest));
+        (said != offer.manifest).then_some(said)
+    });
+    let other: Vec<Manifest> = other.collect();
+    if other.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<(ToolId, ObjectId)> =
+        other.iter().map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
+    for manifest in &other {
+        let results = if manifest.label == Label::PUBLIC { "trusted" } else { "untrusted" };
+        say(&format!(
+            "{}: on record as {} with {results} results from now on",
+            manifest.tool,
+            manifest.effect.name()
+        ));
+    }
+    provide(hub, other.clone()).await?;
+    let kernel = Arc::clone(&hub.kernel);
+    blocking(move || kernel.accept(&ids)).await??;
+    let ready =
+        |manifest: Manifest| (manifest.tool.clone(), Offer { manifest, standing: Standing::Ready });
+    Ok(other.into_iter().map(ready).collect())
+}
+
+/// Every server's tools by their ids.
+fn listed(hub: &Hub) -> Listed {
+    let mut listed = BTreeMap::new();
+    for (place, server) in hub.servers.iter().enumerate() {
+        let definitions = server.definitions();
+        let ids = names::ids(&server.name, definitions.iter().map(Definition::name));
+        for definition in &definitions {
+            match ids.get(definition.name()) {
+                Some(id) => {
+                    listed.insert(id.clone(), (place, definition.clone()));
+                }
+                None => say(&format!(
+                    "server {}: {:?} is not offered: its name can't be told from another",
+                    server.name,
+                    definition.name()
+                )),
+            }
+        }
+    }
+    listed
+}
+
+/// The manifest of a tool: as the operator says, else as on record, else with the most care.
+fn manifest(
+    hub: &Hub,
+    id: &ToolId,
+    (place, definition): &(usize, Definition),
+    recorded: Option<&Manifest>,
+) -> Manifest {
+    let visible = format!("{}{}", hub.prefix(*place), definition.name());
+    let called = [definition.name(), &visible, id.as_str()];
+    let options = &hub.options;
+    let said = class(&called, &options.classes, options.hints, definition.annotations());
+    let effect = said.or(recorded.map(|recorded| recorded.effect));
+    let timeout = options.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let limits = Limits {
+        wall_ms: timeout.or(recorded.and_then(|recorded| recorded.wall_ms_max)),
+        result_bytes: options.result_bytes.or(recorded.map(|recorded| recorded.result_bytes_max)),
+    };
+    let manifest =
+        definition.manifest(id.clone(), effect.unwrap_or(EffectClass::ExternalWrite), limits);
+    match recorded {
+        _ if options.trust_results => manifest.labelled(Label::PUBLIC),
+        Some(recorded) => manifest.labelled(recorded.label),
+        None => manifest,
+    }
+}
+
+fn tell(tool: &ToolId, standing: Standing) {
+    let why = match standing {
+        Standing::Ready => return,
+        Standing::Changed => {
+            "its definition is not the one on record; it is refused until an operator accepts it"
+        }
+        Standing::Taken => "the home has a tool of that name; it is not offered",
+    };
+    say(&format!("{tool}: {why}"));
+}
