@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use crate::guard::caught;
 use syscap_kernel::{
     budget::Amounts,
     cbor::Canonical,
     envelope::TxOutcome,
-    id::{AgentId, Seq, ToolId},
+    id::{AgentId, DefinitionHash, Seq, ToolId},
     manifest::Manifest,
     reason::Refused,
 };
@@ -19,6 +20,9 @@ use syscap_kernel::{
 pub struct HostCall {
     /// The tool.
     pub tool: ToolId,
+    /// Which definition of it the call was let through for: that of the offer, or of its
+    /// manifest on record where it has none of its own. No other may run.
+    pub definition: DefinitionHash,
     /// The agent that calls.
     pub agent: AgentId,
     /// The session through which it calls.
@@ -109,14 +113,16 @@ impl Cancel {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
     }
 
-    /// Says it. What was registered is called, once, on this thread.
+    /// Says it. What was registered is called, once, on this thread; one that panics keeps the
+    /// others from nothing.
     pub fn cancel(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.cancelled = true;
         let hooks = std::mem::take(&mut state.hooks);
         drop(state);
         for hook in hooks {
-            hook();
+            // Its panic is nobody's who gives a run up.
+            caught(hook).unwrap_or(());
         }
     }
 

@@ -14,7 +14,8 @@ use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Profile},
     control::ToolsChange,
-    id::{AgentId, ObjectId, Seq, ToolId},
+    envelope::TxOutcome,
+    id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId},
     kernel::{Event, Kernel, Ticket},
     manifest::{Enforcement, Manifest},
     object::ObjectKind,
@@ -37,12 +38,16 @@ pub struct ConnectionId(pub u64);
 impl ConnectionId {
     /// The process that holds the home.
     pub const HOLDER: Self = Self(0);
+    /// The holder's desk for tools that an agent's client runs itself.
+    pub(crate) const DESK: Self = Self(u64::MAX);
 }
 
 /// How long a delegated run may take where its manifest does not say: it can always block.
 const WALL_MS_DEFAULT: u64 = 60_000;
 /// The longest that it may ask for.
 const WALL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// What a run sets aside beyond its limit: one that ends just at it measures a little more.
+const WALL_US_SLACK: u64 = 1_000_000;
 /// What a run sets aside of the holder's own processor time, at least: it is measured, and more
 /// than was set aside would exhaust the token.
 const CPU_US_MIN: u64 = 1_000_000;
@@ -74,15 +79,15 @@ struct Known {
 struct Place {
     connection: ConnectionId,
     offered: Manifest,
-    provider: Arc<dyn Provider>,
+    /// `None` where it was taken back: the connection's own calls then go to nobody.
+    provider: Option<Arc<dyn Provider>>,
 }
 
-/// What makes a tool the one that was accepted: its foreign definition, where it has one.
-fn identity(manifest: &Manifest) -> [u8; 32] {
-    match &manifest.definition {
-        Some(definition) => *definition.as_bytes(),
-        None => *manifest.id().as_bytes(),
-    }
+/// What makes a tool the one that was accepted: its foreign definition, where it has one, else
+/// its manifest as it would stand on record.
+pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
+    let own = || DefinitionHash::from_bytes(*bounded(manifest.clone()).id().as_bytes());
+    manifest.definition.unwrap_or_else(own)
 }
 
 impl Place {
@@ -100,19 +105,26 @@ impl Known {
         own: Option<ConnectionId>,
         pinned: &Manifest,
     ) -> Result<Arc<dyn Provider>, Reason> {
-        let own = self.places.iter().rev().find(|place| Some(place.connection) == own);
-        if let Some(place) = own {
-            return match place.standing(pinned) {
-                Standing::Ready => Ok(Arc::clone(&place.provider)),
-                _ => Err(Reason::ToolChanged),
-            };
+        let take = |place: &Place| match (&place.provider, place.standing(pinned)) {
+            (Some(provider), Standing::Ready) => Ok(Arc::clone(provider)),
+            (Some(_), _) => Err(Reason::ToolChanged),
+            (None, _) => Err(Reason::NoProvider),
+        };
+        // Who offers the tool, or did, means its own: another's may reach other things.
+        if let Some(place) = self.places.iter().rev().find(|p| Some(p.connection) == own) {
+            return take(place);
         }
-        let ready = |place: &&Place| place.standing(pinned) == Standing::Ready;
-        match self.places.iter().rev().find(ready) {
-            Some(place) => Ok(Arc::clone(&place.provider)),
-            None if self.places.is_empty() => Err(Reason::NoProvider),
-            None => Err(Reason::ToolChanged),
+        // What is run by the desk's clients is nobody else's to run.
+        let others = self.places.iter().rev().filter(|p| p.connection != ConnectionId::DESK);
+        let mut why = Reason::NoProvider;
+        for place in others {
+            match take(place) {
+                Err(Reason::ToolChanged) => why = Reason::ToolChanged,
+                Err(_) => {}
+                ready => return ready,
+            }
         }
+        Err(why)
     }
 }
 
@@ -158,6 +170,17 @@ impl Providers {
         known.collect()
     }
 
+    /// Whether somebody runs the call.
+    fn check(&self, pinned: &Manifest, live: Live) -> Result<(), Reason> {
+        let table = self.lock();
+        let own = table.sessions.get(&live.session).copied();
+        let known = table.tools.get(&pinned.tool).ok_or(Reason::NoProvider)?;
+        let found = known.provider(own, pinned);
+        // Not the last one to hold it: it must not be dropped in here.
+        drop(table);
+        found.map(drop)
+    }
+
     fn pick(&self, pinned: &Manifest, live: Live) -> Result<(Arc<dyn Provider>, u64), Reason> {
         let table = self.lock();
         let own = table.sessions.get(&live.session).copied();
@@ -169,7 +192,7 @@ impl Providers {
 
 /// A tool that some process runs.
 pub(crate) struct Delegated {
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     providers: Arc<Providers>,
 }
 
@@ -178,8 +201,8 @@ pub(crate) struct DelegatedPlan {
     agent: AgentId,
     args: Canonical,
     demands: Demands,
-    /// `None` where the call is only decided again.
-    provider: Option<(Arc<dyn Provider>, u64)>,
+    /// As the kernel had it when it let the call through.
+    pinned: Arc<Manifest>,
     providers: Arc<Providers>,
 }
 
@@ -192,20 +215,16 @@ impl Tool for Delegated {
 
     fn plan(&self, request: &Request<'_>) -> Result<DelegatedPlan, Refused> {
         let tool = &self.manifest.tool;
-        let provider = match request.live {
-            Some(live) => Some(
-                self.providers
-                    .pick(&self.manifest, live)
-                    .map_err(|reason| Refused::new(reason).field("tool_id").got(tool.as_str()))?,
-            ),
-            None => None,
-        };
+        if let Some(live) = request.live {
+            let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
+            self.providers.check(&self.manifest, live).map_err(refused)?;
+        }
         Ok(DelegatedPlan {
             agent: request.agent.clone(),
             args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
                 .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
             demands: Demands::default(),
-            provider,
+            pinned: Arc::clone(&self.manifest),
             providers: Arc::clone(&self.providers),
         })
     }
@@ -218,10 +237,9 @@ impl Plan for DelegatedPlan {
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Delegated);
-        let Some((provider, tag)) = self.provider else {
-            // Only a call that was decided again has none, and that never gets a permit.
-            let refused = Refused::new(Reason::Failed);
-            return permit.failed(refused, syscap_kernel::envelope::TxOutcome::NoOp);
+        // Asked again: whoever ran the tool may have gone, or offer another by now.
+        let Ok((provider, tag)) = self.providers.pick(&self.pinned, permit.live()) else {
+            return permit.failed(Refused::new(Reason::ProviderGone), TxOutcome::NoOp);
         };
         let (intent, session) = (permit.intent(), permit.live().session);
         let cancel = given_up();
@@ -229,6 +247,7 @@ impl Plan for DelegatedPlan {
         running.providers.lock().runs.insert(intent, (session, cancel.clone()));
         let ran = provider.run(HostCall {
             tool: permit.tool().clone(),
+            definition: identity(&self.pinned),
             agent: self.agent,
             session,
             intent,
@@ -313,6 +332,7 @@ fn delta(
 ) -> Result<ToolsDelta, Error> {
     let mut registry = Registry::new();
     for manifest in add {
+        let manifest = Arc::new(manifest);
         registry.add(Delegated { manifest, providers: Arc::clone(providers) })?;
     }
     Ok(ToolsDelta { remove, add: registry })
@@ -321,10 +341,11 @@ fn delta(
 impl Providers {
     /// These are on record now.
     pub(crate) fn pin(&self, delta: &ToolsDelta) {
+        let mut gone = Vec::new();
         let mut table = self.lock();
         for tool in &delta.remove {
             if !delta.add.manifests().any(|manifest| manifest.tool == *tool) {
-                table.tools.remove(tool);
+                gone.extend(table.tools.remove(tool));
             }
         }
         for manifest in delta.add.manifests() {
@@ -332,6 +353,8 @@ impl Providers {
             let known = Known { pinned: manifest.clone(), places: Vec::new() };
             table.tools.entry(manifest.tool.clone()).or_insert(known).pinned = pinned;
         }
+        drop(table);
+        drop(gone);
     }
 }
 
@@ -347,7 +370,7 @@ fn names(kernel: &Kernel) -> Vec<ToolId> {
 fn bounded(mut manifest: Manifest) -> Manifest {
     let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
     manifest.wall_ms_max = Some(wall_ms);
-    let wall_us = wall_ms.saturating_mul(1_000);
+    let wall_us = wall_ms.saturating_mul(1_000).saturating_add(WALL_US_SLACK);
     let hold: Amounts = manifest.hold;
     let wall_us = wall_us.max(hold.get(Dimension::WallUs));
     let cpu_us = CPU_US_MIN.max(hold.get(Dimension::CpuUs));
@@ -386,29 +409,47 @@ impl Runtime {
         if !new.is_empty() {
             self.change_tools(delta(new, Vec::new(), &self.providers)?)?;
         }
+        // What is a provider's is dropped when nothing is locked: it may do anything then.
+        let mut gone = Vec::new();
         let mut table = self.providers.lock();
         let offers = offered.into_iter().map(|offered| {
             let known = table.tools.get_mut(&offered.tool).filter(|_| fits(&offered));
             let Some(known) = known else {
                 return Offer { manifest: offered, standing: Standing::Taken };
             };
-            known.places.retain(|place| place.connection != connection);
-            let place = Place { connection, offered, provider: Arc::clone(provider) };
+            let own = |place: &mut Place| place.connection == connection;
+            gone.extend(known.places.extract_if(.., own));
+            let place = Place { connection, offered, provider: Some(Arc::clone(provider)) };
             let standing = place.standing(&known.pinned);
             known.places.push(place);
             Offer { manifest: known.pinned.clone(), standing }
         });
-        Ok(offers.collect())
+        let offers = offers.collect();
+        drop(table);
+        drop(gone);
+        Ok(offers)
     }
 
     /// Takes back what a connection offers: all of it, or some.
     pub fn withdraw(&self, connection: ConnectionId, which: Withdrawn<'_>) {
+        let mut gone = Vec::new();
         let mut table = self.providers.lock();
         for (tool, known) in &mut table.tools {
-            if which.has(tool) {
-                known.places.retain(|place| place.connection != connection);
+            match which {
+                // It has gone: nothing of it is left.
+                Withdrawn::All => {
+                    let own = |place: &mut Place| place.connection == connection;
+                    gone.extend(known.places.extract_if(.., own).map(|place| place.provider));
+                }
+                Withdrawn::These(tools) if tools.contains(tool) => {
+                    let own = known.places.iter_mut().filter(|p| p.connection == connection);
+                    gone.extend(own.map(|place| place.provider.take()));
+                }
+                Withdrawn::These(_) => {}
             }
         }
+        drop(table);
+        drop(gone);
     }
 
     /// Puts the definitions on record that are offered at present, in the place of those that
@@ -526,13 +567,4 @@ pub enum Withdrawn<'a> {
     All,
     /// These.
     These(&'a [ToolId]),
-}
-
-impl Withdrawn<'_> {
-    fn has(&self, tool: &ToolId) -> bool {
-        match self {
-            Self::All => true,
-            Self::These(tools) => tools.contains(tool),
-        }
-    }
 }

@@ -312,3 +312,99 @@ fn providers_misbehave() {
     let verdict = verdict(&home);
     assert!(matches!(verdict, Verdict::Sound | Verdict::Incomplete), "{verdict:?}");
 }
+
+/// Who offers a tool, or did, never gets another's run of it; the others do.
+#[test]
+fn what_was_taken_back_is_run_by_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = Runtime::create(dir.path().join("home")).unwrap();
+    let ((one, _), (two, runs)) = (named("one"), named("two"));
+    rt.provide(A, vec![manifest("docs.read", "r")], &one).unwrap();
+    rt.provide(B, vec![manifest("docs.read", "r")], &two).unwrap();
+    let (own, other) = (session(&rt, &["docs.read"]), session(&rt, &["docs.read"]));
+    rt.bind(own.number(), A);
+    rt.bind(other.number(), ConnectionId(3));
+    rt.withdraw(A, Withdrawn::These(&[tool("docs.read")]));
+    let refused = own.call("docs.read", args! {}).unwrap();
+    assert_eq!(refused.reason(), Some(Reason::NoProvider));
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    assert_eq!(other.call("docs.read", args! {}).unwrap().text().unwrap(), "two");
+    rt.provide(A, vec![manifest("docs.read", "r")], &one).unwrap();
+    assert_eq!(own.call("docs.read", args! {}).unwrap().text().unwrap(), "one");
+}
+
+/// Looks at the runtime when it is dropped: that must not wait for whoever drops it.
+struct Curious(Arc<Runtime>, mpsc::Sender<usize>);
+
+impl Provider for Curious {
+    fn run(&self, _: HostCall) -> HostRan {
+        HostRan { result: Ok(Canonical::null()), tx: TxOutcome::NoOp, used: Amounts::ZERO }
+    }
+}
+
+impl Drop for Curious {
+    fn drop(&mut self) {
+        self.1.send(self.0.delegated().len()).unwrap();
+    }
+}
+
+/// Nothing is locked while what was a provider's is dropped.
+#[test]
+fn a_provider_may_do_anything_when_it_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = Arc::new(Runtime::create(dir.path().join("home")).unwrap());
+    let (told, hears) = mpsc::channel();
+    let curious = || -> Arc<dyn Provider> { Arc::new(Curious(Arc::clone(&rt), told.clone())) };
+    let (provider, _) = named("one");
+    let done = |step| (step, hears.recv_timeout(Duration::from_secs(20)).unwrap());
+    std::thread::scope(|scope| {
+        // On a thread of its own: what deadlocks must fail the test, not hang it.
+        scope.spawn(|| rt.provide(A, vec![manifest("docs.a", "a")], &curious()).unwrap());
+        scope.spawn(|| {
+            while rt.delegated().is_empty() {
+                std::thread::yield_now();
+            }
+            rt.provide(A, vec![manifest("docs.a", "a")], &provider).unwrap();
+        });
+        assert_eq!(done("replaced"), ("replaced", 1));
+        scope.spawn(|| {
+            rt.provide(B, vec![manifest("docs.b", "b")], &curious()).unwrap();
+            rt.withdraw(B, Withdrawn::All);
+        });
+        assert_eq!(done("withdrawn"), ("withdrawn", 2));
+        scope.spawn(|| {
+            rt.provide(B, vec![manifest("docs.c", "c")], &curious()).unwrap();
+            rt.forget(&[tool("docs.c")]).unwrap();
+        });
+        assert_eq!(done("forgotten"), ("forgotten", 2));
+    });
+}
+
+/// What only reads makes no effect, whatever its provider says.
+#[test]
+fn a_read_has_no_effect() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = Runtime::create(dir.path().join("home")).unwrap();
+    let (provider, _) = named("one");
+    let mut reads = manifest("docs.read", "r");
+    reads.effect = EffectClass::Read;
+    rt.provide(A, vec![reads], &provider).unwrap();
+    let agent = session(&rt, &["docs.read"]);
+    let read = agent.call("docs.read", args! {}).unwrap();
+    assert_eq!((read.reason(), read.tx_outcome()), (None, TxOutcome::NoOp));
+}
+
+/// A hook that panics keeps the others from nothing.
+#[test]
+fn every_hook_is_told() {
+    let (cancel, told) = (syscap::provide::Cancel::new(), Arc::new(AtomicU64::new(0)));
+    for n in 0..3 {
+        let told = Arc::clone(&told);
+        cancel.on_cancel(move || {
+            assert_ne!(n, 1, "as it does");
+            told.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    cancel.cancel();
+    assert_eq!(told.load(Ordering::SeqCst), 2);
+}

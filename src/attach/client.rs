@@ -14,7 +14,7 @@ use std::{
 
 use syscap_kernel::{
     cbor::Item,
-    id::ToolId,
+    id::{DefinitionHash, ToolId},
     manifest::Manifest,
     reason::{Reason, Refused},
 };
@@ -32,6 +32,7 @@ use crate::{
     Error,
     error::at,
     provide::{Cancel, HostCall, Offer, Provider},
+    tools::identity,
 };
 
 /// What was found at a home.
@@ -64,7 +65,8 @@ pub(crate) struct Holder {
 
 #[derive(Default)]
 struct State {
-    providers: BTreeMap<ToolId, Arc<dyn Provider>>,
+    /// Who runs which definition of which tool.
+    providers: BTreeMap<ToolId, (DefinitionHash, Arc<dyn Provider>)>,
     /// The runs that the holder has asked for, by the ids of its requests.
     runs: BTreeMap<u64, Cancel>,
 }
@@ -84,7 +86,8 @@ pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Resu
     if !is_ours(&stream).map_err(at(&path))? {
         return Err(Error::Foreign(home.to_path_buf()));
     }
-    let peer = Peer::new(&stream).map_err(at(&path))?;
+    let stream = Arc::new(stream);
+    let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
     let reader = Reader::new(stream).map_err(at(&path))?;
     let (greeted, ending) = (AtomicBool::new(false), AtomicBool::new(false));
     let holder = Arc::new(Holder { peer, greeted, ending, state: Mutex::default() });
@@ -175,7 +178,8 @@ impl Holder {
     ) -> Step<Vec<Offer>> {
         let mut state = self.state();
         for manifest in tools {
-            state.providers.insert(manifest.tool.clone(), Arc::clone(provider));
+            let runs = (identity(manifest), Arc::clone(provider));
+            state.providers.insert(manifest.tool.clone(), runs);
         }
         drop(state);
         self.ask_within(limit, &Ask::Provide(tools.to_vec()), reply::read_offers)
@@ -239,7 +243,9 @@ impl Holder {
     fn start(self: &Arc<Self>, id: u64, call: HostCall) {
         let mut state = self.state();
         let room = state.runs.len() < REQUESTS_MAX && !state.runs.contains_key(&id);
-        let provider = state.providers.get(&call.tool).filter(|_| room).map(Arc::clone);
+        // What was let through under another definition is not this one's to run.
+        let provider = state.providers.get(&call.tool).filter(|(own, _)| *own == call.definition);
+        let provider = provider.filter(|_| room).map(|(_, provider)| Arc::clone(provider));
         let Some(provider) = provider else {
             drop(state);
             let reason = if room { Reason::NoProvider } else { Reason::Overloaded };

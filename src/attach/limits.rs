@@ -10,7 +10,7 @@ pub(crate) const PROTOCOL_VERSION: u64 = 1;
 /// a result are smaller; and the framing of each.
 pub(crate) const FRAME_BYTES_MAX: usize = OBJECT_BYTES_MAX + (64 << 10);
 /// Most processes attached at once: each costs the holder a thread.
-pub(crate) const CONNECTIONS_MAX: usize = 64;
+pub(crate) const CONNECTIONS_MAX: usize = 256;
 /// Most requests of a connection in flight: each costs a thread of whoever works on it.
 pub(crate) const REQUESTS_MAX: usize = 256;
 /// Most calls of all connections in flight: as many as the kernel takes.

@@ -4,7 +4,7 @@ use syscap_kernel::{
     budget::Amounts,
     cbor::{Canonical, Item, Kind, MapBuilder},
     control::{ControlBody, Freeze},
-    id::{AgentId, ObjectId, Seq, SnapshotId, TokenId, ToolId},
+    id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     limits::PROVENANCE_INPUTS_MAX,
     manifest::Manifest,
     policy::PolicyObject,
@@ -231,6 +231,7 @@ impl Order {
             Self::Run(call) => map
                 .text("op", "run")
                 .text("tool", call.tool.as_str())
+                .bytes("definition", call.definition.as_bytes())
                 .text("agent", call.agent.as_str())
                 .uint("session", call.session.get())
                 .uint("intent", call.intent.get())
@@ -250,6 +251,7 @@ impl Order {
         let order = match op {
             "run" => Self::Run(Box::new(HostCall {
                 tool: ToolId::new(f.text("tool")?).ok_or(Broken::Form)?,
+                definition: DefinitionHash::from_bytes(f.digest("definition")?),
                 agent: AgentId::new(f.text("agent")?).ok_or(Broken::Form)?,
                 session: Seq::new(f.uint("session")?),
                 intent: Seq::new(f.uint("intent")?),

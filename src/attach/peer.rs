@@ -9,7 +9,7 @@ use std::{
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     time::Duration,
@@ -38,7 +38,7 @@ pub(crate) struct Lost;
 /// One side of a connection.
 pub(super) struct Peer {
     /// For ending it, from any thread.
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     out: Mutex<Out>,
     waiting: Mutex<Waiting>,
 }
@@ -78,11 +78,11 @@ impl Pending {
 }
 
 impl Peer {
-    pub(super) fn new(stream: &UnixStream) -> io::Result<Self> {
-        let writer = Writer::new(stream.try_clone()?)?;
+    pub(super) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
+        let writer = Writer::new(Arc::clone(&stream))?;
         let waiting = Waiting { next: 0, over: false, slots: BTreeMap::new() };
         Ok(Self {
-            stream: stream.try_clone()?,
+            stream,
             out: Mutex::new(Out { writer, asks: true }),
             waiting: Mutex::new(waiting),
         })

@@ -123,8 +123,8 @@ impl Hub {
             counters.foreign();
             return;
         }
-        let (Ok(reader), Ok(peer)) = (stream.try_clone().and_then(Reader::new), Peer::new(&stream))
-        else {
+        let stream = Arc::new(stream);
+        let (Ok(reader), Ok(peer)) = (Reader::new(Arc::clone(&stream)), Peer::new(stream)) else {
             return;
         };
         let mut state = self.state();

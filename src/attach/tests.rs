@@ -1,13 +1,13 @@
 //! The protocol: what is written is read as it was, and nothing else is taken.
 
-use std::{io::Write as _, os::unix::net::UnixStream};
+use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc};
 
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder, Profile},
     control::{Freeze, FreezeChange, FreezeTarget},
     envelope::TxOutcome,
-    id::{AgentId, ObjectId, Seq, SnapshotId, TokenId, ToolId},
+    id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     manifest::{EffectClass, Manifest},
     policy::{EngineIdentity, PolicyObject},
     provenance::Source,
@@ -82,6 +82,7 @@ fn asks() -> Vec<Ask> {
 fn orders() -> Vec<Order> {
     let call = HostCall {
         tool: tool("t.a"),
+        definition: DefinitionHash::from_bytes([7; 32]),
         agent: AgentId::new("team/a").unwrap(),
         session: Seq::new(1),
         intent: Seq::new(2),
@@ -234,7 +235,7 @@ fn what_was_asked_for_comes_back() {
 /// A reader, and what writes to it.
 fn reader() -> (Reader, UnixStream) {
     let (here, there) = UnixStream::pair().unwrap();
-    (Reader::new(here).unwrap(), there)
+    (Reader::new(Arc::new(here)).unwrap(), there)
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn a_frame_has_a_length_within_bounds() {
     assert_eq!(reader.next(None), Err(Broken::Cut));
     // Nor is a longer one written, and what follows is not harmed by it.
     let (mut reader, writer) = self::reader();
-    let mut writer = Writer::new(writer).unwrap();
+    let mut writer = Writer::new(Arc::new(writer)).unwrap();
     let text = |bytes: usize| Canonical::text(&"x".repeat(bytes));
     assert_eq!(writer.write(&text(FRAME_BYTES_MAX)), Err(Broken::Length));
     writer.write(&text(3)).unwrap();

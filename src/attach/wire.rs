@@ -6,6 +6,7 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     os::unix::net::UnixStream,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -39,13 +40,13 @@ pub(crate) enum Broken {
 
 /// Reads frames.
 pub(crate) struct Reader {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     held: Vec<u8>,
     chunk: Vec<u8>,
 }
 
 impl Reader {
-    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_read_timeout(Some(READ_PAUSE))?;
         Ok(Self { stream, held: Vec::new(), chunk: vec![0; CHUNK] })
     }
@@ -59,7 +60,7 @@ impl Reader {
             if let Some(frame) = self.whole()? {
                 return Ok(frame);
             }
-            match self.stream.read(&mut self.chunk) {
+            match (&*self.stream).read(&mut self.chunk) {
                 Ok(0) if self.held.is_empty() => return Err(Broken::Ended),
                 Ok(0) => return Err(Broken::Cut),
                 Ok(count) => {
@@ -100,11 +101,11 @@ impl Reader {
 
 /// Writes frames.
 pub(crate) struct Writer {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
 }
 
 impl Writer {
-    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_write_timeout(Some(WRITE_TIME))?;
         Ok(Self { stream })
     }
@@ -123,7 +124,7 @@ impl Writer {
         let since = Instant::now();
         let mut left = &frame[..];
         while !left.is_empty() {
-            match self.stream.write(left) {
+            match (&*self.stream).write(left) {
                 Ok(0) => return Err(Broken::Cut),
                 Ok(count) => left = left.get(count..).unwrap_or_default(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

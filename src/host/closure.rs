@@ -5,7 +5,7 @@ use std::sync::Arc;
 use syscap_kernel::{
     cbor::Canonical,
     envelope::TxOutcome,
-    id::AgentId,
+    id::{AgentId, DefinitionHash},
     manifest::{EffectClass, Enforcement, Manifest},
     reason::{Reason, Refused},
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
@@ -16,6 +16,7 @@ use crate::{
     args::IntoArg,
     provide::{HostCall, HostRan},
     run::given_up,
+    tools::identity,
 };
 
 /// How a run of the host's code ended.
@@ -54,7 +55,7 @@ impl Tool for ClosureTool {
     fn plan(&self, request: &Request<'_>) -> Result<ClosurePlan, Refused> {
         Ok(ClosurePlan {
             demands: Demands::default(),
-            asked: Asked::of(request, self.manifest.effect),
+            asked: Asked::of(request, &self.manifest),
             body: Arc::clone(&self.body),
         })
     }
@@ -80,14 +81,20 @@ impl Plan for ClosurePlan {
 
 /// What a plan keeps of its call.
 pub(super) struct Asked {
+    definition: DefinitionHash,
     agent: AgentId,
     args: Canonical,
     effect: EffectClass,
 }
 
 impl Asked {
-    pub(super) fn of(request: &Request<'_>, effect: EffectClass) -> Self {
-        Self { agent: request.agent.clone(), args: Canonical::from(request.args), effect }
+    pub(super) fn of(request: &Request<'_>, manifest: &Manifest) -> Self {
+        Self {
+            definition: identity(manifest),
+            agent: request.agent.clone(),
+            args: Canonical::from(request.args),
+            effect: manifest.effect,
+        }
     }
 
     /// Runs the host's code in this process, with the kernel's leave.
@@ -99,6 +106,7 @@ impl Asked {
         permit.enforced_by(Enforcement::Delegated);
         let call = HostCall {
             tool: permit.tool().clone(),
+            definition: self.definition,
             agent: self.agent,
             session: permit.live().session,
             intent: permit.intent(),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The connection that the desk offers tools as, and calls through.
-const DESK: ConnectionId = ConnectionId(u64::MAX);
+const DESK: ConnectionId = ConnectionId::DESK;
 /// Most uses that may be out at once: each costs two threads.
 const USES_MAX: usize = 256;
 /// Most conversations that are remembered; the one that was silent longest is forgotten first.

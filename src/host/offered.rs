@@ -17,6 +17,7 @@ use super::{
 use crate::{
     guard::caught,
     provide::{HostCall, HostRan, Provider},
+    tools::identity,
 };
 
 /// A set of closures to be offered to the holder of a home:
@@ -52,7 +53,8 @@ impl HostTools {
 
 impl Provider for HostTools {
     fn run(&self, call: HostCall) -> HostRan {
-        let Some(tool) = self.tools.get(&call.tool) else {
+        let tool = self.tools.get(&call.tool);
+        let Some(tool) = tool.filter(|tool| identity(&tool.manifest) == call.definition) else {
             let why = Refused::new(Reason::Failed).got("no such tool is offered here");
             return HostRan { result: Err(why), tx: TxOutcome::NoOp, used: Amounts::ZERO };
         };

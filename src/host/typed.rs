@@ -120,7 +120,7 @@ impl<P: Typed> Tool for TypedTool<P> {
 
     fn plan(&self, request: &Request<'_>) -> Result<TypedPlan<P>, Refused> {
         let planned = P::plan(HostArgs::new(request.args))?;
-        Ok(TypedPlan { planned, asked: Asked::of(request, self.manifest.effect) })
+        Ok(TypedPlan { planned, asked: Asked::of(request, &self.manifest) })
     }
 }
 

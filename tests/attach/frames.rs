@@ -229,7 +229,7 @@ fn a_peer_that_does_not_read_is_dropped() {
 #[test]
 fn connections_are_bounded() {
     let world = world();
-    let held: Vec<UnixStream> = (0..63).map(|_| greeted(&world.home)).collect();
+    let held: Vec<UnixStream> = (0..255).map(|_| greeted(&world.home)).collect();
     let mut one_more = connect(&world.home);
     let refused = receive(&mut one_more).unwrap();
     let code = refused.item().get("refused").unwrap().get("code").unwrap().as_uint();
@@ -308,7 +308,6 @@ fn only_what_was_turned_away_is_sent_again() {
                 if turns_away {
                     let map = MapBuilder::new().uint("id", id);
                     send(&mut stream, map.item("refused", refused.item()));
-                    assert!(is_dropped(stream));
                 }
             });
             let access = Access::open(&home).unwrap();

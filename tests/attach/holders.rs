@@ -51,6 +51,30 @@ fn start(home: &Path) -> Child {
     child
 }
 
+/// Calls until it is told to stop: none may be lost.
+fn call_on(caller: &Caller, name: &str, stop: &AtomicBool, answered: &AtomicU64) {
+    for n in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let path = format!("{name}-{n}");
+        let answer = call(caller, "fs.write", args! { "path": &path, "text": &path }).unwrap();
+        assert_eq!(answer.reason(), None);
+        answered.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Each outcome was answered, nothing was made twice or had to be recovered.
+fn check_orderly(home: &Path, answered: u64, boots: usize) {
+    let records = records(home);
+    let count = |is: fn(&Body) -> bool| records.iter().filter(|record| is(&record.body)).count();
+    let outcomes = count(|body| matches!(body, Body::Outcome(_)));
+    assert_eq!(u64::try_from(outcomes).unwrap(), answered);
+    assert_eq!(count(|body| matches!(body, Body::Recovery(_))), 0);
+    assert_eq!(count(|body| matches!(body, Body::Boot(_))), boots);
+    assert_eq!(verdict(home), Verdict::Sound);
+}
+
 /// Holders end in order while others call: no call is lost, none is made twice, and tools are
 /// offered to each new holder by themselves.
 #[test]
@@ -58,7 +82,7 @@ fn holders_take_turns() {
     const ROUNDS: usize = 4;
     let (_dir, home) = home();
     let mut holder = Access::open(&home).unwrap();
-    let provides = Access::open(&home).unwrap();
+    let provides = Access::attach_only(&home).unwrap().unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let grant = Grant::to("a").tools(["fs.write", "t.a"]).workspace().budget(budget(100_000));
@@ -68,18 +92,9 @@ fn holders_take_turns() {
         for process in 0..3 {
             let (home, stop, answered) = (&home, &stop, &answered);
             scope.spawn(move || {
-                let attached = Access::open(home).unwrap();
+                let attached = Access::attach_only(home).unwrap().unwrap();
                 let caller = attached.session("a", token).unwrap();
-                for n in 0.. {
-                    if stop.load(Ordering::SeqCst) {
-                        break;
-                    }
-                    let key = format!("{process}-{n}");
-                    let args = args! { "path": &key, "text": &key };
-                    let answer = call(&caller, "fs.write", args).unwrap();
-                    assert_eq!(answer.reason(), None);
-                    answered.fetch_add(1, Ordering::SeqCst);
-                }
+                call_on(&caller, &process.to_string(), stop, answered);
             });
         }
         for _ in 0..ROUNDS {
@@ -87,23 +102,45 @@ fn holders_take_turns() {
             until("some calls are answered", || answered.load(Ordering::SeqCst) > before + 20);
             holder.close().unwrap();
             holder = Access::open(&home).unwrap();
+            assert!(holder.is_holder());
         }
         stop.store(true, Ordering::SeqCst);
         holder
     });
-    // The tools came back with whoever holds the home now.
-    let caller = holder.session("a", token).unwrap();
     until("it is offered", || holder.view().unwrap().tool(&tool("t.a")).unwrap().provided);
+    let caller = holder.session("a", token).unwrap();
     assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
-    drop((holder, provides));
-    Runtime::open(&home).unwrap().close().unwrap();
-    let records = records(&home);
-    let count = |is: fn(&Body) -> bool| records.iter().filter(|record| is(&record.body)).count();
-    let written = u64::try_from(count(|body| matches!(body, Body::Outcome(_)))).unwrap();
-    assert_eq!(written, answered.into_inner() + 1);
-    assert_eq!(count(|body| matches!(body, Body::Recovery(_))), 0);
-    assert!(count(|body| matches!(body, Body::Boot(_))) > ROUNDS);
-    assert_eq!(verdict(&home), Verdict::Sound);
+    drop(provides);
+    holder.close().unwrap();
+    check_orderly(&home, answered.into_inner() + 1, ROUNDS + 2);
+}
+
+/// A holder ends in order, and one of those that are attached takes its place.
+#[test]
+fn one_of_the_attached_takes_over() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = [(); 3].map(|()| Access::open(&home).unwrap());
+    let callers = attached.each_ref().map(|access| caller(access, &["fs.write"]));
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for (process, caller) in callers.iter().enumerate() {
+            let (stop, answered) = (&stop, &answered);
+            scope.spawn(move || call_on(caller, &process.to_string(), stop, answered));
+        }
+        until("some calls are answered", || answered.load(Ordering::SeqCst) > 20);
+        holder.close().unwrap();
+        let before = answered.load(Ordering::SeqCst);
+        until("some more are", || answered.load(Ordering::SeqCst) > before + 20);
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(attached.iter().filter(|access| access.is_holder()).count(), 1);
+    let view = attached[0].view().unwrap();
+    assert!(attached.iter().all(|access| access.view().unwrap().sessions == view.sessions));
+    assert_eq!(view.sessions.len(), 3);
+    let (holds, others): (Vec<_>, Vec<_>) = attached.into_iter().partition(Access::is_holder);
+    others.into_iter().chain(holds).for_each(|access| access.close().unwrap());
+    check_orderly(&home, answered.into_inner(), 3);
 }
 
 /// What the callers of a round were told.

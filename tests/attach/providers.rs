@@ -208,6 +208,7 @@ fn a_bad_provider_harms_only_its_calls() {
     let view = holder.view().unwrap();
     assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 5);
     assert!(attached.view().is_ok(), "the connection lasts");
+    drop(attached);
     holder.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
 }

@@ -87,9 +87,13 @@ pub(crate) fn outcome(home: &Path, answer: &Answer) -> Outcome {
     *outcome
 }
 
+/// Nobody may hold the home, or be about to.
 pub(crate) fn verdict(home: &Path) -> Verdict {
     let trust = TrustSource::File(home.join("trust.cbor"));
-    verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap().verdict()
+    let options = VerifyOptions { trust, ..VerifyOptions::default() };
+    let report = verify_home(home, &options).unwrap();
+    println!("{report:?}");
+    report.verdict()
 }
 
 /// Waits until it is so, and fails where it does not come to that.

@@ -9,7 +9,7 @@ use syscap::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
-        id::Seq,
+        id::{DefinitionHash, Seq},
         manifest::{EffectClass, Enforcement},
     },
     prelude::*,
@@ -34,9 +34,10 @@ fn tools() -> HostTools {
     HostTools::new().with(hello).with(bad)
 }
 
-fn call(tool: &str) -> HostCall {
+fn call(tool: &str, definition: DefinitionHash) -> HostCall {
     HostCall {
         tool: ToolId::new(tool).unwrap(),
+        definition,
         agent: AgentId::new("a").unwrap(),
         session: Seq::new(1),
         intent: Seq::new(2),
@@ -55,17 +56,30 @@ fn a_set_of_closures_is_a_provider() {
     let names: Vec<String> =
         tools.manifests().iter().map(|manifest| manifest.tool.as_str().to_owned()).collect();
     assert_eq!(names, ["app.bad", "app.hello"]);
-    let ran = tools.run(call("app.hello"));
+    let definition = |tool: &str| {
+        let world = World::with(options(), &["echo"]);
+        let provider: Arc<dyn Provider> = Arc::new(tools.clone());
+        let offers = world.rt.provide(ConnectionId(7), tools.manifests(), &provider).unwrap();
+        let offer = offers.iter().find(|offer| offer.tool().as_str() == tool).unwrap();
+        let id = DefinitionHash::from_bytes(*offer.manifest.id().as_bytes());
+        world.close();
+        id
+    };
+    let hello = definition("app.hello");
+    let ran = tools.run(call("app.hello", hello));
     assert_eq!(ran.result.unwrap(), Canonical::text("hello ada"));
     assert_eq!(ran.tx, TxOutcome::Committed);
     assert_eq!(ran.used.get(Dimension::EgressBytes), 5);
     // Its panic is not its process's end.
-    let ran = tools.run(call("app.bad"));
+    let ran = tools.run(call("app.bad", definition("app.bad")));
     assert_eq!(ran.result.unwrap_err().reason(), Reason::ProviderGone);
     assert_eq!((ran.tx, ran.used.get(Dimension::EgressBytes)), (TxOutcome::Unknown, 10));
-    let ran = tools.run(call("app.other"));
-    assert_eq!(ran.result.unwrap_err().reason(), Reason::Failed);
-    assert_eq!(ran.tx, TxOutcome::NoOp);
+    // Nothing runs that is not what was let through.
+    for (tool, definition) in [("app.other", hello), ("app.bad", hello)] {
+        let ran = tools.run(call(tool, definition));
+        assert_eq!(ran.result.unwrap_err().reason(), Reason::Failed);
+        assert_eq!(ran.tx, TxOutcome::NoOp);
+    }
 }
 
 #[test]

@@ -240,7 +240,12 @@ fn a_use_that_is_never_told_of_is_given_up() {
     while desk.outcomes().is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    desk.unknown(&used);
+    // In the moment when it is given up it can still be told of, which changes nothing.
+    match desk.client.settle_use(&used, &done()) {
+        Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
+        Ok(answer) => assert_eq!(answer.reason(), Some(Reason::TimedOut)),
+        other => panic!("{other:?}"),
+    }
     let outcomes = desk.close();
     assert_eq!((outcomes[0].reason, outcomes[0].tx), (Some(Reason::TimedOut), TxOutcome::Unknown));
     assert_eq!(outcomes[0].call.used.get(Dimension::EgressBytes), 10);
@@ -269,6 +274,22 @@ fn a_home_that_closes_gives_up_what_is_out() {
         assert_eq!((outcome.reason, outcome.tx), (Some(Reason::Cancelled), TxOutcome::Unknown));
         assert_eq!(outcome.call.used.get(Dimension::EgressBytes), 10);
     }
+}
+
+/// What a read may have used is not known either.
+#[test]
+fn a_read_that_is_given_up_is_charged_in_full() {
+    let desk = Desk::new();
+    let look = manifest("client.look", EffectClass::ExternalRead);
+    let used = ToolUse { tool: look.tool.clone(), ..desk.used("u1", 1) };
+    desk.client.begin_use(desk.token, &used, &look).unwrap();
+    let token = desk.client.issue(Grant::to("a").tools(["client.look"])).unwrap();
+    let used = ToolUse { id: Some("u2".to_owned()), ..used };
+    let begun = desk.client.begin_use(token, &used, &look).unwrap();
+    assert!(matches!(begun, Begun::Out(_)), "{begun:?}");
+    let outcomes = desk.close();
+    assert_eq!((outcomes[0].reason, outcomes[0].tx), (Some(Reason::Cancelled), TxOutcome::NoOp));
+    assert_eq!(outcomes[0].call.used.get(Dimension::EgressBytes), 10);
 }
 
 #[test]

@@ -150,6 +150,9 @@ impl Hook {
         let settled = access.settle_use(&used, &reported);
         access.close().map_err(|error| error.to_string())?;
         match settled {
+            Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {
+                Err("the use was given up a moment before".into())
+            }
             Ok(_) => Ok(Exit::Done),
             Err(syscap::Error::Refused(why)) if why.reason() == Reason::UnknownReference => {
                 Err("no such use is out: it was not asked about, told of already, or given up"

@@ -9,7 +9,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use syscap::kernel::{
-    cbor::MapBuilder, hash::object_id, id::ToolId, limits::TRACE_BYTES_MAX, provenance::Source,
+    cbor::MapBuilder, hash::object_id, limits::TRACE_BYTES_MAX, provenance::Source,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ pub(crate) async fn call(
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
     let envelope = envelope(hub, &id, &args, &flight, &context.id);
-    let is_foreign = ToolId::new(&id).is_some_and(|id| hub.catalog().offered(&id).is_some());
+    let is_built_in = hub.catalog().is_built_in(&id);
     let told = match send(hub, envelope, flight, &context.id).await {
         Ok(told) => told,
         Err(words) => return Ok(refusal::lost(&words).into()),
@@ -48,8 +48,8 @@ pub(crate) async fn call(
             let refused = (reason, delivered, told.record);
             Ok(refusal::result(refused, &params.name, &hub.catalog()).into())
         }
-        None if is_foreign => result::foreign(delivered),
-        None => Ok(result::built_in(delivered).into()),
+        None if is_built_in => Ok(result::built_in(delivered).into()),
+        None => result::foreign(delivered),
     }
 }
 

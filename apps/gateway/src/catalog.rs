@@ -99,6 +99,11 @@ impl Catalog {
         self.offered.get(id)
     }
 
+    /// Whether the home runs it itself.
+    pub(crate) fn is_built_in(&self, id: &str) -> bool {
+        ToolId::new(id).is_some_and(|id| self.built_in.contains_key(&id))
+    }
+
     /// All tools of servers.
     pub(crate) const fn all(&self) -> &BTreeMap<ToolId, Offered> {
         &self.offered

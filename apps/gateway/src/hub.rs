@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
 use rmcp::model::RequestId;
@@ -30,6 +31,10 @@ use crate::{
     watch::Watched,
 };
 
+/// How long a client has to be told that there is no beginning.
+const TOLD: Duration = Duration::from_millis(300);
+/// Most lines that are said of one list.
+const SAID_MAX: usize = 16;
 /// Most calls of the client that are out; more wait.
 const CALLS_MAX: usize = 512;
 
@@ -141,7 +146,12 @@ impl Hub {
             Ok(()) => Ok(()),
             Err(error) => {
                 let error = self.failed.get_or_init(|| error).clone();
-                self.closing.cancel();
+                let closing = self.closing.clone();
+                // The client is told first.
+                tokio::spawn(async move {
+                    tokio::time::sleep(TOLD).await;
+                    closing.cancel();
+                });
                 Err(error)
             }
         }
@@ -237,22 +247,27 @@ impl Hub {
             say(&format!("server {}: it has more tools than are taken", server.name));
         }
         let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
+        let (mut wrong, mut twice) = (Vec::new(), BTreeSet::new());
         for value in &whole.entries {
             match Definition::read(value) {
                 Ok(definition) => {
-                    // Of two of one name neither can be told from the other.
                     let name = definition.name().to_owned();
                     if definitions.insert(name.clone(), definition).is_some() {
-                        say(&format!("server {}: two tools are called {name:?}", server.name));
-                        definitions.remove(&name);
+                        twice.insert(name);
                     }
                 }
                 Err(unfit) => {
                     let name = value.get("name").and_then(|name| name.as_str()).unwrap_or("?");
                     let name: String = name.chars().take(names::NAME_BYTES_MAX).collect();
-                    say(&format!("server {}: {name:?} is not offered: {unfit}", server.name));
+                    wrong.push(format!("{name:?} is not offered: {unfit}"));
                 }
             }
+        }
+        // Of two of one name neither can be told from the other.
+        definitions.retain(|name, _| !twice.contains(name));
+        wrong.extend(twice.iter().map(|name| format!("two tools are called {name:?}")));
+        for wrong in wrong.iter().take(SAID_MAX) {
+            say(&format!("server {}: {wrong}", server.name));
         }
         Ok(definitions.into_values().collect())
     }

@@ -16,6 +16,8 @@ use crate::{
 
 /// Most pages of a list.
 const PAGES_MAX: usize = 64;
+/// Most bytes of a list, as text.
+const BYTES_MAX: usize = 16 << 20;
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 1_024;
 
@@ -63,9 +65,13 @@ pub(crate) async fn all(
     flight: Option<&Arc<Flight>>,
     cancel: &CancellationToken,
 ) -> Result<Whole, Trouble> {
-    let (mut entries, mut cursor) = (Vec::new(), None);
+    let (mut entries, mut cursor, mut bytes) = (Vec::new(), None, 0_usize);
     for _ in 0..PAGES_MAX {
         let mut page = link.ask(listed.request(cursor), flight, cancel).await?;
+        bytes = bytes.saturating_add(page.to_string().len());
+        if bytes > BYTES_MAX {
+            return Ok(Whole { entries, cut: true });
+        }
         if let Some(Value::Array(more)) = page.get_mut(listed.key()).map(Value::take) {
             entries.extend(more);
         }

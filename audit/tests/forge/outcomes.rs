@@ -84,6 +84,22 @@ fn an_outcome_is_of_its_call() {
     }
 }
 
+/// A tool that only reads has made no effect.
+#[test]
+fn a_read_makes_no_effect() {
+    let log = base();
+    let intents = log.places(Kind::Intent);
+    let reads = |place: &&usize| match log.record(**place).body {
+        Body::Intent(intent) => intent.effect.is_read_only(),
+        _ => false,
+    };
+    let place = intents.iter().find(reads).unwrap() + 1;
+    for tx in [TxOutcome::Committed, TxOutcome::RolledBack] {
+        let changed = |r: &mut Vec<Record>| outcome(&mut r[place]).tx = tx;
+        check(&log, &[("an effect", &changed, &[(place, Fault::OutcomeForm)])]);
+    }
+}
+
 #[test]
 fn an_outcomes_parts_agree() {
     let form: &[(usize, Fault)] = &[(POST, Fault::OutcomeForm)];

@@ -137,13 +137,20 @@ impl Kernel {
         let held = flight.fields.held;
         // The run is back: what time it took is known, also where what it did is not.
         let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
+        // What only reads makes no effect, whatever its run says.
+        let tx = match ran.tx {
+            TxOutcome::Committed | TxOutcome::RolledBack if flight.effect.is_read_only() => {
+                TxOutcome::NoOp
+            }
+            tx => tx,
+        };
         let (used, overrun) = with_measured(used, &held, measured);
         let flags = overrun.and(self.stopped(&flight).unwrap_or_default());
         let end = End {
             reason: ran.reason,
             delivered: ran.delivered,
             used,
-            tx: ran.tx,
+            tx,
             enforcement: ran.enforcement,
             flags,
         };

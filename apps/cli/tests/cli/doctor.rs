@@ -79,6 +79,7 @@ fn the_holder_and_its_socket_are_looked_at() {
     // Nobody listens there any more.
     assert_eq!(found("holder"), (0, "ok".to_owned()));
     assert_eq!(found("socket"), (0, "note".to_owned()));
+    assert!(run(["doctor", &home.path()]).out.contains("stale"));
     // The next one replaces it, and takes it away.
     let id = home.worker("a");
     home.call("a", &id, ECHO.as_bytes());

@@ -132,6 +132,36 @@ fn a_strangers_word_shows_in_the_session() {
     serving.stop();
 }
 
+/// What can't be accepted or forgotten is named, and the holder goes on.
+#[test]
+fn the_holder_names_what_it_can_not_do() {
+    let home = TestHome::new();
+    let serving = Serving::of(&home.path(), &[]);
+    let provided = offer(&home, "Finds notes.");
+    let (tool, echo) = (ToolId::new("notes.find").unwrap(), ToolId::new("echo").unwrap());
+    let before = home.log().len();
+    let on_record = provided.view().unwrap().tool(&tool).unwrap().manifest.id();
+    for named in [
+        provided.forget(&[tool.clone(), echo.clone()]),
+        provided.accept(std::slice::from_ref(&tool)),
+        provided.accept(&[echo]),
+        provided.accept_as(&[(tool.clone(), on_record)]),
+    ] {
+        assert!(matches!(named, Err(syscap::Error::BadName { .. })), "{named:?}");
+    }
+    // Another definition is offered, but not that one.
+    let other = offer(&home, "Finds other notes.");
+    let named = other.accept_as(&[(tool.clone(), on_record)]);
+    assert!(matches!(named, Err(syscap::Error::BadName { .. })), "{named:?}");
+    assert_eq!(home.log().len(), before);
+    assert_eq!(other.view().unwrap().counts.connections, 2);
+    let offered = other.view().unwrap().tool(&tool).unwrap().offered.clone().unwrap();
+    other.accept_as(&[(tool, offered.id())]).unwrap();
+    other.close().unwrap();
+    provided.close().unwrap();
+    serving.stop();
+}
+
 #[test]
 fn tools_are_forgotten() {
     let home = TestHome::new();

@@ -65,6 +65,10 @@ fn without_a_holder_the_log_is_shown() {
     assert!(!text.contains('\u{1b}'));
     // Nothing was written, and nobody was let in.
     assert_eq!(seen["head_seq"], self::seen(&home)["head_seq"]);
+    // Each run is counted by itself.
+    home.call("a", &id, ECHO.as_bytes());
+    let counts = &self::seen(&home)["counts"];
+    assert_eq!((&counts["calls"], &counts["refused"]), (&json!(1), &json!({})));
     assert_eq!(home.verify(), 0);
 }
 

@@ -37,8 +37,8 @@ fn a_changed_definition_is_refused_until_accepted() {
     access.accept(&[ToolId::new("odd.extra").unwrap()]).unwrap();
     access.close().unwrap();
     // The kernel lets it through at once, whatever the list says.
-    let let_through = gateway.call("extra", json!({}));
-    assert!(text(&let_through).contains("extra"), "{let_through}");
+    let let_through = gateway.request("tools/call", json!({"name": "extra"}));
+    assert_eq!(let_through["error"]["message"], "extra", "{let_through}");
     assert!(gateway.end().success());
     bench.settled();
 }

@@ -17,6 +17,8 @@ impl Ledger {
         };
         entry.expect(open.is_of(&outcome.call), Fault::OutcomeCall);
         entry.expect(is_consistent(&outcome), Fault::OutcomeForm);
+        let effect = matches!(outcome.tx, TxOutcome::Committed | TxOutcome::RolledBack);
+        entry.expect(!(effect && open.effect.is_read_only()), Fault::OutcomeForm);
         let (held, used) = (&open.call.held, &outcome.call.used);
         // Time can only be measured after the fact; all else is counted before it is used.
         let overspent = pairs(used, held).any(|(d, used, held)| !d.is_measured() && used > held);
