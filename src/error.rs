@@ -77,6 +77,12 @@ pub enum Error {
     /// Another process holds the home, and serves it to nobody.
     #[error("another process holds {0} and does not serve it")]
     Unserved(PathBuf),
+    /// So many processes are attached to the holder that it takes no other.
+    #[error("the process that holds {0} serves as many others as it can")]
+    Full(PathBuf),
+    /// Another home stands where the one was that this process has used.
+    #[error("{0} is another home now than the one that was in use")]
+    OtherHome(PathBuf),
     /// A process of another user holds the home.
     #[error("a process of another user holds {0}")]
     Foreign(PathBuf),

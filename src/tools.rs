@@ -5,6 +5,8 @@
 //! record; one whose definition is another than that on record is refused until an operator
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
+mod room;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -25,6 +27,7 @@ use syscap_kernel::{
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };
 
+pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 use crate::{
     Error, Runtime,
     provide::{Cancel, HostCall, Offer, Provider, Standing},
@@ -51,8 +54,6 @@ const WALL_US_SLACK: u64 = 1_000_000;
 /// What a run sets aside of the holder's own processor time, at least: it is measured, and more
 /// than was set aside would exhaust the token.
 const CPU_US_MIN: u64 = 1_000_000;
-/// How many tools can be known at a time.
-pub(crate) const DELEGATED_MAX: usize = 4_096;
 
 /// Who runs which tool, for which call. Shared by the runtime and the tools in the kernel.
 #[derive(Default)]
@@ -68,10 +69,14 @@ struct Table {
     tags: BTreeMap<Ticket, u64>,
     /// The runs that are out.
     runs: BTreeMap<Seq, (Seq, Cancel)>,
+    /// How many tools an attached process has had put on record.
+    pins: BTreeMap<ConnectionId, usize>,
 }
 
 struct Known {
     pinned: Manifest,
+    /// Its length in bytes.
+    bytes: usize,
     places: Vec<Place>,
 }
 
@@ -349,9 +354,14 @@ impl Providers {
             }
         }
         for manifest in delta.add.manifests() {
-            let pinned = manifest.clone();
-            let known = Known { pinned: manifest.clone(), places: Vec::new() };
-            table.tools.entry(manifest.tool.clone()).or_insert(known).pinned = pinned;
+            let (pinned, bytes) = (manifest.clone(), manifest.to_bytes().len());
+            match table.tools.get_mut(&manifest.tool) {
+                Some(known) => (known.pinned, known.bytes) = (pinned, bytes),
+                None => {
+                    let known = Known { pinned, bytes, places: Vec::new() };
+                    table.tools.insert(manifest.tool.clone(), known);
+                }
+            }
         }
         drop(table);
         drop(gone);
@@ -402,12 +412,11 @@ impl Runtime {
         let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
         let new: Vec<Manifest> =
             offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();
-        if table.tools.len().saturating_add(new.len()) > DELEGATED_MAX {
-            return Err(Error::TooManyTools);
-        }
+        let pins = table.room_for(connection, &offered, &new)?;
         drop(table);
         if !new.is_empty() {
             self.change_tools(delta(new, Vec::new(), &self.providers)?)?;
+            self.providers.lock().pins.insert(connection, pins);
         }
         // What is a provider's is dropped when nothing is locked: it may do anything then.
         let mut gone = Vec::new();
@@ -448,6 +457,9 @@ impl Runtime {
                 Withdrawn::These(_) => {}
             }
         }
+        if let Withdrawn::All = which {
+            table.pins.remove(&connection);
+        }
         drop(table);
         drop(gone);
     }
@@ -457,7 +469,8 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
-    /// [`Error::Refused`], with the reason on record.
+    /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
+    /// record.
     pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         self.accept_such(tools, |_, _| true)
     }
@@ -496,6 +509,7 @@ impl Runtime {
             };
             manifests.push(other.ok_or_else(none)?.clone());
         }
+        table.has_room(&manifests)?;
         drop(table);
         self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?)
     }

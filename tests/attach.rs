@@ -1,6 +1,8 @@
 //! One home, many processes: who holds it, who is attached, and what becomes of either.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "attach/bounds.rs"]
+mod bounds;
 #[path = "attach/frames.rs"]
 mod frames;
 #[path = "attach/holders.rs"]

@@ -509,3 +509,35 @@ fn a_log_without_its_head_is_not_sound() {
     let mut reader = SqliteReader::open(&home).unwrap();
     assert!(syscap::audit::export::export(&mut reader, &dir.path().join("out")).is_err());
 }
+
+/// Whoever opens and closes a home while it is verified does not make it look tampered with.
+#[test]
+fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let rt = Options::new().durability(Durability::Memory).create(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["echo"]).workspace()).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    // A log that takes a while to verify.
+    for n in 0..400 {
+        agent.call("echo", args! { "value": n }).unwrap();
+    }
+    rt.close().unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..60 {
+                // Long enough that a look begins while the home is free.
+                std::thread::sleep(Duration::from_millis(3));
+                Runtime::open(&home).unwrap().close().unwrap();
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+        let mut looks = 0;
+        while !done.load(Ordering::SeqCst) {
+            assert_ne!(verdict(&home), Verdict::Tampered, "look {looks}");
+            looks += 1;
+        }
+        assert!(looks > 0);
+    });
+}

@@ -3,14 +3,21 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use syscap_kernel::{halt::Halt, id::ToolId, manifest::Manifest, store::StoreError};
+use syscap_audit::sqlite::SqliteReader;
+use syscap_kernel::{
+    halt::Halt,
+    hash::leaf,
+    id::{HomeId, Seq, ToolId},
+    manifest::Manifest,
+    store::{Next, StoreError},
+};
 
 use crate::{
     ConnectionId, Error, Runtime, Withdrawn,
@@ -19,11 +26,15 @@ use crate::{
         limits::{DRAIN_TIME, END_TIME, TOOLS_MAX, TRY_PAUSE, TRY_TIME},
         server::Server,
     },
+    guard::caught,
     provide::{Offer, Provider},
 };
 
 /// How long a process that only offers tools rests when it has found no holder.
 const REST: Duration = Duration::from_secs(1);
+
+/// A tool, and who runs it.
+type Offered = (Manifest, Arc<dyn Provider>);
 
 /// What a process does where nobody holds the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +52,13 @@ pub(super) struct Link {
     folder: PathBuf,
     mode: Mode,
     me: Weak<Self>,
+    /// The home's id, once a holder was found: no other home is meant by the folder's name.
+    home: OnceLock<HomeId>,
     /// Not in the state: a look for a holder ends when it is set.
     closed: AtomicBool,
     state: Mutex<State>,
     /// What this process offers, to be offered to each new holder.
-    offered: Mutex<Vec<(Manifest, Arc<dyn Provider>)>>,
+    offered: Mutex<Vec<Offered>>,
 }
 
 struct State {
@@ -97,7 +110,8 @@ impl Held {
     fn close(&self) -> Result<(), Error> {
         let since = Instant::now();
         if let Some(server) = &self.server {
-            server.close();
+            // Whatever panics with it, the home is closed.
+            caught(|| server.close()).unwrap_or(());
         }
         let works = || self.working.load(Ordering::SeqCst) > 0;
         while works() && since.elapsed() < DRAIN_TIME {
@@ -106,7 +120,7 @@ impl Held {
         let since = Instant::now();
         // More than once: what was about to run has no run to give up yet.
         loop {
-            self.runtime.give_up_runs();
+            caught(|| self.runtime.give_up_runs()).unwrap_or(());
             if !works() || since.elapsed() > END_TIME {
                 break;
             }
@@ -131,6 +145,7 @@ impl Link {
             folder: folder.to_path_buf(),
             mode,
             me: Weak::clone(me),
+            home: OnceLock::new(),
             closed: AtomicBool::new(false),
             state: Mutex::new(State { seat: None, number: 0 }),
             offered: Mutex::default(),
@@ -155,7 +170,8 @@ impl Link {
             return Ok(up.clone());
         }
         state.seat = None;
-        let since = Instant::now();
+        // One that is full may be gone before it has been heard: once is enough.
+        let (since, mut full) = (Instant::now(), false);
         loop {
             let why = match self.establish()? {
                 Ok(seat) => {
@@ -169,9 +185,10 @@ impl Link {
                 }
                 Err(why) => why,
             };
+            full |= matches!(why, Error::Full(_));
             self.check_open()?;
             if since.elapsed() > TRY_TIME {
-                return Err(why);
+                return Err(if full { self.full() } else { why });
             }
             thread::sleep(TRY_PAUSE);
         }
@@ -180,14 +197,19 @@ impl Link {
     /// Looks for a holder once, and does not wait for one to come; says whether there is one.
     pub(super) fn look(&self) -> Result<bool, Error> {
         let mut state = self.state();
-        let since = Instant::now();
+        let (since, mut full) = (Instant::now(), false);
         loop {
             match self.attach()? {
                 Found::Holder(holder) => {
                     state.take(Seat::Attached(holder));
                     return Ok(true);
                 }
-                Found::NotNow if since.elapsed() <= TRY_TIME => thread::sleep(TRY_PAUSE),
+                found @ (Found::NotNow | Found::Full) if since.elapsed() <= TRY_TIME => {
+                    full |= matches!(found, Found::Full);
+                    thread::sleep(TRY_PAUSE);
+                }
+                Found::Full => return Err(self.full()),
+                Found::NotNow if full => return Err(self.full()),
                 Found::NotNow | Found::Nobody => return Ok(false),
             }
         }
@@ -195,6 +217,7 @@ impl Link {
 
     /// This process holds the home already.
     pub(super) fn hold(&self, runtime: Runtime) -> Result<(), Error> {
+        self.is_it(runtime.id());
         let held = self.held(runtime)?;
         self.state().take(held);
         Ok(())
@@ -233,15 +256,28 @@ impl Link {
         provider: Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Error> {
         let names: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
-        self.forget(&names);
-        if self.offered().len().saturating_add(tools.len()) > TOOLS_MAX {
+        let named = |(manifest, _): &Offered| names.contains(&manifest.tool);
+        let mut offered = self.offered();
+        let others = offered.iter().filter(|offer| !named(offer)).count();
+        if others.saturating_add(tools.len()) > TOOLS_MAX {
             return Err(Error::TooManyTools);
         }
-        let kept = tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider)));
-        self.offered().extend(kept);
+        let before: Vec<Offered> = offered.extract_if(.., |offer| named(offer)).collect();
+        offered.extend(tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider))));
+        drop(offered);
         let offers = self.each(|up| offer(up, &tools, &provider, Duration::MAX));
         if offers.is_err() {
-            self.forget(&names);
+            // What was offered before still is.
+            let mut offered = self.offered();
+            let ours = |offer: &mut Offered| named(offer) && Arc::ptr_eq(&offer.1, &provider);
+            let gone: Vec<Offered> = offered.extract_if(.., ours).collect();
+            for old in before {
+                if offered.iter().all(|(manifest, _)| manifest.tool != old.0.tool) {
+                    offered.push(old);
+                }
+            }
+            drop(offered);
+            drop(gone);
         }
         offers
     }
@@ -280,11 +316,24 @@ impl Link {
         match self.attach()? {
             Found::Holder(holder) => return Ok(Ok(Seat::Attached(holder))),
             Found::NotNow => return Ok(Err(self.unserved())),
+            Found::Full => return Ok(Err(self.full())),
             Found::Nobody if self.mode == Mode::Attach => return Ok(Err(Error::HolderGone)),
             Found::Nobody => {}
         }
+        // Before it is opened, so that nothing is written to another. Where it can't be read,
+        // opening it says why.
+        if let (Some(home), Ok(id)) = (self.home.get(), id_at(&self.folder))
+            && *home != id
+        {
+            return Err(self.other_home());
+        }
         match Runtime::open(&self.folder) {
-            Ok(runtime) => self.held(runtime).map(Ok),
+            Ok(runtime) if self.is_it(runtime.id()) => self.held(runtime).map(Ok),
+            // It was put there a moment ago.
+            Ok(runtime) => {
+                runtime.close()?;
+                Err(self.other_home())
+            }
             Err(Error::Home(StoreError::Locked)) => Ok(Err(self.unserved())),
             Err(error) => Err(error),
         }
@@ -308,7 +357,7 @@ impl Link {
 
     fn attach(&self) -> Result<Found, Error> {
         let link = Weak::clone(&self.me);
-        attach(&self.folder, move || {
+        let found = attach(&self.folder, move || {
             // Others call what this process offers: it must not wait until it needs the home.
             while let Some(link) = link.upgrade() {
                 if link.offered().is_empty() || link.check_open().is_err() || link.up().is_ok() {
@@ -317,7 +366,23 @@ impl Link {
                 drop(link);
                 thread::sleep(REST);
             }
-        })
+        })?;
+        match &found {
+            Found::Holder(holder) if !holder.home().is_some_and(|home| self.is_it(home)) => {
+                holder.close();
+                Err(self.other_home())
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Whether this is the home that is meant: the first one that is found is.
+    fn is_it(&self, home: HomeId) -> bool {
+        *self.home.get_or_init(|| home) == home
+    }
+
+    fn other_home(&self) -> Error {
+        Error::OtherHome(self.folder.clone())
     }
 
     /// Offers everything to a new holder. What it does not take, nobody can call.
@@ -325,7 +390,7 @@ impl Link {
         let offered = self.offered().clone();
         let mut rest = &offered[..];
         while let Some((_, provider)) = rest.first() {
-            let same = |(_, other): &&(Manifest, Arc<dyn Provider>)| Arc::ptr_eq(provider, other);
+            let same = |(_, other): &&Offered| Arc::ptr_eq(provider, other);
             let count = rest.iter().take_while(same).count();
             let (these, others) = rest.split_at(count);
             let tools: Vec<Manifest> = these.iter().map(|(tool, _)| tool.clone()).collect();
@@ -350,6 +415,10 @@ impl Link {
         }
     }
 
+    fn full(&self) -> Error {
+        Error::Full(self.folder.clone())
+    }
+
     fn unserved(&self) -> Error {
         Error::Unserved(self.folder.clone())
     }
@@ -359,7 +428,7 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn offered(&self) -> MutexGuard<'_, Vec<(Manifest, Arc<dyn Provider>)>> {
+    fn offered(&self) -> MutexGuard<'_, Vec<Offered>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -386,6 +455,16 @@ fn offer(
         }
         Seat::Attached(holder) => holder.provide(tools, provider, limit),
     }
+}
+
+/// The id of the home in a folder, from its log's first record.
+fn id_at(folder: &Path) -> Result<HomeId, Error> {
+    let (mut reader, mut id) = (SqliteReader::open(folder)?, None);
+    reader.records(Seq::GENESIS, &mut |_, bytes| {
+        id = Some(HomeId::from_bytes(*leaf(bytes).as_bytes()));
+        Next::Enough
+    })?;
+    id.ok_or(Error::Home(StoreError::Damaged))
 }
 
 /// Takes back what this process offers as the holder.

@@ -34,9 +34,11 @@
 mod answer;
 mod caller;
 mod link;
+#[cfg(test)]
+mod tests;
 mod view;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use syscap_kernel::{
     control::Freeze,
@@ -47,20 +49,22 @@ use syscap_kernel::{
 };
 use syscap_policy::Policy;
 
-pub(crate) use self::caller::send;
 use self::link::{Link, Mode, Seat};
 pub use self::{
     answer::Answer,
     caller::{CallWith, Caller},
-    view::{Running, SessionInfo, TokenInfo, ToolInfo, View},
+    view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View, Whose},
 };
+pub(crate) use self::{caller::send, view::manifests};
 use crate::{
     Args, Changed, Error, Grant, Runtime,
     attach::{
         Ask,
         client::Step,
+        limits::ANSWER_TIME,
         reply::{read_answer, read_nothing, read_record, read_token},
-        uses::{Begin, read_begun},
+        uses::{Begin, Settle, read_begun},
+        views::read_manifests,
     },
     engine,
     host::{Begun, Reported, ToolUse},
@@ -81,6 +85,8 @@ pub enum Written {
 /// One that is dropped is closed; what goes wrong with that is lost.
 pub struct Access {
     link: Arc<Link>,
+    /// How long a holder may take over what is asked in haste.
+    answer_time: Duration,
 }
 
 impl Access {
@@ -110,7 +116,7 @@ impl Access {
     /// As [`Access::open`].
     pub fn attach_only(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
         let link = Link::new(folder.as_ref(), Mode::Attach);
-        Ok(if link.look()? { Some(Self { link }) } else { None })
+        Ok(if link.look()? { Some(Self::by(link)) } else { None })
     }
 
     /// Serves a runtime that this process holds already.
@@ -120,13 +126,17 @@ impl Access {
     pub fn serve(runtime: Runtime) -> Result<Self, Error> {
         let link = Link::new(runtime.home().folder(), Mode::Serve);
         link.hold(runtime)?;
-        Ok(Self { link })
+        Ok(Self::by(link))
+    }
+
+    const fn by(link: Arc<Link>) -> Self {
+        Self { link, answer_time: ANSWER_TIME }
     }
 
     fn with(folder: impl AsRef<Path>, mode: Mode) -> Result<Self, Error> {
         let link = Link::new(folder.as_ref(), mode);
         link.up()?;
-        Ok(Self { link })
+        Ok(Self::by(link))
     }
 
     /// Whether this process holds the home at present.
@@ -331,19 +341,25 @@ impl Access {
             let Begin { token, used, manifest } = begin();
             runtime.desk().begin(runtime, (token, used), manifest)
         };
-        self.act(&Ask::Begin(Box::new(begin())), here, read_begun)
+        self.act_within(self.answer_time, &Ask::Begin(Box::new(begin())), here, read_begun)
     }
 
-    /// Tells what a use came to; gives the answer that is on record.
+    /// Tells what a use came to that was begun with that token; gives the answer that is on
+    /// record.
     ///
     /// # Errors
     /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_kernel::reason::Reason) where no
-    /// such use is out: it was not begun, was told of already, or was given up;
-    /// [`Error::HolderGone`].
-    pub fn settle_use(&self, used: &ToolUse, reported: &Reported) -> Result<Answer, Error> {
-        let ask = Ask::Settle(Box::new((used.clone(), reported.clone())));
-        let here = |runtime: &Runtime| runtime.desk().settle(used, reported.clone());
-        self.act(&ask, here, read_answer)
+    /// such use is out: it was not begun, or with another token, was told of already, or was
+    /// given up; [`Error::HolderGone`].
+    pub fn settle_use(
+        &self,
+        token: TokenId,
+        used: &ToolUse,
+        reported: &Reported,
+    ) -> Result<Answer, Error> {
+        let settle = Settle { token, used: used.clone(), reported: reported.clone() };
+        let here = |runtime: &Runtime| runtime.desk().settle(token, used, reported.clone());
+        self.act_within(self.answer_time, &Ask::Settle(Box::new(settle)), here, read_answer)
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
@@ -354,12 +370,32 @@ impl Access {
         self.link.tick()
     }
 
+    /// A tool whole: its manifest on record, and what is offered in its place.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where there is no such tool; [`Error::HolderGone`].
+    pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
+        let ask = Ask::Tool(tool.clone());
+        self.act(&ask, |runtime| ToolDetail::of(runtime, tool), ToolDetail::read)
+    }
+
+    /// The manifests on record, in the order of the tools' names: as many as have 8 MiB, which
+    /// all delegated ones have not.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`].
+    pub fn manifests(&self, whose: Whose) -> Result<Vec<Manifest>, Error> {
+        let here = |runtime: &Runtime| Ok(manifests(runtime, whose));
+        self.act(&Ask::Manifests(whose), here, read_manifests)
+    }
+
     /// What there is at present: tools, tokens, sessions, running calls, counters.
     ///
     /// # Errors
     /// [`Error::HolderGone`], or why the home can't be opened or attached to.
     pub fn view(&self) -> Result<View, Error> {
-        self.act(&Ask::View, |runtime| Ok(View::of(runtime)), View::read)
+        let here = |runtime: &Runtime| Ok(View::of(runtime));
+        self.act_within(self.answer_time, &Ask::View, here, View::read)
     }
 
     /// Ends it: the sessions end, the tools are withdrawn. Where this process holds the home,
@@ -378,9 +414,20 @@ impl Access {
         here: impl Fn(&Runtime) -> Result<T, Error>,
         read: impl Fn(syscap_kernel::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
     ) -> Result<T, Error> {
+        self.act_within(Duration::MAX, ask, here, read)
+    }
+
+    /// The same. A holder that takes longer is given up.
+    fn act_within<T>(
+        &self,
+        limit: Duration,
+        ask: &Ask,
+        here: impl Fn(&Runtime) -> Result<T, Error>,
+        read: impl Fn(syscap_kernel::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
+    ) -> Result<T, Error> {
         self.link.each(|up| match &up.seat {
             Seat::Held(held) => Step::Done(here(&held.runtime)),
-            Seat::Attached(holder) => holder.ask(ask, &read),
+            Seat::Attached(holder) => holder.ask_within(limit, ask, &read),
         })
     }
 }

@@ -1,21 +1,26 @@
 //! What there is at a home at present, for those who look.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use syscap_kernel::{
     budget::Amounts,
     control::Freeze,
-    id::{AgentId, HomeId, PolicyHash, Seq, TokenId, ToolId},
+    id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
     kernel::{Kernel, TokenView},
     label::Label,
-    manifest::Manifest,
+    manifest::{EffectClass, Manifest},
     record::CallFields,
     time::UnixMillis,
 };
 
 use crate::{
-    Inspection, Runtime,
-    attach::limits::VIEW_MAX,
+    Error, Inspection, Runtime,
+    attach::limits::{
+        GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
+    },
     counters::Counts,
     provide::{Offer, Standing},
 };
@@ -36,8 +41,12 @@ pub struct View {
     pub shadow: Option<PolicyHash>,
     /// What is frozen, each as the event that froze it.
     pub frozen: Vec<Freeze>,
+    /// How many things are frozen.
+    pub frozen_in_all: u64,
     /// The tools, in the order of their names.
     pub tools: Vec<ToolInfo>,
+    /// How many tools there are.
+    pub tools_in_all: u64,
     /// The newest tokens, the newest first.
     pub tokens: Vec<TokenInfo>,
     /// How many tokens there are.
@@ -54,21 +63,51 @@ pub struct View {
     pub counts: Counts,
 }
 
-/// A tool and how it stands.
+/// A tool and how it stands, in few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolInfo {
-    /// Its manifest, as it is on record.
-    pub manifest: Manifest,
+    /// Its id.
+    pub tool: ToolId,
+    /// What it does to the world.
+    pub effect: EffectClass,
+    /// What its results carry.
+    pub label: Label,
+    /// Its title; a long one is cut.
+    pub title: String,
+    /// The hash of the foreign definition that it was made from.
+    pub definition: Option<DefinitionHash>,
+    /// The id of its manifest, as it is on record.
+    pub manifest: ObjectId,
     /// How it stands: [`Changed`](Standing::Changed) where only another definition than that on
     /// record is offered.
     pub standing: Standing,
-    /// What [`accept`](crate::access::Access::accept) would put on record: the newest offer that
-    /// is not as the manifest on record.
-    pub offered: Option<Manifest>,
+    /// The id of what [`accept`](crate::access::Access::accept) would put on record: the newest
+    /// offer that is not as the manifest on record.
+    pub offered: Option<ObjectId>,
     /// Whether there is somebody who runs it: the holder itself, or a process that offers it.
     pub provided: bool,
     /// Whether a process runs it, and not the holder's kernel.
     pub delegated: bool,
+}
+
+/// A tool whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDetail {
+    /// How it stands.
+    pub info: ToolInfo,
+    /// Its manifest, as it is on record.
+    pub manifest: Manifest,
+    /// What `info.offered` is the id of.
+    pub offered: Option<Manifest>,
+}
+
+/// Which tools are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those that the holder itself runs.
+    Holders,
+    /// All.
+    All,
 }
 
 /// A token and its standing.
@@ -149,7 +188,7 @@ impl View {
     /// The tool of that name.
     #[must_use]
     pub fn tool(&self, tool: &ToolId) -> Option<&ToolInfo> {
-        self.tools.iter().find(|info| info.manifest.tool == *tool)
+        self.tools.iter().find(|info| info.tool == *tool)
     }
 
     /// The token of that id.
@@ -172,14 +211,17 @@ impl View {
     fn new(kernel: &Kernel, delegated: Vec<(Manifest, Vec<Offer>)>, counts: Counts) -> Self {
         let delegated = delegated.into_iter().map(|(manifest, offers)| (manifest.tool, offers));
         let delegated: BTreeMap<ToolId, Vec<Offer>> = delegated.collect();
+        let frozen = kernel.frozen();
         Self {
             home: kernel.home(),
             head: kernel.head().seq,
             now: kernel.now(),
             policy: kernel.policy_hash(),
             shadow: kernel.shadow_hash(),
-            frozen: kernel.frozen(),
+            frozen_in_all: count(frozen.len()),
+            frozen: frozen.into_iter().take(VIEW_MAX).collect(),
             tools: tools(kernel, &delegated),
+            tools_in_all: count(kernel.manifests().count()),
             tokens: tokens(kernel),
             tokens_in_all: count(kernel.tokens().count()),
             sessions: sessions(kernel),
@@ -197,32 +239,112 @@ impl Inspection {
     pub fn view(&self) -> View {
         View::new(self.kernel(), self.providers.delegated(), Counts::default())
     }
+
+    /// One of its tools, whole.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where there is no such tool.
+    pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
+        ToolDetail::new(self.kernel(), self.providers.delegated(), tool)
+    }
 }
 
-fn tools(kernel: &Kernel, delegated: &BTreeMap<ToolId, Vec<Offer>>) -> Vec<ToolInfo> {
-    let info = |manifest: &Manifest| {
-        let offers = delegated.get(&manifest.tool);
+impl ToolInfo {
+    fn of(manifest: &Manifest, offers: Option<&Vec<Offer>>) -> Self {
         let changed = offers.is_some_and(|offers| {
             !offers.is_empty() && offers.iter().all(|offer| offer.standing != Standing::Ready)
         });
-        let offered = offers.iter().flat_map(|offers| offers.iter().rev());
-        ToolInfo {
-            manifest: manifest.clone(),
+        Self {
+            tool: manifest.tool.clone(),
+            effect: manifest.effect,
+            label: manifest.label,
+            title: cut(&manifest.title),
+            definition: manifest.definition,
+            manifest: manifest.id(),
             standing: if changed { Standing::Changed } else { Standing::Ready },
-            offered: offered.map(|offer| &offer.manifest).find(|m| *m != manifest).cloned(),
+            offered: to_accept(manifest, offers).map(Manifest::id),
             provided: offers.is_none_or(|offers| !offers.is_empty()),
             delegated: offers.is_some(),
         }
+    }
+}
+
+impl ToolDetail {
+    /// The home's tool of that id.
+    pub(crate) fn of(runtime: &Runtime, tool: &ToolId) -> Result<Self, Error> {
+        let delegated = runtime.delegated();
+        runtime.look(|kernel| Self::new(kernel, delegated, tool))
+    }
+
+    fn new(
+        kernel: &Kernel,
+        delegated: Vec<(Manifest, Vec<Offer>)>,
+        tool: &ToolId,
+    ) -> Result<Self, Error> {
+        let got = || Error::BadName { what: "the tool", got: tool.as_str().to_owned() };
+        let manifest = kernel.manifests().find(|manifest| manifest.tool == *tool);
+        let manifest = manifest.ok_or_else(got)?.clone();
+        let offers = delegated.into_iter().find(|(known, _)| known.tool == *tool);
+        let offers = offers.map(|(_, offers)| offers);
+        let info = ToolInfo::of(&manifest, offers.as_ref());
+        let offered = to_accept(&manifest, offers.as_ref()).cloned();
+        Ok(Self { info, manifest, offered })
+    }
+}
+
+/// The manifests on record, in the order of the tools' names: as many as an answer can hold.
+pub(crate) fn manifests(runtime: &Runtime, whose: Whose) -> Vec<Manifest> {
+    let delegated = match whose {
+        Whose::All => BTreeSet::new(),
+        Whose::Holders => {
+            runtime.delegated().into_iter().map(|(manifest, _)| manifest.tool).collect()
+        }
     };
-    let mut tools: Vec<ToolInfo> = kernel.manifests().map(info).collect();
-    tools.sort_by(|one, other| one.manifest.tool.cmp(&other.manifest.tool));
-    tools
+    let own = |manifest: &&Manifest| !delegated.contains(&manifest.tool);
+    let mut manifests: Vec<Manifest> =
+        runtime.look(|kernel| kernel.manifests().filter(own).cloned().collect());
+    manifests.sort_by(|one, other| one.tool.cmp(&other.tool));
+    let size = |manifest: &Manifest| manifest.to_bytes().len();
+    let fit = fitting(manifests.iter().map(size), MANIFESTS_BYTES_MAX);
+    manifests.truncate(fit);
+    manifests
+}
+
+fn to_accept<'o>(on_record: &Manifest, offers: Option<&'o Vec<Offer>>) -> Option<&'o Manifest> {
+    let newest_first = offers.into_iter().flat_map(|offers| offers.iter().rev());
+    newest_first.map(|offer| &offer.manifest).find(|offered| *offered != on_record)
+}
+
+/// How many of them, from the first on, have no more than `most` bytes together.
+fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
+    let sum = |sum: &mut usize, size: usize| {
+        *sum = sum.saturating_add(size);
+        Some(*sum)
+    };
+    sizes.scan(0, sum).take_while(|sum| *sum <= most).count()
+}
+
+fn cut(title: &str) -> String {
+    let end = title.floor_char_boundary(TITLE_BYTES_MAX);
+    title.get(..end).unwrap_or_default().to_owned()
+}
+
+fn tools(kernel: &Kernel, delegated: &BTreeMap<ToolId, Vec<Offer>>) -> Vec<ToolInfo> {
+    let mut tools: Vec<&Manifest> = kernel.manifests().collect();
+    tools.sort_by(|one, other| one.tool.cmp(&other.tool));
+    let info = |manifest: &&Manifest| ToolInfo::of(manifest, delegated.get(&manifest.tool));
+    tools.iter().take(VIEW_TOOLS_MAX).map(info).collect()
 }
 
 fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {
     let mut newest: Vec<TokenView<'_>> = kernel.tokens().collect();
     newest.sort_by_key(|token| Reverse(token.issued));
-    newest.iter().take(VIEW_MAX).map(TokenInfo::of).collect()
+    let size = |token: &TokenView<'_>| {
+        let names = token.body.grants.iter().map(|(tool, _)| tool.as_str().len());
+        names.fold(0, |sum: usize, name| sum.saturating_add(name).saturating_add(2))
+    };
+    let fit = fitting(newest.iter().map(size), GRANTED_BYTES_MAX).min(VIEW_MAX);
+    newest.iter().take(fit).map(TokenInfo::of).collect()
 }
 
 fn sessions(kernel: &Kernel) -> Vec<SessionInfo> {

@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -14,7 +14,7 @@ use std::{
 
 use syscap_kernel::{
     cbor::Item,
-    id::{DefinitionHash, ToolId},
+    id::{DefinitionHash, HomeId, ToolId},
     manifest::Manifest,
     reason::{Reason, Refused},
 };
@@ -41,8 +41,10 @@ pub(crate) enum Found {
     Holder(Arc<Holder>),
     /// Nobody who does.
     Nobody,
-    /// One that comes, goes or has no room.
+    /// One that comes or goes.
     NotNow,
+    /// One that has no room.
+    Full,
 }
 
 /// What a request came to.
@@ -56,8 +58,8 @@ pub(crate) enum Step<T> {
 /// The process that holds the home, as an attached one sees it.
 pub(crate) struct Holder {
     peer: Peer,
-    /// Whether it has let this process in.
-    greeted: AtomicBool,
+    /// What it said when it let this process in: which home it holds.
+    greeted: OnceLock<HomeId>,
     /// Whether it takes no requests any more.
     ending: AtomicBool,
     state: Mutex<State>,
@@ -65,8 +67,9 @@ pub(crate) struct Holder {
 
 #[derive(Default)]
 struct State {
-    /// Who runs which definition of which tool.
-    providers: BTreeMap<ToolId, (DefinitionHash, Arc<dyn Provider>)>,
+    /// Who runs which definition of which tool. While another is being offered there are two of
+    /// a tool.
+    providers: BTreeMap<(ToolId, DefinitionHash), Arc<dyn Provider>>,
     /// The runs that the holder has asked for, by the ids of its requests.
     runs: BTreeMap<u64, Cancel>,
 }
@@ -89,14 +92,14 @@ pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Resu
     let stream = Arc::new(stream);
     let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
     let reader = Reader::new(stream).map_err(at(&path))?;
-    let (greeted, ending) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (greeted, ending) = (OnceLock::new(), AtomicBool::new(false));
     let holder = Arc::new(Holder { peer, greeted, ending, state: Mutex::default() });
     let reading = Arc::clone(&holder);
     let started = thread::Builder::new().name("syscap-holder".to_owned()).spawn(move || {
         reading.read(reader);
-        let greeted = reading.greeted.load(Ordering::SeqCst);
+        let greeted = reading.home();
         drop(reading);
-        if greeted {
+        if greeted.is_some() {
             ended();
         }
     });
@@ -115,7 +118,7 @@ impl Holder {
         match pending.wait_for(HELLO_TIME) {
             Some(Ok(Reply::Done(item))) => match Greeting::read(item.item()) {
                 Ok(greeting) if greeting.version == PROTOCOL_VERSION => {
-                    self.greeted.store(true, Ordering::SeqCst);
+                    self.greeted.get_or_init(|| greeting.home);
                     Ok(Found::Holder(Arc::clone(self)))
                 }
                 Ok(greeting) => Err(Error::Version { holder: greeting.version }),
@@ -123,8 +126,14 @@ impl Holder {
             },
             Some(Ok(Reply::Failed(Failure::Version(holder)))) => Err(Error::Version { holder }),
             Some(Ok(Reply::Failed(_))) => Err(not_understood()),
+            Some(Ok(Reply::Refused(why))) if why.reason() == Reason::Overloaded => Ok(Found::Full),
             Some(Ok(Reply::Refused(_)) | Err(_)) | None => Ok(Found::NotNow),
         }
+    }
+
+    /// Which home it holds, once it has let this process in.
+    pub(crate) fn home(&self) -> Option<HomeId> {
+        self.greeted.get().copied()
     }
 
     /// Asks for something, and reads what comes, however long that takes.
@@ -137,7 +146,7 @@ impl Holder {
     }
 
     /// The same. A holder that takes longer is given up.
-    fn ask_within<T>(
+    pub(crate) fn ask_within<T>(
         &self,
         limit: Duration,
         ask: &Ask,
@@ -176,13 +185,33 @@ impl Holder {
         provider: &Arc<dyn Provider>,
         limit: Duration,
     ) -> Step<Vec<Offer>> {
+        let keys = tools.iter().map(|manifest| (manifest.tool.clone(), identity(manifest)));
+        let keys: Vec<(ToolId, DefinitionHash)> = keys.collect();
+        // From before it is asked on: a run may be asked for before the answer is there.
+        let mut before = Vec::new();
         let mut state = self.state();
-        for manifest in tools {
-            let runs = (identity(manifest), Arc::clone(provider));
-            state.providers.insert(manifest.tool.clone(), runs);
+        for key in &keys {
+            before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
         }
         drop(state);
-        self.ask_within(limit, &Ask::Provide(tools.to_vec()), reply::read_offers)
+        let offered = self.ask_within(limit, &Ask::Provide(tools.to_vec()), reply::read_offers);
+        let mut state = self.state();
+        let mut gone = Vec::new();
+        if let Step::Done(Ok(_)) = &offered {
+            let other = |(tool, own): &(ToolId, DefinitionHash), _: &mut Arc<dyn Provider>| {
+                keys.iter().any(|(offered, new)| offered == tool && new != own)
+            };
+            gone.extend(state.providers.extract_if(.., other).map(|(_, provider)| provider));
+        } else {
+            for (key, runs) in before.into_iter().rev() {
+                let runs = runs.and_then(|runs| state.providers.insert(key.clone(), runs));
+                gone.extend(runs.or_else(|| state.providers.remove(key)));
+            }
+        }
+        drop(state);
+        // A provider is dropped when nothing is locked: it may do anything then.
+        drop(gone);
+        offered
     }
 
     /// Whether nothing can be asked of it any more.
@@ -244,8 +273,8 @@ impl Holder {
         let mut state = self.state();
         let room = state.runs.len() < REQUESTS_MAX && !state.runs.contains_key(&id);
         // What was let through under another definition is not this one's to run.
-        let provider = state.providers.get(&call.tool).filter(|(own, _)| *own == call.definition);
-        let provider = provider.filter(|_| room).map(|(_, provider)| Arc::clone(provider));
+        let provider = state.providers.get(&(call.tool.clone(), call.definition));
+        let provider = provider.filter(|_| room).map(Arc::clone);
         let Some(provider) = provider else {
             drop(state);
             let reason = if room { Reason::NoProvider } else { Reason::Overloaded };

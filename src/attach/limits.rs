@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use syscap_kernel::limits::OBJECT_BYTES_MAX;
 
+use crate::tools::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
+
 /// The protocol's version: holder and attached process must speak the same.
 pub(crate) const PROTOCOL_VERSION: u64 = 1;
 /// Longest frame, in bytes: a policy document is the largest thing that travels, an envelope and
@@ -21,8 +23,17 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 pub(crate) const SESSIONS_MAX: usize = 1_024;
 /// Most tools that a connection may offer at once.
 pub(crate) const TOOLS_MAX: usize = 512;
-/// Most tokens and most sessions in a view: the newest; and most running calls.
+/// Most tokens and most sessions in a view: the newest; and most running calls and freezes.
 pub(crate) const VIEW_MAX: usize = 1_024;
+/// Most tools in a view: all delegated ones that there can be, and as many of the holder's own as
+/// a reasonable host has. Each takes some hundred bytes.
+pub(crate) const VIEW_TOOLS_MAX: usize = DELEGATED_MAX + 1_024;
+/// Longest title of a tool in a view, in bytes.
+pub(crate) const TITLE_BYTES_MAX: usize = 128;
+/// Most bytes of the names of the tools that the tokens in a view grant.
+pub(crate) const GRANTED_BYTES_MAX: usize = 4 << 20;
+/// Most bytes of manifests in an answer: those of all delegated tools, and as many again.
+pub(crate) const MANIFESTS_BYTES_MAX: usize = 2 * MANIFEST_BYTES_MAX;
 /// How long a new connection may take to say hello.
 pub(crate) const HELLO_TIME: Duration = Duration::from_secs(5);
 /// How long a frame may take to arrive once it has begun.
@@ -35,6 +46,9 @@ pub(crate) const READ_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) const TRY_TIME: Duration = Duration::from_secs(10);
 /// The pause between two looks.
 pub(crate) const TRY_PAUSE: Duration = Duration::from_millis(20);
+/// How long a holder may take over what runs nothing and is asked in haste: what there is at
+/// present, leave for a use, a report of one. The kernel's own time for a use is half of that.
+pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How long a holder that closes waits for what runs.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(3);
 /// How long it then waits for what was told to end.

@@ -15,13 +15,12 @@ use super::{
     grants,
     limits::TOOLS_MAX,
     reply::Reply,
-    uses::{self, Begin},
+    uses::{Begin, Settle},
     wire::{Broken, Fields, amounts, byte_strings, data, texts, written},
 };
 use crate::{
-    access::Written,
+    access::{Whose, Written},
     grant::Grant,
-    host::{Reported, ToolUse},
     provide::{Cancel, HostCall},
     tools::DELEGATED_MAX,
 };
@@ -66,8 +65,10 @@ pub(crate) enum Ask {
     Forget(Vec<ToolId>),
     ReadPolicy(Vec<u8>),
     Begin(Box<Begin>),
-    Settle(Box<(ToolUse, Reported)>),
+    Settle(Box<Settle>),
     View,
+    Tool(ToolId),
+    Manifests(Whose),
 }
 
 /// A change to the state of a session's agent.
@@ -120,8 +121,10 @@ impl Ask {
             Self::Forget(tools) => op("forget").item("tools", names(tools).item()),
             Self::ReadPolicy(document) => op("read_policy").bytes("document", document),
             Self::Begin(asked) => asked.write(op("begin")),
-            Self::Settle(asked) => uses::write_settled(op("settle"), &asked.0, &asked.1),
+            Self::Settle(asked) => asked.write(op("settle")),
             Self::View => op("view"),
+            Self::Tool(tool) => op("tool").text("tool", tool.as_str()),
+            Self::Manifests(whose) => op("manifests").boolean("all", *whose == Whose::All),
         }
         .finish()
     }
@@ -165,8 +168,12 @@ impl Ask {
             "forget" => Self::Forget(f.list("tools", DELEGATED_MAX, read_tool)?),
             "read_policy" => Self::ReadPolicy(f.bytes("document")?.to_vec()),
             "begin" => Self::Begin(Box::new(Begin::read(f)?)),
-            "settle" => Self::Settle(Box::new(uses::read_settled(f)?)),
+            "settle" => Self::Settle(Box::new(Settle::read(f)?)),
             "view" => Self::View,
+            "tool" => Self::Tool(read_tool(f.take("tool")?)?),
+            "manifests" => {
+                Self::Manifests(if f.boolean("all")? { Whose::All } else { Whose::Holders })
+            }
             _ => return Err(Broken::Form),
         };
         fields.end()?;

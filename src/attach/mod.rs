@@ -33,7 +33,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uses;
-mod views;
+pub(crate) mod views;
 pub(crate) mod wire;
 
 pub(crate) use message::{Ask, Proposed};

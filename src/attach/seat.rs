@@ -23,13 +23,15 @@ use super::{
     peer::Peer,
     relay::Relay,
     reply::{self, Reply},
-    uses,
+    uses, views,
 };
 use crate::{
     ConnectionId, Error, Runtime, Session, Withdrawn,
-    access::{Answer, View, Written, send},
+    access::{self, Answer, ToolDetail, View, Written, send},
     attach::Ask,
-    provide::{Offer, Provider},
+    guard::caught,
+    provide::{Offer, Provider, Standing},
+    tools::MANIFEST_BYTES_MAX,
 };
 
 /// An attached process.
@@ -38,6 +40,8 @@ pub(super) struct Seat {
     pub(super) peer: Arc<Peer>,
     provider: Arc<dyn Provider>,
     state: Mutex<State>,
+    /// What it offers changes one step at a time: it is counted exactly.
+    offering: Mutex<()>,
     /// Whether it has gone.
     left: AtomicBool,
 }
@@ -54,8 +58,8 @@ pub(super) enum Sessions {
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<Seq, Arc<Session>>,
-    /// The tools that it has offered and not withdrawn.
-    tools: Vec<ToolId>,
+    /// The tools that it offers, each with the length of its manifest in bytes.
+    tools: BTreeMap<ToolId, usize>,
     requests: usize,
     bytes: usize,
 }
@@ -65,7 +69,7 @@ impl Seat {
         let peer = Arc::new(peer);
         let provider = Arc::new(Relay { peer: Arc::clone(&peer) });
         let (state, left) = (Mutex::default(), AtomicBool::new(false));
-        Self { number, peer, provider, state, left }
+        Self { number, peer, provider, state, offering: Mutex::default(), left }
     }
 
     /// Room for one more request of so many bytes.
@@ -137,24 +141,31 @@ impl Seat {
                 Reply::of(begun, |begun| uses::begun(&begun))
             }
             Ask::Settle(asked) => {
-                let (used, reported) = *asked;
-                let settled = runtime.desk().settle(&used, reported);
+                let uses::Settle { token, used, reported } = *asked;
+                let settled = runtime.desk().settle(token, &used, reported);
                 Reply::of(settled, |answer| reply::answer(&answer))
             }
             Ask::View => Reply::Done(View::of(runtime).to_canonical()),
+            Ask::Tool(tool) => {
+                Reply::of(ToolDetail::of(runtime, &tool), |detail| detail.to_canonical())
+            }
+            Ask::Manifests(whose) => {
+                Reply::Done(views::manifests(&access::manifests(runtime, whose)))
+            }
         }
     }
 
     /// The process has gone: its tools are nobody's, its runs are given up, its sessions end.
     pub(super) fn leave(&self, runtime: &Runtime, sessions: Sessions) {
         self.left.store(true, Ordering::SeqCst);
-        runtime.withdraw(self.number, Withdrawn::All);
+        // What a host has hung on any of it may panic; the rest is done all the same.
+        caught(|| runtime.withdraw(self.number, Withdrawn::All)).unwrap_or(());
         let open = std::mem::take(&mut self.state().sessions);
-        self.give_up(runtime, &open);
+        caught(|| self.give_up(runtime, &open)).unwrap_or(());
         if sessions == Sessions::Ended {
             for session in open.values() {
                 // Where the kernel has stopped there is nothing to end any more.
-                drop(session.end());
+                drop(caught(|| session.end()));
             }
         }
     }
@@ -209,30 +220,41 @@ impl Seat {
     }
 
     fn provide(&self, runtime: &Runtime, tools: Vec<Manifest>) -> Result<Vec<Offer>, Error> {
-        let mut state = self.state();
-        let new: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
-        let mut offered = state.tools.clone();
-        offered.retain(|tool| !new.contains(tool));
-        offered.extend(new);
-        if offered.len() > TOOLS_MAX {
+        let _one_at_a_time = self.offering();
+        let size = |manifest: &Manifest| manifest.to_bytes().len();
+        let sizes: Vec<usize> = tools.iter().map(size).collect();
+        let mut offered = self.state().tools.clone();
+        offered.extend(tools.iter().map(|tool| tool.tool.clone()).zip(sizes.iter().copied()));
+        let bytes = offered.values().fold(0, |sum: usize, bytes| sum.saturating_add(*bytes));
+        if offered.len() > TOOLS_MAX || bytes > MANIFEST_BYTES_MAX {
             return Err(Error::TooManyTools);
         }
-        state.tools = offered;
+        let offers = runtime.provide(self.number, tools, &self.provider)?;
+        let mut state = self.state();
+        for (offer, size) in offers.iter().zip(sizes) {
+            if offer.standing != Standing::Taken {
+                state.tools.insert(offer.tool().clone(), size);
+            }
+        }
         drop(state);
-        let offers = runtime.provide(self.number, tools, &self.provider);
         if self.left.load(Ordering::SeqCst) {
             runtime.withdraw(self.number, Withdrawn::All);
         }
-        offers
+        Ok(offers)
     }
 
     fn withdraw(&self, runtime: &Runtime, tools: &[ToolId]) {
-        self.state().tools.retain(|tool| !tools.contains(tool));
+        let _one_at_a_time = self.offering();
+        self.state().tools.retain(|tool, _| !tools.contains(tool));
         runtime.withdraw(self.number, Withdrawn::These(tools));
     }
 
     fn session(&self, session: Seq) -> Result<Arc<Session>, Error> {
         self.state().sessions.get(&session).map(Arc::clone).ok_or_else(no_session)
+    }
+
+    fn offering(&self) -> MutexGuard<'_, ()> {
+        self.offering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -138,11 +138,10 @@ impl Hub {
         state.seats.insert(seat.number, Arc::clone(&seat));
         drop(state);
         counters.connected();
-        let (hub, theirs) = (Arc::clone(self), Arc::clone(&seat));
-        let started = spawn("syscap-attached", move || hub.serve(&theirs, reader));
-        if started.is_err() {
-            self.leave(&seat);
-        }
+        let attached = Attached { hub: Arc::clone(self), seat };
+        let started = spawn("syscap-attached", move || attached.hub.serve(&attached.seat, reader));
+        // Where there is no thread to be had it has left already.
+        started.unwrap_or(());
     }
 
     /// Reads what a process asks, until its connection ends or it breaks a rule.
@@ -155,7 +154,6 @@ impl Hub {
                 }
             }
         }
-        self.leave(seat);
     }
 
     /// The first frame says which version the process speaks.
@@ -220,7 +218,8 @@ impl Hub {
         seat.peer.finish();
         let closing = self.state().closing;
         // A home that closes ends all sessions at once.
-        seat.leave(&self.runtime, if closing { Sessions::Left } else { Sessions::Ended });
+        let sessions = if closing { Sessions::Left } else { Sessions::Ended };
+        caught(|| seat.leave(&self.runtime, sessions)).unwrap_or(());
         self.state().seats.remove(&seat.number);
         self.runtime.counters().disconnected();
         self.ended.notify_all();
@@ -263,6 +262,18 @@ impl Hub {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process that is attached; it leaves also where its thread panics.
+struct Attached {
+    hub: Arc<Hub>,
+    seat: Arc<Seat>,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.hub.leave(&self.seat);
     }
 }
 

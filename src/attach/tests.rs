@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Changed, Grant,
-    access::Written,
+    access::{Whose, Written},
     provide::{Cancel, HostCall, HostRan, Offer, Standing},
 };
 
@@ -76,6 +76,9 @@ fn asks() -> Vec<Ask> {
         Ask::Forget(vec![tool("t.a"), tool("t.b")]),
         Ask::ReadPolicy(b"{}".to_vec()),
         Ask::View,
+        Ask::Tool(tool("t.a")),
+        Ask::Manifests(Whose::All),
+        Ask::Manifests(Whose::Holders),
     ]
 }
 

@@ -60,20 +60,30 @@ impl Begin {
     }
 }
 
-pub(super) fn write_settled(map: MapBuilder, used: &ToolUse, reported: &Reported) -> MapBuilder {
-    let map = write(map, used);
-    match reported {
-        Reported::Result(result) => map.bytes("result", result.as_bytes()),
-        Reported::Failed(words) => map.text("failed", words),
-    }
+/// What is told by `settle`.
+pub(crate) struct Settle {
+    pub(crate) token: TokenId,
+    pub(crate) used: ToolUse,
+    pub(crate) reported: Reported,
 }
 
-pub(super) fn read_settled(fields: &mut Fields<'_>) -> Result<(ToolUse, Reported), Broken> {
-    let reported = match fields.maybe("failed") {
-        Some(words) => Reported::Failed(words.as_text().ok_or(Broken::Form)?.to_owned()),
-        None => Reported::Result(data(fields.bytes("result")?)?),
-    };
-    Ok((read(fields)?, reported))
+impl Settle {
+    pub(super) fn write(&self, map: MapBuilder) -> MapBuilder {
+        let map = write(map.bytes("token", self.token.as_bytes()), &self.used);
+        match &self.reported {
+            Reported::Result(result) => map.bytes("result", result.as_bytes()),
+            Reported::Failed(words) => map.text("failed", words),
+        }
+    }
+
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Broken> {
+        let reported = match fields.maybe("failed") {
+            Some(words) => Reported::Failed(words.as_text().ok_or(Broken::Form)?.to_owned()),
+            None => Reported::Result(data(fields.bytes("result")?)?),
+        };
+        let token = TokenId::from_bytes(fields.digest("token")?);
+        Ok(Self { token, used: read(fields)?, reported })
+    }
 }
 
 /// What is answered to `begin`.

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use syscap_kernel::{
-    cbor::{Canonical, Item, MapBuilder},
+    cbor::{Canonical, Item, Kind, MapBuilder},
     control::{ControlBody as _, Freeze},
-    id::{AgentId, HomeId, PolicyHash, Seq, TokenId, ToolId},
+    id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
     label::{Confidentiality, Integrity, Label},
-    manifest::Manifest,
+    manifest::{EffectClass, Manifest},
     reason::Reason,
     time::UnixMillis,
 };
 
 use super::{
-    limits::VIEW_MAX,
+    limits::{VIEW_MAX, VIEW_TOOLS_MAX},
     reply::{standing_name, standing_named},
     wire::{Broken, Fields, amounts, byte_strings, read_amounts, texts, written},
 };
 use crate::{
-    access::{Running, SessionInfo, TokenInfo, ToolInfo, View},
+    access::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
     counters::Counts,
 };
 
@@ -33,7 +33,9 @@ impl View {
             .uint("head", self.head.get())
             .uint("now", self.now.get())
             .item("frozen", byte_strings(self.frozen.iter().map(Freeze::to_bytes)).item())
+            .uint("frozen_in_all", self.frozen_in_all)
             .item("tools", list(&self.tools, ToolInfo::to_canonical).item())
+            .uint("tools_in_all", self.tools_in_all)
             .item("tokens", list(&self.tokens, TokenInfo::to_canonical).item())
             .uint("tokens_in_all", self.tokens_in_all)
             .item("sessions", list(&self.sessions, SessionInfo::to_canonical).item())
@@ -53,11 +55,13 @@ impl View {
             now: UnixMillis::new(fields.uint("now")?),
             policy: read_hash(fields.maybe("policy"))?,
             shadow: read_hash(fields.maybe("shadow"))?,
-            frozen: fields.list("frozen", usize::MAX, |item| {
+            frozen: fields.list("frozen", VIEW_MAX, |item| {
                 let bytes = item.as_byte_string().ok_or(Broken::Form)?;
                 Freeze::from_bytes(bytes).map_err(|_| Broken::Form)
             })?,
-            tools: fields.list("tools", usize::MAX, ToolInfo::read)?,
+            frozen_in_all: fields.uint("frozen_in_all")?,
+            tools: fields.list("tools", VIEW_TOOLS_MAX, ToolInfo::read)?,
+            tools_in_all: fields.uint("tools_in_all")?,
             tokens: fields.list("tokens", VIEW_MAX, TokenInfo::read)?,
             tokens_in_all: fields.uint("tokens_in_all")?,
             sessions: fields.list("sessions", VIEW_MAX, SessionInfo::read)?,
@@ -74,12 +78,20 @@ impl View {
 impl ToolInfo {
     fn to_canonical(&self) -> Canonical {
         let map = MapBuilder::new()
-            .bytes("manifest", &self.manifest.to_bytes())
+            .text("tool", self.tool.as_str())
+            .text("effect", self.effect.name())
+            .text("title", &self.title)
+            .bytes("manifest", self.manifest.as_bytes())
             .text("standing", standing_name(self.standing))
             .boolean("provided", self.provided)
             .boolean("delegated", self.delegated);
+        let map = write_label(map, &self.label);
+        let map = match &self.definition {
+            Some(definition) => map.bytes("definition", definition.as_bytes()),
+            None => map,
+        };
         match &self.offered {
-            Some(offered) => map.bytes("offered", &offered.to_bytes()),
+            Some(offered) => map.bytes("offered", offered.as_bytes()),
             None => map,
         }
         .finish()
@@ -87,20 +99,62 @@ impl ToolInfo {
 
     fn read(item: Item<'_>) -> Result<Self, Broken> {
         let mut fields = Fields::of(item)?;
-        let manifest = |item: Item<'_>| {
-            let bytes = item.as_byte_string().ok_or(Broken::Form)?;
-            Manifest::from_bytes(bytes).map_err(|_| Broken::Form)
-        };
+        let effect = fields.text("effect")?;
         let info = Self {
-            manifest: manifest(fields.take("manifest")?)?,
+            tool: ToolId::new(fields.text("tool")?).ok_or(Broken::Form)?,
+            effect: *EffectClass::ALL.iter().find(|e| e.name() == effect).ok_or(Broken::Form)?,
+            label: label(&mut fields)?,
+            title: fields.text("title")?.to_owned(),
+            definition: digest(fields.maybe("definition"))?.map(DefinitionHash::from_bytes),
+            manifest: ObjectId::from_bytes(fields.digest("manifest")?),
             standing: standing_named(fields.text("standing")?).ok_or(Broken::Form)?,
-            offered: fields.maybe("offered").map(manifest).transpose()?,
+            offered: digest(fields.maybe("offered"))?.map(ObjectId::from_bytes),
             provided: fields.boolean("provided")?,
             delegated: fields.boolean("delegated")?,
         };
         fields.end()?;
         Ok(info)
     }
+}
+
+impl ToolDetail {
+    pub(super) fn to_canonical(&self) -> Canonical {
+        let map = MapBuilder::new()
+            .item("info", self.info.to_canonical().item())
+            .bytes("manifest", &self.manifest.to_bytes());
+        match &self.offered {
+            Some(offered) => map.bytes("offered", &offered.to_bytes()),
+            None => map,
+        }
+        .finish()
+    }
+
+    pub(crate) fn read(item: Item<'_>) -> Result<Self, Broken> {
+        let mut fields = Fields::of(item)?;
+        let detail = Self {
+            info: ToolInfo::read(fields.take("info")?)?,
+            manifest: manifest(fields.take("manifest")?)?,
+            offered: fields.maybe("offered").map(manifest).transpose()?,
+        };
+        fields.end()?;
+        Ok(detail)
+    }
+}
+
+pub(super) fn manifests(manifests: &[Manifest]) -> Canonical {
+    byte_strings(manifests.iter().map(Manifest::to_bytes))
+}
+
+pub(crate) fn read_manifests(item: Item<'_>) -> Result<Vec<Manifest>, Broken> {
+    if item.kind() != Kind::Array {
+        return Err(Broken::Form);
+    }
+    item.elements().map(manifest).collect()
+}
+
+fn manifest(item: Item<'_>) -> Result<Manifest, Broken> {
+    let bytes = item.as_byte_string().ok_or(Broken::Form)?;
+    Manifest::from_bytes(bytes).map_err(|_| Broken::Form)
 }
 
 impl TokenInfo {
@@ -142,14 +196,11 @@ impl TokenInfo {
 
 impl SessionInfo {
     fn to_canonical(&self) -> Canonical {
-        MapBuilder::new()
+        let map = MapBuilder::new()
             .uint("number", self.number.get())
             .text("agent", self.agent.as_str())
-            .bytes("token", self.token.as_bytes())
-            .text("integrity", self.label.integrity().name())
-            .text("confidentiality", self.label.confidentiality().name())
-            .uint("categories", self.label.categories().into())
-            .finish()
+            .bytes("token", self.token.as_bytes());
+        write_label(map, &self.label).finish()
     }
 
     fn read(item: Item<'_>) -> Result<Self, Broken> {
@@ -232,6 +283,12 @@ fn list<T>(values: &[T], write: impl Fn(&T) -> Canonical) -> Canonical {
     })
 }
 
+fn write_label(map: MapBuilder, label: &Label) -> MapBuilder {
+    map.text("integrity", label.integrity().name())
+        .text("confidentiality", label.confidentiality().name())
+        .uint("categories", label.categories().into())
+}
+
 fn label(fields: &mut Fields<'_>) -> Result<Label, Broken> {
     let (integrity, whose) = (fields.text("integrity")?, Integrity::ALL);
     let (confidentiality, whom) = (fields.text("confidentiality")?, Confidentiality::ALL);
@@ -248,7 +305,11 @@ fn agent(fields: &mut Fields<'_>) -> Result<AgentId, Broken> {
 }
 
 fn read_hash(item: Option<Item<'_>>) -> Result<Option<PolicyHash>, Broken> {
+    Ok(digest(item)?.map(PolicyHash::from_bytes))
+}
+
+fn digest(item: Option<Item<'_>>) -> Result<Option<[u8; 32]>, Broken> {
     let Some(item) = item else { return Ok(None) };
     let bytes = item.as_byte_string().and_then(|bytes| bytes.try_into().ok());
-    Ok(Some(PolicyHash::from_bytes(bytes.ok_or(Broken::Form)?)))
+    bytes.map(Some).ok_or(Broken::Form)
 }

@@ -7,7 +7,7 @@
 //! tool's limit, like any other: what it did is not known, and it is charged in full.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -36,8 +36,8 @@ const DESK: ConnectionId = ConnectionId::DESK;
 const USES_MAX: usize = 256;
 /// Most conversations that are remembered; the one that was silent longest is forgotten first.
 const SEATS_MAX: usize = 64;
-/// Most tools that a holder puts on record because somebody used them: their names may come from
-/// a stranger.
+/// Most tools on record that a holder put there because somebody used them: their names may come
+/// from a stranger.
 const NEW_TOOLS_MAX: usize = 64;
 /// Longest name that a client may give a conversation or a use, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -86,21 +86,27 @@ pub(crate) struct Desk(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// The tools that were put on record here. Never locked within `state`.
+    new_tools: Mutex<BTreeSet<ToolId>>,
 }
 
 #[derive(Default)]
 struct State {
+    /// By their tags, which are random: a call that came otherwise must not meet one by chance.
     uses: BTreeMap<u64, Use>,
     seats: BTreeMap<SeatKey, (Arc<Session>, u64)>,
     last: u64,
-    new_tools: usize,
     closed: bool,
 }
 
 type SeatKey = (AgentId, TokenId, String);
 
 struct Use {
+    /// The place in the order of uses.
+    number: u64,
     token: TokenId,
+    /// The conversation's session.
+    session: Seq,
     used: ToolUse,
     effect: EffectClass,
     stage: Stage,
@@ -141,7 +147,19 @@ impl Desk {
         let effect = manifest.effect;
         self.offer(runtime, manifest)?;
         let session = self.seat(runtime, token, &used)?;
-        let tag = self.enter(token, used.clone(), effect)?;
+        let (stage, cancelled, awaited) = (Stage::Sent, false, true);
+        let (number, at) = (0, session.number());
+        let one = Use {
+            number,
+            token,
+            session: at,
+            used: used.clone(),
+            effect,
+            stage,
+            cancelled,
+            awaited,
+        };
+        let tag = self.enter(runtime, one)?;
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let answer = caught(|| send(&session, (envelope(&used), Written::Cbor), tag));
@@ -155,12 +173,19 @@ impl Desk {
         shared.come(shared.lock(), tag, Until::Out)
     }
 
-    /// Says what a use came to; gives the kernel's answer to that.
-    pub(crate) fn settle(&self, used: &ToolUse, reported: Reported) -> Result<Answer, Error> {
+    /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
+    pub(crate) fn settle(
+        &self,
+        token: TokenId,
+        used: &ToolUse,
+        reported: Reported,
+    ) -> Result<Answer, Error> {
         let shared = &*self.0;
         let mut state = shared.lock();
-        let is_out = |one: &Use| matches!(one.stage, Stage::Out(_)) && one.is(used);
-        let found = state.uses.iter_mut().find(|(_, one)| is_out(one));
+        let is_out =
+            |one: &Use| matches!(one.stage, Stage::Out(_)) && one.token == token && one.is(used);
+        let of_it = state.uses.iter_mut().filter(|(_, one)| is_out(one));
+        let found = of_it.min_by_key(|(_, one)| one.number);
         let Some((tag, one)) = found.map(|(tag, one)| (*tag, one)) else {
             return Err(refused(Reason::UnknownReference, "tool_use_id"));
         };
@@ -188,23 +213,31 @@ impl Desk {
     }
 
     fn offer(&self, runtime: &Runtime, manifest: Manifest) -> Result<(), Error> {
-        let known = runtime.look(|kernel| kernel.manifests().any(|m| m.tool == manifest.tool));
-        if !known {
-            let mut state = self.0.lock();
-            if state.new_tools >= NEW_TOOLS_MAX {
+        let known = |tool: &ToolId| {
+            runtime.look(|kernel| kernel.manifests().any(|known| known.tool == *tool))
+        };
+        let tool = manifest.tool.clone();
+        // Those that are new come one at a time, and count once they are on record.
+        let mut new_tools = match known(&tool) {
+            true => None,
+            false => Some(self.0.new_tools.lock().unwrap_or_else(PoisonError::into_inner)),
+        };
+        if let Some(new_tools) = &mut new_tools {
+            new_tools.retain(known);
+            if new_tools.len() >= NEW_TOOLS_MAX {
                 return Err(Error::TooManyTools);
             }
-            state.new_tools = state.new_tools.saturating_add(1);
         }
         let provider: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
         let offers = runtime.provide(DESK, vec![manifest], &provider)?;
-        match offers.iter().find(|offer| offer.standing == Standing::Taken) {
-            Some(taken) => {
-                let got = taken.tool().as_str().to_owned();
-                Err(Error::BadName { what: "a delegated tool", got })
-            }
-            None => Ok(()),
+        if let Some(taken) = offers.iter().find(|offer| offer.standing == Standing::Taken) {
+            let got = taken.tool().as_str().to_owned();
+            return Err(Error::BadName { what: "a delegated tool", got });
         }
+        if let Some(mut new_tools) = new_tools {
+            new_tools.insert(tool);
+        }
+        Ok(())
     }
 
     /// The session of a conversation; a new one where it has none.
@@ -248,18 +281,18 @@ impl Desk {
         Ok(kept)
     }
 
-    fn enter(&self, token: TokenId, used: ToolUse, effect: EffectClass) -> Result<u64, Error> {
+    fn enter(&self, runtime: &Runtime, mut one: Use) -> Result<u64, Error> {
+        let tag = u64::from_be_bytes(runtime.core.salts.bytes()?);
         let mut state = self.0.lock();
         if state.closed {
             return Err(refused(Reason::Closing, "tool_id"));
         }
-        if state.uses.len() >= USES_MAX {
+        // The same tag twice is next to impossible, and would be one use for the other.
+        if state.uses.len() >= USES_MAX || state.uses.contains_key(&tag) {
             return Err(refused(Reason::Overloaded, "tool_id"));
         }
         state.last = state.last.saturating_add(1);
-        let tag = state.last;
-        let (cancelled, awaited) = (false, true);
-        let one = Use { token, used, effect, stage: Stage::Sent, cancelled, awaited };
+        one.number = state.last;
         state.uses.insert(tag, one);
         Ok(tag)
     }
@@ -279,6 +312,15 @@ impl State {
 }
 
 impl Use {
+    /// Whether it is the use that the kernel let through as this call.
+    fn is_called(&self, call: &HostCall) -> bool {
+        let Self { session, used, .. } = self;
+        *session == call.session
+            && used.agent == call.agent
+            && used.tool == call.tool
+            && used.args == call.args
+    }
+
     /// Whether it is the use that is meant.
     fn is(&self, used: &ToolUse) -> bool {
         let mine = &self.used;
@@ -368,18 +410,22 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until the client has said what a use came to.
+    /// Whether the call is that of a use, which then is out. Else nobody asked for it here, or
+    /// whoever did was told no.
+    fn take(&self, call: &HostCall) -> bool {
+        let mut state = self.lock();
+        let sent = |one: &&mut Use| matches!(one.stage, Stage::Sent) && !one.cancelled;
+        let one = state.uses.get_mut(&call.tag).filter(sent).filter(|one| one.is_called(call));
+        let Some(one) = one else { return false };
+        one.stage = Stage::Out(call.intent);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Waits until the client has said what a use came to that was taken.
     fn run(&self, call: &HostCall) -> HostRan {
         let mut state = self.lock();
         let hold = call.hold;
-        match state.uses.get_mut(&call.tag) {
-            Some(one) if matches!(one.stage, Stage::Sent) && !one.cancelled => {
-                one.stage = Stage::Out(call.intent);
-            }
-            // Nobody asked for it here, or whoever did was told no.
-            _ => return ended(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp),
-        }
-        self.changed.notify_all();
         while let Some(one) = state.uses.get_mut(&call.tag) {
             if let Stage::Reported(..) = one.stage
                 && let Stage::Reported(result, tx) = std::mem::replace(&mut one.stage, Stage::Ended)
@@ -410,6 +456,9 @@ struct Uses(Arc<Shared>);
 
 impl Provider for Uses {
     fn run(&self, call: HostCall) -> HostRan {
+        if !self.0.take(&call) {
+            return ended(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
+        }
         let (shared, tag) = (Arc::clone(&self.0), call.tag);
         call.cancel.on_cancel(move || shared.give_up(tag));
         self.0.run(&call)
@@ -438,3 +487,6 @@ fn envelope(used: &ToolUse) -> Vec<u8> {
 fn refused(reason: Reason, field: &str) -> Error {
     Error::Refused(Refused::new(reason).field(field))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,19 @@
 //! Tools that an agent's client runs itself: asked about before, told of afterwards.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use syscap::{
-    access::Access,
+    access::{Access, CallWith, Caller},
     audit::{
         sqlite::SqliteReader,
         verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
     },
     host::{Begun, Reported, ToolUse},
     kernel::{
+        budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
         id::Seq,
@@ -18,6 +22,7 @@ use syscap::{
         store::Next,
     },
     prelude::*,
+    provide::{HostCall, HostRan, Provider, Standing},
 };
 
 use super::world::Lenient;
@@ -88,7 +93,7 @@ impl Desk {
 
     fn unknown(&self, used: &ToolUse) {
         let before = records(&self.home()).len();
-        match self.client.settle_use(used, &done()) {
+        match self.client.settle_use(self.token, used, &done()) {
             Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
             other => panic!("{other:?}"),
         }
@@ -145,7 +150,7 @@ fn a_use_is_out_until_it_is_told_of() {
     assert!(matches!(intents[usize::try_from(intent.get()).unwrap()].body, Body::Intent(_)));
     assert_eq!(desk.outcomes().len(), 0);
     assert_eq!(desk.client.view().unwrap().running.len(), 1);
-    let answer = desk.client.settle_use(&used, &done()).unwrap();
+    let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
     assert_eq!((answer.text(), answer.tx()), (Some("done"), TxOutcome::Committed));
     let outcomes = desk.close();
     assert_eq!(outcomes.len(), 1);
@@ -160,7 +165,7 @@ fn a_use_that_failed_did_what_is_not_known() {
     let used = desk.used("u1", 1);
     desk.out(&used);
     let failed = Reported::Failed("exit code 1".to_owned());
-    let answer = desk.client.settle_use(&used, &failed).unwrap();
+    let answer = desk.client.settle_use(desk.token, &used, &failed).unwrap();
     assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
     assert_eq!(desk.close()[0].call.used.get(Dimension::EgressBytes), 10);
 }
@@ -170,7 +175,7 @@ fn a_use_that_failed_did_what_is_not_known() {
 fn other_arguments_than_were_let_through_are_a_failure() {
     let desk = Desk::new();
     desk.out(&desk.used("u1", 1));
-    let answer = desk.client.settle_use(&desk.used("u1", 2), &done()).unwrap();
+    let answer = desk.client.settle_use(desk.token, &desk.used("u1", 2), &done()).unwrap();
     assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
     desk.close();
 }
@@ -190,7 +195,7 @@ fn what_is_not_out_can_not_be_told_of() {
     ] {
         desk.unknown(&other);
     }
-    desk.client.settle_use(&used, &done()).unwrap();
+    desk.client.settle_use(desk.token, &used, &done()).unwrap();
     desk.unknown(&used);
     assert_eq!(desk.close().len(), 1);
 }
@@ -202,7 +207,7 @@ fn a_repeat_is_not_let_through() {
     let used = desk.used("u1", 1);
     desk.out(&used);
     assert_eq!(desk.refused(&used), Reason::KeyInFlight);
-    desk.client.settle_use(&used, &done()).unwrap();
+    desk.client.settle_use(desk.token, &used, &done()).unwrap();
     match desk.begin(&used) {
         Begun::Answered(answer) => assert_eq!(answer.text(), Some("done")),
         Begun::Out(intent) => panic!("out at {intent:?}"),
@@ -217,9 +222,9 @@ fn uses_without_names_are_told_apart_by_their_calls() {
     let desk = Desk::new();
     let (one, other) = (desk.used("", 1), desk.used("", 2));
     let intents = [desk.out(&one), desk.out(&other), desk.out(&one)];
-    desk.client.settle_use(&other, &done()).unwrap();
-    desk.client.settle_use(&one, &done()).unwrap();
-    desk.client.settle_use(&one, &done()).unwrap();
+    desk.client.settle_use(desk.token, &other, &done()).unwrap();
+    desk.client.settle_use(desk.token, &one, &done()).unwrap();
+    desk.client.settle_use(desk.token, &one, &done()).unwrap();
     desk.unknown(&one);
     let settled: Vec<Seq> = desk.close().iter().map(|outcome| outcome.intent).collect();
     assert_eq!(settled, [intents[1], intents[0], intents[2]]);
@@ -241,7 +246,7 @@ fn a_use_that_is_never_told_of_is_given_up() {
         std::thread::sleep(Duration::from_millis(5));
     }
     // In the moment when it is given up it can still be told of, which changes nothing.
-    match desk.client.settle_use(&used, &done()) {
+    match desk.client.settle_use(token, &used, &done()) {
         Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
         Ok(answer) => assert_eq!(answer.reason(), Some(Reason::TimedOut)),
         other => panic!("{other:?}"),
@@ -259,7 +264,7 @@ fn a_use_outlives_the_process_that_asked() {
     desk.out(&used);
     let another = Access::attach_only(desk.home()).unwrap().unwrap();
     std::mem::replace(&mut desk.client, another).close().unwrap();
-    desk.client.settle_use(&used, &done()).unwrap();
+    desk.client.settle_use(desk.token, &used, &done()).unwrap();
     assert_eq!(desk.close()[0].reason, None);
 }
 
@@ -330,6 +335,15 @@ fn what_a_stranger_names_is_bounded() {
         );
         assert!(matches!(begun, Err(Error::Refused(_))), "{begun:?}");
     }
+    // Tools that are not put on record, since they can't be: no room is lost by them.
+    for n in 0..100 {
+        let used =
+            ToolUse { tool: ToolId::new(&format!("client.bad{n}")).unwrap(), ..desk.used("u", 1) };
+        let mut bad = manifest(used.tool.as_str(), EffectClass::ExternalWrite);
+        bad.dimensions.0.push(Box::from("path"));
+        let begun = desk.client.begin_use(desk.token, &used, &bad);
+        assert!(matches!(begun, Err(Error::BadName { .. })), "{begun:?}");
+    }
     // Tools that come on record, one of them already.
     let begin = |n: u64| {
         let name = format!("client.t{n}");
@@ -337,13 +351,17 @@ fn what_a_stranger_names_is_bounded() {
         desk.client.begin_use(desk.token, &used, &manifest(&name, EffectClass::ExternalWrite))
     };
     (1..64).for_each(|n| assert!(matches!(begin(n), Ok(Begun::Answered(_))), "{n}"));
-    begin(64).unwrap_err();
+    assert!(matches!(begin(64), Err(Error::Holder(_))));
     assert!(matches!(begin(63), Ok(Begun::Answered(_))));
+    // Only what is on record counts.
+    desk.client.forget(&[ToolId::new("client.t7").unwrap()]).unwrap();
+    assert!(matches!(begin(64), Ok(Begun::Answered(_))));
+    begin(65).unwrap_err();
     // Conversations: the one that was silent longest is forgotten.
     for n in 0..100 {
         let used = ToolUse { conversation: n.to_string(), ..desk.used("", n) };
         desk.out(&used);
-        desk.client.settle_use(&used, &done()).unwrap();
+        desk.client.settle_use(desk.token, &used, &done()).unwrap();
     }
     assert!(desk.client.view().unwrap().sessions.len() <= 65);
     desk.close();
@@ -357,7 +375,69 @@ fn what_looks_like_a_reference_is_none() {
     for args in [args! { "$ref": reference }, args! { "$lit": 1_u64 }, args! { "$lit": args! {} }] {
         let used = ToolUse { args: args.finish(), ..desk.used("", 0) };
         desk.out(&used);
-        assert_eq!(desk.client.settle_use(&used, &done()).unwrap().reason(), None);
+        assert_eq!(desk.client.settle_use(desk.token, &used, &done()).unwrap().reason(), None);
     }
     desk.close();
+}
+
+/// Who was not given the token that a use was begun with can't tell of it.
+#[test]
+fn a_use_is_told_of_with_its_token() {
+    let desk = Desk::new();
+    let used = desk.used("u1", 1);
+    desk.out(&used);
+    let other = desk.client.issue(Grant::to("a").tools(["client.run"])).unwrap();
+    let stranger = Access::attach_only(desk.home()).unwrap().unwrap();
+    for token in [other, TokenId::from_bytes([0; 32])] {
+        match stranger.settle_use(token, &used, &done()) {
+            Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
+            other => panic!("{other:?}"),
+        }
+    }
+    stranger.close().unwrap();
+    assert_eq!(desk.outcomes().len(), 0);
+    desk.client.settle_use(desk.token, &used, &done()).unwrap();
+    assert_eq!(desk.close().len(), 1);
+}
+
+/// Runs a tool under the same name as an agent's client.
+struct Real;
+
+impl Provider for Real {
+    fn run(&self, _: HostCall) -> HostRan {
+        let result = Ok(Canonical::text("real"));
+        HostRan { result, tx: TxOutcome::Committed, used: Amounts::ZERO }
+    }
+}
+
+/// What somebody used so does not draw the calls of others to the desk.
+#[test]
+fn the_desk_runs_no_calls_but_its_own() {
+    let desk = Desk::new();
+    let args = args! { "n": 1_u64 }.finish();
+    let callers = [&desk.holder, &desk.client].map(|access| access.session("a", desk.token));
+    let callers = callers.map(Result::unwrap);
+    let call = |caller: &Caller| {
+        caller.call("client.run", &args, &CallWith { tag: 1, ..CallWith::default() }).unwrap()
+    };
+    desk.out(&desk.used("u1", 1));
+    for caller in &callers {
+        assert_eq!(call(caller).reason(), Some(Reason::NoProvider));
+    }
+    let provider = Access::attach_only(desk.home()).unwrap().unwrap();
+    let tool = manifest("client.run", EffectClass::ExternalWrite);
+    let offers = provider.provide(vec![tool], Arc::new(Real)).unwrap();
+    assert_eq!(offers[0].standing, Standing::Ready);
+    // The desk's offer is the newest again.
+    desk.out(&desk.used("u2", 1));
+    for caller in &callers {
+        assert_eq!(call(caller).text(), Some("real"));
+    }
+    assert_eq!(desk.client.view().unwrap().running.len(), 2);
+    for id in ["u1", "u2"] {
+        desk.client.settle_use(desk.token, &desk.used(id, 1), &done()).unwrap();
+    }
+    provider.close().unwrap();
+    callers.into_iter().for_each(|caller| caller.close().unwrap());
+    assert_eq!(desk.close().len(), 4);
 }

@@ -55,19 +55,26 @@ pub(crate) enum Exit {
     NotAnchored,
 }
 
+impl Exit {
+    /// As the operating system has it.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage | Self::Blocked => 2,
+            Self::Refused => 3,
+            Self::Home => 4,
+            Self::Unknown => 5,
+            Self::Tampered => 10,
+            Self::Incomplete => 11,
+            Self::NotAnchored => 12,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage | Exit::Blocked => 2,
-            Exit::Refused => 3,
-            Exit::Home => 4,
-            Exit::Unknown => 5,
-            Exit::Tampered => 10,
-            Exit::Incomplete => 11,
-            Exit::NotAnchored => 12,
-        })
+        Self::from(exit.code())
     }
 }
 

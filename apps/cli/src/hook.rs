@@ -8,6 +8,7 @@ mod client;
 mod event;
 mod holder;
 mod setup;
+mod watch;
 mod words;
 
 use std::{
@@ -19,11 +20,11 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    access::{Access, TokenInfo},
-    host::{Begun, ToolUse},
+    access::{Access, Answer, TokenInfo},
+    host::{Begun, Reported, ToolUse},
     kernel::{
         id::{AgentId, TokenId},
-        reason::Reason,
+        reason::{Reason, Refused},
     },
 };
 
@@ -31,6 +32,7 @@ use self::{
     class::ClassRule,
     client::Client,
     event::{Event, Phase},
+    watch::Watch,
 };
 use crate::{
     Ended,
@@ -41,6 +43,11 @@ use crate::{
 
 /// Longest event, in bytes: a call and a result of the kernel's own limits, written as JSON.
 const EVENT_BYTES_MAX: usize = 8 << 20;
+/// How long the hook may take, before it says no itself: what `--setup` tells the client to wait
+/// is more.
+const PATIENCE: &str = "40s";
+/// Most tokens of an agent that are tried for a use that is told of.
+const TOKENS_MAX: usize = 16;
 
 /// Whose uses, and how they are judged.
 #[derive(Args, Debug)]
@@ -72,6 +79,9 @@ pub(crate) struct Hook {
     /// How long a use may be out before it is given up.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
     limit: Duration,
+    /// How long the hook may take before it says no itself; the client must wait longer.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
+    patience: Duration,
     /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
@@ -102,8 +112,13 @@ impl Hook {
     }
 
     fn answer(&self, out: &mut Out) -> Exit {
-        let event = match read().and_then(|text| Event::read(self.client, &text)) {
-            Ok(event) => event,
+        // First of all: the client may also be slow to say what it wants.
+        let begun = Watch::start(self.patience).and_then(|watch| {
+            let event = Event::read(self.client, &read()?)?;
+            Ok((watch, event))
+        });
+        let (watch, event) = match begun {
+            Ok(begun) => begun,
             Err(problem) => {
                 diagnose(&format!("{problem}; denied"));
                 return Exit::Blocked;
@@ -114,10 +129,13 @@ impl Hook {
                 diagnose(&format!("{}: denied, since {problem}", event.tool));
                 Exit::Blocked
             }),
-            Phase::After(_) => self.after(event).unwrap_or_else(|problem| {
-                diagnose(&format!("what a use came to could not be recorded: {problem}"));
-                Exit::Failed
-            }),
+            Phase::After(_) => {
+                watch.is_after();
+                self.after(event).unwrap_or_else(|problem| {
+                    diagnose(&format!("what a use came to could not be recorded: {problem}"));
+                    Exit::Failed
+                })
+            }
         }
     }
 
@@ -147,7 +165,7 @@ impl Hook {
         let Phase::After(reported) = event.phase else { return Ok(Exit::Done) };
         let access = Access::attach_only(&self.home).map_err(|error| error.to_string())?;
         let access = access.ok_or("no process holds the home: what was out is not known")?;
-        let settled = access.settle_use(&used, &reported);
+        let settled = self.settle(&access, &used, &reported);
         access.close().map_err(|error| error.to_string())?;
         match settled {
             Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {
@@ -160,6 +178,30 @@ impl Hook {
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Tells of a use with the token that it was begun with: where none is named that need not be
+    /// the newest any more, but one that the agent has a session with.
+    fn settle(
+        &self,
+        access: &Access,
+        used: &ToolUse,
+        reported: &Reported,
+    ) -> Result<Answer, syscap::Error> {
+        let tokens = match self.token {
+            Some(token) => vec![token],
+            None => seated(access, &self.agent)?,
+        };
+        let unknown = Refused::new(Reason::UnknownReference).field("tool_use_id");
+        let mut settled = Err(syscap::Error::Refused(unknown));
+        for token in tokens {
+            settled = access.settle_use(token, used, reported);
+            match &settled {
+                Err(syscap::Error::Refused(why)) if why.reason() == Reason::UnknownReference => {}
+                _ => break,
+            }
+        }
+        settled
     }
 
     fn used(&self, event: &Event) -> Result<ToolUse, String> {
@@ -184,6 +226,18 @@ fn read() -> Result<Vec<u8>, String> {
         return Err(format!("the event is longer than {EVENT_BYTES_MAX} bytes"));
     }
     Ok(text)
+}
+
+/// The tokens that an agent has sessions with, the newest session's first.
+fn seated(access: &Access, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
+    let mut tokens = Vec::new();
+    for session in access.view()?.sessions {
+        if session.agent == *agent && tokens.len() < TOKENS_MAX && !tokens.contains(&session.token)
+        {
+            tokens.push(session.token);
+        }
+    }
+    Ok(tokens)
 }
 
 /// The newest token of an agent that lives.

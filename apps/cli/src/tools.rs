@@ -4,12 +4,13 @@ mod accept;
 mod difference;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use syscap::{
-    access::{Access, ToolInfo, View},
-    kernel::{id::ToolId, manifest::Manifest},
+    Error,
+    access::{Access, ToolDetail, ToolInfo, View},
+    kernel::id::ToolId,
     provide::Standing,
 };
 
@@ -61,15 +62,20 @@ impl List {
     fn run(self, out: &mut Out) -> Ended {
         let view = view(&self.home)?;
         for info in &view.tools {
-            let Manifest { tool, effect, label, title, .. } = &info.manifest;
             let text = format!(
-                "{:<32}  {:<11}  {:<14}  {:<18}  {title}",
-                tool.as_str(),
+                "{:<32}  {:<11}  {:<14}  {:<18}  {}",
+                info.tool.as_str(),
                 standing(info),
-                effect.name(),
-                label.to_string()
+                info.effect.name(),
+                info.label.to_string(),
+                info.title
             );
             out.both(text.trim_end(), brief(info))?;
+        }
+        let shown = u64::try_from(view.tools.len()).unwrap_or(u64::MAX);
+        match view.tools_in_all.saturating_sub(shown) {
+            0 => {}
+            more => out.text(&format!("and {more} more"))?,
         }
         Ok(Exit::Done)
     }
@@ -88,9 +94,10 @@ pub(crate) struct Forget {
 impl Forget {
     fn run(self, out: &mut Out) -> Ended {
         let seq = runtime::with(&self.home, |access| {
-            let view = access.view()?;
-            self.tools.iter().try_for_each(|tool| delegated(&view, tool).map(drop))?;
-            Ok(access.forget(&self.tools)?)
+            access.forget(&self.tools).map_err(|error| match error {
+                Error::BadName { what: "a delegated tool", got } => not_delegated(access, got),
+                error => error.into(),
+            })
         })?;
         let json = Object::new().json("tools", &names(&self.tools)).uint("record", seq.get());
         out.both(&format!("forgotten by record {seq}"), json)?;
@@ -99,11 +106,26 @@ impl Forget {
 }
 
 /// What is known of a home: by its holder, else by its log.
-fn view(home: &std::path::Path) -> Result<View, Failure> {
+fn view(home: &Path) -> Result<View, Failure> {
     match Access::attach_only(home).map_err(Failure::home(home))? {
         Some(access) => Ok(access.view()?),
         None => Ok(runtime::look(home)?.view()),
     }
+}
+
+/// A tool of a home, whole: by its holder, else by its log.
+fn detail(home: &Path, tool: &ToolId) -> Result<ToolDetail, Failure> {
+    match Access::attach_only(home).map_err(Failure::home(home))? {
+        Some(access) => detail_at(&access, tool),
+        None => {
+            let log = runtime::look(home)?;
+            log.tool(tool).map_err(|error| known(error, || Ok(log.view())))
+        }
+    }
+}
+
+fn detail_at(access: &Access, tool: &ToolId) -> Result<ToolDetail, Failure> {
+    access.tool(tool).map_err(|error| known(error, || access.view()))
 }
 
 /// How a tool stands, in a word.
@@ -119,32 +141,41 @@ pub(crate) fn standing(info: &ToolInfo) -> &'static str {
 /// A tool in few words.
 pub(crate) fn brief(info: &ToolInfo) -> Object {
     Object::new()
-        .shown("tool", &info.manifest.tool)
+        .shown("tool", &info.tool)
         .text("standing", standing(info))
-        .text("effect", info.manifest.effect.name())
-        .shown("label", info.manifest.label)
-        .text("title", &info.manifest.title)
-        .shown("manifest", info.manifest.id())
+        .text("effect", info.effect.name())
+        .shown("label", info.label)
+        .text("title", &info.title)
+        .shown("manifest", info.manifest)
 }
 
-/// A tool of the home, by its own id.
-fn known<'v>(view: &'v View, tool: &ToolId) -> Result<&'v ToolInfo, Failure> {
-    view.tool(tool).ok_or_else(|| {
-        let tools: Vec<&str> = view.tools.iter().map(|i| i.manifest.tool.as_str()).collect();
-        let advice =
-            format!("the home has no such tool{}", hint(tool.as_str(), "; it has", &tools));
-        Failure::Usage { what: tool.to_string(), advice }
-    })
+/// Names what there is in the place of a tool that is not there.
+fn known(error: Error, view: impl FnOnce() -> Result<View, Error>) -> Failure {
+    let Error::BadName { what: "the tool", got } = error else { return error.into() };
+    // Where they can't be had, what is wrong is wrong all the same.
+    let there = view().map(|view| view.tools).unwrap_or_default();
+    let there: Vec<&str> = there.iter().map(|info| info.tool.as_str()).collect();
+    let advice = format!("the home has no such tool{}", hint(&got, "; it has", &there));
+    Failure::Usage { what: got, advice }
+}
+
+/// Why a tool is not one that another process runs.
+fn not_delegated(access: &Access, got: String) -> Failure {
+    match ToolId::new(&got).map(|tool| detail_at(access, &tool)) {
+        Some(Err(why)) => why,
+        _ => built_in(got),
+    }
+}
+
+fn built_in(tool: String) -> Failure {
+    let advice = "is built in: nobody offers it, and it stays".to_owned();
+    Failure::Usage { what: tool, advice }
 }
 
 /// A tool that another process runs.
-fn delegated<'v>(view: &'v View, tool: &ToolId) -> Result<&'v ToolInfo, Failure> {
-    let info = known(view, tool)?;
-    let built_in = || Failure::Usage {
-        what: tool.to_string(),
-        advice: "is built in: nobody offers it, and it stays".to_owned(),
-    };
-    if info.delegated { Ok(info) } else { Err(built_in()) }
+fn delegated(access: &Access, tool: &ToolId) -> Result<ToolDetail, Failure> {
+    let detail = detail_at(access, tool)?;
+    if detail.info.delegated { Ok(detail) } else { Err(built_in(tool.to_string())) }
 }
 
 fn names(tools: &[ToolId]) -> String {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use syscap::{
     Error, Grant,
-    access::{Access, Caller, TokenInfo, Written},
+    access::{Access, Caller, TokenInfo, Whose, Written},
     kernel::{
         budget::Budget,
         cbor::Canonical,
@@ -52,13 +52,49 @@ impl Home {
     }
 }
 
+/// Whether the home, or its holder, has no room for more tools.
+fn has_no_room(error: &Error) -> bool {
+    match error {
+        Error::TooManyTools => true,
+        Error::Holder(says) => *says == Error::TooManyTools.to_string(),
+        _ => false,
+    }
+}
+
+/// Offers all tools; where there is no room for all at the home, those for which there is.
+fn provide(
+    access: &Access,
+    tools: Vec<Manifest>,
+    provider: &Arc<dyn Provider>,
+) -> Result<Vec<Offer>, Error> {
+    let (mut offers, mut rest, mut without) = (Vec::new(), vec![tools], 0_usize);
+    while let Some(mut part) = rest.pop() {
+        match access.provide(part.clone(), Arc::clone(provider)) {
+            Ok(more) => offers.extend(more),
+            Err(error) if has_no_room(&error) && part.len() > 1 => {
+                let second = part.split_off(part.len() / 2);
+                rest.extend([second, part]);
+            }
+            Err(error) if has_no_room(&error) => without = without.saturating_add(1),
+            Err(error) => return Err(error),
+        }
+    }
+    if without > 0 {
+        say(&format!(
+            "there is no room at the home for {without} tools: they are not offered; \
+             `syscap tools forget` makes room"
+        ));
+    }
+    Ok(offers)
+}
+
 impl Kernelside for Home {
     fn provide(
         &self,
         tools: Vec<Manifest>,
         provider: Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Unreached> {
-        self.access()?.provide(tools, provider).map_err(unreached)
+        provide(&*self.access()?, tools, &provider).map_err(unreached)
     }
 
     fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached> {
@@ -70,9 +106,7 @@ impl Kernelside for Home {
     }
 
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {
-        let view = self.access()?.view().map_err(unreached)?;
-        let own = view.tools.into_iter().filter(|tool| !tool.delegated);
-        Ok(own.map(|tool| tool.manifest).collect())
+        self.access()?.manifests(Whose::Holders).map_err(unreached)
     }
 
     fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached> {
@@ -111,7 +145,7 @@ impl Home {
             )));
         }
         let own = view.tools.iter().filter(|tool| !tool.delegated);
-        let own: Vec<ToolId> = own.map(|tool| tool.manifest.tool.clone()).collect();
+        let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
         let id = self.issue(access, tools, &own)?;
         let view = access.view().map_err(unreached)?;
         let issued = view.token(id).cloned();

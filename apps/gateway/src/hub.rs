@@ -1,7 +1,7 @@
 //! What the parts share: servers, kernel, client, catalog.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
@@ -20,21 +20,17 @@ use crate::{
     client::{Able, Client},
     flight::{Flights, random},
     kernelside::{Kernelside, Seat, Unreached},
-    lists::{self, Listed},
-    manifest::Definition,
-    names,
+    listing,
     offer::offer,
     passing::Routes,
     say::say,
     server::Server,
-    upstream::{Link, NoStart, Said, Trouble},
+    upstream::{Link, NoStart, Said},
     watch::Watched,
 };
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);
-/// Most lines that are said of one list.
-const SAID_MAX: usize = 16;
 /// Most calls of the client that are out; more wait.
 const CALLS_MAX: usize = 512;
 
@@ -83,7 +79,9 @@ pub(crate) struct Twin {
 
 impl Hub {
     pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
-        let servers = options.servers.iter().cloned().map(Server::new).collect();
+        let all = options.servers.len();
+        let server = |command| Server::new(command, all);
+        let servers = options.servers.iter().cloned().map(server).collect();
         Self {
             options,
             kernel,
@@ -227,49 +225,10 @@ impl Hub {
         let (link, said) = Link::open(&server.command, able, &self.client).await?;
         let link = Arc::new(link);
         server.set_link(Some(Arc::clone(&link)));
-        if link.capabilities.tools.is_some() {
-            match self.list(server, &link).await {
-                Ok(definitions) => drop(server.set_definitions(&definitions)),
-                Err(trouble) => say(&format!("server {}: tools/list: {trouble}", server.name)),
-            }
+        if listing::list(self, server, &link).await.is_err() {
+            server.relist.notify_one();
         }
         Ok(said)
-    }
-
-    /// The tools of a server that can be offered.
-    pub(crate) async fn list(
-        &self,
-        server: &Server,
-        link: &Link,
-    ) -> Result<Vec<Definition>, Trouble> {
-        let whole = lists::all(link, Listed::Tools, None, &self.closing).await?;
-        if whole.cut {
-            say(&format!("server {}: it has more tools than are taken", server.name));
-        }
-        let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
-        let (mut wrong, mut twice) = (Vec::new(), BTreeSet::new());
-        for value in &whole.entries {
-            match Definition::read(value) {
-                Ok(definition) => {
-                    let name = definition.name().to_owned();
-                    if definitions.insert(name.clone(), definition).is_some() {
-                        twice.insert(name);
-                    }
-                }
-                Err(unfit) => {
-                    let name = value.get("name").and_then(|name| name.as_str()).unwrap_or("?");
-                    let name: String = name.chars().take(names::NAME_BYTES_MAX).collect();
-                    wrong.push(format!("{name:?} is not offered: {unfit}"));
-                }
-            }
-        }
-        // Of two of one name neither can be told from the other.
-        definitions.retain(|name, _| !twice.contains(name));
-        wrong.extend(twice.iter().map(|name| format!("two tools are called {name:?}")));
-        for wrong in wrong.iter().take(SAID_MAX) {
-            say(&format!("server {}: {wrong}", server.name));
-        }
-        Ok(definitions.into_values().collect())
     }
 }
 

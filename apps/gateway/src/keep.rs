@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     client::{Able, WireKind},
     hub::Hub,
-    offer,
+    listing, offer,
     say::say,
     server::Server,
     upstream::{Link, List, Notice, Said},
@@ -22,8 +22,14 @@ const TRIES_MAX: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 /// A server that ran for so long has not failed in a row.
 const STEADY: Duration = Duration::from_secs(60);
-/// The least time between two lists of a server.
+/// The pause before a server's list is asked for anew; each next one is twice as long.
 const RELIST: Duration = Duration::from_millis(200);
+/// The longest of them.
+const RELIST_MAX: Duration = Duration::from_secs(30);
+/// After so long without a list the pause is the first again.
+const QUIET: Duration = Duration::from_secs(10);
+/// How often in a row a list is asked for anew that the server failed to give.
+const LISTS_MAX: u32 = 5;
 
 /// Keeps the server of that place until the gateway ends or it fails too often.
 pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, able: Able) {
@@ -39,6 +45,8 @@ pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, ab
             }
             say(&format!("server {}: it broke off", server.name));
             hub.tasks.spawn(async move { link.close().await });
+            // What comes next may be another program: nothing of this one is its own.
+            offer_again(&hub, server).await;
         }
         if since.elapsed() >= STEADY {
             tries = 0;
@@ -78,7 +86,6 @@ async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able)
 /// Takes the tools of a server back that can't be kept running.
 async fn give_up(hub: &Arc<Hub>, server: &Server) {
     say(&format!("server {}: it is not started again", server.name));
-    server.set_definitions(&[]);
     offer_again(hub, server).await;
 }
 
@@ -152,19 +159,47 @@ async fn changed(hub: &Hub, server: &Server, list: List) {
     }
 }
 
-/// Lists the tools anew when the server says that they changed, at most so often.
+/// Lists the tools anew when the server says that they changed, the more seldom the more often it
+/// says so.
 async fn relist(hub: &Arc<Hub>, server: &Server, link: &Link) {
+    let (mut pace, mut failed) = (Pace::default(), 0_u32);
     loop {
         server.relist.notified().await;
-        sleep(RELIST).await;
-        match hub.list(server, link).await {
-            Ok(definitions) => {
-                if server.set_definitions(&definitions) {
-                    offer_again(hub, server).await;
-                }
-            }
-            Err(trouble) => say(&format!("server {}: tools/list: {trouble}", server.name)),
+        if link.is_listed() {
+            continue;
         }
+        sleep(pace.pause(Instant::now())).await;
+        let before = server.definitions();
+        failed = match listing::list(hub, server, link).await {
+            Ok(()) => 0,
+            Err(_) => failed.saturating_add(1),
+        };
+        if server.definitions() != before {
+            offer_again(hub, server).await;
+        }
+        if (1..=LISTS_MAX).contains(&failed) {
+            server.relist.notify_one();
+        }
+    }
+}
+
+/// How long to wait before the next list.
+#[derive(Debug, Default)]
+struct Pace {
+    /// The last pause, and when it was over.
+    last: Option<(Duration, Instant)>,
+}
+
+impl Pace {
+    fn pause(&mut self, now: Instant) -> Duration {
+        let pause = match self.last {
+            Some((pause, over)) if now.saturating_duration_since(over) < QUIET => {
+                pause.saturating_mul(2).min(RELIST_MAX)
+            }
+            _ => RELIST,
+        };
+        self.last = Some((pause, now.checked_add(pause).unwrap_or(now)));
+        pause
     }
 }
 
@@ -184,4 +219,24 @@ async fn subscribed(link: &Link) {
         }
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_changes_often_is_asked_seldom() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let mut asked = 0;
+        let until = now + Duration::from_secs(600);
+        while now < until {
+            now += pace.pause(now);
+            asked += 1;
+        }
+        assert!(asked < 30, "{asked}");
+        assert_eq!(pace.pause(now), RELIST_MAX);
+        now += RELIST_MAX + QUIET;
+        assert_eq!(pace.pause(now), RELIST);
+    }
 }

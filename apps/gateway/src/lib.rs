@@ -27,6 +27,7 @@ mod hub;
 mod keep;
 mod kernelside;
 mod life;
+mod listing;
 mod lists;
 mod manifest;
 mod names;

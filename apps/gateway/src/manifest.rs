@@ -113,17 +113,31 @@ impl Definition {
         self.tool.annotations.as_ref()
     }
 
-    /// The manifest under that id and class.
-    pub(crate) fn manifest(&self, id: ToolId, class: EffectClass, limits: Limits) -> Manifest {
+    /// The title and the description of its manifest.
+    fn words(&self) -> (&str, &str) {
         let tool = &self.tool;
         let annotated = tool.annotations.as_ref().and_then(|says| says.title.as_deref());
         let title = tool.title.as_deref().or(annotated).unwrap_or(&tool.name);
         let description = tool.description.as_deref().unwrap_or_default();
+        (cut(title, PARAM_BYTES_MAX), cut(description, DESCRIPTION_BYTES_MAX))
+    }
+
+    /// How much text its manifest has, in bytes.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let (title, description) = self.words();
+        let (params, _) = params(&self.tool.input_schema);
+        let params = params.iter().map(|p| p.name.len().saturating_add(p.description.len()));
+        params.fold(title.len().saturating_add(description.len()), usize::saturating_add)
+    }
+
+    /// The manifest under that id and class.
+    pub(crate) fn manifest(&self, id: ToolId, class: EffectClass, limits: Limits) -> Manifest {
+        let (title, description) = self.words();
         let mut manifest = Manifest::new(id, class)
-            .described(cut(title, PARAM_BYTES_MAX), cut(description, DESCRIPTION_BYTES_MAX))
+            .described(title, description)
             .defined_by(self.hash)
             .labelled(Label::UNTRUSTED);
-        let (params, extra) = params(&tool.input_schema);
+        let (params, extra) = params(&self.tool.input_schema);
         manifest.params.0 = params;
         manifest.extra = extra;
         manifest.hold = limits.hold();

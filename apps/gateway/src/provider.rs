@@ -15,6 +15,7 @@ use syscap::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
+        id::DefinitionHash,
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
@@ -62,9 +63,21 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
     let cancel = flight.as_ref().map(|flight| flight.cancel.child_token()).unwrap_or_default();
     let by_kernel = cancel.clone();
     call.cancel.on_cancel(move || by_kernel.cancel());
-    let mut params = CallToolRequestParams::new(offered.definition.name().to_owned());
+    // What the call was let through for must be what this very connection lists: the one before
+    // may have been another program's.
+    let defined = tokio::select! {
+        defined = link.defined(call.definition) => defined,
+        () = cancel.cancelled() => {
+            return ran(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
+        }
+    };
+    let Some(name) = defined else {
+        return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
+    };
+    let mut params = CallToolRequestParams::new(name);
     params.arguments = Some(data::to_object(call.args.item()));
-    let answer = converse(hub, &link, params, flight.as_ref(), &cancel).await;
+    let to = (&*link, call.definition);
+    let answer = converse(hub, to, params, flight.as_ref(), &cancel).await;
     match answer {
         Ok(value) => match result::take(value, call.result_bytes_max) {
             Ok(answered) if answered.is_error => ran(Ok(answered.map), unknown),
@@ -86,14 +99,17 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
 /// older wire.
 async fn converse(
     hub: &Hub,
-    link: &Link,
+    (link, definition): (&Link, DefinitionHash),
     mut params: CallToolRequestParams,
     flight: Option<&Arc<Flight>>,
     cancel: &CancellationToken,
 ) -> Result<Value, Trouble> {
     let input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
     (params.input_responses, params.request_state) = (input.responses, input.state);
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
+        if round > 0 && link.defined(definition).await.is_none() {
+            return Err(Trouble::Gone);
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
         let value = link.ask(request, flight, cancel).await?;
         if !result::asks_for_input(&value) {

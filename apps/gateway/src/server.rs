@@ -1,10 +1,10 @@
-//! One server over all its lives: its connection now, its definitions, when to list again.
+//! One server over all its lives: its connection now, what was taken of it, when to list again.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-use crate::{client::WireKind, manifest::Definition, upstream::Link};
+use crate::{client::WireKind, listing::Bounds, manifest::Definition, upstream::Link};
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,18 +21,20 @@ pub(crate) struct Server {
     pub(crate) command: Vec<String>,
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
+    /// What has been taken of its lists.
+    pub(crate) bounds: Mutex<Bounds>,
     link: RwLock<Option<Arc<Link>>>,
-    definitions: RwLock<Vec<Definition>>,
 }
 
 impl Server {
-    pub(crate) fn new(command: ServerCommand) -> Self {
+    /// One of so many.
+    pub(crate) fn new(command: ServerCommand, servers: usize) -> Self {
         Self {
             name: command.name,
             command: command.command,
             relist: Notify::new(),
+            bounds: Mutex::new(Bounds::new(servers)),
             link: RwLock::default(),
-            definitions: RwLock::default(),
         }
     }
 
@@ -42,22 +44,14 @@ impl Server {
         link.filter(|link| !link.gone.is_cancelled())
     }
 
-    /// Puts another connection in its place, or none.
+    /// Puts another connection in its place, or none. What the one before listed goes with it.
     pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {
         *self.link.write().unwrap_or_else(PoisonError::into_inner) = link;
     }
 
-    /// Its tools as it last listed them; whether that is news.
-    pub(crate) fn set_definitions(&self, definitions: &[Definition]) -> bool {
-        let mut known = self.definitions.write().unwrap_or_else(PoisonError::into_inner);
-        let news = *known != definitions;
-        *known = definitions.to_vec();
-        news
-    }
-
-    /// Its tools as it last listed them.
+    /// Its tools as the connection that there is last listed them.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
-        self.definitions.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.link().and_then(|link| link.listing().definitions.clone()).unwrap_or_default()
     }
 
     /// Whether it speaks the newer wire now.

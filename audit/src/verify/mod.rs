@@ -81,18 +81,35 @@ pub enum VerifyError {
 /// [`VerifyError`], also where the database itself is damaged.
 pub fn verify_home(home: &Path, options: &Options) -> Result<Report, VerifyError> {
     let mut reader = SqliteReader::open(home)?;
+    let mut tries = 0_u32;
+    loop {
+        let (extent, head) = extent_of(&mut reader)?;
+        let report = verify(&mut reader, extent, options)?;
+        tries = tries.saturating_add(1);
+        // Somebody took the home meanwhile: what looked like the end of a home at rest was none.
+        let moved = matches!(extent, Extent::Head(_)) && reader.head()? != Some(head);
+        if !moved || tries >= TRIES_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+/// How often a home is verified anew that somebody takes meanwhile.
+const TRIES_MAX: u32 = 8;
+
+/// How far a home's log goes at this moment, and its head.
+fn extent_of(reader: &mut SqliteReader) -> Result<(Extent, Head), VerifyError> {
     let before = reader.lock_state()?;
     let head = reader.head()?;
     // Held at either moment: the head may lie in between.
     let held = before == LockState::Held || reader.lock_state()? == LockState::Held;
-    let extent = match head {
-        Some(head) if held => Extent::Live(head),
-        Some(head) => Extent::Head(head),
+    match head {
+        Some(head) if held => Ok((Extent::Live(head), head)),
+        Some(head) => Ok((Extent::Head(head), head)),
         // Records without a head: somebody took it away. No records either: nothing was begun.
-        None if has_records(&mut reader)? => return Err(StoreError::Damaged.into()),
-        None => return Err(StoreError::Missing.into()),
-    };
-    verify(&mut reader, extent, options)
+        None if has_records(reader)? => Err(StoreError::Damaged.into()),
+        None => Err(StoreError::Missing.into()),
+    }
 }
 
 fn has_records(reader: &mut SqliteReader) -> Result<bool, StoreError> {

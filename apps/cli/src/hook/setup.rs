@@ -1,6 +1,6 @@
 //! `syscap hook --setup`: the client's tools on record, a token for them, and the settings.
 
-use std::{env, path::Path, sync::Arc};
+use std::{env, path::Path, sync::Arc, time::Duration};
 
 use syscap::{
     Grant,
@@ -25,8 +25,9 @@ use crate::{
     runtime,
 };
 
-/// How long a client may wait for the hook: longer than that ever takes.
-const TIMEOUT_SECONDS: u64 = 60;
+/// How much longer the client waits than the hook takes at most, in seconds: it must start, and
+/// say that it denies the use.
+const SPARE_SECONDS: u64 = 20;
 /// What is set aside beyond the limit.
 const SLACK_US: u64 = 1_000_000;
 
@@ -56,7 +57,7 @@ impl Hook {
             tell(&format!("{} tools on record, token {token}", tools.len()));
             Ok(())
         })?;
-        let settings = self.client.settings(&self.command()?);
+        let settings = self.client.settings(&self.command()?, self.patience);
         out.line(&settings)?;
         Ok(Exit::Done)
     }
@@ -91,6 +92,7 @@ impl Hook {
             words.extend(["--class".to_owned(), rule.text.clone()]);
         }
         words.extend(["--limit".to_owned(), format!("{}s", self.limit.as_secs())]);
+        words.extend(["--patience".to_owned(), format!("{}s", self.patience.as_secs())]);
         if self.allow {
             words.push("--allow".to_owned());
         }
@@ -139,14 +141,15 @@ impl Client {
     }
 
     /// What belongs into its settings.
-    fn settings(self, command: &str) -> String {
+    fn settings(self, command: &str, patience: Duration) -> String {
         let hook = Object::new().text("type", "command").text("command", command);
+        let seconds = patience.as_secs().saturating_add(SPARE_SECONDS);
         let (events, every, timeout) = match self {
             Self::ClaudeCode => {
-                (&["PreToolUse", "PostToolUse", "PostToolUseFailure"][..], "*", TIMEOUT_SECONDS)
+                (&["PreToolUse", "PostToolUse", "PostToolUseFailure"][..], "*", seconds)
             }
             Self::GeminiCli => {
-                (&["BeforeTool", "AfterTool"][..], ".*", TIMEOUT_SECONDS.saturating_mul(1_000))
+                (&["BeforeTool", "AfterTool"][..], ".*", seconds.saturating_mul(1_000))
             }
         };
         let hook = hook.uint("timeout", timeout).finish();

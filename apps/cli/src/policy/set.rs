@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Error, Home,
-    access::Access,
+    access::{Access, Whose},
     kernel::{id::Seq, policy::PolicyObject},
     policy::{LoadError, analysis::NODES_DEFAULT},
 };
@@ -62,7 +62,8 @@ impl Set {
             if let Some((_, bytes)) = &document
                 && let Ok(policy) = parse(bytes)
             {
-                let tools: Vec<_> = view.tools.iter().map(|info| &info.manifest).collect();
+                let tools = access.manifests(Whose::All)?;
+                let tools: Vec<_> = tools.iter().collect();
                 warnings = warnings::of_home(&policy, &tools, &Home::at(&self.home));
             }
             Ok((seq, view.policy, view.shadow))

@@ -75,8 +75,7 @@ fn named(error: Error, access: &Access) -> Failure {
     };
     match access.view() {
         Ok(view) => {
-            let tools: Vec<&str> =
-                view.tools.iter().map(|info| info.manifest.tool.as_str()).collect();
+            let tools: Vec<&str> = view.tools.iter().map(|info| info.tool.as_str()).collect();
             let advice = format!("is no tool; there are {}", tools.join(", "));
             Failure::Usage { what: unknown, advice }
         }

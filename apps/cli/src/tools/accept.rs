@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Error,
-    access::{Access, View},
+    access::{Access, ToolInfo},
     kernel::id::{ObjectId, ToolId},
 };
 
@@ -38,19 +38,21 @@ impl Accept {
             folder: self.home.clone(),
             why: "nobody offers a definition; start what offers the tool first",
         })?;
-        let view = access.view()?;
         let mut accepted: Vec<(ToolId, ObjectId)> = Vec::new();
+        let mut details = Vec::new();
         for (tool, looked_at) in &self.tools {
-            let offered = offered(&view, tool, *looked_at)?;
+            let detail = delegated(&access, tool)?;
+            let offered = offered(&detail.info, *looked_at)?;
             if accepted.iter().any(|(named, _)| named == tool) {
                 let advice = "name each tool once".to_owned();
                 return Err(Failure::Usage { what: tool.to_string(), advice });
             }
             accepted.push((tool.clone(), offered));
+            details.push(detail);
         }
-        for (tool, _) in &accepted {
-            out.text(&format!("{tool}:"))?;
-            show::changes(delegated(&view, tool)?, out)?;
+        for detail in &details {
+            out.text(&format!("{}:", detail.info.tool))?;
+            show::changes(detail, out)?;
         }
         // Nothing but what has just been shown.
         let seq = access.accept_as(&accepted).map_err(|error| match error {
@@ -68,16 +70,15 @@ impl Accept {
 const OTHER: &str = "another definition is offered than was looked at; see `syscap tools show`";
 
 /// What is offered in a tool's place.
-fn offered(view: &View, tool: &ToolId, looked_at: Option<ObjectId>) -> Result<ObjectId, Failure> {
-    let info = delegated(view, tool)?;
-    let usage =
-        |advice: &str| Err(Failure::Usage { what: tool.to_string(), advice: advice.to_owned() });
-    let Some(offered) = &info.offered else {
+fn offered(info: &ToolInfo, looked_at: Option<ObjectId>) -> Result<ObjectId, Failure> {
+    let usage = |advice: &str| {
+        Err(Failure::Usage { what: info.tool.to_string(), advice: advice.to_owned() })
+    };
+    let Some(offered) = info.offered else {
         return usage(match info.provided {
             true => "what is offered is what is on record",
             false => "nobody offers it at present",
         });
     };
-    let id = offered.id();
-    if looked_at.is_some_and(|looked_at| looked_at != id) { usage(OTHER) } else { Ok(id) }
+    if looked_at.is_some_and(|seen| seen != offered) { usage(OTHER) } else { Ok(offered) }
 }

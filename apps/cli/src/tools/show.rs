@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{access::ToolInfo, kernel::id::ToolId};
+use syscap::{access::ToolDetail, kernel::id::ToolId};
 
 use super::{
-    brief,
+    brief, detail,
     difference::{Line, between, lines},
-    known, standing, view,
+    standing,
 };
 use crate::{
     Ended,
@@ -29,21 +29,20 @@ pub(crate) struct Show {
 
 impl Show {
     pub(super) fn run(self, out: &mut Out) -> Ended {
-        let view = view(&self.home)?;
-        let info = known(&view, &self.tool)?;
+        let detail = detail(&self.home, &self.tool)?;
         if out.form() == Form::Json {
-            out.line(&json(info).finish())?;
+            out.line(&json(&detail).finish())?;
             return Ok(Exit::Done);
         }
         out.line(&format!("tool        {}", self.tool))?;
-        out.line(&format!("standing    {}", standing(info)))?;
-        for line in lines(&info.manifest) {
+        out.line(&format!("standing    {}", standing(&detail.info)))?;
+        for line in lines(&detail.manifest) {
             out.line(&line)?;
         }
-        if let Some(offered) = &info.offered {
+        if let Some(offered) = &detail.offered {
             out.line("")?;
             out.line("what is offered differs from what is on record:")?;
-            changes(info, out)?;
+            changes(&detail, out)?;
             out.line(&format!(
                 "to take it: syscap tools accept {} {}={}",
                 self.home.display(),
@@ -56,13 +55,13 @@ impl Show {
 }
 
 /// The lines in which what is offered differs.
-pub(super) fn changes(info: &ToolInfo, out: &mut Out) -> Result<(), Failure> {
-    let Some(offered) = &info.offered else { return Ok(()) };
-    let (old, new) = (lines(&info.manifest), lines(offered));
+pub(super) fn changes(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
+    let Some(offered) = &detail.offered else { return Ok(()) };
+    let (old, new) = (lines(&detail.manifest), lines(offered));
     for line in between(&old, &new).iter().filter(|line| !matches!(line, Line::Both(_))) {
         out.text(&line.marked())?;
     }
-    let (mut same, on_record) = (offered.clone(), &info.manifest);
+    let (mut same, on_record) = (offered.clone(), &detail.manifest);
     same.definition = on_record.definition;
     if same == *on_record {
         out.text(
@@ -72,13 +71,13 @@ pub(super) fn changes(info: &ToolInfo, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn json(info: &ToolInfo) -> Object {
+pub(super) fn json(detail: &ToolDetail) -> Object {
     let list = |lines: Vec<String>| array(lines.iter().map(|line| quote(line)));
-    let object = brief(info).json("on_record", &list(lines(&info.manifest)));
-    let Some(offered) = &info.offered else {
+    let object = brief(&detail.info).json("on_record", &list(lines(&detail.manifest)));
+    let Some(offered) = &detail.offered else {
         return object.json("offered", "null").json("offered_manifest", "null");
     };
-    let (old, new) = (lines(&info.manifest), lines(offered));
+    let (old, new) = (lines(&detail.manifest), lines(offered));
     let changes = between(&old, &new);
     let changes = changes.iter().filter(|line| !matches!(line, Line::Both(_)));
     object

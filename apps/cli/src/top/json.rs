@@ -38,6 +38,7 @@ pub(super) fn print(seen: &Seen) -> String {
         .json("sessions", &array(view.sessions.iter().map(session)))
         .uint("tokens_in_all", view.tokens_in_all)
         .json("tokens", &array(view.tokens.iter().map(|info| token(info, seen))))
+        .uint("tools_in_all", view.tools_in_all)
         .json("tools", &array(view.tools.iter().map(|info| brief(info).finish())))
         .finish()
 }

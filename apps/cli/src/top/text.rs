@@ -120,10 +120,10 @@ fn budget(token: &TokenInfo) -> String {
 fn tools(out: &mut Out, view: &View, rows: usize) -> Result<(), Failure> {
     let is_wanting = |info: &&ToolInfo| matches!(standing(info), "changed" | "no_provider");
     let wanting: Vec<&ToolInfo> = view.tools.iter().filter(is_wanting).collect();
-    let able = view.tools.len().saturating_sub(wanting.len());
-    out.line(&format!("tools {}, {able} can be called", view.tools.len()))?;
+    let able = view.tools_in_all.saturating_sub(count(wanting.len()));
+    out.line(&format!("tools {}, {able} can be called", view.tools_in_all))?;
     for info in wanting.iter().take(rows) {
-        out.line(&format!("  {:<32}  {}", info.manifest.tool.as_str(), standing(info)))?;
+        out.line(&format!("  {:<32}  {}", info.tool.as_str(), standing(info)))?;
     }
     more(out, count(wanting.len()), wanting.len().min(rows))
 }

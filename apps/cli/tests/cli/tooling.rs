@@ -140,7 +140,7 @@ fn the_holder_names_what_it_can_not_do() {
     let provided = offer(&home, "Finds notes.");
     let (tool, echo) = (ToolId::new("notes.find").unwrap(), ToolId::new("echo").unwrap());
     let before = home.log().len();
-    let on_record = provided.view().unwrap().tool(&tool).unwrap().manifest.id();
+    let on_record = provided.view().unwrap().tool(&tool).unwrap().manifest;
     for named in [
         provided.forget(&[tool.clone(), echo.clone()]),
         provided.accept(std::slice::from_ref(&tool)),
@@ -155,8 +155,8 @@ fn the_holder_names_what_it_can_not_do() {
     assert!(matches!(named, Err(syscap::Error::BadName { .. })), "{named:?}");
     assert_eq!(home.log().len(), before);
     assert_eq!(other.view().unwrap().counts.connections, 2);
-    let offered = other.view().unwrap().tool(&tool).unwrap().offered.clone().unwrap();
-    other.accept_as(&[(tool, offered.id())]).unwrap();
+    let offered = other.view().unwrap().tool(&tool).unwrap().offered.unwrap();
+    other.accept_as(&[(tool, offered)]).unwrap();
     other.close().unwrap();
     provided.close().unwrap();
     serving.stop();

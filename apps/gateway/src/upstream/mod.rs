@@ -7,7 +7,10 @@ mod wire;
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,8 +27,9 @@ use rmcp::{
     },
 };
 use serde_json::Value;
+use syscap::kernel::id::DefinitionHash;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
     time::timeout,
 };
@@ -36,6 +40,7 @@ use self::wire::{Wanting, Wants};
 use crate::{
     client::{Able, Client, WireKind},
     flight::Flight,
+    listing::Listing,
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -44,6 +49,8 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
+/// How long a call waits for the list of tools that a server said is another now.
+const LISTED_MAX: Duration = Duration::from_secs(10);
 
 /// Why a server did not answer with a result.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +90,8 @@ pub(crate) struct Link {
     pub(crate) wire: WireKind,
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
+    changes: Arc<AtomicU64>,
+    listing: watch::Sender<Arc<Listing>>,
     marks: mpsc::Sender<Notice>,
     wants: Arc<Wants>,
     running: Mutex<Option<RunningService<RoleClient, asked::Asked>>>,
@@ -159,6 +168,8 @@ impl Link {
             instructions: info.and_then(|info| info.instructions.clone()),
             wire: if modern { WireKind::Stateless } else { WireKind::Session },
             gone,
+            changes: reports.changes,
+            listing: watch::Sender::default(),
             marks: reports.marks,
             wants: reports.wants,
             running: Mutex::new(Some(running)),
@@ -200,6 +211,46 @@ impl Link {
             self.wants.forget(&token);
         }
         answer
+    }
+
+    /// How often the server has said that its tools changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Its tools as it last listed them.
+    pub(crate) fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing.borrow())
+    }
+
+    /// It has listed its tools, or failed to.
+    pub(crate) fn set_listing(&self, listing: Listing) {
+        self.listing.send_replace(Arc::new(listing));
+    }
+
+    /// Whether it has listed its tools and said nothing of them since.
+    pub(crate) fn is_listed(&self) -> bool {
+        let listing = self.listing();
+        listing.definitions.is_some() && listing.changes == self.changes()
+    }
+
+    /// The name of the tool of that definition, where the server lists it. Where it has said that
+    /// its tools are others now, it must have listed them again.
+    pub(crate) async fn defined(&self, definition: DefinitionHash) -> Option<String> {
+        let mut seen = self.listing.subscribe();
+        let name = async {
+            loop {
+                let listing = Arc::clone(&seen.borrow_and_update());
+                if listing.changes == self.changes() {
+                    return listing.name(definition);
+                }
+                seen.changed().await.ok()?;
+            }
+        };
+        tokio::select! {
+            name = timeout(LISTED_MAX, name) => name.ok().flatten(),
+            () = self.gone.cancelled() => None,
+        }
     }
 
     fn meta(&self, flight: &Flight) -> RequestMetaObject {

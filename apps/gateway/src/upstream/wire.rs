@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -117,6 +117,9 @@ pub(crate) struct Reports {
     pub(crate) marks: mpsc::Sender<Notice>,
     /// Lists that changed while too much waited.
     pub(crate) missed: Arc<Missed>,
+    /// How often the server has said that its tools changed: counted as it is read, before any
+    /// answer that comes after it.
+    pub(crate) changes: Arc<AtomicU64>,
     /// Requests that want to hear of progress.
     pub(crate) wants: Arc<Wants>,
     /// Cancelled when nothing comes from the server any more.
@@ -130,6 +133,7 @@ pub(crate) struct Wire<R, W> {
     write: Arc<tokio::sync::Mutex<Option<W>>>,
     notices: mpsc::Sender<Notice>,
     missed: Arc<Missed>,
+    changes: Arc<AtomicU64>,
     wants: Arc<Wants>,
     gone: CancellationToken,
     /// Requests whose answers the library reads itself.
@@ -143,11 +147,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     pub(crate) fn new(read: R, write: W, legacy: ClientCapabilities) -> (Self, Reports) {
         let (sender, notices) = mpsc::channel(NOTICES_MAX);
         let (missed, gone) = (Arc::<Missed>::default(), CancellationToken::new());
-        let wants = Arc::<Wants>::default();
+        let (wants, changes) = (Arc::<Wants>::default(), Arc::<AtomicU64>::default());
         let reports = Reports {
             notices,
             marks: sender.clone(),
             missed: Arc::clone(&missed),
+            changes: Arc::clone(&changes),
             wants: Arc::clone(&wants),
             gone: gone.clone(),
         };
@@ -157,6 +162,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             write: Arc::new(tokio::sync::Mutex::new(Some(write))),
             notices: sender,
             missed,
+            changes,
             wants,
             gone,
             typed: Arc::default(),
@@ -204,7 +210,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             "notifications/resources/updated" => {
                 return self.drop_if_full(Notice::Updated(params));
             }
-            "notifications/tools/list_changed" => List::Tools,
+            "notifications/tools/list_changed" => {
+                self.changes.fetch_add(1, Ordering::AcqRel);
+                List::Tools
+            }
             "notifications/prompts/list_changed" => List::Prompts,
             "notifications/resources/list_changed" => List::Resources,
             _ => {

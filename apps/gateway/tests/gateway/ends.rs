@@ -30,6 +30,8 @@ fn subscriptions_end_before_the_server() {
     let mut gateway = bench.start(&[&server]).stateless();
     gateway.request("tools/list", json!({}));
     until("it is subscribed", || bench.got_method("odd", "subscriptions/listen") == 1);
+    // What it says after that has come, so it was told that it is.
+    gateway.request("prompts/list", json!({}));
     assert!(gateway.end().success());
     let got = bench.got("odd");
     let told = got.iter().rposition(|line| line.contains("notifications/cancelled")).unwrap();

@@ -5,6 +5,7 @@ mod bench;
 mod calls;
 mod ends;
 mod hostile;
+mod others;
 mod pins;
 mod several;
 mod wires;

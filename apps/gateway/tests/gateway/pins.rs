@@ -146,8 +146,7 @@ fn the_operators_word_is_put_on_record() {
         let called = gateway.call("echo", json!({}));
         assert_eq!(called["isError"] == true, effect != EffectClass::Read, "{words:?}");
         let access = Access::open(bench.home()).unwrap();
-        let view = access.view().unwrap();
-        let manifest = &view.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
+        let manifest = access.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
         assert_eq!(manifest.effect, effect, "{words:?}");
         assert_eq!(manifest.wall_ms_max, Some(wall_ms), "{words:?}");
         access.close().unwrap();

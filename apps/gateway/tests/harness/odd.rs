@@ -1,7 +1,8 @@
 //! A server on raw lines of JSON, so that it can misbehave.
 //!
 //! `odd DIR [old|new]`: it writes what it gets to `DIR/got`, and reads from `DIR/tools` what
-//! tools it has besides.
+//! tools it has besides. Where there is `DIR/mute` it has no tools capability; where there is
+//! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
 
 use std::{
     fs::{self, OpenOptions},
@@ -87,10 +88,14 @@ impl Odd {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
     }
 
-    fn capabilities() -> Value {
-        json!({"tools": {"listChanged": true}, "prompts": {"listChanged": true},
+    fn capabilities(&self) -> Value {
+        let mut all = json!({"tools": {"listChanged": true}, "prompts": {"listChanged": true},
             "resources": {"subscribe": true, "listChanged": true}, "logging": {},
-            "completions": {}})
+            "completions": {}});
+        if self.dir.join("mute").exists() {
+            all.as_object_mut().unwrap().remove("tools");
+        }
+        all
     }
 
     fn handle(&self, message: &Value) {
@@ -101,14 +106,14 @@ impl Odd {
                 id,
                 json!({
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": Self::capabilities(),
+                    "capabilities": self.capabilities(),
                     "serverInfo": {"name": "odd", "version": "1"}, "instructions": "be odd",
                 }),
             ),
             Some("server/discover") if self.new => self.answer(
                 id,
                 json!({
-                    "supportedVersions": [NEW], "capabilities": Self::capabilities(),
+                    "supportedVersions": [NEW], "capabilities": self.capabilities(),
                     "ttlMs": 0, "cacheScope": "private",
                 }),
             ),
@@ -172,6 +177,11 @@ impl Odd {
 
     /// Two pages: the tools that are always there, and those of the file.
     fn list(&self, id: &Value, params: &Value) {
+        match fs::read_to_string(self.dir.join("lists")).as_deref() {
+            Ok("hang") => return,
+            Ok(_) => return self.error(id, -32000, "\u{1b}[31mlater\u{202e}"),
+            Err(_) => {}
+        }
         if params["cursor"] == "more" {
             let more = fs::read_to_string(self.dir.join("tools")).unwrap_or("[]".into());
             let more: Value = serde_json::from_str(&more).unwrap();

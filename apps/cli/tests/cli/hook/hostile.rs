@@ -1,8 +1,17 @@
 //! What goes wrong before a use is a no, and what goes wrong afterwards changes nothing.
 
-use std::{fs, thread};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixListener,
+    process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
+use syscap::kernel::cbor::MapBuilder;
 
 use super::world::{Hooked, claude, terminate, with};
 use crate::support::{run_with, syscap};
@@ -154,4 +163,62 @@ fn an_answer_that_nobody_reads_is_a_no() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), event.as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
     hooked.end();
+}
+
+/// Long before the client would give the hook up, and take that for no objection.
+#[test]
+fn a_hook_that_is_kept_waiting_is_a_no() {
+    let hooked = Hooked::loose("claude-code", &["--patience", "2s"]);
+    let settings = hooked.set_up(&[]).one();
+    assert_eq!(settings["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"], 22);
+    let since = Instant::now();
+    // By a client that does not say what it wants,
+    let mut command = syscap();
+    command.args(["hook", &hooked.home.path(), "--agent", "coder", "--client", "claude-code"]);
+    command.args(["--patience", "2s"]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let input = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    drop(input);
+    // by a holder that does not say hello, and by one that says no more than that.
+    let socket = hooked.home.beside("home").join("socket");
+    let greeted = AtomicUsize::new(0);
+    for says_hello in [false, true] {
+        drop(fs::remove_file(&socket));
+        let listener = UnixListener::bind(&socket).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let ended = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut streams = Vec::new();
+                while ended.load(Ordering::SeqCst) == 0 {
+                    if let Ok((mut stream, _)) = listener.accept() {
+                        stream.set_nonblocking(false).unwrap();
+                        if says_hello && stream.read(&mut [0; 1_000]).unwrap() > 0 {
+                            stream.write_all(&hello()).unwrap();
+                            greeted.fetch_add(1, Ordering::SeqCst);
+                        }
+                        streams.push(stream);
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            hooked.changes_nothing(2, |hooked| hooked.hook(&read("toolu_01")));
+            let after = with(read("toolu_01"), "hook_event_name", json!("PostToolUse"));
+            hooked.changes_nothing(1, |hooked| hooked.hook(&after));
+            ended.store(1, Ordering::SeqCst);
+        });
+    }
+    assert!(greeted.load(Ordering::SeqCst) >= 2);
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    hooked.end();
+}
+
+/// How a holder greets.
+fn hello() -> Vec<u8> {
+    let greeting = MapBuilder::new().bytes("home", &[0; 32]).uint("version", 1);
+    let greeting = greeting.uint("connection", 1).finish();
+    let hello = MapBuilder::new().uint("id", 0).item("done", greeting.item()).finish();
+    let length = u32::try_from(hello.as_bytes().len()).unwrap();
+    [&length.to_be_bytes(), hello.as_bytes()].concat()
 }

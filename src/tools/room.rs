@@ -1,0 +1,56 @@
+//! How much may be known of delegated tools: what is on record stays there, and whoever looks at
+//! the home gets it whole.
+
+use syscap_kernel::{id::ToolId, manifest::Manifest};
+
+use super::{ConnectionId, Known, Table};
+use crate::Error;
+
+/// How many tools can be known at a time.
+pub(crate) const DELEGATED_MAX: usize = 4_096;
+/// Most bytes of the manifests of all of them; and of those that a process offers.
+pub(crate) const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// Most tools that a process can have put on record while it is attached.
+const PINS_MAX: usize = 512;
+
+impl Table {
+    /// Whether all may be offered, and those that are new put on record; gives how many the
+    /// connection has had put on record then.
+    pub(super) fn room_for(
+        &self,
+        connection: ConnectionId,
+        offered: &[Manifest],
+        new: &[Manifest],
+    ) -> Result<usize, Error> {
+        let before = self.pins.get(&connection).copied().unwrap_or(0);
+        let pins = before.saturating_add(new.len());
+        // The holder's own are its host's, or of many clients.
+        let own = connection == ConnectionId::HOLDER || connection == ConnectionId::DESK;
+        if size_of_all(offered) > MANIFEST_BYTES_MAX || (!own && pins > PINS_MAX) {
+            return Err(Error::TooManyTools);
+        }
+        if !new.is_empty() {
+            self.has_room(new)?;
+        }
+        Ok(pins)
+    }
+
+    /// Whether these may be on record beside, or in the place of, those that are.
+    pub(super) fn has_room(&self, added: &[Manifest]) -> Result<(), Error> {
+        let stays = |(tool, _): &(&ToolId, &Known)| added.iter().all(|new| new.tool != **tool);
+        let stay: Vec<usize> =
+            self.tools.iter().filter(stays).map(|(_, known)| known.bytes).collect();
+        let bytes = stay.iter().fold(size_of_all(added), |sum, bytes| sum.saturating_add(*bytes));
+        let count = stay.len().saturating_add(added.len());
+        match bytes <= MANIFEST_BYTES_MAX && count <= DELEGATED_MAX {
+            true => Ok(()),
+            false => Err(Error::TooManyTools),
+        }
+    }
+}
+
+/// The length of all of them together, in bytes.
+fn size_of_all(manifests: &[Manifest]) -> usize {
+    let sizes = manifests.iter().map(|manifest| manifest.to_bytes().len());
+    sizes.fold(0, usize::saturating_add)
+}
