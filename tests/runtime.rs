@@ -519,17 +519,18 @@ fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
     let token = rt.issue(Grant::to("a").tools(["echo"]).workspace()).unwrap();
     let agent = rt.session("a", token).unwrap();
     // A log that takes a while to verify.
-    for n in 0..400 {
+    for n in 0..2_000 {
         agent.call("echo", args! { "value": n }).unwrap();
     }
     rt.close().unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..60 {
+            for _ in 0..20 {
                 // Long enough that a look begins while the home is free.
-                std::thread::sleep(Duration::from_millis(3));
-                Runtime::open(&home).unwrap().close().unwrap();
+                std::thread::sleep(Duration::from_millis(40));
+                let taken = Options::new().durability(Durability::Memory).open(&home);
+                taken.unwrap().close().unwrap();
             }
             done.store(true, Ordering::SeqCst);
         });

@@ -183,10 +183,9 @@ fn a_holder_that_ends_gives_up_what_is_out() {
 #[test]
 fn a_use_is_told_of_with_the_token_that_it_was_begun_with() {
     let hooked = Hooked::new("claude-code", &[]);
-    let read = |event: &str| claude(event, "toolu_01", "Read", json!({ "file_path": "a" }));
-    hooked.hook(&read("PreToolUse")).fine();
+    hooked.hook(&read("PreToolUse", "toolu_01")).fine();
     assert_eq!(hooked.set_up(&[]).code, 0);
-    hooked.hook(&with(read("PostToolUse"), "tool_response", json!("text"))).fine();
+    hooked.hook(&with(read("PostToolUse", "toolu_01"), "tool_response", json!("text"))).fine();
     assert_eq!(hooked.last()["kind"], "outcome");
     hooked.end();
 }
