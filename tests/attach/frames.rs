@@ -292,13 +292,16 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
 fn only_what_was_turned_away_is_sent_again() {
     for turns_away in [true, false] {
         let (_dir, home) = home();
+        let runtime = Runtime::open(&home).unwrap();
+        let id = runtime.id();
+        runtime.close().unwrap();
         let listener = UnixListener::bind(home.join("socket")).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 receive(&mut stream).unwrap();
                 let greeting = MapBuilder::new().uint("version", 1).uint("connection", 1);
-                let greeting = greeting.bytes("home", &[0; 32]).finish();
+                let greeting = greeting.bytes("home", id.as_bytes()).finish();
                 send(&mut stream, MapBuilder::new().uint("id", 0).item("done", greeting.item()));
                 let asked = receive(&mut stream).unwrap();
                 assert_eq!(asked.item().get("op").unwrap().as_text(), Some("issue"));

@@ -60,6 +60,7 @@ fn a_call_that_is_no_use_of_the_desk_takes_none() {
     ];
     let provider = Uses(Arc::clone(&desk.0));
     for other in others {
+        assert!(!desk.0.take(&other));
         let cancel = other.cancel.clone();
         let ran = provider.run(other);
         assert_eq!(ran.result.unwrap_err().reason(), Reason::Cancelled);
