@@ -5,6 +5,7 @@
 //! record; one whose definition is another than that on record is refused until an operator
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
+mod place;
 mod room;
 
 use std::{
@@ -27,12 +28,20 @@ use syscap_kernel::{
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };
 
+use self::place::{Known, Place};
 pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 use crate::{
     Error, Runtime,
     provide::{Cancel, HostCall, Offer, Provider, Standing},
     run::given_up,
 };
+
+/// What makes a tool the one that was accepted: its foreign definition, where it has one, else
+/// its manifest as it would stand on record.
+pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
+    let own = || DefinitionHash::from_bytes(*bounded(manifest.clone()).id().as_bytes());
+    manifest.definition.unwrap_or_else(own)
+}
 
 /// Who offers tools and opens sessions: the process that holds the home, or one attached to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,66 +82,6 @@ struct Table {
     pins: BTreeMap<ConnectionId, usize>,
 }
 
-struct Known {
-    pinned: Manifest,
-    /// Its length in bytes.
-    bytes: usize,
-    places: Vec<Place>,
-}
-
-/// An offer of a tool.
-struct Place {
-    connection: ConnectionId,
-    offered: Manifest,
-    /// `None` where it was taken back: the connection's own calls then go to nobody.
-    provider: Option<Arc<dyn Provider>>,
-}
-
-/// What makes a tool the one that was accepted: its foreign definition, where it has one, else
-/// its manifest as it would stand on record.
-pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
-    let own = || DefinitionHash::from_bytes(*bounded(manifest.clone()).id().as_bytes());
-    manifest.definition.unwrap_or_else(own)
-}
-
-impl Place {
-    fn standing(&self, pinned: &Manifest) -> Standing {
-        let same = identity(&self.offered) == identity(pinned);
-        if same { Standing::Ready } else { Standing::Changed }
-    }
-}
-
-impl Known {
-    /// Who is to run a call: of the connection that it came through, else of any. `pinned` is
-    /// the kernel's own manifest.
-    fn provider(
-        &self,
-        own: Option<ConnectionId>,
-        pinned: &Manifest,
-    ) -> Result<Arc<dyn Provider>, Reason> {
-        let take = |place: &Place| match (&place.provider, place.standing(pinned)) {
-            (Some(provider), Standing::Ready) => Ok(Arc::clone(provider)),
-            (Some(_), _) => Err(Reason::ToolChanged),
-            (None, _) => Err(Reason::NoProvider),
-        };
-        // Who offers the tool, or did, means its own: another's may reach other things.
-        if let Some(place) = self.places.iter().rev().find(|p| Some(p.connection) == own) {
-            return take(place);
-        }
-        // What is run by the desk's clients is nobody else's to run.
-        let others = self.places.iter().rev().filter(|p| p.connection != ConnectionId::DESK);
-        let mut why = Reason::NoProvider;
-        for place in others {
-            match take(place) {
-                Err(Reason::ToolChanged) => why = Reason::ToolChanged,
-                Err(_) => {}
-                ready => return ready,
-            }
-        }
-        Err(why)
-    }
-}
-
 impl Providers {
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Every change to the table is one step that can't break off half way.
@@ -168,36 +117,47 @@ impl Providers {
         let known = table.tools.values().map(|known| {
             let offers = known.places.iter().map(|place| Offer {
                 manifest: place.offered.clone(),
-                standing: place.standing(&known.pinned),
+                standing: place.standing(identity(&known.pinned)),
             });
             (known.pinned.clone(), offers.collect())
         });
         known.collect()
     }
 
-    /// Whether somebody runs the call.
-    fn check(&self, pinned: &Manifest, live: Live) -> Result<(), Reason> {
-        let table = self.lock();
-        let own = table.sessions.get(&live.session).copied();
-        let known = table.tools.get(&pinned.tool).ok_or(Reason::NoProvider)?;
-        let found = known.provider(own, pinned);
-        // Not the last one to hold it: it must not be dropped in here.
-        drop(table);
-        found.map(drop)
+    /// Whether somebody runs the call. Nothing of a provider's is held, and so dropped, here: the
+    /// kernel is locked.
+    fn check(&self, tool: &ToolId, pinned: DefinitionHash, live: Live) -> Result<(), Reason> {
+        self.lock().provider(tool, pinned, live).map(|_| ())
     }
 
-    fn pick(&self, pinned: &Manifest, live: Live) -> Result<(Arc<dyn Provider>, u64), Reason> {
+    fn pick(
+        &self,
+        tool: &ToolId,
+        pinned: DefinitionHash,
+        live: Live,
+    ) -> Result<(Arc<dyn Provider>, u64), Reason> {
         let table = self.lock();
-        let own = table.sessions.get(&live.session).copied();
-        let known = table.tools.get(&pinned.tool).ok_or(Reason::NoProvider)?;
         let tag = table.tags.get(&live.ticket).copied().unwrap_or(0);
-        Ok((known.provider(own, pinned)?, tag))
+        Ok((Arc::clone(table.provider(tool, pinned, live)?), tag))
+    }
+}
+
+impl Table {
+    fn provider(
+        &self,
+        tool: &ToolId,
+        pinned: DefinitionHash,
+        live: Live,
+    ) -> Result<&Arc<dyn Provider>, Reason> {
+        let own = self.sessions.get(&live.session).copied();
+        self.tools.get(tool).ok_or(Reason::NoProvider)?.provider(own, pinned)
     }
 }
 
 /// A tool that some process runs.
 pub(crate) struct Delegated {
-    manifest: Arc<Manifest>,
+    manifest: Manifest,
+    identity: DefinitionHash,
     providers: Arc<Providers>,
 }
 
@@ -206,8 +166,8 @@ pub(crate) struct DelegatedPlan {
     agent: AgentId,
     args: Canonical,
     demands: Demands,
-    /// As the kernel had it when it let the call through.
-    pinned: Arc<Manifest>,
+    /// What the kernel let the call through for.
+    pinned: DefinitionHash,
     providers: Arc<Providers>,
 }
 
@@ -222,14 +182,14 @@ impl Tool for Delegated {
         let tool = &self.manifest.tool;
         if let Some(live) = request.live {
             let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
-            self.providers.check(&self.manifest, live).map_err(refused)?;
+            self.providers.check(tool, self.identity, live).map_err(refused)?;
         }
         Ok(DelegatedPlan {
             agent: request.agent.clone(),
             args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
                 .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
             demands: Demands::default(),
-            pinned: Arc::clone(&self.manifest),
+            pinned: self.identity,
             providers: Arc::clone(&self.providers),
         })
     }
@@ -243,7 +203,8 @@ impl Plan for DelegatedPlan {
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(Enforcement::Delegated);
         // Asked again: whoever ran the tool may have gone, or offer another by now.
-        let Ok((provider, tag)) = self.providers.pick(&self.pinned, permit.live()) else {
+        let picked = self.providers.pick(permit.tool(), self.pinned, permit.live());
+        let Ok((provider, tag)) = picked else {
             return permit.failed(Refused::new(Reason::ProviderGone), TxOutcome::NoOp);
         };
         let (intent, session) = (permit.intent(), permit.live().session);
@@ -252,7 +213,7 @@ impl Plan for DelegatedPlan {
         running.providers.lock().runs.insert(intent, (session, cancel.clone()));
         let ran = provider.run(HostCall {
             tool: permit.tool().clone(),
-            definition: identity(&self.pinned),
+            definition: self.pinned,
             agent: self.agent,
             session,
             intent,
@@ -337,8 +298,8 @@ fn delta(
 ) -> Result<ToolsDelta, Error> {
     let mut registry = Registry::new();
     for manifest in add {
-        let manifest = Arc::new(manifest);
-        registry.add(Delegated { manifest, providers: Arc::clone(providers) })?;
+        let identity = identity(&manifest);
+        registry.add(Delegated { manifest, identity, providers: Arc::clone(providers) })?;
     }
     Ok(ToolsDelta { remove, add: registry })
 }
@@ -428,14 +389,13 @@ impl Runtime {
             };
             let own = |place: &mut Place| place.connection == connection;
             gone.extend(known.places.extract_if(.., own));
-            let place = Place { connection, offered, provider: Some(Arc::clone(provider)) };
-            let standing = place.standing(&known.pinned);
+            let place = Place::new(connection, offered, Arc::clone(provider));
+            let standing = place.standing(identity(&known.pinned));
             known.places.push(place);
             Offer { manifest: known.pinned.clone(), standing }
         });
         let offers = offers.collect();
-        drop(table);
-        drop(gone);
+        drop((table, gone));
         Ok(offers)
     }
 

@@ -1,0 +1,75 @@
+//! Who offers a delegated tool, and whose offer a call goes to.
+
+use std::sync::Arc;
+
+use syscap_kernel::{id::DefinitionHash, manifest::Manifest, reason::Reason};
+
+use super::{ConnectionId, identity};
+use crate::provide::{Provider, Standing};
+
+/// A delegated tool as it is on record, and who offers it.
+pub(super) struct Known {
+    pub(super) pinned: Manifest,
+    /// Its length in bytes.
+    pub(super) bytes: usize,
+    pub(super) places: Vec<Place>,
+}
+
+/// An offer of a tool.
+pub(super) struct Place {
+    pub(super) connection: ConnectionId,
+    pub(super) offered: Manifest,
+    /// Of what was offered: worked out once, not with every call.
+    identity: DefinitionHash,
+    /// `None` where it was taken back: the connection's own calls then go to nobody.
+    pub(super) provider: Option<Arc<dyn Provider>>,
+}
+
+impl Place {
+    pub(super) fn new(
+        connection: ConnectionId,
+        offered: Manifest,
+        provider: Arc<dyn Provider>,
+    ) -> Self {
+        let identity = identity(&offered);
+        Self { connection, offered, identity, provider: Some(provider) }
+    }
+
+    pub(super) fn standing(&self, pinned: DefinitionHash) -> Standing {
+        if self.identity == pinned { Standing::Ready } else { Standing::Changed }
+    }
+
+    fn take(&self, pinned: DefinitionHash) -> Result<&Arc<dyn Provider>, Reason> {
+        match (&self.provider, self.standing(pinned)) {
+            (Some(provider), Standing::Ready) => Ok(provider),
+            (Some(_), _) => Err(Reason::ToolChanged),
+            (None, _) => Err(Reason::NoProvider),
+        }
+    }
+}
+
+impl Known {
+    /// Who is to run a call: of the connection that it came through, else of any. `pinned` is
+    /// what the kernel's own manifest stands for.
+    pub(super) fn provider(
+        &self,
+        own: Option<ConnectionId>,
+        pinned: DefinitionHash,
+    ) -> Result<&Arc<dyn Provider>, Reason> {
+        // Who offers the tool, or did, means its own: another's may reach other things.
+        if let Some(place) = self.places.iter().rev().find(|p| Some(p.connection) == own) {
+            return place.take(pinned);
+        }
+        // What is run by the desk's clients is nobody else's to run.
+        let others = self.places.iter().rev().filter(|p| p.connection != ConnectionId::DESK);
+        let mut why = Reason::NoProvider;
+        for place in others {
+            match place.take(pinned) {
+                Err(Reason::ToolChanged) => why = Reason::ToolChanged,
+                Err(_) => {}
+                ready => return ready,
+            }
+        }
+        Err(why)
+    }
+}
