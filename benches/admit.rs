@@ -104,7 +104,7 @@ fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::Figu
 fn decided_by(sim: &mut Sim, policy: Policy) {
     let change = PolicyChange { policy: policy.hash(), shadow: None };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, vec![Box::new(policy)]));
+    sim.event(Event::Policy(ticket, control, None, vec![Box::new(policy)]));
     drain(sim);
 }
 
@@ -135,7 +135,7 @@ struct Nowhere;
 use syscap::kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+    store::{Batch, Next, Room, Store, StoreError},
 };
 
 impl Store for Nowhere {
@@ -148,8 +148,8 @@ impl Store for Nowhere {
     fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
         Ok(None)
     }
-    fn vault(&mut self, _: Seq, _: Seq) -> Result<VaultEntry, StoreError> {
-        Ok(VaultEntry::default())
+    fn vault(&mut self, _: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
     }
     fn room(&mut self) -> Result<Room, StoreError> {
         Ok(Room::Enough)

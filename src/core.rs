@@ -21,7 +21,7 @@ use syscap_kernel::{
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
     reason::Refused,
-    store::{Batch, Room, Store, StoreError, Stored, VaultEntry},
+    store::{Ancestor, Batch, Head, Room, Store, StoreError, Stored, VaultEntry},
     tool::Job,
 };
 
@@ -241,9 +241,14 @@ impl Core {
 
     fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, Halt> {
         self.ask(|store| {
-            let entries = wanted.iter().map(|(intent, outcome)| store.vault(*intent, *outcome));
-            Ok(entries.collect::<Result<_, StoreError>>()?)
+            let read = |(first, outcome): &(Seq, Seq)| VaultEntry::read(store, *first, *outcome);
+            Ok(wanted.iter().map(read).collect::<Result<_, StoreError>>()?)
         })
+    }
+
+    /// Looks whether a head is durable.
+    pub(crate) fn ancestor(&self, head: Head) -> Result<Option<Ancestor>, Halt> {
+        self.ask(|store| Ok(Ancestor::find(store, head)?))
     }
 
     /// Asks the store. One that panics may be between two states: the kernel must be halted, as

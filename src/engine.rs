@@ -4,7 +4,7 @@ use syscap_kernel::{
     control::{Control, ControlBody, PolicyChange},
     halt::Halt,
     id::{ObjectId, PolicyHash, Seq, ToolId},
-    kernel::{Event, Kernel, Parts},
+    kernel::{Anchor, Event, Kernel, Parts},
     object::ObjectKind,
     policy::{Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
     reason::{Reason, Refused},
@@ -21,10 +21,11 @@ pub(crate) fn open(
     store: &mut dyn Store,
     engine: Option<Box<dyn PolicyEngine>>,
     registry: Registry,
+    anchor: &Anchor,
 ) -> Result<Kernel, Error> {
     let given = engine.is_some();
     let engine = engine.unwrap_or_else(|| Box::new(NoEngine));
-    let mut kernel = Kernel::open(store, Parts { engine, registry })?;
+    let mut kernel = Kernel::open(store, Parts { engine, registry }, anchor)?;
     let policy = kernel.policy_hash().filter(|_| !given);
     for hash in [policy, kernel.shadow_hash()].into_iter().flatten() {
         // One that this version has no engine for stays out: calls are refused until the policy
@@ -101,7 +102,9 @@ impl Runtime {
         engine: impl PolicyEngine + 'static,
     ) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        acknowledged(self.core.request(|ticket| Event::Policy(ticket, control, vec![engine])))
+        let ancestor = self.ancestor(Some(control.head))?;
+        let event = |ticket| Event::Policy(ticket, control, ancestor, vec![engine]);
+        acknowledged(self.core.request(event))
     }
 
     /// Asks another policy beside the one in force, for the record only: what it would have said
@@ -201,7 +204,7 @@ impl Runtime {
     ) -> Result<Seq, Error> {
         let none = || Error::Refused(Refused::new(Reason::PolicyMismatch));
         let body = || Ok(self.core.look(change).ok_or_else(none)?.to_bytes());
-        let event = |ticket, control| Event::Policy(ticket, control, engines);
+        let event = |ticket, control, ancestor| Event::Policy(ticket, control, ancestor, engines);
         self.sign_made(PolicyChange::KIND, body, event)
     }
 

@@ -47,6 +47,9 @@ pub enum Error {
     /// The base directory contains the home, or lies in it: an agent could reach keys and log.
     #[error("the base directory {0} and the home lie in one another")]
     BaseContainsHome(PathBuf),
+    /// A trust file is not of its form, or of another version.
+    #[error("{0} is no trust file of this version")]
+    Trust(PathBuf),
     /// The folder of a new home is not empty.
     #[error("{0} is not empty: a home needs a folder of its own; delete an unfinished one")]
     NotEmpty(PathBuf),

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syscap_audit::sqlite::DATABASE_FILE;
+use syscap_audit::{sqlite::DATABASE_FILE, verify::Trust};
 use syscap_syscalls::{beneath::Base, fs::Files};
 
 use crate::{
@@ -59,6 +59,16 @@ impl Home {
     #[must_use]
     pub fn trust(&self) -> PathBuf {
         self.folder.join("trust.cbor")
+    }
+
+    /// The trust file in the home; `None` where there is none.
+    pub(crate) fn read_trust(&self) -> Result<Option<Trust>, Error> {
+        let path = self.trust();
+        match read_small(&path) {
+            Ok(bytes) => Trust::from_bytes(&bytes).map(Some).map_err(|_| Error::Trust(path)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(at(&path)(error)),
+        }
     }
 
     /// Where the agents' files lie.

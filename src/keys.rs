@@ -60,7 +60,7 @@ impl FileKeys {
         fs::create_dir(folder).map_err(at(folder))?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(at(folder))?;
         let mut keys = Vec::new();
-        for role in Role::ALL {
+        for role in &Role::IN_USE {
             let mut seed = [0; 32];
             entropy.fill(&mut seed)?;
             write_new(&file(folder, *role), &seed)?;
@@ -75,7 +75,7 @@ impl FileKeys {
     /// [`Error::File`], or [`Error::Signer`] where a file does not hold 32 bytes.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let mut keys = Vec::new();
-        for role in Role::ALL {
+        for role in &Role::IN_USE {
             let path = file(folder, *role);
             let mut bytes = Vec::new();
             match crate::home::regular(&path) {
@@ -118,6 +118,16 @@ pub(crate) fn roles(signer: &dyn Signer) -> Result<Roles, SignerError> {
         key(Role::Approver)?,
         key(Role::Operator)?,
     ]))
+}
+
+/// The public keys of those roles that a signer has a key for.
+pub(crate) fn known_keys(signer: &dyn Signer) -> Result<Vec<(Role, PublicKey)>, SignerError> {
+    let known = Role::IN_USE.iter().map(|role| match signer.public_key(*role) {
+        Ok(key) => Ok(Some((*role, key))),
+        Err(SignerError::NoKey) => Ok(None),
+        Err(error) => Err(error),
+    });
+    known.filter_map(Result::transpose).collect()
 }
 
 fn file(folder: &Path, role: Role) -> std::path::PathBuf {

@@ -30,7 +30,7 @@ use syscap_kernel::{
     object::ObjectKind,
     policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
     record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
-    store::{Next, Store, StoreError},
+    store::{Next, StoreError, VaultEntry},
     tool::Demand,
 };
 use syscap_policy::{
@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
             self.tasks.remove(agent);
         }
         if change.set.0.contains(key) {
-            let entry = reader.vault(seq, seq)?;
+            let entry = VaultEntry::read(reader, seq, seq)?;
             let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
             let committed = entry.salts.zip(changes).filter(|(salts, changes)| {
                 change.call.args_hash == Some(changes_hash(&salts.args, changes.item()))
@@ -277,7 +277,7 @@ impl<'a> Walk<'a> {
             seat.task = self.tasks.get(&seat.agent).cloned();
         }
         let manifest = self.manifest(call.manifest, reader)?;
-        let entry = reader.vault(seq, seq)?;
+        let entry = VaultEntry::read(reader, seq, seq)?;
         let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let committed = entry.salts.zip(args).zip(call.manifest).filter(|((salts, args), id)| {
             call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))

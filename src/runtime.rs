@@ -1,5 +1,7 @@
 //! The runtime: a kernel on a home.
 
+mod signing;
+
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,18 +12,15 @@ use syscap_audit::{
     verify::Trust,
 };
 use syscap_kernel::{
-    cbor::MapBuilder,
-    control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, PolicyChange, Revocation, Role},
-    id::{AgentId, HomeId, Seq, TokenId, ToolId},
-    kernel::{Ack, Event, Kernel, NewHome, Parts, Tally, Ticket},
-    manifest::Manifest,
+    control::{PolicyChange, recovery_hash},
+    id::{AgentId, HomeId, TokenId},
+    kernel::{Ack, Anchor, Event, Kernel, NewHome, Parts, Tally},
     policy::PolicyEngine,
     ports::{Clock, Entropy},
-    record::{Durability, HomeLimits, Kind},
+    record::{Durability, HomeLimits},
     registry::{Registry, ToolsDelta},
-    sign::preimage,
+    sign::PublicKey,
     store::Store,
-    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
     tool::{ReadTool, Tool},
 };
 use syscap_policy::{Policy, Preset};
@@ -37,11 +36,10 @@ use crate::{
     engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
-    grant::Grant,
     guard::{Guarded, GuardedEngine},
     home::{BasePlace, Home},
     host::desk::Desk,
-    keys::{FileKeys, Signer, roles, write_new},
+    keys::{FileKeys, Signer, known_keys, roles, write_new},
     session::{Session, acknowledged},
     state::{AgentState, states},
     tools::{self, Providers},
@@ -58,6 +56,8 @@ pub struct Options {
     signer: Option<Box<dyn Signer>>,
     store: Option<Box<dyn Store>>,
     limits: HomeLimits,
+    trust: Option<Trust>,
+    recovery: Option<PublicKey>,
 }
 
 impl Default for Options {
@@ -72,6 +72,8 @@ impl Default for Options {
             signer: None,
             store: None,
             limits: HomeLimits::default(),
+            trust: None,
+            recovery: None,
         }
     }
 }
@@ -163,6 +165,22 @@ impl Options {
         self
     }
 
+    /// Opens only the home that a trust file from elsewhere is for. Without it the one that lies in
+    /// the home is taken, where there is one: that protects against nobody who owns the folder.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+
+    /// Sets the recovery key of a home that is made: it can give every role other keys, whoever
+    /// has stolen the operator's. Keep it where nobody who has the others can reach it.
+    #[must_use]
+    pub const fn recovery(mut self, key: PublicKey) -> Self {
+        self.recovery = Some(key);
+        self
+    }
+
     /// Makes a home in a folder that has none.
     ///
     /// # Errors
@@ -194,6 +212,7 @@ impl Options {
             limits: self.limits.clone(),
             durability: self.durability,
             roles: roles(&*signer)?,
+            recovery: self.recovery.as_ref().map(recovery_hash),
         };
         let engine = match self.engine.take() {
             Some(engine) => engine,
@@ -204,7 +223,7 @@ impl Options {
         if let Some(batch) = kernel.take_batch() {
             kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
         }
-        let trust = Trust { home: kernel.home(), roles: roles(&*signer)? };
+        let trust = Trust::new(kernel.home(), roles(&*signer)?);
         write_new(&home.trust(), &trust.to_bytes())?;
         let (providers, absent) = (Arc::default(), ToolsDelta::default());
         let started = Started { kernel, store, signer, files, home, providers, absent };
@@ -228,7 +247,9 @@ impl Options {
         };
         let files = home.open_files()?;
         self.add_builtins(&files)?;
-        let mut kernel = engine::open(&mut *store, self.engine, self.registry)?;
+        let trust = self.trust.map_or_else(|| home.read_trust(), |trust| Ok(Some(trust)))?;
+        let anchor = Anchor { trust, keys: known_keys(&*signer)? };
+        let mut kernel = engine::open(&mut *store, self.engine, self.registry, &anchor)?;
         let providers = Arc::default();
         let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
         let started = Started { kernel, store, signer, files, home, providers, absent };
@@ -244,7 +265,9 @@ impl Options {
         let home = Home::at(folder);
         let mut store = SqliteReader::open(home.folder())?;
         self.add_builtins(&home.open_files()?)?;
-        let mut kernel = engine::open(&mut store, self.engine, self.registry)?;
+        let trust = self.trust.take().map_or_else(|| home.read_trust(), |trust| Ok(Some(trust)))?;
+        let anchor = Anchor { trust, keys: Vec::new() };
+        let mut kernel = engine::open(&mut store, self.engine, self.registry, &anchor)?;
         let providers = Arc::default();
         tools::adopt(&mut kernel, &mut store, &providers)?;
         Ok(Inspection { kernel, home, providers })
@@ -333,7 +356,9 @@ impl Started {
         if on_record.is_none() {
             // The first policy is the engine that the kernel was made with.
             let change = PolicyChange { policy, shadow: None };
-            runtime.sign(&change, |ticket, control| Event::Policy(ticket, control, Vec::new()))?;
+            runtime.sign(&change, |ticket, control, ancestor| {
+                Event::Policy(ticket, control, ancestor, Vec::new())
+            })?;
         }
         Ok(runtime)
     }
@@ -376,59 +401,6 @@ impl Runtime {
         Options::new().open(folder)
     }
 
-    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
-    /// roots that it names are made where they are missing.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
-    /// where the kernel refuses the token, with the reason on record.
-    pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
-        let agent = grant.agent()?;
-        let grants = self.named(&grant.grants()?)?;
-        self.inner.files.prepare(&agent)?;
-        for root in grant.roots().filter(|root| *root != "workspace") {
-            self.inner.home.check_root(root)?;
-            self.inner.files.prepare_root(root)?;
-        }
-        let issuer = self.inner.signer.public_key(Role::Issuer)?;
-        let (home, now) = self.core.look(|kernel| (kernel.home(), kernel.now()));
-        let body = TokenBody {
-            version: 1,
-            nonce: self.core.salts.bytes()?,
-            issuer,
-            holder: None,
-            agent,
-            parent: None,
-            depth: 0,
-            depth_max: 0,
-            not_before: now,
-            expires: now.plus(grant.life_ms()),
-            epoch: 0,
-            grants,
-            budget: grant.budget,
-            caveats: syscap_kernel::field::List(Vec::new()),
-            policy: None,
-            flags: grant.flags,
-            ext: MapBuilder::new().finish(),
-            audience: home,
-        }
-        .to_bytes();
-        let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
-        self.register(&Token::wire(&body, &signature))
-    }
-
-    /// Registers a token that was signed elsewhere.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
-        match self.core.request(|ticket| Event::Issue(ticket, wire.to_vec()))? {
-            Answer::Ack(Ok(Ack::Token(token))) => Ok(token),
-            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
-            _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),
-        }
-    }
-
     /// Opens a session for an agent with a token that is for it.
     ///
     /// # Errors
@@ -448,32 +420,6 @@ impl Runtime {
             Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
             _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),
         }
-    }
-
-    /// Ends a token, and all that was derived from it, for ever.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] where there is no such token.
-    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
-        self.sign(&Revocation { token }, |ticket, control| {
-            Event::Control(ticket, Revocation::KIND, control)
-        })
-    }
-
-    /// Begins or ends a freeze of an agent, a tool or the kernel.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] where the name is not of its form.
-    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
-        self.sign(freeze, |ticket, control| Event::Control(ticket, Freeze::KIND, control))
-    }
-
-    /// Signs a control event of any kind that needs nothing but itself.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
-        self.sign(body, |ticket, control| Event::Control(ticket, B::KIND, control))
     }
 
     /// The home's id.
@@ -543,49 +489,6 @@ impl Runtime {
 
     pub(crate) fn tooling(&self) -> MutexGuard<'_, ()> {
         self.inner.tooling.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
-    fn named(&self, grants: &Grants) -> Result<Grants, Error> {
-        self.core.look(|kernel| {
-            let mut named = Grants::new();
-            for (tool, grant) in grants.iter() {
-                let called = |m: &&Manifest| m.tool == *tool || m.aliases.0.contains(tool);
-                let found: Option<ToolId> =
-                    kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
-                let got = tool.as_str().to_owned();
-                let found = found.ok_or(Error::BadName { what: "the tool", got })?;
-                named = named.with(found, grant.clone());
-            }
-            Ok(named)
-        })
-    }
-
-    pub(crate) fn sign<B: ControlBody>(
-        &self,
-        body: &B,
-        event: impl FnOnce(Ticket, Control) -> Event,
-    ) -> Result<Seq, Error> {
-        self.sign_made(B::KIND, || Ok(body.to_bytes()), event)
-    }
-
-    /// Signs a body that is made while nobody else signs: what it is made from stays so.
-    pub(crate) fn sign_made(
-        &self,
-        kind: Kind,
-        body: impl FnOnce() -> Result<Vec<u8>, Error>,
-        event: impl FnOnce(Ticket, Control) -> Event,
-    ) -> Result<Seq, Error> {
-        let role = Role::of(kind).ok_or(crate::keys::SignerError::NoKey)?;
-        let _one_at_a_time = self.inner.signing.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = self.inner.signer.public_key(role)?;
-        let (home, counter) = self.core.look(|kernel| (kernel.home(), kernel.counter(&key)));
-        let counter = counter.saturating_add(1);
-        let body = body()?;
-        let message = Control::message(&home, &key, counter, kind, &body);
-        let signature = self.inner.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
-        let control = Control { key, counter, body, signature };
-        acknowledged(self.core.request(|ticket| event(ticket, control)))
     }
 }
 

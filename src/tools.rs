@@ -140,6 +140,14 @@ impl Providers {
         let tag = table.tags.get(&live.ticket).copied().unwrap_or(0);
         Ok((Arc::clone(table.provider(tool, pinned, live)?), tag))
     }
+
+    /// Of what an agent's client runs itself there is only its word.
+    fn enforcement(&self, live: Live) -> Enforcement {
+        match self.lock().sessions.get(&live.session) {
+            Some(&ConnectionId::DESK) => Enforcement::Hearsay,
+            _ => Enforcement::Delegated,
+        }
+    }
 }
 
 impl Table {
@@ -201,7 +209,7 @@ impl Plan for DelegatedPlan {
     }
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(Enforcement::Delegated);
+        permit.enforced_by(self.providers.enforcement(permit.live()));
         // Asked again: whoever ran the tool may have gone, or offer another by now.
         let picked = self.providers.pick(permit.tool(), self.pinned, permit.live());
         let Ok((provider, tag)) = picked else {
@@ -519,7 +527,7 @@ impl Runtime {
                 use syscap_kernel::control::ControlBody as _;
                 Ok(ToolsChange { tools: tools.ok_or_else(got)? }.to_bytes())
             },
-            |ticket, control| Event::Tools(ticket, control, delta),
+            |ticket, control, ancestor| Event::Tools(ticket, control, ancestor, delta),
         );
         if changed.is_ok() {
             self.providers.pin(&pins);

@@ -30,7 +30,7 @@ use syscap::{
         ports::Clock,
         reason::Refused,
         record::{Body, Durability, Ended, Record},
-        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        store::{Batch, Next, Room, Store, StoreError},
         time::Reading,
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
@@ -107,9 +107,9 @@ impl Store for PanicStore {
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         self.0.object(id)
     }
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
         self.1.pass(At::Vault);
-        self.0.vault(intent, outcome)
+        self.0.vault(seq)
     }
     fn room(&mut self) -> Result<Room, StoreError> {
         self.1.pass(At::Room);

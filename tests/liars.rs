@@ -25,7 +25,7 @@ use syscap::{
         reason::Refused,
         record::Durability,
         registry::{Registry, RegistryError},
-        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
@@ -214,8 +214,8 @@ impl Store for Blind {
     fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
         Err(StoreError::Io(5))
     }
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        self.0.vault(intent, outcome)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.vault(seq)
     }
     fn room(&mut self) -> Result<Room, StoreError> {
         self.0.room()
@@ -233,6 +233,7 @@ fn a_store_that_fails_on_replay_is_named() {
     rt.close().unwrap();
     let engine = Box::new(syscap::policy::WithinToken);
     let parts = Parts { engine, registry: Registry::new() };
-    let opened = Kernel::open(&mut Blind(memory), parts);
+    let opened =
+        Kernel::open(&mut Blind(memory), parts, &syscap::kernel::kernel::Anchor::default());
     assert_eq!(opened.err(), Some(Halt::Store(StoreError::Io(5))));
 }

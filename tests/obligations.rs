@@ -20,12 +20,12 @@ use syscap::{
         control::PolicyChange,
         envelope::{ToolResult, TxOutcome},
         id::{ConstraintId, Seq},
-        kernel::{Ack, Event, Kernel},
+        kernel::{Ack, Anchor, Event, Kernel},
         obligation::{Obligation, ObligationKind},
         policy::{Decision, PolicyEngine, PolicyObject, Verdict},
         reason::Reason,
         record::{Body, CallFields, HomeLimits, Refusal},
-        store::Store as _,
+        store::VaultEntry,
     },
 };
 
@@ -271,7 +271,8 @@ fn an_engine_is_adopted_only_if_it_is_on_record() {
         Rule::ALL.map(|number| kernel.adopt(Box::new(Rule(number)))).collect::<Vec<_>>()
     };
     let opened = |sim: &mut Sim| {
-        Kernel::open(&mut sim.store, sim::parts_of(&sim.world, Policed::ByRule)).unwrap()
+        Kernel::open(&mut sim.store, sim::parts_of(&sim.world, Policed::ByRule), &Anchor::default())
+            .unwrap()
     };
     assert_eq!(adopted(&mut opened(&mut sim)), [false, true, true, false]);
     // A kernel that runs takes none: what it has is changed by a record.
@@ -306,7 +307,7 @@ fn a_policy_that_is_not_there_is_refused() {
     ] {
         let change = PolicyChange { policy: hash(policy), shadow: shadow.map(hash) };
         let (control, ticket) = (sim.signed(&change), sim.ticket());
-        sim.event(Event::Policy(ticket, control, engines.into_iter().map(boxed).collect()));
+        sim.event(Event::Policy(ticket, control, None, engines.into_iter().map(boxed).collect()));
         sim.commit();
         let refused = sim.acked(ticket).unwrap().as_ref().unwrap_err();
         assert_eq!(refused.reason(), Reason::WrongPolicy);
@@ -325,12 +326,12 @@ fn a_policy_that_is_not_there_is_refused() {
     sim.rule(1, Some(2));
     let change = PolicyChange { policy: hash(1), shadow: Some(hash(2)) };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, Vec::new()));
+    sim.event(Event::Policy(ticket, control, None, Vec::new()));
     sim.commit();
     assert!(sim.acked(ticket).unwrap().is_ok());
     let change = PolicyChange { policy: hash(0), shadow: None };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, Vec::new()));
+    sim.event(Event::Policy(ticket, control, None, Vec::new()));
     sim.commit();
     assert_eq!(sim.acked(ticket).unwrap().as_ref().unwrap_err().reason(), Reason::WrongPolicy);
     verifies(&mut sim);
@@ -342,7 +343,7 @@ fn what_a_policy_refused_can_be_looked_at() {
     let (mut sim, session) = ruled();
     let refusal = refused(&mut sim, session, "trim", 16, Reason::Denied);
     let seq = records(&mut sim).pop().unwrap().seq;
-    let entry = sim.store.vault(seq, seq).unwrap();
+    let entry = VaultEntry::read(&mut sim.store, seq, seq).unwrap();
     let (salts, args) = (entry.salts.unwrap(), entry.args.unwrap());
     let args = Item::check(&args, syscap::kernel::cbor::Profile::DATA).unwrap();
     assert_eq!(args.get("units").and_then(Item::as_uint), Some(16));
@@ -354,5 +355,5 @@ fn what_a_policy_refused_can_be_looked_at() {
     sim.submit_json(session, r#"{"tool_id": "trim", "args": {"units": -1}}"#);
     sim.commit();
     let seq = records(&mut sim).pop().unwrap().seq;
-    assert_eq!(sim.store.vault(seq, seq).unwrap().args, None);
+    assert_eq!(VaultEntry::read(&mut sim.store, seq, seq).unwrap().args, None);
 }

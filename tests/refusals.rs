@@ -5,6 +5,7 @@
 
 mod sim;
 
+use ed25519_dalek::Signer as _;
 use sim::{Ending, Sim, home, ok, records, refused_with, seated};
 use syscap::{
     audit::{
@@ -15,15 +16,16 @@ use syscap::{
         budget::{Amounts, Budget, Dimension},
         cbor::{Encoder, Item},
         control::{
-            ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            Resolution, Revocation, Role,
+            ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            POSSESSION_CONTEXT, Possession, Resolution, Revocation, Role, RoleSet, possession,
         },
         envelope::{Form, Status},
+        field::List,
         id::{Seq, TokenId, ToolId},
         kernel::{Ack, Event, Submit},
         reason::Reason,
         record::{Body, HomeLimits, Kind, Recovered, RefusalKind, RunPhase},
-        sign::Signature,
+        sign::{PublicKey, Signature, preimage},
         store::Room,
         token::{Grants, TokenBody, TokenFlags},
     },
@@ -237,7 +239,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     body.not_before = body.not_before.plus(5_000_000_000);
     body.expires = body.not_before.plus(7_000_000_000);
     let ticket = sim.ticket();
-    sim.event(Event::Issue(ticket, Sim::wire(&body)));
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
     sim.commit();
     sim.crash().unwrap();
     sim.wall += 8_000_000_000;
@@ -250,7 +252,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     let now = sim.kernel.now();
     let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, control));
+    sim.event(Event::Control(ticket, Kind::Config, control, None));
     ok(&mut sim, session);
 }
 
@@ -263,7 +265,7 @@ fn read_only_tokens_and_missing_grants() {
     narrow.grants = Grants::new().with(ToolId::new("look").unwrap(), Default::default());
     for body in [body, narrow] {
         let ticket = sim.ticket();
-        sim.event(Event::Issue(ticket, Sim::wire(&body)));
+        sim.event(Event::Issue(ticket, Sim::wire(&body), None));
         sim.open("a0", TokenBody::id_of(&body.to_bytes()));
     }
     sim.tokens.push((TokenId::from_bytes([0; 32]), 1 << 40));
@@ -280,46 +282,53 @@ fn bad_control_events_are_refused_on_record() {
     let mut sim = home();
     let token = sim.issue("a0", 5, 5, 1_000_000);
     sim.commit();
-    let good = sim.signed(&Revocation { token });
+    let good = sim.signed(&Revocation::subtree(token));
     let mut cases: Vec<(Event, Reason)> = Vec::new();
-    let forged = Control { signature: Signature::from_bytes([1; 64]), ..good.clone() };
+    let mut forged = good.clone();
+    forged.signatures.0[0].signature = Signature::from_bytes([1; 64]);
     let ticket = sim.ticket();
-    cases.push((Event::Control(ticket, Kind::Revoke, forged), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Freeze, good.clone()), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Key, good.clone()), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Intent, good.clone()), Reason::BadControl));
-    let stale = Control { counter: 0, ..good };
-    cases.push((Event::Control(ticket, Kind::Revoke, stale), Reason::StaleCounter));
-    let missing = sim.signed(&Revocation { token: TokenId::from_bytes([3; 32]) });
-    cases.push((Event::Control(ticket, Kind::Revoke, missing), Reason::UnknownToken));
+    cases.push((Event::Control(ticket, Kind::Revoke, forged, None), Reason::BadSignature));
+    cases.push((Event::Control(ticket, Kind::Freeze, good.clone(), None), Reason::BadSignature));
+    cases.push((Event::Control(ticket, Kind::Key, good.clone(), None), Reason::BadSignature));
+    cases.push((Event::Control(ticket, Kind::Intent, good.clone(), None), Reason::BadControl));
+    let mut stale = good.clone();
+    stale.signatures.0[0].counter = 0;
+    cases.push((Event::Control(ticket, Kind::Revoke, stale, None), Reason::StaleCounter));
+    let missing = sim.signed(&Revocation::subtree(TokenId::from_bytes([3; 32])));
+    cases.push((Event::Control(ticket, Kind::Revoke, missing, None), Reason::UnknownToken));
     // What would stop, confirm or resolve nothing is refused rather than acknowledged.
     let alias = Freeze {
         target: FreezeTarget::Tool,
         name: Box::from("no_such_tool"),
         change: FreezeChange::Freeze,
     };
-    cases.push((Event::Control(ticket, Kind::Freeze, sim.signed(&alias)), Reason::BadControl));
+    cases
+        .push((Event::Control(ticket, Kind::Freeze, sim.signed(&alias), None), Reason::BadControl));
     let nothing = sim.signed(&ConfigChange { confirm_time: None });
-    cases.push((Event::Control(ticket, Kind::Config, nothing), Reason::BadControl));
+    cases.push((Event::Control(ticket, Kind::Config, nothing, None), Reason::BadControl));
     let boot = Resolution { intent: Seq::new(1), verdict: Recovered::Done };
-    cases.push((Event::Control(ticket, Kind::Recovery, sim.signed(&boot)), Reason::BadControl));
+    cases.push((
+        Event::Control(ticket, Kind::Recovery, sim.signed(&boot), None),
+        Reason::BadControl,
+    ));
 
     let body = sim.token_body("a0", Budget::standard(), 1_000_000);
     let wire = Sim::wire(&body);
     let mut flipped = wire.clone();
     *flipped.last_mut().unwrap() ^= 1;
-    cases.push((Event::Issue(ticket, flipped), Reason::BadSignature));
-    cases.push((Event::Issue(ticket, wire[..40].to_vec()), Reason::BadToken));
-    cases.push((Event::Issue(ticket, vec![0; 70_000]), Reason::TooLarge));
+    cases.push((Event::Issue(ticket, flipped, None), Reason::BadSignature));
+    cases.push((Event::Issue(ticket, wire[..40].to_vec(), None), Reason::BadToken));
+    cases.push((Event::Issue(ticket, vec![0; 70_000], None), Reason::TooLarge));
     let mut other = body.clone();
     other.audience = syscap::kernel::id::HomeId::from_bytes([1; 32]);
-    cases.push((Event::Issue(ticket, Sim::wire(&other)), Reason::WrongAudience));
+    cases.push((Event::Issue(ticket, Sim::wire(&other), None), Reason::WrongAudience));
     let mut long = body.clone();
     long.expires = long.not_before.plus(91 * 24 * 3_600_000);
-    cases.push((Event::Issue(ticket, Sim::wire(&long)), Reason::LifeTooLong));
+    cases.push((Event::Issue(ticket, Sim::wire(&long), None), Reason::LifeTooLong));
     let mut child = body.clone();
     (child.parent, child.depth, child.depth_max) = (Some(token), 1, 1);
-    cases.push((Event::Issue(ticket, Sim::wire(&child)), Reason::NoDelegation));
+    child.head = None;
+    cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::NoDelegation));
     let agent = syscap::kernel::id::AgentId::new("a1").unwrap();
     cases.push((Event::OpenSession(ticket, agent.clone(), token), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);
@@ -341,8 +350,8 @@ fn bad_control_events_are_refused_on_record() {
     sim.acks.clear();
     assert!(!sim.kernel.token(&token).unwrap().revoked);
     let ticket = sim.ticket();
-    sim.event(Event::Issue(ticket, Sim::wire(&body)));
-    sim.event(Event::Issue(ticket, Sim::wire(&body)));
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
     sim.commit();
     let acks: Vec<_> = sim.acks.iter().map(|(_, ack)| ack.clone()).collect();
     assert!(acks.iter().any(|ack| matches!(ack, Ok(Ack::Token(_)))));
@@ -350,15 +359,26 @@ fn bad_control_events_are_refused_on_record() {
     assert_eq!(refused.unwrap().reason(), Reason::AlreadyIssued);
 }
 
+/// A role gets the key of another one instead of its own.
+fn key_change(sim: &Sim, role: Role, of: Role) -> KeyChange {
+    let key = sim::key(of);
+    let public = PublicKey::new(key.verifying_key().to_bytes()).unwrap();
+    let message = possession(&sim.kernel.home(), role, &public);
+    let signature = key.sign(&preimage(POSSESSION_CONTEXT, &message)).to_bytes();
+    let proof = Possession { key: public, signature: Signature::from_bytes(signature) };
+    let set = RoleSet::any_of(role, [public]);
+    KeyChange { set, proofs: List(vec![proof]), cut_off: None }
+}
+
 /// A role's key is replaced: the old one signs nothing any more.
 #[test]
 fn a_replaced_key_signs_nothing() {
     let mut sim = home();
     let token = sim.issue("a0", 5, 5, 1_000_000);
-    let new = sim.kernel.role_key(Role::Approver);
-    let control = sim.signed(&KeyChange { role: Role::Revoker, key: new });
+    let change = key_change(&sim, Role::Revoker, Role::Approver);
+    let control = sim.signed(&change);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, KeyChange::KIND, control));
+    sim.event(Event::Control(ticket, KeyChange::KIND, control, None));
     sim.commit();
     sim.revoke(token);
     sim.commit();
@@ -491,6 +511,7 @@ fn nothing_runs_before_a_policy_is_in_force() {
         limits: HomeLimits::default(),
         durability: syscap::kernel::record::Durability::Memory,
         roles: sim::roles(),
+        recovery: None,
     };
     let mut sim = home();
     sim.kernel =

@@ -25,7 +25,7 @@ use syscap::{
         object::Object,
         reason::Refused,
         record::{Body, Durability, Record},
-        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     prelude::*,
@@ -368,8 +368,8 @@ impl Store for Gathering {
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         self.inner.object(id)
     }
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        self.inner.vault(intent, outcome)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.vault(seq)
     }
     fn room(&mut self) -> Result<Room, StoreError> {
         self.inner.room()

@@ -29,7 +29,7 @@ use syscap::{
         reason::Reason,
         record::{Body, HomeLimits, Kind, StateChange},
         snapshot::Snapshot,
-        store::{Next, Room, Store as _},
+        store::{Next, Room, Store as _, VaultEntry},
     },
 };
 
@@ -121,7 +121,7 @@ fn a_change_moves_the_head() {
     assert_eq!(known(&sim.kernel, "goal.a").unwrap(), r#"[1,"x"]"#);
     // Commitments to the changes and to each fact open with what the vault has.
     let seq = records(&mut sim).pop().unwrap().seq;
-    let entry = sim.store.vault(seq, seq).unwrap();
+    let entry = VaultEntry::read(&mut sim.store, seq, seq).unwrap();
     let changes = json::to_cbor(br#"{"goal.a": [1, "x"], "goal.b": 2.5}"#).unwrap();
     assert_eq!(entry.args.as_deref(), Some(changes.as_bytes()));
     let salt = entry.salts.unwrap().args;
@@ -394,7 +394,7 @@ fn who_may_not_call_may_not_change() {
     let freeze = |sim: &mut Sim, target, name: &str, change| {
         let control = sim.signed(&Freeze { target, name: Box::from(name), change });
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Freeze, control));
+        sim.event(Event::Control(ticket, Kind::Freeze, control, None));
         sim.commit();
     };
     for (target, name) in [(FreezeTarget::Agent, "a0"), (FreezeTarget::Kernel, "")] {

@@ -3,7 +3,7 @@
 use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+    store::{Batch, Next, Room, Store, StoreError},
 };
 
 use crate::memory::MemoryStore;
@@ -102,8 +102,8 @@ impl<S: Store> Store for FaultStore<S> {
         self.up()?.object(id)
     }
 
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        self.up()?.vault(intent, outcome)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.up()?.vault(seq)
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

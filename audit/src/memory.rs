@@ -8,7 +8,7 @@ use std::{
 use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, CallSalts, Head, Link, Next, Room, Store, StoreError, VaultEntry, VaultWrite},
+    store::{Batch, Head, Link, Next, Room, Store, StoreError},
 };
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
@@ -26,9 +26,7 @@ struct Log {
     head: Option<Head>,
     records: Vec<Arc<[u8]>>,
     objects: BTreeMap<ObjectId, Object>,
-    salts: BTreeMap<Seq, CallSalts>,
-    args: BTreeMap<Seq, Vec<u8>>,
-    results: BTreeMap<Seq, Vec<u8>>,
+    vault: BTreeMap<Seq, Vec<u8>>,
 }
 
 /// What [`Store::room`] answers.
@@ -113,13 +111,8 @@ impl MemoryStore {
         for object in batch.objects() {
             log.objects.entry(object.id).or_insert_with(|| object.clone());
         }
-        for write in batch.vault() {
-            match write {
-                VaultWrite::Salts(seq, salts) => drop(log.salts.insert(*seq, *salts)),
-                VaultWrite::Arguments(seq, args) => drop(log.args.insert(*seq, args.clone())),
-                VaultWrite::Result(seq, result) => drop(log.results.insert(*seq, result.clone())),
-            }
-        }
+        let rows = batch.vault().iter().map(|write| (write.seq, write.row.clone()));
+        log.vault.extend(rows);
         Ok(())
     }
 
@@ -166,11 +159,8 @@ impl Store for MemoryStore {
         Ok(self.log().objects.get(id).cloned())
     }
 
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        let log = self.log();
-        let salts = log.salts.get(&intent).copied();
-        let args = log.args.get(&intent).cloned();
-        Ok(VaultEntry { salts, args, result: log.results.get(&outcome).cloned() })
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.log().vault.get(&seq).cloned())
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

@@ -128,13 +128,15 @@ fn records_of_other_versions_and_sizes_are_not_read() {
         fault(&log, extent).unwrap()
     };
     let record = &whole.records[3];
-    assert_eq!(record[1..3], [0, 1], "key 0, version 1");
-    let version = change(record, &|bytes| bytes[2] = 2);
-    assert_eq!(version, (3, Fault::UnknownForm));
+    assert_eq!(record[1..3], [0, 2], "key 0, version 2");
+    for version in [1, 3] {
+        let found = change(record, &|bytes| bytes[2] = version);
+        assert_eq!(found, (3, Fault::UnknownForm), "{version}");
+    }
     // seq and prev take 2 + 1 + 34 bytes more; then comes key 3 with the kind.
     let kind = record.windows(3).position(|w| w == [3, 9, 4]).expect("kind of a policy record");
     let reserved = change(record, &|bytes| bytes[kind + 1] = 12);
-    assert_eq!(reserved, (3, Fault::UnknownForm));
+    assert_eq!(reserved, (3, Fault::Reserved));
     let large = change(record, &|bytes| bytes.resize(65_536, 0));
     assert_eq!(large, (3, Fault::TooLarge));
 }

@@ -279,14 +279,18 @@ fn standing(
 
 impl Call<Checked> {
     /// What has to be fetched: the first outcome, for a repeat; else the results referred to.
-    pub(crate) fn needs(mut self, seat: &Seat<'_>) -> Result<(Self, Needs), Box<Stopped>> {
+    pub(crate) fn needs(
+        mut self,
+        seat: &Seat<'_>,
+        now: UnixMillis,
+    ) -> Result<(Self, Needs), Box<Stopped>> {
         // Nothing is looked up, fetched or answered again for a token that has no call left.
         let call = Amounts::ZERO.with(Dimension::Calls, 1);
         if seat.state.tokens.lacks(self.at.token, &call).is_some() {
             return stop(self.fields, over_budget(seat, self.at.token, Dimension::Calls, 1));
         }
         if let Some(slot) = self.key_slot()
-            && let Some(used) = seat.state.keys.get(&slot)
+            && let Some(used) = seat.state.keys.get(&slot, now)
         {
             use crate::state::KeyState::{Done, InFlight, Unknown};
             // An id that is present must be right, also for an answer that is given again.

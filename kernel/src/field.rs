@@ -10,6 +10,7 @@ use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind},
     id::{self, AgentId, ConstraintId, FactKey, IdempotencyKey, Seq, ToolId},
     sign::{PublicKey, Signature},
+    store::Head,
     time::UnixMillis,
 };
 
@@ -337,7 +338,7 @@ macro_rules! digest_field {
 }
 digest_field! {
     HomeId Leaf TokenId ObjectId PolicyHash ToolsHash SnapshotId ArgsHash CallHash ResultHash
-    SentHash RefusalsDigest FactId DefinitionHash
+    SentHash RefusalsDigest FactId DefinitionHash RecoveryHash TextHash StateHash
 }
 
 /// Names stand as text and are checked on the way in.
@@ -376,6 +377,25 @@ macro_rules! number_field {
     )*};
 }
 number_field! { Seq "uint Seq" UnixMillis "uint ms since 1970" }
+
+/// A position and the leaf there.
+impl Field for Head {
+    const SHAPE: &'static str = "array [uint Seq, bstr of 32]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(2);
+        self.seq.put(encoder);
+        self.leaf.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        if decoder.array()? != 2 {
+            return Err(fault);
+        }
+        Ok(Self { seq: Seq::take(decoder)?, leaf: id::Leaf::take(decoder)? })
+    }
+}
 
 impl Field for PublicKey {
     const SHAPE: &'static str = "bstr of 32 key";

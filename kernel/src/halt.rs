@@ -1,6 +1,13 @@
 //! Why the kernel stopped. It fails closed: once halted it answers nothing more.
 
-use crate::{cbor::DecodeError, id::Seq, sign::SignatureError, store::StoreError};
+use crate::{
+    cbor::DecodeError,
+    control::Role,
+    id::Seq,
+    record::Kind,
+    sign::{PublicKey, SignatureError},
+    store::StoreError,
+};
 
 /// Why the kernel stopped, or did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,14 +42,49 @@ pub enum Halt {
         /// Its position.
         seq: Seq,
     },
-    /// A record is of a kind that this version does not know: a newer version wrote it.
-    #[error("record {seq} is of kind {kind}, which this version does not know")]
+    /// A record is of a kind that this version does not know: newer software wrote it.
+    #[error("record {seq} is of kind {kind}, which only newer software knows")]
     UnknownKind {
         /// Its position.
         seq: Seq,
         /// The kind's number.
         kind: u64,
     },
+    /// A record's form has a version that is not known: newer software wrote it.
+    #[error("record {seq} is of version {version} of kind {kind}, which only newer software knows")]
+    UnknownVersion {
+        /// Its position.
+        seq: Seq,
+        /// Its kind.
+        kind: Kind,
+        /// The version.
+        version: u64,
+    },
+    /// A record uses what is settled and not built yet: newer software wrote it.
+    #[error("record {seq} uses {name}, which only newer software knows")]
+    Reserved {
+        /// Its position.
+        seq: Seq,
+        /// The kind, or the field.
+        name: &'static str,
+    },
+    /// The home was made before the formats were settled.
+    #[error("the home was made before the formats were settled (form {form}): make it anew")]
+    TooOld {
+        /// The version of its records.
+        form: u64,
+    },
+    /// A record claims what nobody with that right has signed. Nothing of the home is believed.
+    #[error("record {seq} is forged: {why}")]
+    Forged {
+        /// Its position.
+        seq: Seq,
+        /// What is wrong with it.
+        why: Forgery,
+    },
+    /// The home is another than the one that was expected.
+    #[error("this is another home: {0}")]
+    Foreign(Foreign),
     /// The log has no genesis record.
     #[error("the log is empty")]
     Empty,
@@ -58,4 +100,60 @@ pub enum Halt {
     /// The kernel was halted before.
     #[error("the kernel is halted")]
     Halted,
+}
+
+/// What is wrong with something that claims to be signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Forgery {
+    /// It is not of its form.
+    #[error("it is not of its form")]
+    Form,
+    /// A key that signed does not have the role.
+    #[error("a key that signed it does not have the role")]
+    Role,
+    /// Fewer keys signed than the role asks for.
+    #[error("fewer keys signed it than the role asks for")]
+    Threshold,
+    /// A key's counter has not grown.
+    #[error("the counter of a key has not grown")]
+    Counter,
+    /// The head that it names is no record of this log.
+    #[error("the head that it names is no record of this log")]
+    Head,
+    /// The head that it names lies before the last record that its key signed.
+    #[error("the head that it names lies before the last record that its key signed")]
+    StaleHead,
+    /// A signature does not verify.
+    #[error("a signature does not verify")]
+    Signature,
+    /// It is for another home.
+    #[error("it is for another home")]
+    Audience,
+    /// It gives more than what it was derived from.
+    #[error("it gives more than what it was derived from")]
+    Attenuation,
+    /// A key that is new to a role does not prove to be held.
+    #[error("a key that is new to a role does not prove to be held")]
+    Possession,
+}
+
+/// What tells that a home is another than the one that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Foreign {
+    /// Its id.
+    #[error("its id is not that of the trust file")]
+    Home,
+    /// The keys that it began with.
+    #[error("its first keys are not those of the trust file")]
+    Keys,
+    /// It never had the key by which somebody would sign for it.
+    #[error("the {role} never had the key {key}")]
+    Signer {
+        /// The role.
+        role: Role,
+        /// The key.
+        key: PublicKey,
+    },
 }

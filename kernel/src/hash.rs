@@ -12,7 +12,7 @@ use crate::{
     cbor::{Encoder, Item},
     id::{
         ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, FactKey, Leaf, ObjectId,
-        ResultHash, Salt, SentHash, ToolId,
+        ResultHash, Salt, SentHash, TextHash, ToolId,
     },
 };
 
@@ -151,8 +151,35 @@ impl Domain {
             0x38, 0xcc, 0xed, 0x7b,
         ],
     };
+    /// A recovery key: its algorithm and its bytes.
+    pub const RECOVERY: Self = Self {
+        context: "syscap 2026-11-22 recovery key v1",
+        key: [
+            0x86, 0x29, 0x51, 0x8d, 0xb5, 0x4b, 0x2e, 0x71, 0x14, 0x55, 0x47, 0xe6, 0xcf, 0xfe,
+            0x68, 0xbe, 0x17, 0x1b, 0xed, 0x5c, 0x98, 0xaf, 0xe6, 0xa2, 0x3e, 0x67, 0x11, 0x7f,
+            0x72, 0x9a, 0x66, 0x45,
+        ],
+    };
+    /// A text that somebody wrote: salt, which field of the record it is, the text.
+    pub const TEXT: Self = Self {
+        context: "syscap 2026-11-22 text v1",
+        key: [
+            0xb5, 0x7f, 0x55, 0x70, 0xab, 0x77, 0xb4, 0xbf, 0x23, 0x1d, 0x13, 0x83, 0x9b, 0x77,
+            0x0c, 0x98, 0x99, 0xce, 0x29, 0xbc, 0x6e, 0x30, 0x79, 0x4a, 0x6b, 0xc6, 0x53, 0xa2,
+            0x9d, 0xfc, 0xe6, 0x52,
+        ],
+    };
+    /// The state image, over its bytes.
+    pub const STATE: Self = Self {
+        context: "syscap 2026-11-22 state image v1",
+        key: [
+            0xf4, 0x4a, 0x51, 0xb7, 0xa3, 0x53, 0xae, 0x08, 0xf8, 0xb2, 0xc7, 0x59, 0x5c, 0x59,
+            0xed, 0xda, 0xca, 0x6a, 0x4c, 0x21, 0x9d, 0x5e, 0x59, 0x4a, 0xd5, 0x01, 0x34, 0x56,
+            0xc6, 0xad, 0x8d, 0xe6,
+        ],
+    };
     /// Every domain, for the registry test.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::TOKEN_ID,
         Self::OBJECT_ID,
         Self::POLICY,
@@ -167,6 +194,9 @@ impl Domain {
         Self::FACT,
         Self::MATCHES,
         Self::DEFINITION,
+        Self::RECOVERY,
+        Self::TEXT,
+        Self::STATE,
     ];
 
     /// The context string.
@@ -317,6 +347,18 @@ pub fn result_hash(salt: &Salt, status: u64, delivered: Item<'_>) -> ResultHash 
     // Nothing is truncated by the kernel: a result over its limit is an error.
     let tail = [0xf4];
     ResultHash::from_bytes(Domain::RESULT.hash_large(&head, delivered.as_bytes(), &tail))
+}
+
+/// A text's commitment over [salt, field, text]: `field` is the key under which it stands in its
+/// record or body.
+#[must_use]
+pub fn text_hash(salt: &Salt, field: u64, text: &str) -> TextHash {
+    let item = prefix(3, |e| {
+        e.bytes(salt.as_bytes());
+        e.uint(field);
+        e.text(text);
+    });
+    TextHash::from_bytes(Domain::TEXT.hash(&[&item]))
 }
 
 /// The unsalted digest of [home, tool, manifest, resolved arguments, agent, token, key].

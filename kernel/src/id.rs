@@ -75,6 +75,12 @@ digest! {
     CallDigest
     /// Unsalted digest of times and reasons in a run of refusals: no caller data is in it.
     RefusalsDigest
+    /// Hash of a recovery key: the key itself is shown only when it is used.
+    RecoveryHash
+    /// Salted commitment to a text that somebody wrote.
+    TextHash
+    /// Digest of a state image.
+    StateHash
 }
 
 /// 32 random bytes, kept in the vault, that make a commitment impossible to guess.
@@ -103,7 +109,7 @@ impl fmt::Debug for Salt {
 }
 
 /// Position of a record in the log, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(u64);
 
 impl Seq {

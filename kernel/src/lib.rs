@@ -49,3 +49,4 @@ pub mod time;
 pub mod token;
 mod told;
 pub mod tool;
+mod vault;

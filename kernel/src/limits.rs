@@ -62,3 +62,10 @@ pub const CHANGES_MAX: usize = 512;
 pub const FACT_BYTES_MAX: usize = 4_096;
 /// Most snapshots before an agent's head that a call may name; older ones are unknown.
 pub const ANCESTORS_MAX: usize = 1_024;
+/// Most keys that a role may have: each signature of an event is verified whenever a home opens.
+pub const ROLE_KEYS_MAX: usize = 16;
+/// Durable heads that the kernel remembers, so that a signer need not name the very last one;
+/// one before them is looked up in the store.
+pub const RECENT_HEADS_MAX: usize = 1_024;
+/// Default for how long an idempotency key is kept after its call: no token outlives it.
+pub const KEY_LIFE_MS: u64 = TOKEN_LIFE_MS_MAX;

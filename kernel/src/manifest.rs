@@ -46,12 +46,20 @@ code! {
         None = 0 "none",
         /// `openat2` beneath a directory handle: the operating system resolved the path.
         Openat2 = 1 "openat2",
-        /// What was opened was checked against the scope.
-        Opened = 2 "opened",
+        /// Resolved beneath a directory handle by a library, step by step.
+        CapStd = 2 "cap_std",
+        /// What was opened was compared in its canonical form.
+        Canonical = 3 "canonical",
         /// Names were compared; nothing else stands in the way.
-        Lexical = 3 "lexical",
-        /// The host ran the tool itself.
-        Delegated = 4 "delegated",
+        Lexical = 4 "lexical",
+        /// It ran where the operating system lets it reach nothing else.
+        Sandboxed = 5 "sandboxed",
+        /// All that it sent and received passed through the kernel.
+        Proxied = 6 "proxied",
+        /// Another process that offers the tool, or the host's own code, ran it.
+        Delegated = 7 "delegated",
+        /// It was run before the kernel heard of it, or out of its reach: somebody's word.
+        Hearsay = 8 "hearsay",
     }
 }
 

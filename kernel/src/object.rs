@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::{
-    cbor::{Canonical, Decoder, Profile},
+    cbor::{Canonical, Profile},
     field::{code, decode},
     hash::{Domain, object_id},
     id::{ObjectId, TokenId},
@@ -12,7 +12,7 @@ use crate::{
     policy::PolicyObject,
     registry::ToolsObject,
     snapshot::Snapshot,
-    token::TokenBody,
+    token::{Token, TokenBody},
 };
 
 code! {
@@ -76,7 +76,7 @@ impl Object {
             return false;
         }
         let (form, name) = match self.kind {
-            ObjectKind::Token => match token_body(&self.bytes) {
+            ObjectKind::Token => match Token::body_of(&self.bytes) {
                 Some(body) => {
                     (decode::<TokenBody>(body).is_ok(), *TokenBody::id_of(body).as_bytes())
                 }
@@ -99,11 +99,4 @@ impl Object {
 
 fn sorted_tools(bytes: &[u8]) -> bool {
     decode::<ToolsObject>(bytes).is_ok_and(|tools| tools.is_sorted())
-}
-
-/// The body in a token's wire.
-fn token_body(wire: &[u8]) -> Option<&[u8]> {
-    let mut decoder = Decoder::new(wire, Profile::CONTROL);
-    let head = (decoder.array().ok()?, decoder.uint().ok()?, decoder.uint().ok()?);
-    if head == (4, 1, 1) { decoder.bytes().ok() } else { None }
 }

@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
+pub use crate::vault::{CallSalts, VaultEntry, VaultWrite};
 use crate::{
     halt::Halt,
-    id::{HomeId, Leaf, ObjectId, Salt, Seq},
+    hash::leaf,
+    id::{HomeId, Leaf, ObjectId, Seq},
     object::Object,
 };
 
@@ -15,40 +17,6 @@ pub struct Head {
     pub seq: Seq,
     /// Its leaf.
     pub leaf: Leaf,
-}
-
-/// The three salts of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallSalts {
-    /// Of `call_hash`.
-    pub call: Salt,
-    /// Of `args_hash` and of the commitment to the arguments as sent.
-    pub args: Salt,
-    /// Of `result_hash`.
-    pub result: Salt,
-}
-
-/// What the vault keeps of a call beside the log: erasable, one row a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VaultWrite {
-    /// The salts, under the call's first record: its intent or its refusal.
-    Salts(Seq, CallSalts),
-    /// The resolved arguments, under the intent or the policy's refusal; the changes of a
-    /// state, under its record.
-    Arguments(Seq, Vec<u8>),
-    /// What was delivered, under the record that commits to it.
-    Result(Seq, Vec<u8>),
-}
-
-/// What the vault has under a call's intent and outcome.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VaultEntry {
-    /// The salts, unless erased.
-    pub salts: Option<CallSalts>,
-    /// The resolved arguments, or the changes of a state, unless erased.
-    pub args: Option<Vec<u8>>,
-    /// The result, unless erased.
-    pub result: Option<Vec<u8>>,
 }
 
 /// A record's bytes and leaf.
@@ -95,7 +63,7 @@ impl Batch {
         &self.objects
     }
 
-    /// What goes into the vault.
+    /// What goes into the vault, one row a record at the most.
     #[must_use]
     pub fn vault(&self) -> &[VaultWrite] {
         &self.vault
@@ -122,6 +90,38 @@ impl Batch {
 pub struct Stored {
     pub(crate) home: HomeId,
     pub(crate) head: Head,
+}
+
+/// Proof that a record is durable in a home's log: what an older head that a signed event names is
+/// held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    pub(crate) home: HomeId,
+    pub(crate) head: Head,
+}
+
+impl Ancestor {
+    /// Looks in a store; `None` where the record there is another, or there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn find(store: &mut dyn Store, head: Head) -> Result<Option<Self>, StoreError> {
+        let home = leaf_at(store, Seq::GENESIS)?.map(|leaf| HomeId::from_bytes(*leaf.as_bytes()));
+        let found = leaf_at(store, head.seq)?.filter(|leaf| *leaf == head.leaf);
+        Ok(home.zip(found).map(|(home, _)| Self { home, head }))
+    }
+}
+
+/// The leaf of the record at a position.
+pub(crate) fn leaf_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+    let mut found = None;
+    store.records(seq, &mut |at, bytes| {
+        if at == seq {
+            found = Some(leaf(bytes));
+        }
+        Next::Enough
+    })?;
+    Ok(found)
 }
 
 /// Whether there is room on the disk.
@@ -158,6 +158,9 @@ pub enum StoreError {
     /// A newer version wrote it.
     #[error("the home was written by a newer version (format {0})")]
     Newer(u32),
+    /// It was written before the formats were settled.
+    #[error("the home was made before the formats were settled (format {0}): make it anew")]
+    TooOld(u32),
     /// The storage library has a known fault.
     #[error("the storage library is too old")]
     Library,
@@ -194,11 +197,11 @@ pub trait Store: Send {
     /// [`StoreError`].
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError>;
 
-    /// What the vault has of the call whose intent and outcome are these.
+    /// The vault's row beside a record; `None` where there is none, or it was erased.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError>;
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Whether there is room.
     ///

@@ -8,11 +8,12 @@ use syscap_kernel::{
     budget::{Budget, Dimension},
     cbor::{Canonical, Encoder, MapBuilder, Profile},
     field::List,
-    id::{AgentId, HomeId, PolicyHash, TokenId, ToolId},
+    id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId},
     limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
     reason::Reason,
     scope::{Resource, Rights, Root, RootedPath, Rule, Scope},
     sign::{PublicKey, Signature, SignatureError, preimage, self_test},
+    store::Head,
     time::UnixMillis,
     token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates},
 };
@@ -49,7 +50,7 @@ fn paths(rules: &[(&str, u8)]) -> Scope {
 
 fn parent() -> TokenBody {
     TokenBody {
-        version: 1,
+        version: 2,
         nonce: [1; 16],
         issuer: public(1),
         holder: Some(public(2)),
@@ -69,6 +70,8 @@ fn parent() -> TokenBody {
         flags: TokenFlags::default(),
         ext: MapBuilder::new().text("org.example.note", "kept").finish(),
         audience: HomeId::from_bytes([7; 32]),
+        head: Some(Head { seq: Seq::GENESIS, leaf: Leaf::from_bytes([7; 32]) }),
+        renews: None,
     }
 }
 

@@ -7,7 +7,7 @@ use support::*;
 use syscap::kernel::{
     id::ObjectId,
     object::Object,
-    store::{Next, Room, StoreError, VaultEntry},
+    store::{Next, Room, StoreError},
 };
 
 struct Liar;
@@ -25,8 +25,8 @@ impl Store for Liar {
         Ok(None)
     }
 
-    fn vault(&mut self, _: Seq, _: Seq) -> Result<VaultEntry, StoreError> {
-        Ok(VaultEntry::default())
+    fn vault(&mut self, _: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

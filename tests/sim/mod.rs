@@ -12,7 +12,7 @@ use syscap::{
         cbor::MapBuilder,
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-            PolicyChange, Revocation, Role, Roles, ToolsChange,
+            PolicyChange, Revocation, Role, Roles, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
         field::List,
@@ -20,7 +20,8 @@ use syscap::{
         id::{AgentId, Salt, Seq, SnapshotId, TokenId, ToolId},
         json,
         kernel::{
-            Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+            Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit,
+            Ticket,
         },
         policy::{PolicyEngine, PolicyObject},
         provenance::Source,
@@ -28,7 +29,7 @@ use syscap::{
         record::{Durability, HomeLimits, Kind, Record},
         registry::{Registry, ToolsDelta},
         sign::{PublicKey, Signature, preimage},
-        store::{CallSalts, Next, Store, VaultEntry},
+        store::{CallSalts, Head, Next, Store, VaultEntry},
         time::{Reading, UnixMillis},
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
         tool::{Job, Ran},
@@ -137,6 +138,7 @@ impl Sim {
             limits,
             durability: Durability::Memory,
             roles: roles(),
+            recovery: None,
         };
         let (wall, boottime) = (1_800_000_000_000, 1_000);
         let reading = Reading { wall: UnixMillis::new(wall), boottime_ms: boottime };
@@ -174,11 +176,11 @@ impl Sim {
             let tools = self.kernel.registry_hash();
             let control = self.signed(&ToolsChange { tools });
             let ticket = self.ticket();
-            self.event(Event::Tools(ticket, control, ToolsDelta::default()));
+            self.event(Event::Tools(ticket, control, None, ToolsDelta::default()));
             let policy = self.kernel.engine_hash();
             let control = self.signed(&PolicyChange { policy, shadow: None });
             let ticket = self.ticket();
-            self.event(Event::Policy(ticket, control, Vec::new()));
+            self.event(Event::Policy(ticket, control, None, Vec::new()));
             self.commit();
         }
     }
@@ -234,7 +236,7 @@ impl Sim {
                     let entries: Vec<VaultEntry> = wanted
                         .iter()
                         .map(|(intent, outcome)| {
-                            self.store.vault(*intent, *outcome).unwrap_or_default()
+                            VaultEntry::read(&mut self.store, *intent, *outcome).unwrap_or_default()
                         })
                         .collect();
                     let reading = self.reading();
@@ -283,7 +285,8 @@ impl Sim {
 
     /// Another kernel over the same store, with the engines that are on record.
     pub fn reopened(&mut self) -> Result<Kernel, Halt> {
-        let mut kernel = Kernel::open(&mut self.store, parts_of(&self.world, self.policed))?;
+        let mut kernel =
+            Kernel::open(&mut self.store, parts_of(&self.world, self.policed), &Anchor::default())?;
         let taken = Rule::ALL.filter(|number| kernel.adopt(Box::new(Rule(*number)))).count();
         assert!(taken <= 2, "the policy and the shadow");
         Ok(kernel)
@@ -296,7 +299,7 @@ impl Sim {
         let engine = |number| Box::new(Rule(number)) as Box<dyn PolicyEngine>;
         let engines = std::iter::once(number).chain(shadow).map(engine).collect();
         let (control, ticket) = (self.signed(&change), self.ticket());
-        self.event(Event::Policy(ticket, control, engines));
+        self.event(Event::Policy(ticket, control, None, engines));
         ticket
     }
 
@@ -325,14 +328,24 @@ impl Sim {
         self.acks.iter().find(|(t, _)| *t == ticket).map(|(_, ack)| ack)
     }
 
-    pub fn signed<B: ControlBody>(&self, body: &B) -> Control {
+    /// A key signs again only once it has seen its last record durable.
+    fn catch_up(&mut self, key: &PublicKey) -> Head {
+        if self.kernel.durable().unwrap().seq < self.kernel.last_signed(key) {
+            self.commit();
+        }
+        self.kernel.durable().unwrap()
+    }
+
+    pub fn signed<B: ControlBody>(&mut self, body: &B) -> Control {
         let role = Role::of(B::KIND).unwrap();
         let (key, signer) = (public(role), key(role));
         let counter = self.kernel.counter(&key) + 1;
         let body = body.to_bytes();
-        let message = Control::message(&self.kernel.home(), &key, counter, B::KIND, &body);
+        let (home, head) = (self.kernel.home(), self.catch_up(&key));
+        let message = Control::message(&home, &head, &key, counter, B::KIND, &body);
         let signature = signer.sign(&preimage(CONTROL_CONTEXT, &message)).to_bytes();
-        Control { key, counter, body, signature: Signature::from_bytes(signature) }
+        let signature = Signature::from_bytes(signature);
+        Control::by_one(head, body, Signed { key, counter, signature })
     }
 
     pub fn token_body(&mut self, agent: &str, budget: Budget, life_ms: u64) -> TokenBody {
@@ -345,7 +358,7 @@ impl Sim {
             .with(ToolId::new("trim").unwrap(), Grant::new())
             .with(ToolId::new("look").unwrap(), Grant::new());
         TokenBody {
-            version: 1,
+            version: 2,
             nonce,
             issuer: public(Role::Issuer),
             holder: None,
@@ -363,6 +376,8 @@ impl Sim {
             flags: TokenFlags::default(),
             ext: MapBuilder::new().finish(),
             audience: self.kernel.home(),
+            head: Some(self.catch_up(&public(Role::Issuer))),
+            renews: None,
         }
     }
 
@@ -384,7 +399,7 @@ impl Sim {
         let body = self.token_body(agent, budget, life_ms);
         let id = TokenBody::id_of(&body.to_bytes());
         let ticket = self.ticket();
-        self.event(Event::Issue(ticket, Self::wire(&body)));
+        self.event(Event::Issue(ticket, Self::wire(&body), None));
         self.tokens.push((id, units));
         id
     }
@@ -405,16 +420,16 @@ impl Sim {
     }
 
     pub fn revoke(&mut self, token: TokenId) {
-        let control = self.signed(&Revocation { token });
+        let control = self.signed(&Revocation::subtree(token));
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Revoke, control));
+        self.event(Event::Control(ticket, Kind::Revoke, control, None));
     }
 
     pub fn freeze(&mut self, change: FreezeChange) {
         let freeze = Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
         let control = self.signed(&freeze);
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Freeze, control));
+        self.event(Event::Control(ticket, Kind::Freeze, control, None));
     }
 
     /// Ends a held-back job.

@@ -9,7 +9,7 @@ use syscap::{
         halt::Halt,
         id::{ObjectId, Seq},
         json,
-        kernel::Kernel,
+        kernel::{Anchor, Kernel},
         object::Object,
         provenance::Source,
         store::{Batch, Next, Room, Store, StoreError, VaultEntry},
@@ -43,10 +43,13 @@ impl Store for Changed<'_> {
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         if self.missing == Some(*id) { Ok(None) } else { self.store.object(id) }
     }
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        let mut entry = self.store.vault(intent, outcome)?;
-        (self.vault)(intent, &mut entry);
-        Ok(entry)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        let row = self.store.vault(seq)?;
+        Ok(row.map(|row| {
+            let mut entry = VaultEntry::from_row(&row).unwrap();
+            (self.vault)(seq, &mut entry);
+            entry.to_row()
+        }))
     }
     fn room(&mut self) -> Result<Room, StoreError> {
         self.store.room()
@@ -90,7 +93,7 @@ fn what_was_erased_is_not_known() {
     let world = std::sync::Arc::clone(&sim.world);
     for forgotten in forgotten {
         let mut store = Changed { store: &mut sim.store, vault: forgotten, missing: None };
-        let kernel = Kernel::open(&mut store, sim::parts(&world)).unwrap();
+        let kernel = Kernel::open(&mut store, sim::parts(&world), &Anchor::default()).unwrap();
         assert_eq!(known(&kernel, "goal.a").unwrap(), "erased");
         assert_eq!(known(&kernel, "goal.b").unwrap(), "2", "written later, and still there");
         assert_eq!(known(&kernel, "goal.c"), None);
@@ -151,6 +154,6 @@ fn a_missing_snapshot_is_found() {
     let world = std::sync::Arc::clone(&sim.world);
     let missing = Some(ObjectId::from_bytes(*head.as_bytes()));
     let mut store = Changed { store: &mut sim.store, vault: |_, _| {}, missing };
-    let opened = Kernel::open(&mut store, sim::parts(&world));
+    let opened = Kernel::open(&mut store, sim::parts(&world), &Anchor::default());
     assert!(matches!(opened, Err(Halt::Object { .. })));
 }

@@ -8,8 +8,9 @@ use syscap::kernel::{
     budget::Dimension,
     cbor::{self, Decoder, Item, Profile},
     control::{
-        ConfigChange, Control, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
-        Resolution, Revocation, Role, ToolsChange,
+        Algorithm, ConfigChange, Control, Freeze, FreezeChange, FreezeTarget, KeyChange,
+        PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet,
+        Signed, ToolsChange,
     },
     envelope::{Status, TxOutcome},
     field::FieldSpec,
@@ -21,12 +22,12 @@ use syscap::kernel::{
     provenance::{Provenance, Source},
     reason::Reason,
     record::{
-        COMMON_FIELDS, Durability, Ended, HomeLimits, Kind, Record, Recovered, RefusalKind,
-        RunMode, RunPhase, SessionPhase,
+        ArgumentLabel, COMMON_FIELDS, Durability, Ended, HomeLimits, Kind, Precondition, Record,
+        Recovered, RefusalKind, RunMode, RunPhase, SessionPhase,
     },
 };
 
-use crate::output::{Object, array, hex, quote, with_hex};
+use crate::output::{Object, array, quote, with_hex};
 
 /// Keys below this are the same in all records, and number what stands inside them.
 const OWN_KEYS_FROM: u64 = 10;
@@ -35,7 +36,7 @@ const OWN_KEYS_FROM: u64 = 10;
 pub(crate) fn record(record: &Record, bytes: &[u8]) -> String {
     let kind = record.body.kind();
     let mut specs: Vec<FieldSpec> = COMMON_FIELDS.to_vec();
-    specs.extend(kind.fields().unwrap_or_default());
+    specs.extend(kind.fields());
     let object = Object::new().shown("leaf", leaf(bytes)).shown("utc", record.time);
     let checked = Item::check(bytes, Profile::CONTROL).unwrap_or(Item::NULL);
     entries(object, checked, &specs, kind).finish()
@@ -88,8 +89,10 @@ fn value(item: Item<'_>, shape: &str, kind: Kind) -> String {
         (_, cbor::Kind::Null) => "null".to_owned(),
         ("any", _) => json::from_data(item),
         ("array of 10 uint", cbor::Kind::Array) => amounts(item),
-        (shape, cbor::Kind::Array) if shape.starts_with("array of 5") => roles(item),
-        (shape, cbor::Kind::Array) => array(item.elements().map(|item| value(item, shape, kind))),
+        (shape, cbor::Kind::Array) => {
+            let shape = shape.strip_prefix("array of 5 ").unwrap_or(shape);
+            array(item.elements().map(|item| value(item, shape, kind)))
+        }
         (shape, cbor::Kind::Map) => entries(Object::new(), item, &nested(shape), kind).finish(),
         (shape, cbor::Kind::Uint) => match item.as_uint().and_then(|code| name(shape, code)) {
             Some(name) => quote(name),
@@ -109,6 +112,12 @@ fn nested(shape: &str) -> Vec<FieldSpec> {
         "Provenance" => Provenance::fields(),
         "Control" => Control::fields(),
         "HomeLimits" => HomeLimits::fields(),
+        "RoleSet" => RoleSet::fields(),
+        "RoleKey" => RoleKey::fields(),
+        "Signed" => Signed::fields(),
+        "Possession" => Possession::fields(),
+        "ArgumentLabel" => ArgumentLabel::fields(),
+        "Precondition" => Precondition::fields(),
         _ => Vec::new(),
     }
 }
@@ -140,7 +149,7 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
     names! {
         Kind Reason Status TxOutcome RefusalKind RunMode RunPhase SessionPhase Ended Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
-        ObligationKind
+        ObligationKind RevokeTarget Algorithm
     }
 }
 
@@ -151,14 +160,6 @@ fn amounts(item: Item<'_>) -> String {
             Some(0) | None => {}
             Some(amount) => object = object.uint(dimension.name(), amount),
         }
-    }
-    object.finish()
-}
-
-fn roles(item: Item<'_>) -> String {
-    let mut object = Object::new();
-    for (role, key) in Role::ALL.iter().zip(item.elements()) {
-        object = object.text(role.name(), &hex(key.as_byte_string().unwrap_or_default()));
     }
     object.finish()
 }

@@ -3,11 +3,13 @@
 use std::{
     fs::File,
     io::{ErrorKind, Read},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
 use syscap_kernel::{
-    id::{ObjectId, Seq},
+    hash::leaf,
+    id::{Leaf, ObjectId, Seq},
     limits::{OBJECT_BYTES_MAX, RECORD_BYTES_MAX},
     object::{Object, ObjectKind},
     store::{Next, StoreError},
@@ -31,7 +33,14 @@ pub struct ExportReader {
     /// How much of the buffer was given out.
     taken: usize,
     ended: Ended,
+    /// Where every record lies whose number [`INDEX_EACH`] divides.
+    index: Vec<u64>,
+    /// How many records were given out, and how many bytes they have.
+    given: (u64, u64),
 }
+
+/// One record in so many is found at once; those after it are walked through.
+const INDEX_EACH: u64 = 1_024;
 
 /// Whether the file has been read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +58,7 @@ impl ExportReader {
         let records = open_regular(&folder.join(RECORDS_FILE)).map_err(|error| from_io(&error))?;
         let objects = folder.join(OBJECTS_FOLDER);
         let (buffer, ended) = (Vec::with_capacity(BUFFER_BYTES), Ended::NotYet);
-        Ok(Self { records, objects, buffer, taken: 0, ended })
+        Ok(Self { records, objects, buffer, taken: 0, ended, index: Vec::new(), given: (0, 0) })
     }
 
     /// Fills the buffer until it holds a whole record, or all that is left.
@@ -82,10 +91,37 @@ impl Source for ExportReader {
             // Where no item ends, what is there is given out whole: it is no record, and whoever
             // verifies says so.
             let record = item_len(rest).and_then(|len| rest.get(..len)).unwrap_or(rest);
+            let (count, bytes) = self.given;
+            if count.is_multiple_of(INDEX_EACH) {
+                self.index.push(bytes);
+            }
+            let len = u64::try_from(record.len()).unwrap_or(u64::MAX);
+            self.given = (count.saturating_add(1), bytes.saturating_add(len));
             self.taken = self.taken.saturating_add(record.len());
             if chunk.push(record) == Next::Enough {
                 return Ok(());
             }
+        }
+    }
+
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+        let place = usize::try_from(seq.get() / INDEX_EACH).ok();
+        let Some(mut at) = place.and_then(|place| self.index.get(place)).copied() else {
+            return Ok(None);
+        };
+        let mut buffer = vec![0; RECORD_BYTES_MAX];
+        let mut before = seq.get() % INDEX_EACH;
+        loop {
+            let read = read_at(&self.records, &mut buffer, at).map_err(|error| from_io(&error))?;
+            let rest = buffer.get(..read).unwrap_or_default();
+            let Some(record) = item_len(rest).and_then(|len| rest.get(..len)) else {
+                return Ok(None);
+            };
+            if before == 0 {
+                return Ok(Some(leaf(record)));
+            }
+            before = before.saturating_sub(1);
+            at = at.saturating_add(u64::try_from(record.len()).unwrap_or(u64::MAX));
         }
     }
 
@@ -142,6 +178,21 @@ fn item_len(bytes: &[u8]) -> Option<usize> {
         }
     }
     (at <= bytes.len()).then_some(at)
+}
+
+/// Fills a buffer from a position on, as far as the file goes.
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+    let mut filled = 0_usize;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let from = at.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+        match file.read_at(rest, from) {
+            Ok(0) => break,
+            Ok(read) => filled = filled.saturating_add(read),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }
 
 fn from_io(error: &std::io::Error) -> StoreError {

@@ -24,7 +24,7 @@ use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
     record::Durability,
-    store::{Batch, Head, Next, Room, Store, StoreError, VaultEntry},
+    store::{Batch, Head, Next, Room, Store, StoreError},
 };
 
 use error::{from_errno, from_sqlite};
@@ -287,9 +287,9 @@ impl Store for SqliteStore {
         rows::object(&self.connection, id)
     }
 
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
         self.usable()?;
-        rows::vault(&self.connection, intent, outcome)
+        rows::vault(&self.connection, seq)
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

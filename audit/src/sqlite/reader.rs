@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Head, Next, Room, Store, StoreError, VaultEntry},
+    store::{Batch, Head, Next, Room, Store, StoreError},
 };
 
 use super::{
@@ -114,8 +114,8 @@ impl Store for SqliteReader {
         Self::object(self, id)
     }
 
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        rows::vault(&self.connection, intent, outcome)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        rows::vault(&self.connection, seq)
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use syscap_kernel::{
-    id::{Leaf, ObjectId, Salt, Seq},
+    id::{Leaf, ObjectId, Seq},
     object::{Object, ObjectKind},
-    store::{Batch, CallSalts, Head, Next, StoreError, VaultEntry, VaultWrite},
+    store::{Batch, Head, Next, StoreError, VaultWrite},
 };
 
 use super::error::from_sqlite;
@@ -64,21 +64,8 @@ fn write_object(connection: &Connection, object: &Object) -> Written {
 }
 
 fn write_vault(connection: &Connection, write: &VaultWrite) -> Written {
-    match write {
-        VaultWrite::Salts(seq, salts) => {
-            let sql = "INSERT INTO vault_salts (seq, call, args, result) VALUES (?1, ?2, ?3, ?4)";
-            let (call, args) = (salts.call.as_bytes(), salts.args.as_bytes());
-            insert(connection, sql, params![number(*seq)?, call, args, salts.result.as_bytes()])
-        }
-        VaultWrite::Arguments(seq, body) => {
-            let sql = "INSERT INTO vault_args (seq, body) VALUES (?1, ?2)";
-            insert(connection, sql, params![number(*seq)?, body])
-        }
-        VaultWrite::Result(seq, body) => {
-            let sql = "INSERT INTO vault_results (seq, body) VALUES (?1, ?2)";
-            insert(connection, sql, params![number(*seq)?, body])
-        }
-    }
+    let sql = "INSERT INTO vault (seq, row) VALUES (?1, ?2)";
+    insert(connection, sql, params![number(write.seq)?, write.row])
 }
 
 fn insert(connection: &Connection, sql: &str, row: impl rusqlite::Params) -> Written {
@@ -90,10 +77,7 @@ fn insert(connection: &Connection, sql: &str, row: impl rusqlite::Params) -> Wri
 pub(super) fn size(batch: &Batch) -> u64 {
     let records = batch.links().iter().map(|link| link.bytes.len());
     let objects = batch.objects().iter().map(|object| object.bytes.len());
-    let vault = batch.vault().iter().map(|write| match write {
-        VaultWrite::Salts(..) => 96,
-        VaultWrite::Arguments(_, body) | VaultWrite::Result(_, body) => body.len(),
-    });
+    let vault = batch.vault().iter().map(|write| write.row.len());
     let each = records.chain(objects).chain(vault);
     each.fold(0, |sum, len| sum.saturating_add(u64::try_from(len).unwrap_or(u64::MAX)))
 }
@@ -146,29 +130,12 @@ pub(super) fn object_ids(connection: &Connection) -> Result<Vec<ObjectId>, Store
     ids.and_then(Iterator::collect).map_err(from_sqlite)
 }
 
-/// What the vault has of a call.
-pub(super) fn vault(
-    connection: &Connection,
-    intent: Seq,
-    outcome: Seq,
-) -> Result<VaultEntry, StoreError> {
-    let sql = "SELECT call, args, result FROM vault_salts WHERE seq = ?1";
+/// The vault's row beside a record.
+pub(super) fn vault(connection: &Connection, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+    let sql = "SELECT row FROM vault WHERE seq = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
-    let salt = |row: &Row<'_>, column| row.get(column).map(Salt::from_bytes);
-    let salts = statement.query_row(params![number(intent)?], |row| {
-        Ok(CallSalts { call: salt(row, 0)?, args: salt(row, 1)?, result: salt(row, 2)? })
-    });
-    let sql = "SELECT body FROM vault_args WHERE seq = ?1";
-    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
-    let args = statement.query_row(params![number(intent)?], |row| row.get(0));
-    let sql = "SELECT body FROM vault_results WHERE seq = ?1";
-    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
-    let result = statement.query_row(params![number(outcome)?], |row| row.get(0));
-    Ok(VaultEntry {
-        salts: salts.optional().map_err(from_sqlite)?,
-        args: args.optional().map_err(from_sqlite)?,
-        result: result.optional().map_err(from_sqlite)?,
-    })
+    let row = statement.query_row(params![number(seq)?], |row| row.get(0));
+    row.optional().map_err(from_sqlite)
 }
 
 fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], StoreError> {

@@ -13,7 +13,7 @@ use super::{
 /// Marks the file as ours: "sysc".
 pub const APPLICATION_ID: i32 = 0x7379_7363;
 /// Version of the tables.
-pub const FORMAT: i32 = 1;
+pub const FORMAT: i32 = 2;
 /// 3.51.2 and before can lose what was written when a WAL is reset (sqlite.org/wal.html).
 const SQLITE_MIN: i32 = 3_051_003;
 /// A reader may hold up the writer for as long as it takes to rebuild the WAL's index.
@@ -26,10 +26,7 @@ CREATE TABLE objects (id BLOB PRIMARY KEY, kind INTEGER NOT NULL, body BLOB NOT 
     STRICT, WITHOUT ROWID;
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL,
     leaf BLOB NOT NULL) STRICT;
-CREATE TABLE vault_salts (seq INTEGER PRIMARY KEY, call BLOB NOT NULL, args BLOB NOT NULL,
-    result BLOB NOT NULL) STRICT;
-CREATE TABLE vault_args (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
-CREATE TABLE vault_results (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE vault (seq INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
 CREATE TRIGGER records_update BEFORE UPDATE ON records
     BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER records_delete BEFORE DELETE ON records
@@ -143,7 +140,9 @@ fn check(connection: &Connection) -> Result<(), StoreError> {
     }
     let format = number("user_version").map_err(from_sqlite)?;
     match format.cmp(&FORMAT) {
-        std::cmp::Ordering::Less => return Err(StoreError::Damaged),
+        std::cmp::Ordering::Less => {
+            return Err(StoreError::TooOld(u32::try_from(format).unwrap_or(0)));
+        }
         std::cmp::Ordering::Greater => {
             return Err(StoreError::Newer(u32::try_from(format).unwrap_or(u32::MAX)));
         }

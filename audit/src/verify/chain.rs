@@ -97,9 +97,10 @@ impl Chain {
         let record = match Record::decode(bytes) {
             Ok(record) => record,
             Err(RecordError::Damaged(_)) => return Ok(self.broken(Fault::Undecodable)),
-            Err(RecordError::UnknownVersion(_) | RecordError::UnknownKind(_)) => {
-                return Ok(self.broken(Fault::UnknownForm));
+            Err(RecordError::ReservedKind(_) | RecordError::ReservedField(_)) => {
+                return Ok(self.broken(Fault::Reserved));
             }
+            Err(_) => return Ok(self.broken(Fault::UnknownForm)),
         };
         if record.seq != self.next() {
             return Ok(self.broken(Fault::Gap));
@@ -118,6 +119,9 @@ impl Chain {
                 }
             }
         }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.follow(head.leaf);
+        }
         self.head = Some(head);
         self.records = self.records.saturating_add(1);
         let place = usize::try_from(kind.code()).unwrap_or(0);
@@ -135,12 +139,12 @@ impl Chain {
             return self.broken(Fault::NotGenesis);
         }
         let home = HomeId::from_bytes(*leaf.as_bytes());
-        let Genesis { limits, roles, .. } = &**genesis;
+        let Genesis { roles, .. } = &**genesis;
         if trust.is_some_and(|trust| trust.home != home || trust.roles != *roles) {
             return self.broken(Fault::Foreign);
         }
         self.first_time = record.time;
-        self.ledger = Some(Ledger::new(home, *roles, limits.clone(), record.time));
+        self.ledger = Some(Ledger::new(home, genesis, record.time));
         Step::On
     }
 

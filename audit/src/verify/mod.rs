@@ -142,7 +142,7 @@ pub fn verify(
 ) -> Result<Report, VerifyError> {
     let trust = match &options.trust {
         TrustSource::SelfAnchored => None,
-        TrustSource::Given(trust) => Some(*trust),
+        TrustSource::Given(trust) => Some(trust.clone()),
         TrustSource::File(path) => {
             let bytes = std::fs::read(path)
                 .map_err(|error| VerifyError::TrustFile(error.raw_os_error().unwrap_or(0)))?;

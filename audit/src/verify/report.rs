@@ -66,6 +66,16 @@ pub enum Fault {
     WrongRole,
     /// A control event's counter has not grown.
     StaleCounter,
+    /// Fewer keys signed a control event than its role asks for.
+    Threshold,
+    /// A control event or a root token names a head that is no record before it.
+    NamedHead,
+    /// A control event or a root token names a head from before its key's last record.
+    StaleHead,
+    /// A key that is new to a role does not prove to be held, or a set of keys is unsound.
+    KeySet,
+    /// Something is used whose form is settled and that this version does not know.
+    Reserved,
     /// A control event's signature does not verify.
     BadSignature,
     /// A control event's body is of the wrong form, or speaks of what there isn't.

@@ -1,7 +1,8 @@
 //! Where a verification reads from.
 
 use syscap_kernel::{
-    id::{ObjectId, Seq},
+    hash::leaf,
+    id::{Leaf, ObjectId, Seq},
     object::Object,
     store::{Next, Store, StoreError},
 };
@@ -63,11 +64,29 @@ pub trait Source {
     /// [`StoreError`].
     fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), StoreError>;
 
+    /// The leaf of a record that was read before; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError>;
+
     /// A control document.
     ///
     /// # Errors
     /// [`StoreError`].
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError>;
+}
+
+/// The leaf of the first record that a store gives out from a position on.
+fn first_leaf(
+    read: impl FnOnce(&mut dyn FnMut(Seq, &[u8]) -> Next) -> Result<(), StoreError>,
+) -> Result<Option<Leaf>, StoreError> {
+    let mut found = None;
+    read(&mut |_, bytes| {
+        found = Some(leaf(bytes));
+        Next::Enough
+    })?;
+    Ok(found)
 }
 
 /// Any store as a source.
@@ -78,6 +97,10 @@ impl Source for FromStore<'_> {
         self.0.records(from, &mut |_, bytes| chunk.push(bytes))
     }
 
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+        first_leaf(|each| self.0.records(seq, each))
+    }
+
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         self.0.object(id)
     }
@@ -86,6 +109,10 @@ impl Source for FromStore<'_> {
 impl Source for SqliteReader {
     fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), StoreError> {
         self.records(from, &mut |_, bytes| chunk.push(bytes))
+    }
+
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+        first_leaf(|each| self.records(seq, each))
     }
 
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {

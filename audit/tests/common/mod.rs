@@ -15,13 +15,17 @@ use ed25519_dalek::{Signer, SigningKey};
 use syscap_kernel::{
     budget::Budget,
     cbor::MapBuilder,
-    control::{Control, ControlBody, Role, Roles},
+    control::{
+        CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role,
+        RoleSet, Roles, Signed, possession,
+    },
     envelope::{Form, ToolResult},
     field::List,
     halt::Halt,
-    id::{AgentId, HomeId, Salt, Seq, SnapshotId, TokenId, ToolId},
+    id::{AgentId, HomeId, Leaf, Salt, Seq, SnapshotId, TokenId, ToolId},
     kernel::{
-        Ack, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+        Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit,
+        Ticket,
     },
     policy::{PolicyEngine, PolicyObject},
     provenance::Source,
@@ -29,7 +33,7 @@ use syscap_kernel::{
     record::{Durability, HomeLimits, Kind},
     registry::{Registry, ToolsDelta},
     sign::{PublicKey, Signature, preimage},
-    store::{CallSalts, Store},
+    store::{CallSalts, Head, Store, VaultEntry},
     time::{Reading, UnixMillis},
     token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
     tool::{Job, Ran},
@@ -67,9 +71,32 @@ pub(crate) fn signed(
     kind: Kind,
     body: Vec<u8>,
 ) -> Control {
-    let message = Control::message(home, &public(key), counter, kind, &body);
-    let signature = sign(key, syscap_kernel::control::CONTROL_CONTEXT, &message);
-    Control { key: public(key), counter, body, signature }
+    // The home's id is the leaf of its first record.
+    let head = Head { seq: Seq::GENESIS, leaf: Leaf::from_bytes(*home.as_bytes()) };
+    signed_at(home, head, key, counter, kind, body)
+}
+
+/// The same, over a head of the signer's choice.
+pub(crate) fn signed_at(
+    home: &HomeId,
+    head: Head,
+    key: &SigningKey,
+    counter: u64,
+    kind: Kind,
+    body: Vec<u8>,
+) -> Control {
+    let message = Control::message(home, &head, &public(key), counter, kind, &body);
+    let signature = sign(key, CONTROL_CONTEXT, &message);
+    Control::by_one(head, body, Signed { key: public(key), counter, signature })
+}
+
+/// A role's only key from now on, with the proof that it is held.
+pub(crate) fn key_change(home: &HomeId, role: Role, key: &SigningKey) -> KeyChange {
+    let message = possession(home, role, &public(key));
+    let signature = sign(key, POSSESSION_CONTEXT, &message);
+    let proof = Possession { key: public(key), signature };
+    let set = RoleSet::any_of(role, [public(key)]);
+    KeyChange { set, proofs: List(vec![proof]), cut_off: None }
 }
 
 pub(crate) fn agent(name: &str) -> AgentId {
@@ -86,7 +113,7 @@ pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
         .into_iter()
         .fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()));
     TokenBody {
-        version: 1,
+        version: 2,
         nonce: [nonce; 16],
         issuer: public(&key(Role::Issuer)),
         holder: None,
@@ -104,6 +131,8 @@ pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
         flags: TokenFlags::default(),
         ext: MapBuilder::new().finish(),
         audience: home,
+        head: Some(Head { seq: Seq::GENESIS, leaf: Leaf::from_bytes(*home.as_bytes()) }),
+        renews: None,
     }
 }
 
@@ -150,6 +179,7 @@ pub(crate) fn new_home(entropy: u8) -> NewHome {
         limits: HomeLimits::default(),
         durability: Durability::Full,
         roles: roles(),
+        recovery: None,
     }
 }
 
@@ -165,7 +195,7 @@ impl<S: Store> Driver<S> {
     }
 
     pub(crate) fn open(mut store: S, reading: Reading, engine: u8) -> Result<Self, Halt> {
-        let kernel = Kernel::open(&mut store, parts(AllowAll::new(engine)))?;
+        let kernel = Kernel::open(&mut store, parts(AllowAll::new(engine)), &Anchor::default())?;
         Ok(Self::with(kernel, store, reading))
     }
 
@@ -243,8 +273,7 @@ impl<S: Store> Driver<S> {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Fetch(ticket, wanted) => {
-                let entries =
-                    wanted.iter().map(|(i, o)| self.store.vault(*i, *o).unwrap()).collect();
+                let entries = wanted.iter().map(|(i, o)| self.entry(*i, *o)).collect();
                 self.kernel.handle(Event::Fetched(ticket, entries), self.reading);
             }
             Effect::Run(_, job) if self.run == Run::AtOnce => {
@@ -279,6 +308,18 @@ impl<S: Store> Driver<S> {
         found.expect("acknowledged").1.clone()
     }
 
+    /// What the vault has of a call.
+    pub(crate) fn entry(&mut self, first: Seq, outcome: Seq) -> VaultEntry {
+        VaultEntry::read(&mut self.store, first, outcome).unwrap()
+    }
+
+    /// Signs over the durable head.
+    pub(crate) fn sign(&mut self, key: &SigningKey, kind: Kind, body: Vec<u8>) -> Control {
+        let counter = self.kernel.counter(&public(key)) + 1;
+        let head = self.kernel.durable().unwrap();
+        signed_at(&self.kernel.home(), head, key, counter, kind, body)
+    }
+
     pub(crate) fn control(
         &mut self,
         role: Role,
@@ -292,20 +333,17 @@ impl<S: Store> Driver<S> {
         key: &SigningKey,
         body: &impl ControlBodyKind,
     ) -> Result<Ack, Refused> {
-        let counter = self.kernel.counter(&public(key)) + 1;
-        let control = signed(&self.kernel.home(), key, counter, body.kind(), body.bytes());
+        let control = self.sign(key, body.kind(), body.bytes());
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, body.kind(), control));
+        self.event(Event::Control(ticket, body.kind(), control, None));
         self.acked(ticket)
     }
 
     pub(crate) fn set_tools(&mut self) {
-        let key = key(Role::Operator);
-        let counter = self.kernel.counter(&public(&key)) + 1;
         let body = syscap_kernel::control::ToolsChange { tools: self.kernel.registry_hash() };
-        let control = signed(&self.kernel.home(), &key, counter, Kind::Tools, body.to_bytes());
+        let control = self.sign(&key(Role::Operator), Kind::Tools, body.to_bytes());
         let ticket = self.ticket();
-        self.event(Event::Tools(ticket, control, ToolsDelta::default()));
+        self.event(Event::Tools(ticket, control, None, ToolsDelta::default()));
         self.acked(ticket).unwrap();
     }
 
@@ -317,16 +355,14 @@ impl<S: Store> Driver<S> {
     pub(crate) fn set_policies(&mut self, number: u8, shadow: Option<u8>) {
         let engine = AllowAll::new(number);
         let beside = shadow.map(AllowAll::new);
-        let key = key(Role::Policy);
-        let counter = self.kernel.counter(&public(&key)) + 1;
         let policy = PolicyObject::of(&engine).hash();
         let shadow = beside.as_ref().map(|engine| PolicyObject::of(engine).hash());
         let body = syscap_kernel::control::PolicyChange { policy, shadow };
-        let control = signed(&self.kernel.home(), &key, counter, Kind::Policy, body.to_bytes());
+        let control = self.sign(&key(Role::Policy), Kind::Policy, body.to_bytes());
         let ticket = self.ticket();
         let mut engines: Vec<Box<dyn PolicyEngine>> = vec![Box::new(engine)];
         engines.extend(beside.map(|engine| Box::new(engine) as Box<dyn PolicyEngine>));
-        self.event(Event::Policy(ticket, control, engines));
+        self.event(Event::Policy(ticket, control, None, engines));
         self.acked(ticket).unwrap();
     }
 
@@ -358,9 +394,11 @@ impl<S: Store> Driver<S> {
         }
     }
 
+    /// Registers a token, over the durable head.
     pub(crate) fn issue(&mut self, body: &TokenBody) -> TokenId {
+        let body = TokenBody { head: self.kernel.durable(), ..body.clone() };
         let ticket = self.ticket();
-        self.event(Event::Issue(ticket, wire(body)));
+        self.event(Event::Issue(ticket, wire(&body), None));
         match self.acked(ticket).unwrap() {
             Ack::Token(id) => id,
             other => panic!("{other:?}"),

@@ -8,8 +8,7 @@ use syscap_audit::memory::MemoryStore;
 use syscap_kernel::{
     budget::{Amounts, Budget, Dimension},
     control::{
-        ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, Resolution,
-        Revocation, Role,
+        ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, Resolution, Revocation, Role,
     },
     envelope::{Form, Status},
     id::{Seq, SnapshotId, TokenId},
@@ -113,7 +112,7 @@ fn refusals<S: Store>(driver: &mut Driver<S>) {
     driver.event(Event::Tick);
     for _ in 0..20 {
         let ticket = driver.ticket();
-        driver.event(Event::Issue(ticket, vec![0]));
+        driver.event(Event::Issue(ticket, vec![0], None));
         driver.acked(ticket).unwrap_err();
     }
 }
@@ -193,7 +192,7 @@ fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) {
 }
 
 fn revoke<S: Store>(driver: &mut Driver<S>, token: TokenId) {
-    driver.control(Role::Revoker, &Revocation { token }).unwrap();
+    driver.control(Role::Revoker, &Revocation::subtree(token)).unwrap();
 }
 
 fn late<S: Store>(driver: &mut Driver<S>, session: Seq) {
@@ -228,7 +227,7 @@ fn overload<S: Store>(driver: &mut Driver<S>, session: Seq) {
 fn control<S: Store>(driver: &mut Driver<S>) {
     driver.set_policy(1);
     let other = SigningKey::from_bytes(&[77; 32]);
-    let change = KeyChange { role: Role::Revoker, key: super::public(&other) };
+    let change = super::key_change(&driver.kernel.home(), Role::Revoker, &other);
     driver.control(Role::Operator, &change).unwrap();
     let kernel = |change| freeze(FreezeTarget::Kernel, "", change);
     driver.control(Role::Revoker, &kernel(FreezeChange::Freeze)).unwrap_err();
@@ -239,7 +238,7 @@ fn control<S: Store>(driver: &mut Driver<S>) {
     let stale =
         signed(&driver.kernel.home(), &key(Role::Operator), 1, Kind::Config, confirm.to_bytes());
     let ticket = driver.ticket();
-    driver.event(Event::Control(ticket, Kind::Config, stale));
+    driver.event(Event::Control(ticket, Kind::Config, stale, None));
     driver.acked(ticket).unwrap_err();
 }
 

@@ -4,7 +4,7 @@ use ed25519_dalek::SigningKey;
 use syscap_audit::verify::Fault;
 use syscap_kernel::{
     budget::{Amounts, Dimension},
-    control::{Freeze, FreezeChange, FreezeTarget, KeyChange, Revocation, Role},
+    control::{Freeze, FreezeChange, FreezeTarget, Revocation, Role},
     id::{HomeId, Seq, TokenId},
     record::{Body, Charge, Kind},
     sign::Signature,
@@ -13,7 +13,7 @@ use syscap_kernel::{
 use super::{
     check,
     common::{
-        key,
+        key, key_change,
         log::Log,
         public,
         scenario::{freeze, small},
@@ -59,7 +59,7 @@ fn an_event_is_by_the_key_of_its_role() {
                 &|r| {
                     let mut forged =
                         event_by(&home(r), &SigningKey::from_bytes(&[99; 32]), 1, &body);
-                    forged.key = public(&key(Role::Revoker));
+                    forged.signatures.0[0].key = public(&key(Role::Revoker));
                     *control(&mut r[14]) = forged;
                 },
                 signature,
@@ -67,7 +67,7 @@ fn an_event_is_by_the_key_of_its_role() {
             (
                 "another home's event",
                 &|r| *control(&mut r[14]) = event(&HomeId::from_bytes([1; 32]), 1, &body),
-                signature,
+                &[(14, Fault::NamedHead), (14, Fault::BadSignature)],
             ),
             (
                 "another kind's event",
@@ -88,15 +88,15 @@ fn an_event_is_by_the_key_of_its_role() {
             ),
             (
                 "another counter",
-                &|r| control(&mut r[14]).counter = 0,
+                &|r| control(&mut r[14]).signatures.0[0].counter = 0,
                 &[(14, Fault::StaleCounter), (14, Fault::BadSignature)],
             ),
             (
                 "a changed signature",
                 &|r| {
-                    let mut bytes = *control(&mut r[14]).signature.as_bytes();
+                    let mut bytes = *control(&mut r[14]).signatures.0[0].signature.as_bytes();
                     bytes[40] ^= 1;
-                    control(&mut r[14]).signature = Signature::from_bytes(bytes);
+                    control(&mut r[14]).signatures.0[0].signature = Signature::from_bytes(bytes);
                 },
                 signature,
             ),
@@ -151,7 +151,7 @@ fn an_events_body_is_of_its_kind() {
             (
                 "a token that there isn't",
                 &|r| {
-                    let revocation = Revocation { token: TokenId::from_bytes([1; 32]) };
+                    let revocation = Revocation::subtree(TokenId::from_bytes([1; 32]));
                     r[14].body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
                 },
                 &[(14, Fault::UnknownToken)],
@@ -165,7 +165,7 @@ fn a_changed_key_takes_the_place_of_the_old_one() {
     let other = SigningKey::from_bytes(&[77; 32]);
     let bob = |change| freeze(FreezeTarget::Agent, "bob", change);
     let log = Log::of(&small(|driver, _| {
-        let change = KeyChange { role: Role::Revoker, key: public(&other) };
+        let change = key_change(&driver.kernel.home(), Role::Revoker, &other);
         driver.control(Role::Operator, &change).unwrap();
         driver.control_by(&other, &bob(FreezeChange::Freeze)).unwrap();
     }));
@@ -185,7 +185,7 @@ fn a_changed_key_takes_the_place_of_the_old_one() {
             (
                 "a key that the revoker gave itself",
                 &|r| {
-                    let change = KeyChange { role: Role::Revoker, key: public(&other) };
+                    let change = key_change(&home(r), Role::Revoker, &other);
                     *control(&mut r[14]) = event_by(&home(r), &key(Role::Revoker), 1, &change);
                 },
                 &[(14, Fault::WrongRole)],

@@ -171,7 +171,7 @@ fn its_token_was_live() {
             (
                 "revoked",
                 &|r| {
-                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
                     insert(r, DENIED, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
                 },
                 &all(Fault::Revoked),

@@ -99,7 +99,7 @@ fn an_intent_is_by_a_live_token() {
             (
                 "revoked",
                 &|r| {
-                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
                     let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
                     stopped(r, body, OutcomeFlags::REVOKED);
                 },
@@ -202,6 +202,7 @@ fn as_post(records: &mut [Record], place: usize, manifest: ObjectId) {
     });
     let intent = intent(&mut records[place]);
     intent.effect = EffectClass::ExternalWrite;
+    intent.call_effect = intent.effect;
     intent.mode = RunMode::IntentFirst;
 }
 
@@ -232,7 +233,20 @@ fn an_intent_is_for_a_tool_in_force() {
         &base(),
         &[
             ("another manifest", &|r| both(r, LAST, |c| c.manifest = Some(other)), wrong),
-            ("another class", &|r| intent(&mut r[LAST]).effect = EffectClass::Irreversible, wrong),
+            (
+                "another class",
+                &|r| {
+                    let intent = intent(&mut r[LAST]);
+                    intent.effect = EffectClass::Irreversible;
+                    intent.call_effect = intent.effect;
+                },
+                wrong,
+            ),
+            (
+                "another class than the manifest's",
+                &|r| intent(&mut r[LAST]).call_effect = EffectClass::Irreversible,
+                &[(LAST, Fault::Reserved)],
+            ),
             ("not durable first", &|r| intent(&mut r[LAST]).mode = RunMode::WithOutcome, wrong),
             (
                 "no such tool",
@@ -242,7 +256,13 @@ fn an_intent_is_for_a_tool_in_force() {
             (
                 "no tools at all",
                 &|r| drop(remove(r, 2)),
-                &[(7, Fault::Tool), (9, Fault::Tool), (11, Fault::Tool)],
+                &[
+                    (3, Fault::NamedHead),
+                    (5, Fault::NamedHead),
+                    (7, Fault::Tool),
+                    (9, Fault::Tool),
+                    (11, Fault::Tool),
+                ],
             ),
         ],
     );
@@ -263,7 +283,14 @@ fn an_intent_is_under_the_policy_in_force() {
             (
                 "none yet",
                 &|r| drop(remove(r, 3)),
-                &[(7, Fault::Policy), (9, Fault::Policy), (11, Fault::Policy)],
+                // Both tokens name a head after it.
+                &[
+                    (3, Fault::NamedHead),
+                    (5, Fault::NamedHead),
+                    (7, Fault::Policy),
+                    (9, Fault::Policy),
+                    (11, Fault::Policy),
+                ],
             ),
         ],
     );
@@ -337,7 +364,7 @@ fn an_intent_holds_all_that_it_must() {
             ),
             (
                 "an enforcement",
-                &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Opened),
+                &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Canonical),
                 &[form(LAST)],
             ),
             (
@@ -414,7 +441,17 @@ fn nothing_begins_after_the_shutdown() {
             (
                 "tokens, sessions and calls",
                 &|r| shut(r, 4),
-                &[5, 6, 7, 8, 9, 11, 13].map(|place| (place, Fault::Closed)),
+                &[
+                    (5, Fault::Closed),
+                    (6, Fault::Closed),
+                    (7, Fault::Closed),
+                    // The second token names a head after the new record.
+                    (7, Fault::NamedHead),
+                    (8, Fault::Closed),
+                    (9, Fault::Closed),
+                    (11, Fault::Closed),
+                    (13, Fault::Closed),
+                ],
             ),
         ],
     );

@@ -179,7 +179,7 @@ fn a_boot_says_how_the_log_stood() {
             (
                 "not the first",
                 &|r| boot(&mut r[1]).before = Ended::Unclean,
-                &[(1, Fault::BootForm)],
+                &[(1, Fault::BootForm), (4, Fault::NamedHead)],
             ),
             (
                 "another number",
@@ -199,6 +199,7 @@ fn a_boot_says_how_the_log_stood() {
                 },
                 &[
                     (3, Fault::Closed),
+                    (3, Fault::NamedHead),
                     (4, Fault::Closed),
                     (5, Fault::Closed),
                     (6, Fault::Closed),

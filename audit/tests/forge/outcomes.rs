@@ -196,7 +196,7 @@ fn an_outcomes_flags_are_true() {
             (
                 "not flagged",
                 &|r| {
-                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
                     insert(r, 13, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
                 },
                 &[(14, Fault::OutcomeFlags)],
@@ -212,6 +212,8 @@ fn a_run_comes_back_once_and_after_it_was_given_up() {
     let given_up = place - 1;
     assert_eq!(log.record(given_up).body.kind(), Kind::Outcome);
     let next = place + 1;
+    // A later token names a head after it.
+    let after = *log.places(Kind::Issue).last().unwrap();
     check(
         &log,
         &[
@@ -222,9 +224,13 @@ fn a_run_comes_back_once_and_after_it_was_given_up() {
                     r[next] = like(&r[next], again);
                 },
                 // What stood there was an intent.
-                &[(next, Fault::LateForm), (next + 1, Fault::NoIntent)],
+                &[(next, Fault::LateForm), (next + 1, Fault::NoIntent), (after, Fault::NamedHead)],
             ),
-            ("another", &|r| late(&mut r[place]).intent = Seq::new(1), &[(place, Fault::LateForm)]),
+            (
+                "another",
+                &|r| late(&mut r[place]).intent = Seq::new(1),
+                &[(place, Fault::LateForm), (after, Fault::NamedHead)],
+            ),
         ],
     );
 }

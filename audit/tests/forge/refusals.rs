@@ -27,7 +27,7 @@ fn base() -> Log {
     let log = Log::of(&small(|driver, session| {
         driver.call(session, &call("post", 13));
         let ticket = driver.ticket();
-        driver.event(syscap_kernel::kernel::Event::Issue(ticket, vec![0]));
+        driver.event(syscap_kernel::kernel::Event::Issue(ticket, vec![0], None));
     }));
     assert_eq!(log.places(Kind::Refusal), [14, 15]);
     log
@@ -259,7 +259,9 @@ fn a_count_of_overload_stands_alone() {
         _ => false,
     };
     let place = log.places(Kind::Refusals).into_iter().find(overload).unwrap();
-    let wrong: &[(usize, Fault)] = &[(place, Fault::Aggregate)];
+    // A later token names a head after it.
+    let after = *log.places(Kind::Issue).last().unwrap();
+    let wrong: &[(usize, Fault)] = &[(place, Fault::Aggregate), (after, Fault::NamedHead)];
     let with = |change: &dyn Fn(&mut Refusals)| {
         let changed = |r: &mut Vec<Record>| change(refusals(&mut r[place]));
         check(&log, &[("overload", &changed, wrong)]);

@@ -92,7 +92,7 @@ fn a_change_holds_what_it_must_and_no_more() {
                 &|r| last(r).call.held = Amounts::ZERO.with(Dimension::Calls, 1),
                 form,
             ),
-            ("an enforcement", &|r| last(r).call.enforcement = Some(Enforcement::Opened), form),
+            ("an enforcement", &|r| last(r).call.enforcement = Some(Enforcement::Canonical), form),
             ("a head", &|r| last(r).call.head = Some(SnapshotId::from_bytes([1; 32])), form),
             ("no commitment", &|r| last(r).call.args_hash = None, form),
             ("no source", &|r| last(r).call.provenance = None, form),
@@ -195,7 +195,7 @@ fn a_change_is_by_a_live_token() {
             (
                 "revoked",
                 &|r| {
-                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
                     let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
                     insert(r, LAST, body);
                 },

@@ -5,10 +5,12 @@ use syscap_audit::verify::Fault;
 use syscap_kernel::{
     budget::Dimension,
     control::{Revocation, Role},
-    id::{HomeId, ObjectId, TokenId},
+    hash::leaf,
+    id::{HomeId, ObjectId, Seq, TokenId},
     object::{Object, ObjectKind},
     record::{Body, Kind, OutcomeFlags, Record},
     snapshot::Snapshot,
+    store::Head,
     time::UnixMillis,
     token::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
 };
@@ -16,7 +18,7 @@ use syscap_kernel::{
 use super::{
     check,
     common::{
-        HOUR_MS, START_MS, agent, body, key,
+        HOUR_MS, START_MS, agent, body, key, key_change,
         log::Log,
         public,
         scenario::{ECHO, small, small_with},
@@ -91,6 +93,7 @@ fn a_token_is_of_the_right_form_and_by_the_issuer() {
     let issuer = key(Role::Issuer);
     let bob = |change: &dyn Fn(&mut TokenBody)| {
         let mut body = body(log.home(), 3, &agent("bob"));
+        body.head = Some(Head { seq: Seq::new(5), leaf: leaf(&log.records[5]) });
         change(&mut body);
         body
     };
@@ -111,8 +114,10 @@ fn a_token_is_of_the_right_form_and_by_the_issuer() {
         body.expires = UnixMillis::new(START_MS);
     };
     assert_eq!(found(&issuer, &ended), Some(Fault::IssuedLate));
-    let bad: [&dyn Fn(&mut TokenBody); 6] = [
-        &|body| body.version = 2,
+    let bad: [&dyn Fn(&mut TokenBody); 8] = [
+        &|body| body.version = 1,
+        &|body| body.version = 3,
+        &|body| body.head = None,
         &|body| body.expires = body.not_before,
         &|body| body.expires = body.not_before.plus(90 * day + 1),
         &|body| body.depth_max = 17,
@@ -123,10 +128,18 @@ fn a_token_is_of_the_right_form_and_by_the_issuer() {
         assert_eq!(found(&issuer, change), Some(Fault::BadToken));
     }
     let orphan = |body: &mut TokenBody| {
-        body.parent = Some(TokenId::from_bytes([1; 32]));
+        (body.parent, body.head) = (Some(TokenId::from_bytes([1; 32])), None);
         (body.depth, body.depth_max) = (1, 1);
     };
     assert_eq!(found(&issuer, &orphan), Some(Fault::UnknownToken));
+    let names = |place: usize, of: usize| {
+        let head = Head { seq: Seq::new(place as u64), leaf: leaf(&log.records[of]) };
+        found(&issuer, &move |body: &mut TokenBody| body.head = Some(head))
+    };
+    assert_eq!(names(5, 4), Some(Fault::NamedHead), "another record's leaf");
+    assert_eq!(names(6, 5), Some(Fault::NamedHead), "its own place");
+    assert_eq!(names(3, 3), Some(Fault::StaleHead), "before the issuer's last token");
+    assert_eq!(names(4, 4), None, "the issuer's last token");
 }
 
 #[test]
@@ -154,7 +167,7 @@ fn an_issue_says_what_its_token_says() {
 fn a_token_issued_before_a_key_change_stays_good() {
     let log = Log::of(&small(|driver, session| {
         let other = SigningKey::from_bytes(&[77; 32]);
-        let change = syscap_kernel::control::KeyChange { role: Role::Issuer, key: public(&other) };
+        let change = key_change(&driver.kernel.home(), Role::Issuer, &other);
         driver.control(Role::Operator, &change).unwrap();
         driver.call(session, ECHO);
     }));
@@ -164,7 +177,7 @@ fn a_token_issued_before_a_key_change_stays_good() {
         &[(
             "a token by the old key after it",
             &|r| super::tools::shift(r, place, 4),
-            &[(5, Fault::WrongIssuer), (7, Fault::WrongIssuer)],
+            &[(5, Fault::WrongIssuer), (7, Fault::WrongIssuer), (7, Fault::NamedHead)],
         )],
     );
 }
@@ -189,6 +202,7 @@ fn family() -> (Log, TokenBody, SigningKey) {
     child.issuer = public(&holder);
     child.parent = Some(parent);
     (child.depth, child.depth_max) = (1, 2);
+    child.head = None;
     child.budget = child
         .budget
         .with(Dimension::Calls, 40)
@@ -264,7 +278,7 @@ fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
             (
                 "the parent was revoked",
                 &|r| {
-                    let revocation = Revocation { token: issue(&mut r[4]).token };
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
                     insert(r, 14, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
                     outcome(&mut r[16]).flags = OutcomeFlags::REVOKED;
                 },

@@ -13,6 +13,7 @@ use crate::{
     decide::Engines,
     envelope::{Status, TxOutcome},
     facts::Facts,
+    field::List,
     halt::Halt,
     hash::result_hash,
     id::Seq,
@@ -24,6 +25,7 @@ use crate::{
     registry::Mode,
     state::Released,
     store::{Room, VaultEntry, VaultWrite},
+    time::UnixMillis,
     told::keyed,
     tool::Live,
 };
@@ -98,7 +100,7 @@ impl Kernel {
         let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;
         let checked = self.is_open(checked)?;
-        let (checked, needs) = checked.needs(&seat)?;
+        let (checked, needs) = checked.needs(&seat, now)?;
         let wanted = needs.wanted();
         // What was fetched must be what is needed now: in between, another call with the same
         // key may have come and gone.
@@ -110,7 +112,7 @@ impl Kernel {
         let results = match needs {
             Needs::Nothing => Vec::new(),
             Needs::Repeat(intent, outcome) => {
-                return first_outcome(checked, &seat, (intent, outcome), entries);
+                return first_outcome(checked, (&seat, now), (intent, outcome), entries);
             }
             Needs::Results(released) => match verified(&released, entries) {
                 Ok(results) => results,
@@ -173,6 +175,10 @@ impl Kernel {
                 sent_hash: at.sent,
                 filled: at.call.filled,
                 label: given,
+                call_effect: effect,
+                arguments: List(Vec::new()),
+                approval: None,
+                preconditions: List(Vec::new()),
             },
             Body::Intent,
         );
@@ -180,8 +186,7 @@ impl Kernel {
         let Body::Intent(intent) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
-        self.pending.keep(VaultWrite::Arguments(seq, at.args));
+        self.pending.keep(VaultWrite::new(seq, Some(&submit.salts), Some(&at.args), None));
         let flight = InFlight {
             since: self.now(),
             ticket: submit.ticket,
@@ -223,7 +228,7 @@ impl Kernel {
         let Body::Repeat(repeat) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        self.pending.keep(VaultWrite::Salts(seq, submit.salts));
+        self.pending.keep(VaultWrite::new(seq, Some(&submit.salts), None, None));
         // The result itself lies in the vault already, under the first outcome.
         let reply = Reply {
             ticket: submit.ticket,
@@ -254,13 +259,13 @@ impl Kernel {
 /// the outcome is what its record commits to.
 fn first_outcome(
     call: Call<Checked>,
-    seat: &Seat<'_>,
+    (seat, now): (&Seat<'_>, UnixMillis),
     (intent, outcome): (Seq, Seq),
     entries: &[VaultEntry],
 ) -> Admitted {
     let entry = entries.first().cloned().unwrap_or_default();
     let slot = call.key_slot();
-    let used = slot.and_then(|slot| seat.state.keys.get(&slot));
+    let used = slot.and_then(|slot| seat.state.keys.get(&slot, now));
     let stop = |call: Call<Checked>, reason: Reason| {
         let refused = keyed(reason);
         let refused = match reason {

@@ -9,10 +9,10 @@ use alloc::{
 use super::{Ack, Kernel, Ticket, control::alias_in, log::Pending, refuse::LiveRun, state};
 use crate::{
     budget::Dimension,
-    control::Roles,
-    halt::Halt,
+    control::{Role, Roles, Trust},
+    halt::{Foreign, Halt},
     hash::leaf,
-    id::{Leaf, ObjectId, Seq},
+    id::{Leaf, ObjectId, RecoveryHash, Seq},
     limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     policy::{PolicyEngine, PolicyObject},
@@ -21,9 +21,9 @@ use crate::{
         Recovered, Recovery, Shutdown,
     },
     registry::Registry,
-    sign,
-    state::{Objects, State},
-    store::{Head, Link, Next, Room, Store},
+    sign::{self, PublicKey},
+    state::{Objects, Past, State},
+    store::{Head, Link, Next, Room, Store, leaf_at},
     time::{KernelClock, Reading},
 };
 
@@ -40,6 +40,18 @@ pub struct NewHome {
     pub durability: Durability,
     /// The keys of the five roles.
     pub roles: Roles,
+    /// Hash of the recovery key; `None` for none.
+    pub recovery: Option<RecoveryHash>,
+}
+
+/// What is known of a home from elsewhere than its log. Nothing of a log is believed that
+/// contradicts it.
+#[derive(Clone, Debug, Default)]
+pub struct Anchor {
+    /// Its id, and the keys that it began with.
+    pub trust: Option<Trust>,
+    /// Keys that roles have, or had at some time: those of who would sign for it.
+    pub keys: Vec<(Role, PublicKey)>,
 }
 
 /// What a kernel owns besides its log.
@@ -61,8 +73,8 @@ impl Kernel {
     /// [`Halt::SelfTest`] where the signature library fails its known-answer test.
     pub fn create(new: NewHome, parts: Parts, reading: Reading) -> Result<Self, Halt> {
         sign::self_test()?;
-        let NewHome { entropy, origin, limits, durability, roles } = new;
-        let genesis = Genesis { entropy, origin, limits, durability, roles };
+        let NewHome { entropy, origin, limits, durability, roles, recovery } = new;
+        let genesis = Genesis { entropy, origin, limits, durability, roles, recovery };
         let record = Record {
             seq: Seq::GENESIS,
             prev: Leaf::from_bytes([0; 32]),
@@ -83,30 +95,42 @@ impl Kernel {
     }
 
     /// Folds the log of a store. Verdicts and amounts are taken as recorded: nothing is decided
-    /// again.
+    /// again. Every signature is verified before what it covers is folded in.
     ///
     /// # Errors
-    /// [`Halt`]: the log is damaged, of a newer version or contradicts itself.
-    pub fn open(store: &mut dyn Store, parts: Parts) -> Result<Self, Halt> {
+    /// [`Halt`]: the log is damaged, forged, of another home or of a newer version, or contradicts
+    /// itself.
+    pub fn open(store: &mut dyn Store, parts: Parts, anchor: &Anchor) -> Result<Self, Halt> {
         sign::self_test()?;
         let mut state: Option<State> = None;
+        let mut missing = anchor.keys.clone();
         loop {
             let from = state.as_ref().map_or(Seq::GENESIS, |state| state.head.seq.next());
             let chunk = read_chunk(store, from)?;
             if chunk.is_empty() {
                 break;
             }
-            let mut objects = FromStore { store };
+            let mut past = FromStore { store };
             for (seq, bytes) in chunk {
                 let record = decode(seq, &bytes)?;
                 let leaf = leaf(&bytes);
-                match &mut state {
-                    None => state = Some(State::begin(&record, leaf)?),
-                    Some(state) => state.apply(&record, leaf, &mut objects)?,
+                let state = match &mut state {
+                    None => state.insert(anchored(&record, leaf, anchor)?),
+                    Some(state) => {
+                        state.believe(&record, &mut past)?;
+                        state.apply(&record, leaf, &mut past)?;
+                        state
+                    }
+                };
+                if matches!(record.body, Body::Genesis(_) | Body::Key(_)) {
+                    missing.retain(|(role, key)| !state.roles.holds(*role, key));
                 }
             }
         }
         let state = state.ok_or(Halt::Empty)?;
+        if let Some((role, key)) = missing.first().copied() {
+            return Err(Halt::Foreign(Foreign::Signer { role, key }));
+        }
         let head: Head = state.head;
         let facts = state::known_facts(&state, store)?;
         let mut kernel = Self::with(state, parts, Pending::after(Some(head)));
@@ -211,6 +235,16 @@ impl Kernel {
     }
 }
 
+/// The state after the genesis record, if it is that of the home which was expected.
+fn anchored(record: &Record, leaf: Leaf, anchor: &Anchor) -> Result<State, Halt> {
+    let state = State::begin(record, leaf)?;
+    match &anchor.trust {
+        Some(trust) if trust.home != state.home => Err(Halt::Foreign(Foreign::Home)),
+        Some(trust) if trust.roles != state.roles => Err(Halt::Foreign(Foreign::Keys)),
+        _ => Ok(state),
+    }
+}
+
 pub(super) fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, Halt> {
     let mut chunk = Vec::new();
     store.records(from, &mut |seq, bytes| {
@@ -223,9 +257,13 @@ pub(super) fn read_chunk(store: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, V
 pub(super) fn decode(seq: Seq, bytes: &[u8]) -> Result<Record, Halt> {
     Record::decode(bytes).map_err(|error| match error {
         RecordError::Damaged(fault) => Halt::Damaged { seq, fault },
-        RecordError::UnknownVersion(kind) | RecordError::UnknownKind(kind) => {
-            Halt::UnknownKind { seq, kind }
+        RecordError::TooOld(form) => Halt::TooOld { form },
+        RecordError::UnknownVersion { kind, version } => {
+            Halt::UnknownVersion { seq, kind, version }
         }
+        RecordError::UnknownKind(kind) => Halt::UnknownKind { seq, kind },
+        RecordError::ReservedKind(kind) => Halt::Reserved { seq, name: kind.name() },
+        RecordError::ReservedField(name) => Halt::Reserved { seq, name },
     })
 }
 
@@ -237,5 +275,11 @@ pub(super) struct FromStore<'a> {
 impl Objects for FromStore<'_> {
     fn find(&mut self, id: &ObjectId) -> Result<Option<Object>, Halt> {
         Ok(self.store.object(id)?)
+    }
+}
+
+impl Past for FromStore<'_> {
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Halt> {
+        Ok(leaf_at(self.store, seq)?)
     }
 }

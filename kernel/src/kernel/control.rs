@@ -9,7 +9,7 @@ use crate::{
         ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
         Resolution, Revocation, Role,
     },
-    halt::Halt,
+    halt::{Forgery, Halt},
     id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
     limits::{OBJECT_BYTES_MAX, SESSIONS_MAX},
     object::Object,
@@ -20,6 +20,7 @@ use crate::{
     },
     registry::Registry,
     snapshot::Snapshot,
+    store::{Ancestor, Head},
     token::Token,
 };
 
@@ -44,9 +45,10 @@ impl Kernel {
         &mut self,
         ticket: Ticket,
         kind: Kind,
-        control: Control,
+        (control, ancestor): (Control, Option<Ancestor>),
     ) -> Result<(), Halt> {
-        let checked = self.authorised(kind, &control).and_then(|()| self.sensible(kind, &control));
+        let checked = self.authorised(kind, &control, ancestor);
+        let checked = checked.and_then(|()| self.sensible(kind, &control));
         if let Err(refused) = checked {
             return self.refuse_control(ticket, refused);
         }
@@ -67,18 +69,40 @@ impl Kernel {
         Ok(())
     }
 
-    /// The role's current key signed it, with a counter that has grown.
-    pub(super) fn authorised(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
-        let role = Role::of(kind).ok_or(Refused::new(Reason::BadControl).field("kind"))?;
-        if control.key != self.state.key_of(role) {
-            return Err(Refused::new(Reason::BadSignature).field("key").allowed(role.name()));
+    /// Keys of the role signed it, as many as it asks for, each with a counter that has grown,
+    /// and over a head that is durable and not before the last record that the key signed.
+    pub(super) fn authorised(
+        &self,
+        kind: Kind,
+        control: &Control,
+        ancestor: Option<Ancestor>,
+    ) -> Result<(), Refused> {
+        self.is_durable(&control.head, ancestor)?;
+        let role = Role::of(kind).map_or("", Role::name);
+        self.state.authorises(kind, control).map_err(|forgery| unsigned(forgery, role))
+    }
+
+    /// A head that a signer named is durable here: the kernel remembers it, or somebody has
+    /// looked.
+    fn is_durable(&self, head: &Head, ancestor: Option<Ancestor>) -> Result<(), Refused> {
+        let known = Ancestor { home: self.state.home, head: *head };
+        if self.remembers(head) || ancestor == Some(known) {
+            return Ok(());
         }
-        if control.counter <= self.counter(&control.key) {
-            return Err(Refused::new(Reason::StaleCounter).field("counter"));
-        }
-        control
-            .verify(&self.state.home, kind)
-            .map_err(|_| Refused::new(Reason::BadSignature).field("signature"))
+        Err(Refused::new(Reason::UnknownHead).field("head").got(&alloc::format!("{}", head.seq)))
+    }
+
+    /// Whether a head is one of the last durable ones. Of any other a signed event needs an
+    /// [`Ancestor`].
+    #[must_use]
+    pub fn remembers(&self, head: &Head) -> bool {
+        self.pending.remembers(head)
+    }
+
+    /// Where the durable log ends: the head for a signer to name.
+    #[must_use]
+    pub fn durable(&self) -> Option<Head> {
+        self.pending.durable()
     }
 
     /// The body is of its kind's form and speaks of things that there are.
@@ -86,10 +110,15 @@ impl Kernel {
         let bad = |field| Refused::new(Reason::BadControl).field(field);
         let body = &control.body;
         match kind {
-            Kind::Key => KeyChange::from_bytes(body).map(|_| ()).map_err(|_| bad("body")),
+            Kind::Key => {
+                let change = KeyChange::from_bytes(body).map_err(|_| bad("body"))?;
+                let allowed = self.state.allows(&change, &control.head);
+                allowed.map_err(|forgery| unsigned(forgery, change.set.role.name()))
+            }
             Kind::Revoke => {
                 let revocation = Revocation::from_bytes(body).map_err(|_| bad("body"))?;
-                let token = self.state.tokens.find(&revocation.token);
+                let token = revocation.of_subtree().ok_or_else(|| bad(revocation.reserved()))?;
+                let token = self.state.tokens.find(&token);
                 token.map(|_| ()).ok_or(Refused::new(Reason::UnknownToken).field("token"))
             }
             Kind::Freeze => {
@@ -137,14 +166,15 @@ impl Kernel {
     pub(super) fn policy(
         &mut self,
         ticket: Ticket,
-        control: Control,
+        (control, ancestor): (Control, Option<Ancestor>),
         engines: Vec<Box<dyn PolicyEngine>>,
     ) -> Result<(), Halt> {
         let named = PolicyChange::from_bytes(&control.body);
-        let checked = self.authorised(Kind::Policy, &control).and_then(|()| match named {
-            Ok(named) => self.engines_of(&named, engines),
-            Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
-        });
+        let checked =
+            self.authorised(Kind::Policy, &control, ancestor).and_then(|()| match named {
+                Ok(named) => self.engines_of(&named, engines),
+                Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
+            });
         let NewEngines { policy, shadow, objects } = match checked {
             Ok(engines) => engines,
             Err(refused) => return self.refuse_control(ticket, refused),
@@ -250,8 +280,12 @@ impl Kernel {
     }
 
     /// Registers a token: its signature is verified here, once.
-    pub(super) fn issue(&mut self, ticket: Ticket, wire: Vec<u8>) -> Result<(), Halt> {
-        let token = match self.issuable(&wire) {
+    pub(super) fn issue(
+        &mut self,
+        ticket: Ticket,
+        (wire, ancestor): (Vec<u8>, Option<Ancestor>),
+    ) -> Result<(), Halt> {
+        let token = match self.issuable(&wire, ancestor) {
             Ok(token) => token,
             Err(refused) => return self.refuse_control(ticket, refused),
         };
@@ -268,26 +302,27 @@ impl Kernel {
         Ok(())
     }
 
-    fn issuable(&self, wire: &[u8]) -> Result<Token, Refused> {
+    fn issuable(&self, wire: &[u8], ancestor: Option<Ancestor>) -> Result<Token, Refused> {
         if self.closing {
             return Err(Refused::new(Reason::Closing));
         }
         let token = Token::read(wire)?;
         let body = token.body();
-        if body.audience != self.state.home {
-            return Err(Refused::new(Reason::WrongAudience).field("audience"));
+        if self.state.tokens.find(&token.id()).is_some() {
+            return Err(Refused::new(Reason::AlreadyIssued));
         }
         if body.parent.is_some() {
             return Err(Refused::new(Reason::NoDelegation).field("parent"));
         }
-        if body.issuer != self.state.key_of(Role::Issuer) {
-            return Err(Refused::new(Reason::WrongIssuer).field("issuer"));
-        }
+        self.state.issues(&token).map_err(|forgery| match forgery {
+            Forgery::Audience => Refused::new(Reason::WrongAudience).field("audience"),
+            Forgery::Role => Refused::new(Reason::WrongIssuer).field("issuer"),
+            other => unsigned(other, Role::Issuer.name()),
+        })?;
+        let head = body.head.ok_or(Refused::new(Reason::BadToken).field("head"))?;
+        self.is_durable(&head, ancestor)?;
         if self.now() >= body.expires {
             return Err(Refused::new(Reason::Expired).field("expires"));
-        }
-        if self.state.tokens.find(&token.id()).is_some() {
-            return Err(Refused::new(Reason::AlreadyIssued));
         }
         Ok(token)
     }
@@ -315,7 +350,8 @@ impl Kernel {
         }
         let (snapshot, objects) = self.head_snapshot(&agent);
         let phase = SessionPhase::Open;
-        let change = SessionChange { phase, session: None, agent, token, snapshot };
+        let (session, principal) = (None, None);
+        let change = SessionChange { phase, session, agent, token, snapshot, principal };
         let (seq, _, _) = self.append_with(Self::boxed(change, Body::Session), objects)?;
         self.acknowledge(seq, ticket, Ack::Session(Opened { session: seq, snapshot }));
         Ok(())
@@ -355,6 +391,7 @@ impl Kernel {
             agent: open.agent.clone(),
             token: open.token_id,
             snapshot: open.snapshot,
+            principal: None,
         };
         let (seq, _, _) = self.append(Self::boxed(change, Body::Session))?;
         Ok(Some(seq))
@@ -382,6 +419,20 @@ impl Kernel {
 
     pub(super) fn acknowledge(&mut self, seq: Seq, ticket: Ticket, ack: Ack) {
         self.waiting.push_back((seq, Waiting::Ack(ticket, Ok(ack))));
+    }
+}
+
+/// What is said of an event, or a token, that is not signed as it must be.
+fn unsigned(forgery: Forgery, role: &str) -> Refused {
+    let bad = |field| Refused::new(Reason::BadSignature).field(field);
+    match forgery {
+        Forgery::Role => bad("key").allowed(role),
+        Forgery::Threshold => bad("signatures").allowed("more keys of the role"),
+        Forgery::Counter => Refused::new(Reason::StaleCounter).field("counter"),
+        Forgery::StaleHead => Refused::new(Reason::StaleHead).field("head"),
+        Forgery::Possession => bad("proofs"),
+        Forgery::Form => Refused::new(Reason::BadControl).field("body"),
+        _ => bad("signature"),
     }
 }
 

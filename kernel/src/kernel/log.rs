@@ -7,7 +7,7 @@ use crate::{
     halt::Halt,
     hash::leaf,
     id::{HomeId, Leaf, Seq},
-    limits::RECORD_BYTES_MAX,
+    limits::{RECENT_HEADS_MAX, RECORD_BYTES_MAX},
     object::Object,
     record::{Body, ClockFlags, Record},
     store::{Batch, Head, Link, Stored, VaultWrite},
@@ -23,13 +23,14 @@ pub(super) struct Pending {
     /// The last record of the batch before, or of the log as it was opened.
     after: Option<Head>,
     committing: VecDeque<Head>,
-    durable: Option<Head>,
+    /// The last durable heads, the newest at the end.
+    durable: VecDeque<Head>,
 }
 
 impl Pending {
     /// Nothing pending after `head`.
     pub(super) fn after(head: Option<Head>) -> Self {
-        Self { after: head, durable: head, ..Self::default() }
+        Self { after: head, durable: head.into_iter().collect(), ..Self::default() }
     }
 
     pub(super) fn push(&mut self, link: Link) {
@@ -59,18 +60,27 @@ impl Pending {
 
     /// Whether `head` is that of the oldest batch on its way, which it then no longer is.
     fn acknowledge(&mut self, head: Head) -> bool {
-        self.durable = Some(head);
+        if self.durable.len() >= RECENT_HEADS_MAX {
+            self.durable.pop_front();
+        }
+        self.durable.push_back(head);
         self.committing.pop_front() == Some(head)
     }
 
     /// The last record that is durable.
-    pub(super) const fn durable(&self) -> Option<Head> {
-        self.durable
+    pub(super) fn durable(&self) -> Option<Head> {
+        self.durable.back().copied()
+    }
+
+    /// Whether a head is one of the last durable ones.
+    pub(super) fn remembers(&self, head: &Head) -> bool {
+        let place = self.durable.binary_search_by_key(&head.seq, |found| found.seq);
+        place.is_ok_and(|place| self.durable.get(place) == Some(head))
     }
 
     /// Whether a record is durable.
     pub(super) fn is_durable(&self, seq: Seq) -> bool {
-        self.durable.is_some_and(|durable| seq <= durable.seq)
+        self.durable().is_some_and(|durable| seq <= durable.seq)
     }
 }
 

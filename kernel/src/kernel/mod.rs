@@ -26,8 +26,11 @@ mod settle;
 mod state;
 mod tools;
 
-pub use crate::state::TokenView;
-pub use boot::{NewHome, Parts};
+pub use crate::state::{
+    AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage, RunningImage,
+    SessionImage, SignerImage, StateImage, TokenImage, TokenView,
+};
+pub use boot::{Anchor, NewHome, Parts};
 pub use replay::{NotAsked, Redecided, Tally};
 pub use state::Proposal;
 
@@ -39,11 +42,15 @@ use alloc::{
 
 use crate::{
     budget::Amounts,
-    control::{Control, Freeze, FreezeChange, FreezeTarget, Role},
+    control::{Control, Freeze, FreezeChange, FreezeTarget, Roles},
     envelope::{Form, ToolResult},
     facts::Facts,
     halt::Halt,
-    id::{AgentId, CallDigest, HomeId, PolicyHash, Seq, SnapshotId, TokenId, ToolsHash},
+    hash::Domain,
+    id::{
+        AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, SnapshotId, StateHash, TokenId,
+        ToolsHash,
+    },
     label::Label,
     manifest::Manifest,
     policy::PolicyEngine,
@@ -53,7 +60,7 @@ use crate::{
     sign::PublicKey,
     snapshot::Snapshot,
     state::State,
-    store::{Batch, CallSalts, Head, Room, Stored, VaultEntry},
+    store::{Ancestor, Batch, CallSalts, Head, Room, Stored, VaultEntry},
     time::{KernelClock, Reading, UnixMillis},
     tool::{Job, Ran},
 };
@@ -125,20 +132,22 @@ pub enum Event {
     Lost(Seq, Lost, Measured),
     /// A batch is durable.
     Stored(Stored),
-    /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`.
-    Control(Ticket, Kind, Control),
+    /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`. Where the head
+    /// that it names is none that [the kernel remembers](Kernel::remembers), the proof that it is
+    /// durable; so with those below.
+    Control(Ticket, Kind, Control, Option<Ancestor>),
     /// A signed event of kind `policy`, and those of the engines that it names which the kernel
     /// does not have.
-    Policy(Ticket, Control, Vec<Box<dyn PolicyEngine>>),
+    Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>),
     /// A policy document that no engine could be made of: where it is wrong, and how. It is
     /// refused on the record.
     BadPolicy(Ticket, Box<str>, Box<str>),
     /// A change to an agent's state.
     Propose(Box<Proposal>),
     /// A signed event of kind `tools`, for the tools that the kernel has, changed so.
-    Tools(Ticket, Control, ToolsDelta),
+    Tools(Ticket, Control, Option<Ancestor>, ToolsDelta),
     /// A token's wire.
-    Issue(Ticket, Vec<u8>),
+    Issue(Ticket, Vec<u8>, Option<Ancestor>),
     /// The host opens a slot for an agent with a token.
     OpenSession(Ticket, AgentId, TokenId),
     /// The host closes a slot.
@@ -247,12 +256,18 @@ impl Kernel {
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::Stored(stored) => self.stored(&stored),
-            Event::Control(ticket, kind, control) => self.control(ticket, kind, control),
-            Event::Policy(ticket, control, engines) => self.policy(ticket, control, engines),
+            Event::Control(ticket, kind, control, ancestor) => {
+                self.control(ticket, kind, (control, ancestor))
+            }
+            Event::Policy(ticket, control, ancestor, engines) => {
+                self.policy(ticket, (control, ancestor), engines)
+            }
             Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
             Event::Propose(proposal) => self.propose(*proposal),
-            Event::Tools(ticket, control, delta) => self.tools(ticket, control, &delta),
-            Event::Issue(ticket, wire) => self.issue(ticket, wire),
+            Event::Tools(ticket, control, ancestor, delta) => {
+                self.tools(ticket, (control, ancestor), &delta)
+            }
+            Event::Issue(ticket, wire, ancestor) => self.issue(ticket, (wire, ancestor)),
             Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
             Event::CloseSession(ticket, session) => self.close_session(ticket, session),
             Event::Charge(ticket, session, amounts) => self.charge(ticket, session, amounts),
@@ -318,16 +333,28 @@ impl Kernel {
         self.clock.as_ref().map_or(self.state.time, KernelClock::now)
     }
 
-    /// The key of a role.
+    /// The keys of the roles.
     #[must_use]
-    pub fn role_key(&self, role: Role) -> PublicKey {
-        self.state.key_of(role)
+    pub const fn roles(&self) -> &Roles {
+        &self.state.roles
+    }
+
+    /// Hash of the recovery key.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<RecoveryHash> {
+        self.state.recovery
     }
 
     /// The last counter of a key, 0 if it has signed nothing.
     #[must_use]
     pub fn counter(&self, key: &PublicKey) -> u64 {
-        self.state.counters.get(key).copied().unwrap_or(0)
+        self.state.signer(key).counter
+    }
+
+    /// The last record that a key signed: the next head that it names must not lie before.
+    #[must_use]
+    pub fn last_signed(&self, key: &PublicKey) -> Seq {
+        self.state.signer(key).last
     }
 
     /// The policy on record.
@@ -432,9 +459,15 @@ impl Kernel {
         self.in_flight.len()
     }
 
-    /// The state as bytes, for the replay test: equal states print equally.
+    /// The state as canonical bytes, a [`StateImage`]: equal states have equal images.
     #[must_use]
     pub fn state_image(&self) -> Vec<u8> {
-        alloc::format!("{:?}", self.state).into_bytes()
+        self.state.image()
+    }
+
+    /// Digest of the state's image.
+    #[must_use]
+    pub fn state_hash(&self) -> StateHash {
+        StateHash::from_bytes(Domain::STATE.hash(&[&self.state_image()]))
     }
 }

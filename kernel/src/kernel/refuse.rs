@@ -126,11 +126,8 @@ impl Kernel {
         let Body::Refusal(refusal) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        self.pending.keep(VaultWrite::Salts(seq, *salts));
-        if let Some(args) = stopped.args {
-            self.pending.keep(VaultWrite::Arguments(seq, args));
-        }
-        self.pending.keep(VaultWrite::Result(seq, delivered.as_bytes().to_vec()));
+        let (args, result) = (stopped.args.as_deref(), Some(delivered.as_bytes()));
+        self.pending.keep(VaultWrite::new(seq, Some(salts), args, result));
         Ok(Written { seq, leaf, own: true, fields: refusal.call, delivered })
     }
 

@@ -24,7 +24,7 @@ use crate::{
     record::{Body, CallFields, RunPhase, StateChange},
     registry::Registry,
     state::State,
-    store::Store,
+    store::{Store, VaultEntry},
     time::UnixMillis,
     tool::{Demands, Request},
 };
@@ -157,7 +157,7 @@ impl Walk<'_> {
         let Some(registered) = registered.filter(|r| Some(r.manifest_id) == call.manifest) else {
             return Ok(Err(NotAsked::ToolChanged));
         };
-        let entry = store.vault(seq, seq)?;
+        let entry = VaultEntry::read(store, seq, seq)?;
         let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let committed = entry.salts.zip(args).filter(|(salts, args)| {
             let id = &registered.manifest_id;
@@ -220,7 +220,7 @@ impl Walk<'_> {
         let Some(agent) = &change.call.agent_id else {
             return Ok(());
         };
-        let entry = store.vault(seq, seq)?;
+        let entry = VaultEntry::read(store, seq, seq)?;
         let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let known = entry.salts.zip(changes);
         let committed = known.filter(|(salts, changes)| {

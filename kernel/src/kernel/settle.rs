@@ -241,7 +241,7 @@ impl Kernel {
             return Err(Halt::Contradiction { seq: outcome_seq });
         };
         let delivered = end.delivered;
-        self.pending.keep(VaultWrite::Result(outcome_seq, delivered.as_bytes().to_vec()));
+        self.pending.keep(VaultWrite::new(outcome_seq, None, None, Some(delivered.as_bytes())));
         let left = self.left_of(session);
         let intent = Some((seq, intent_leaf));
         let (reason, tx, degraded) = (end.reason, end.tx, outcome.call.degraded());

@@ -23,7 +23,7 @@ use crate::{
     record::{Body, CallFields, StateChange},
     snapshot::Snapshot,
     state::{State, TokenIndex},
-    store::{CallSalts, Store, VaultWrite},
+    store::{CallSalts, Store, VaultEntry, VaultWrite},
 };
 
 /// A change to the state of a session's agent: a map from keys to values, null to take a key
@@ -88,8 +88,8 @@ impl Kernel {
             let value = proposal.changes.item().get(key.as_str()).map(Canonical::from);
             facts.set(key, value);
         }
-        self.pending.keep(VaultWrite::Salts(seq, salts));
-        self.pending.keep(VaultWrite::Arguments(seq, proposal.changes.into_bytes()));
+        let changes = proposal.changes.as_bytes();
+        self.pending.keep(VaultWrite::new(seq, Some(&salts), Some(changes), None));
         self.acknowledge(seq, ticket, Ack::State(snapshot, seq));
         Ok(())
     }
@@ -223,7 +223,7 @@ pub(super) fn known_facts(
             let row = match rows.entry(fact.written) {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => {
-                    let entry = store.vault(fact.written, fact.written)?;
+                    let entry = VaultEntry::read(store, fact.written, fact.written)?;
                     let args = entry.args.map(|args| Canonical::check(args, Profile::DATA));
                     place.insert(entry.salts.zip(args.and_then(Result::ok)))
                 }

@@ -12,6 +12,7 @@ use crate::{
     reason::{Reason, Refused},
     record::{Body, Kind, SignedEvent},
     registry::{Registry, ToolsDelta, ToolsObject},
+    store::Ancestor,
 };
 
 impl Kernel {
@@ -20,11 +21,11 @@ impl Kernel {
     pub(super) fn tools(
         &mut self,
         ticket: Ticket,
-        control: Control,
+        (control, ancestor): (Control, Option<Ancestor>),
         delta: &ToolsDelta,
     ) -> Result<(), Halt> {
         let named = ToolsChange::from_bytes(&control.body).map(|change| change.tools);
-        let checked = self.authorised(Kind::Tools, &control).and_then(|()| match named {
+        let checked = self.authorised(Kind::Tools, &control, ancestor).and_then(|()| match named {
             Ok(named) => self.tools_of(named, delta),
             Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
         });

@@ -7,10 +7,10 @@ use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
     control::Control,
     envelope::{Filled, Status, TxOutcome},
-    field::{Field, code, shape},
+    field::{Field, List, code, shape},
     id::{
         AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
-        ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId,
+        ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
     },
     label::Label,
     manifest::{EffectClass, Enforcement},
@@ -105,12 +105,62 @@ code! {
     }
 }
 
+code! {
+    /// How it is known where an argument came from, the strongest first.
+    pub enum ArgumentSource {
+        /// It was put in for a reference.
+        Resolved = 1 "resolved",
+        /// Its literal value is found in what the record names.
+        Verified = 2 "verified",
+        /// It may come from anything that the agent has seen.
+        Joined = 3 "joined",
+    }
+}
+
+shape! {
+    /// Where an argument came from.
+    pub struct ArgumentLabel {
+        /// Its place among the resolved arguments in their canonical order, from 0.
+        1 => pub place: u64,
+        /// How that is known.
+        2 => pub source: ArgumentSource,
+        /// The record that it came from; null where there is no single one.
+        3 => pub record: Option<Seq>,
+        /// What it carries.
+        4 => pub label: Label,
+    }
+}
+
+code! {
+    /// What a precondition is about.
+    pub enum PreconditionKind {
+        /// The digest of a content.
+        Digest = 1 "digest",
+        /// The name of a version.
+        Version = 2 "version",
+        /// That a thing is not there.
+        Absent = 3 "absent",
+    }
+}
+
+shape! {
+    /// What must still be so when a call that was approved runs.
+    pub struct Precondition {
+        /// What kind of thing.
+        1 => pub kind: PreconditionKind,
+        /// Commitment to the name of what it is about.
+        2 => pub subject: TextHash,
+        /// Commitment to what was seen, in hexadecimal digits; null where it is absence.
+        3 => pub seen: Option<TextHash>,
+    }
+}
+
 shape! {
     /// A call is about to run. What it holds is set aside by this record.
     pub struct Intent {
         .. /// The call.
         pub call: CallFields,
-        /// What the tool does to the world.
+        /// What the tool does to the world, by its manifest.
         30 => pub effect: EffectClass,
         /// When this record is durable.
         31 => pub mode: RunMode,
@@ -122,6 +172,14 @@ shape! {
         34 => pub filled: Filled,
         /// What the session had been given before: the join of its results' labels.
         35 => pub label: Label,
+        /// What this call does to the world. Reserved: the manifest's.
+        36 => pub call_effect: EffectClass,
+        /// Where its arguments came from, by place. Reserved: empty.
+        37 => pub arguments: List<ArgumentLabel>,
+        /// The approval that it uses up, or the bounded set that covers it. Reserved: null.
+        38 => pub approval: Option<Seq>,
+        /// What the approval rested on. Reserved: empty.
+        39 => pub preconditions: List<Precondition>,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
     control::{Control, Roles},
     field::{Field, code, shape},
-    id::{AgentId, Seq, SnapshotId, TokenId},
+    id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId},
     limits::SKEW_MS_MAX,
     sign::PublicKey,
     time::UnixMillis,
@@ -70,6 +70,8 @@ shape! {
         1 => pub skew_ms_max: u64,
         /// Calls in flight at once.
         2 => pub in_flight_max: u64,
+        /// How long an idempotency key is kept after its intent, in milliseconds.
+        3 => pub key_life_ms: u64,
     }
 }
 
@@ -78,6 +80,7 @@ impl Default for HomeLimits {
         Self {
             skew_ms_max: SKEW_MS_MAX,
             in_flight_max: crate::field::count(crate::limits::IN_FLIGHT_MAX),
+            key_life_ms: crate::limits::KEY_LIFE_MS,
         }
     }
 }
@@ -95,6 +98,9 @@ shape! {
         13 => pub durability: Durability,
         /// The keys of issuer, policy, revoker, approver and operator.
         14 => pub roles: Roles,
+        /// Hash of the key by which its owner can give every role other keys, whoever has stolen
+        /// the operator's; null for none.
+        15 => pub recovery: Option<RecoveryHash>,
     }
 }
 
@@ -174,6 +180,8 @@ shape! {
         13 => pub token: TokenId,
         /// The agent's head snapshot.
         14 => pub snapshot: SnapshotId,
+        /// Who stands behind it: a salted commitment, the text in the vault. Reserved: null.
+        15 => pub principal: Option<TextHash>,
     }
 }
 

@@ -6,17 +6,23 @@
 
 mod call;
 mod life;
+mod reserved;
 mod state;
 
 pub use call::{
-    CallFields, Intent, Late, Outcome, OutcomeFlags, Recovered, Recovery, Refusal, RefusalKind,
-    Refusals, Repeat, RunMode, RunPhase,
+    ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags, Precondition,
+    PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat, RunMode,
+    RunPhase,
 };
 pub use life::{
     Boot, Charge, ClockFlags, Durability, Ended, Genesis, HomeLimits, Issue, Opened, SessionChange,
     SessionPhase, Shutdown, SignedEvent,
 };
 
+pub use reserved::{
+    Answer, Approval, ApprovalBody, Ask, Cancel, CancelBody, Checkpoint, Declassify, Input, Means,
+    Prune, PruneBody, Redact, RedactBody,
+};
 pub use state::StateChange;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -29,12 +35,8 @@ use crate::{
     time::UnixMillis,
 };
 
-/// Version of the record's form.
-pub const RECORD_VERSION: u64 = 1;
-
 code! {
-    /// The kind of a record. Numbers of kinds that this version does not write are reserved: a
-    /// home that holds one is not opened.
+    /// The kind of a record. A home that holds a reserved one is not opened.
     pub enum Kind {
         /// The log begins.
         Genesis = 1 "genesis",
@@ -95,9 +97,10 @@ code! {
     }
 }
 
-/// Declares the bodies that this version writes.
+/// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
+/// whose form changes gets a new version here, and a decoder for each that there was.
 macro_rules! bodies {
-    ($($kind:ident => $type:ty,)*) => {
+    ($($use:ident $kind:ident $version:literal $type:ty,)*) => {
         /// What a record says, by kind.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Body {
@@ -119,51 +122,93 @@ macro_rules! bodies {
                 match self { $( Self::$kind(body) => body.put_fields(encoder), )* }
             }
 
-            fn count_of(kind: Kind) -> Option<usize> {
-                match kind { $( Kind::$kind => Some(<$type>::COUNT), )* _ => None }
+            fn count_of(kind: Kind) -> usize {
+                match kind { $( Kind::$kind => <$type>::COUNT, )* }
             }
 
             fn take_fields(kind: Kind, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
                 match kind {
                     $( Kind::$kind =>
                         <$type>::take_fields(decoder).map(|body| Self::$kind(Box::new(body))), )*
-                    _ => Err(decoder.fault(Fault::Value)),
                 }
             }
         }
 
         impl Kind {
-            /// The keys of the kind's own part, `None` for kinds that this version doesn't
-            /// write.
+            /// The keys of the kind's own part.
             #[must_use]
-            pub fn fields(self) -> Option<Vec<FieldSpec>> {
-                match self { $( Self::$kind => Some(<$type>::fields()), )* _ => None }
+            pub fn fields(self) -> Vec<FieldSpec> {
+                match self { $( Self::$kind => <$type>::fields(), )* }
+            }
+
+            /// The version of the kind's form.
+            #[must_use]
+            pub const fn version(self) -> u64 {
+                match self { $( Self::$kind => $version, )* }
+            }
+
+            /// Whether the kind's form is settled and nothing writes it yet.
+            #[must_use]
+            pub const fn is_reserved(self) -> bool {
+                match self { $( Self::$kind => bodies!(@$use), )* }
             }
         }
     };
+    (@written) => { false };
+    (@reserved) => { true };
 }
 
 bodies! {
-    Genesis => Genesis,
-    Key => SignedEvent,
-    Boot => Boot,
-    Shutdown => Shutdown,
-    Issue => Issue,
-    Session => SessionChange,
-    Revoke => SignedEvent,
-    Freeze => SignedEvent,
-    Policy => SignedEvent,
-    Tools => SignedEvent,
-    Config => SignedEvent,
-    State => StateChange,
-    Charge => Charge,
-    Intent => Intent,
-    Outcome => Outcome,
-    Refusal => Refusal,
-    Refusals => Refusals,
-    Repeat => Repeat,
-    Late => Late,
-    Recovery => Recovery,
+    written Genesis 2 Genesis,
+    written Key 2 SignedEvent,
+    written Boot 2 Boot,
+    written Shutdown 2 Shutdown,
+    written Issue 2 Issue,
+    written Session 2 SessionChange,
+    written Revoke 2 SignedEvent,
+    written Freeze 2 SignedEvent,
+    written Policy 2 SignedEvent,
+    written Tools 2 SignedEvent,
+    written Config 2 SignedEvent,
+    reserved Input 2 Input,
+    written State 2 StateChange,
+    reserved Declassify 2 Declassify,
+    reserved Ask 2 Ask,
+    reserved Approval 2 Approval,
+    written Charge 2 Charge,
+    written Intent 2 Intent,
+    written Outcome 2 Outcome,
+    written Refusal 2 Refusal,
+    written Refusals 2 Refusals,
+    written Repeat 2 Repeat,
+    reserved Cancel 2 Cancel,
+    written Late 2 Late,
+    written Recovery 2 Recovery,
+    reserved Redact 2 Redact,
+    reserved Prune 2 Prune,
+    reserved Checkpoint 2 Checkpoint,
+}
+
+/// The first version of any kind's form that homes keep; those before were never released.
+const FIRST_VERSION: u64 = 2;
+
+impl Body {
+    /// A field that is settled and that nothing writes yet, where it is used.
+    fn reserved(&self) -> Option<&'static str> {
+        match self {
+            Self::Session(change) if change.principal.is_some() => Some("principal"),
+            Self::Intent(intent) => {
+                let uses = [
+                    ("call_effect", intent.call_effect != intent.effect),
+                    ("arguments", !intent.arguments.0.is_empty()),
+                    ("approval", intent.approval.is_some()),
+                    ("preconditions", !intent.preconditions.0.is_empty()),
+                ];
+                uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One record.
@@ -200,12 +245,26 @@ pub enum RecordError {
     /// They are not canonical, or not of the kind's shape.
     #[error(transparent)]
     Damaged(#[from] DecodeError),
-    /// The form has another version.
-    #[error("record version {0} is not known")]
-    UnknownVersion(u64),
-    /// The kind is not one that this version reads.
+    /// The form is older than any that homes keep.
+    #[error("records of form {0} were written before the formats were settled")]
+    TooOld(u64),
+    /// The kind's form has a version that is not known: newer software wrote it.
+    #[error("version {version} of record kind {kind} is not known")]
+    UnknownVersion {
+        /// The kind.
+        kind: Kind,
+        /// The version.
+        version: u64,
+    },
+    /// The kind is not one that this version reads: newer software wrote it.
     #[error("record kind {0} is not known")]
     UnknownKind(u64),
+    /// The kind is reserved: its form is settled, and newer software writes it.
+    #[error("record kind {0} is reserved")]
+    ReservedKind(Kind),
+    /// A field is reserved: its form is settled, and newer software uses it.
+    #[error("record field {0} is reserved")]
+    ReservedField(&'static str),
 }
 
 impl Record {
@@ -215,7 +274,7 @@ impl Record {
         let mut encoder = Encoder::with_capacity(768);
         encoder.map(COMMON_FIELDS.len().saturating_add(self.body.count()));
         encoder.uint(0);
-        encoder.uint(RECORD_VERSION);
+        encoder.uint(self.body.kind().version());
         encoder.uint(1);
         self.seq.put(&mut encoder);
         encoder.uint(2);
@@ -242,8 +301,8 @@ impl Record {
         let count = decoder.map_head()?;
         decoder.key(0)?;
         let version = decoder.uint()?;
-        if version != RECORD_VERSION {
-            return Err(RecordError::UnknownVersion(version));
+        if version < FIRST_VERSION {
+            return Err(RecordError::TooOld(version));
         }
         decoder.key(1)?;
         let seq = Seq::take(&mut decoder)?;
@@ -252,7 +311,13 @@ impl Record {
         decoder.key(3)?;
         let code = decoder.uint()?;
         let kind = Kind::from_code(code).ok_or(RecordError::UnknownKind(code))?;
-        let own = Body::count_of(kind).ok_or(RecordError::UnknownKind(code))?;
+        if version != kind.version() {
+            return Err(RecordError::UnknownVersion { kind, version });
+        }
+        if kind.is_reserved() {
+            return Err(RecordError::ReservedKind(kind));
+        }
+        let own = Body::count_of(kind);
         if count != crate::field::count(COMMON_FIELDS.len().saturating_add(own)) {
             return Err(decoder.fault(Fault::Key).into());
         }
@@ -264,7 +329,10 @@ impl Record {
         let clock = ClockFlags::take(&mut decoder)?;
         let body = Body::take_fields(kind, &mut decoder)?;
         decoder.finish()?;
-        Ok(Self { seq, prev, time, boot, clock, body })
+        match body.reserved() {
+            Some(field) => Err(RecordError::ReservedField(field)),
+            None => Ok(Self { seq, prev, time, boot, clock, body }),
+        }
     }
 
     /// The leaf of the record's bytes.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use super::{
     AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Run, Session,
-    State, Tokens,
+    Signer, State, Tokens,
 };
 use crate::{
     budget::{Amounts, Dimension},
@@ -42,7 +42,7 @@ impl State {
         if record.seq != Seq::GENESIS || record.prev != zeros || record.boot != 0 {
             return Err(Halt::Unchained { seq: record.seq });
         }
-        let Genesis { limits, durability, roles, .. } = &**genesis;
+        let Genesis { limits, durability, roles, recovery, .. } = &**genesis;
         Ok(Self {
             home: HomeId::from_bytes(*leaf.as_bytes()),
             limits: limits.clone(),
@@ -51,8 +51,9 @@ impl State {
             time: record.time,
             boot: 0,
             ended: Ended::First,
-            roles: *roles,
-            counters: alloc::collections::BTreeMap::new(),
+            roles: roles.clone(),
+            recovery: *recovery,
+            signers: alloc::collections::BTreeMap::new(),
             policy: None,
             shadow: None,
             tools: None,
@@ -107,6 +108,7 @@ impl State {
                 self.running.clear();
                 self.unbound = Run::default();
                 self.tokens.free_gauge();
+                self.keys.forget(record.time);
                 if record.clock.has(ClockFlags::GAP) {
                     self.unconfirmed_before = Some(record.seq);
                 }
@@ -126,7 +128,7 @@ impl State {
                 self.tokens.settle(token, &Amounts::ZERO, &charge.amounts);
                 self.tokens.exhaust_where_used_up(token, &charge.amounts);
             }
-            Body::Intent(intent) => self.intent(record.seq, intent)?,
+            Body::Intent(intent) => self.intent(record, intent)?,
             Body::Outcome(outcome) => self.outcome(record.seq, outcome)?,
             Body::Refusal(refusal) => {
                 self.pay(refusal.call.session, &refusal.call.used)?;
@@ -144,7 +146,16 @@ impl State {
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
                 self.tokens.settle(token, &slot, &Amounts::ZERO);
             }
-            Body::Recovery(recovery) => self.recovery(recovery)?,
+            Body::Recovery(recovery) => self.recovery(record.seq, recovery)?,
+            // Reserved: not decoded.
+            Body::Input(_)
+            | Body::Declassify(_)
+            | Body::Ask(_)
+            | Body::Approval(_)
+            | Body::Cancel(_)
+            | Body::Redact(_)
+            | Body::Prune(_)
+            | Body::Checkpoint(_) => return None,
         }
         Some(Ok(()))
     }
@@ -161,6 +172,9 @@ impl State {
             None => None,
         };
         let body = Arc::new(token.into_body());
+        if parent.is_none() {
+            self.signers.entry(body.issuer).or_default().last = seq;
+        }
         let inserted = self.tokens.insert(issue.token, body, parent, seq);
         inserted.map(|_| ()).ok_or(Halt::Contradiction { seq })
     }
@@ -202,20 +216,13 @@ impl State {
     }
 
     fn control(&mut self, record: &Record, control: &Control) -> Option<()> {
-        let counter = self.counters.entry(control.key).or_insert(0);
-        if control.counter <= *counter {
-            return None;
-        }
-        *counter = control.counter;
+        self.signed(record.seq, control)?;
         let bytes = &control.body;
         match &record.body {
-            Body::Key(_) => {
-                let change = KeyChange::from_bytes(bytes).ok()?;
-                self.roles.set(change.role, change.key);
-            }
+            Body::Key(_) => self.change_keys(KeyChange::from_bytes(bytes).ok()?),
             Body::Revoke(_) => {
-                let token = self.tokens.find(&Revocation::from_bytes(bytes).ok()?.token)?;
-                self.tokens.revoke(token);
+                let token = Revocation::from_bytes(bytes).ok()?.of_subtree()?;
+                self.tokens.revoke(self.tokens.find(&token)?);
             }
             Body::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
             Body::Policy(_) => {
@@ -232,6 +239,27 @@ impl State {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Counts the signatures of an event. `None` where a counter has not grown.
+    fn signed(&mut self, seq: Seq, control: &Control) -> Option<()> {
+        for signed in &control.signatures.0 {
+            let signer = self.signers.entry(signed.key).or_default();
+            if signed.counter <= signer.counter {
+                return None;
+            }
+            *signer = Signer { counter: signed.counter, last: seq };
+        }
+        Some(())
+    }
+
+    /// A role has other keys. Tokens by one that was cut off end with it.
+    fn change_keys(&mut self, change: KeyChange) {
+        if let Some(cut_off) = change.cut_off {
+            self.tokens
+                .revoke_roots(|body, issued| issued > cut_off && !change.set.holds(&body.issuer));
+        }
+        self.roles.replace(change.set);
     }
 
     fn freeze(&mut self, freeze: &Freeze) -> Option<()> {
@@ -259,7 +287,8 @@ impl State {
         Some(())
     }
 
-    fn intent(&mut self, seq: Seq, intent: &Intent) -> Option<()> {
+    fn intent(&mut self, record: &Record, intent: &Intent) -> Option<()> {
+        let seq = record.seq;
         let session = intent.call.session?;
         let token = self.tokens.find(&intent.call.capability_token_id?)?;
         let key = match &intent.key {
@@ -267,7 +296,8 @@ impl State {
                 let agent = intent.call.agent_id.clone()?;
                 let tool = intent.call.tool_id.clone()?;
                 let slot = KeySlot { agent, tool, key: key.clone() };
-                self.keys.begin(slot.clone(), seq, intent.sent_hash?, token);
+                let until = record.time.plus(self.limits.key_life_ms);
+                self.keys.begin(slot.clone(), seq, (intent.sent_hash?, token), until);
                 Some(slot)
             }
             None => None,
@@ -346,7 +376,7 @@ impl State {
         Some(())
     }
 
-    fn recovery(&mut self, recovery: &Recovery) -> Option<()> {
+    fn recovery(&mut self, seq: Seq, recovery: &Recovery) -> Option<()> {
         match &recovery.control {
             None => {
                 let open = self.open.remove(&recovery.intent)?;
@@ -364,11 +394,7 @@ impl State {
                 if !self.recovered.remove(&recovery.intent) {
                     return None;
                 }
-                let counter = self.counters.entry(control.key).or_insert(0);
-                if control.counter <= *counter {
-                    return None;
-                }
-                *counter = control.counter;
+                self.signed(seq, control)?;
             }
         }
         Some(())

@@ -45,6 +45,11 @@ impl AgentState {
         &self.facts
     }
 
+    /// The snapshots before the head, the oldest first.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = SnapshotId> {
+        self.ancestors.iter().copied()
+    }
+
     /// Whether it is the head or one of the [`ANCESTORS_MAX`] before it.
     pub(crate) fn knows(&self, snapshot: &SnapshotId) -> bool {
         self.id == *snapshot || self.ancestors.contains(snapshot)

@@ -8,6 +8,7 @@ use crate::{
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
     label::Label,
     obligation::Obligation,
+    time::UnixMillis,
 };
 
 /// A key in its namespace.
@@ -35,6 +36,8 @@ pub(crate) struct KeyUse {
     pub(crate) intent: Seq,
     pub(crate) sent: SentHash,
     pub(crate) token: TokenIndex,
+    /// From then on it is not answered any more.
+    pub(crate) until: UnixMillis,
     pub(crate) state: KeyState,
     /// What its outcome commits to.
     pub(crate) result: Option<(ResultHash, Status)>,
@@ -44,6 +47,12 @@ pub(crate) struct KeyUse {
     pub(crate) label: Label,
 }
 
+impl KeyUse {
+    fn is_kept(&self, now: UnixMillis) -> bool {
+        !matches!(self.state, KeyState::Done(_)) || now < self.until
+    }
+}
+
 /// All keys that were used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -51,14 +60,32 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn get(&self, slot: &KeySlot) -> Option<&KeyUse> {
-        self.used.get(slot)
+    /// The first call with a key, as long as it is kept. One whose end is not known is kept for
+    /// ever: to run it again could double what it did.
+    pub(crate) fn get(&self, slot: &KeySlot, now: UnixMillis) -> Option<&KeyUse> {
+        self.used.get(slot).filter(|used| used.is_kept(now))
     }
 
-    pub(crate) fn begin(&mut self, slot: KeySlot, intent: Seq, sent: SentHash, token: TokenIndex) {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&KeySlot, &KeyUse)> {
+        self.used.iter()
+    }
+
+    pub(crate) fn begin(
+        &mut self,
+        slot: KeySlot,
+        intent: Seq,
+        (sent, token): (SentHash, TokenIndex),
+        until: UnixMillis,
+    ) {
         let (state, result, degraded) = (KeyState::InFlight, None, Vec::new());
         let label = Label::PUBLIC;
-        self.used.insert(slot, KeyUse { intent, sent, token, state, result, degraded, label });
+        let used = KeyUse { intent, sent, token, until, state, result, degraded, label };
+        self.used.insert(slot, used);
+    }
+
+    /// Drops the keys that are not kept any more.
+    pub(crate) fn forget(&mut self, now: UnixMillis) {
+        self.used.retain(|_, used| used.is_kept(now));
     }
 
     pub(crate) fn end(&mut self, slot: &KeySlot, state: KeyState) {

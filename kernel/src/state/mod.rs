@@ -1,14 +1,21 @@
 //! The kernel's state: a fold over the log. Nothing else changes it.
 
 mod apply;
+mod believe;
 mod heads;
+mod image;
 mod keys;
 mod sessions;
 mod tokens;
 
 pub(crate) use apply::Objects;
+pub(crate) use believe::{Past, Signer};
 pub(crate) use heads::AgentState;
-pub(crate) use keys::{KeySlot, KeyState, Keys};
+pub use image::{
+    AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage, RunningImage,
+    SessionImage, SignerImage, StateImage, TokenImage,
+};
+pub(crate) use keys::{KeySlot, KeyState, KeyUse, Keys};
 pub(crate) use sessions::{Aggregate, Released, Run, Session};
 pub use tokens::TokenView;
 pub(crate) use tokens::{TokenIndex, Tokens};
@@ -17,8 +24,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     budget::Amounts,
-    control::{Role, Roles},
-    id::{AgentId, HomeId, PolicyHash, Seq, ToolId, ToolsHash},
+    control::Roles,
+    id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash},
     manifest::EffectClass,
     record::{Durability, Ended, HomeLimits},
     sign::PublicKey,
@@ -67,7 +74,8 @@ pub(crate) struct State {
     pub(crate) boot: u64,
     pub(crate) ended: Ended,
     pub(crate) roles: Roles,
-    pub(crate) counters: BTreeMap<PublicKey, u64>,
+    pub(crate) recovery: Option<RecoveryHash>,
+    pub(crate) signers: BTreeMap<PublicKey, Signer>,
     pub(crate) policy: Option<PolicyHash>,
     /// The policy that is asked for the record only.
     pub(crate) shadow: Option<PolicyHash>,
@@ -89,10 +97,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn key_of(&self, role: Role) -> PublicKey {
-        self.roles.key(role)
-    }
-
     /// The run of refusals of a session, or of none.
     pub(crate) fn run_of(&self, session: Option<Seq>) -> Option<&Run> {
         match session {

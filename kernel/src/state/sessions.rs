@@ -49,6 +49,11 @@ impl Session {
         self.released.push_back(released);
     }
 
+    /// The results that can be referred to, the oldest first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Released> {
+        self.released.iter()
+    }
+
     /// The records of the results that can be referred to.
     pub(crate) fn all_released(&self) -> impl Iterator<Item = Seq> {
         self.released.iter().map(|released| released.outcome)

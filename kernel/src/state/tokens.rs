@@ -2,6 +2,7 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
+use super::image::TokenImage;
 use crate::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
@@ -11,6 +12,12 @@ use crate::{
 /// Place of a token in the arrays. Tokens are never dropped, so it stays good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TokenIndex(u32);
+
+impl TokenIndex {
+    pub(crate) const fn get(self) -> u32 {
+        self.0
+    }
+}
 
 /// What the fold keeps of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +119,12 @@ impl Tokens {
         }
     }
 
+    /// Ends the root tokens of which `ends` says so, by their bodies and records.
+    pub(crate) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
+        let roots = self.entries.iter_mut().filter(|entry| entry.parent.is_none());
+        roots.for_each(|entry| entry.revoked |= ends(&entry.body, entry.issued));
+    }
+
     pub(crate) fn exhaust(&mut self, token: TokenIndex) {
         if let Some(entry) = self.entry_mut(token) {
             entry.exhausted = true;
@@ -152,6 +165,18 @@ impl Tokens {
             };
             entry.exhausted |= charged.iter().any(used_up);
         });
+    }
+
+    pub(crate) fn images(&self) -> impl Iterator<Item = TokenImage> {
+        self.entries.iter().map(|entry| TokenImage {
+            token: entry.id,
+            parent: entry.parent.map(|parent| u64::from(parent.0)),
+            issued: entry.issued,
+            revoked: entry.revoked,
+            exhausted: entry.exhausted,
+            used: entry.used,
+            held: entry.held,
+        })
     }
 
     pub(crate) fn views(&self) -> impl Iterator<Item = TokenView<'_>> {

@@ -6,17 +6,22 @@ use super::Grants;
 use crate::{
     budget::Budget,
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    control::Algorithm,
     field::{Field, List, decode, encode, shape},
     hash::Domain,
     id::{AgentId, HomeId, PolicyHash, TokenId},
     limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
     reason::{Reason, Refused},
     sign::{PublicKey, Signature},
+    store::Head,
     time::UnixMillis,
 };
 
 /// What a token's signature covers, before the body.
-pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v1\0";
+pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";
+
+/// Version of wire and body.
+const VERSION: u64 = 2;
 
 /// Flags of a token: bits, each of which takes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +88,7 @@ impl Field for Caveat {
 shape! {
     /// What a token says. All keys are critical: one that is not known, or missing, refuses it.
     pub struct TokenBody {
-        /// Version of this form: 1.
+        /// Version of this form: 2.
         0 => pub version: u64,
         /// Random: makes the same authority, issued again, another token.
         1 => pub nonce: [u8; 16],
@@ -119,6 +124,11 @@ shape! {
         16 => pub ext: Canonical,
         /// The home that it is for.
         17 => pub audience: HomeId,
+        /// Of a root where the log ended, as its issuer saw it: nothing up to there can be cut
+        /// out. Null for a derived token.
+        18 => pub head: Option<Head>,
+        /// Reserved: the token whose idempotency keys it answers; null.
+        19 => pub renews: Option<TokenId>,
     }
 }
 
@@ -138,14 +148,20 @@ impl TokenBody {
     /// Rules of the form that hold for every token by itself.
     fn check(&self) -> Result<(), Refused> {
         let bad = |field| Refused::new(Reason::BadToken).field(field);
-        if self.version != 1 {
-            return Err(bad("version").allowed("1"));
+        if self.version != VERSION {
+            return Err(bad("version").allowed("2"));
         }
         if self.depth > self.depth_max || self.depth_max > TOKEN_DEPTH_MAX {
             return Err(bad("depth"));
         }
         if self.parent.is_some() != (self.depth > 0) {
             return Err(bad("parent"));
+        }
+        if self.head.is_some() != self.parent.is_none() {
+            return Err(bad("head"));
+        }
+        if self.renews.is_some() {
+            return Err(Refused::new(Reason::UnknownAuthority).field("renews"));
         }
         if self.ext.item().kind() != Kind::Map {
             return Err(bad("ext"));
@@ -196,10 +212,16 @@ impl Token {
         Ok(Self { id: TokenBody::id_of(body_bytes), body })
     }
 
-    /// Reads a wire that was verified when it was registered: its signature is not checked.
+    /// Reads a wire that was verified when it was registered, or before it is folded in: its
+    /// signature is not checked.
     pub(crate) fn read_trusted(wire: &[u8]) -> Result<Self, DecodeError> {
         let (body_bytes, _) = split(wire)?;
         Ok(Self { id: TokenBody::id_of(body_bytes), body: decode(body_bytes)? })
+    }
+
+    /// The body in a wire, not yet decoded.
+    pub(crate) fn body_of(wire: &[u8]) -> Option<&[u8]> {
+        split(wire).ok().map(|(body, _)| body)
     }
 
     /// Puts a body and its signature together.
@@ -207,8 +229,8 @@ impl Token {
     pub fn wire(body: &[u8], signature: &Signature) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(body.len().saturating_add(80));
         encoder.array(4);
-        encoder.uint(1);
-        encoder.uint(1);
+        encoder.uint(VERSION);
+        Algorithm::Ed25519.put(&mut encoder);
         encoder.bytes(body);
         encoder.bytes(signature.as_bytes());
         encoder.into_bytes()
@@ -231,11 +253,11 @@ impl Token {
     }
 }
 
-/// Body and signature of a wire `[1, 1, body, signature]`.
+/// Body and signature of a wire `[version, algorithm, body, signature]`.
 fn split(wire: &[u8]) -> Result<(&[u8], Signature), DecodeError> {
     let mut decoder = Decoder::new(wire, Profile::CONTROL);
     let head = (decoder.array()?, decoder.uint()?, decoder.uint()?);
-    if head != (4, 1, 1) {
+    if head != (4, VERSION, Algorithm::Ed25519.code()) {
         return Err(decoder.fault(Fault::Value));
     }
     let body = decoder.bytes()?;

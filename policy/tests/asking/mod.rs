@@ -50,7 +50,7 @@ impl Asked {
         Self {
             token: TokenId::from_bytes([0xab; 32]),
             body: TokenBody {
-                version: 1,
+                version: 2,
                 nonce: [0; 16],
                 issuer: PublicKey::new(KEY).unwrap(),
                 holder: None,
@@ -68,6 +68,8 @@ impl Asked {
                 flags: TokenFlags::default(),
                 ext: MapBuilder::new().finish(),
                 audience: HomeId::from_bytes([0; 32]),
+                head: None,
+                renews: None,
             },
             agent,
             grant: Grant::new(),

@@ -99,6 +99,7 @@ pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
         limits: HomeLimits::default(),
         durability: Durability::Full,
         roles: Roles::new([key; 5]),
+        recovery: None,
     };
     let engine: Box<dyn PolicyEngine> = Box::new(WithinToken);
     let parts = Parts { engine, registry: Registry::new() };

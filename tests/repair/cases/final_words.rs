@@ -31,7 +31,7 @@ fn frozen(target: FreezeTarget, name: &'static str) -> impl Fn(&World) -> String
 }
 
 fn revoked(world: &World) -> String {
-    world.runtime.control(&Revocation { token: world.session.token() }).unwrap();
+    world.runtime.control(&Revocation::subtree(world.session.token())).unwrap();
     ECHO.to_owned()
 }
 

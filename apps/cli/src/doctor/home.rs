@@ -99,9 +99,9 @@ fn keys(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(),
         Ok(keys) => keys,
         Err(error) => return findings.bad("keys", &error.to_string()),
     };
-    for role in Role::ALL {
+    for role in &Role::IN_USE {
         match keys.public_key(*role) {
-            Ok(key) if key == kernel.role_key(*role) => {}
+            Ok(key) if kernel.roles().holds(*role, &key) => {}
             Ok(_) => findings.bad("keys", &format!("{} key is not the one on record", role))?,
             Err(error) => findings.note("keys", &format!("{role}: {error}"))?,
         }

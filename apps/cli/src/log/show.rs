@@ -7,10 +7,10 @@ use syscap::{
     audit::sqlite::SqliteReader,
     kernel::{
         budget::Amounts,
-        control::{ControlBody as _, Freeze, PolicyChange, Revocation},
+        control::{ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
         id::Seq,
         policy::Decision,
-        record::{Body, CallFields, Kind, Record, StateChange},
+        record::{Body, CallFields, Record, StateChange},
         store::{Next, StoreError},
     },
 };
@@ -95,7 +95,7 @@ fn heading() -> String {
 fn row(record: &Record) -> String {
     let (seq, time) = (record.seq.to_string(), record.time.to_string());
     let kind = record.body.kind();
-    let Columns { agent, tool, status, used } = Columns::of(&record.body, kind);
+    let Columns { agent, tool, status, used } = Columns::of(&record.body);
     columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
 }
 
@@ -115,7 +115,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(body: &Body, kind: Kind) -> Self {
+    fn of(body: &Body) -> Self {
         match body {
             Body::Intent(intent) => {
                 Self { used: format!("held: {}", intent.call.held), ..Self::call(&intent.call) }
@@ -161,9 +161,10 @@ impl Columns {
             Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
             Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
-            Body::Genesis(_) | Body::Key(_) | Body::Tools(_) | Body::Config(_) => {
-                Self::default().status(if kind == Kind::Genesis { "" } else { "signed" })
-            }
+            Body::Key(event) => Self::default().status(&keys(&event.control.body)),
+            Body::Tools(_) | Body::Config(_) => Self::default().status("signed"),
+            // Genesis, and what is reserved and so never read.
+            _ => Self::default(),
         }
     }
 
@@ -215,8 +216,18 @@ fn policies(body: &[u8]) -> String {
 }
 
 fn revoked(body: &[u8]) -> String {
-    let token = Revocation::from_bytes(body).map(|revocation| revocation.token.to_string());
-    token.map_or_else(|_| String::new(), |token| format!("token {}", short(&token)))
+    let token = Revocation::from_bytes(body).ok().and_then(|revocation| revocation.token);
+    token.map_or_else(String::new, |token| format!("token {}", short(&token.to_string())))
+}
+
+/// `operator: 2 keys, 1 signs`.
+fn keys(body: &[u8]) -> String {
+    let Ok(KeyChange { set, .. }) = KeyChange::from_bytes(body) else {
+        return String::new();
+    };
+    let count = set.keys.0.len();
+    let keys = if count == 1 { "key" } else { "keys" };
+    format!("{}: {count} {keys}, {} must sign", set.role, set.threshold)
 }
 
 /// The first digits of a hash.

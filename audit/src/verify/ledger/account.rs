@@ -76,6 +76,12 @@ impl Accounts {
         left.min().unwrap_or(0)
     }
 
+    /// Ends the roots of which `ends` says so, by their bodies and records.
+    pub(super) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
+        let roots = self.holders.iter_mut().filter(|holder| holder.parent.is_none());
+        roots.for_each(|holder| holder.revoked |= ends(&holder.body, holder.issued));
+    }
+
     pub(super) fn revoke(&mut self, account: Account) {
         if let Some(holder) = self.holders.get_mut(account.0) {
             holder.revoked = true;

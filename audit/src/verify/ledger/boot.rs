@@ -5,9 +5,10 @@ use syscap_kernel::{
     control::{ControlBody, Resolution},
     limits::TOKEN_LIFE_MS_MAX,
     record::{Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
+    store::StoreError,
 };
 
-use super::{Entry, Fault, Ledger, Phase, Row};
+use super::{Entry, Fault, Ledger, Phase, Row, Source};
 
 impl Ledger {
     pub(super) fn boot(&mut self, entry: &mut Entry<'_>, boot: &Boot, clock: ClockFlags) {
@@ -32,24 +33,32 @@ impl Ledger {
         self.running.clear();
         self.unbound = Row::default();
         self.accounts.free_gauge();
+        // What is not answered any more need not be remembered.
+        self.keys.retain(|_, used| !used.ended || entry.time < used.until);
+        self.finished.retain(|_, finished| entry.time < finished.until);
     }
 
-    pub(super) fn recovery(&mut self, entry: &mut Entry<'_>, recovery: &Recovery) {
+    pub(super) fn recovery(
+        &mut self,
+        entry: &mut Entry<'_>,
+        recovery: &Recovery,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
         match &recovery.control {
             None => self.recover(entry, recovery),
             Some(control) => {
-                self.signed(entry, Kind::Recovery, control);
+                self.signed(entry, Kind::Recovery, control, source)?;
                 let resolution = Resolution::from_bytes(&control.body);
                 let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
                 let known = recovery.intent < entry.seq && !self.open.contains_key(&said.intent);
                 let fine = resolution == Ok(said) && known;
                 entry.expect(fine && recovery.used == Amounts::ZERO, Fault::BadControl);
-                if recovery.verdict == Recovered::Unknown {
-                    return;
+                if recovery.verdict != Recovered::Unknown {
+                    self.unknown.remove(&recovery.intent);
                 }
-                self.unknown.remove(&recovery.intent);
             }
         }
+        Ok(())
     }
 
     /// The kernel closes an intent that it found open.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use syscap_kernel::{
     control::{
         ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Revocation, Role, ToolsChange,
+        PolicyChange, Revocation, Role, ToolsChange, recovery_hash,
     },
     id::{AgentId, ObjectId, Seq, ToolId},
     manifest::Manifest,
@@ -13,48 +13,112 @@ use syscap_kernel::{
     record::Kind,
     registry::ToolsObject,
     store::StoreError,
+    token::TokenBody,
 };
 
 use super::{Entry, Fault, Ledger, Registered, Source, object};
 
 impl Ledger {
-    /// The role's current key signed it, for this home and kind, with a counter that has grown.
-    pub(super) fn signed(&mut self, entry: &mut Entry<'_>, kind: Kind, control: &Control) {
-        let key = Role::of(kind).map(|role| self.roles.key(role));
-        entry.expect(key == Some(control.key), Fault::WrongRole);
-        let counter = self.counters.entry(control.key).or_insert(0);
-        entry.expect(control.counter > *counter, Fault::StaleCounter);
-        *counter = control.counter.max(*counter);
+    /// Keys of the role signed it, for this home and kind, each with a counter that has grown and
+    /// over a head that the log has, not before the last record that the key signed.
+    pub(super) fn signed(
+        &mut self,
+        entry: &mut Entry<'_>,
+        kind: Kind,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        let signed = &control.signatures.0;
+        let set = Role::of(kind).and_then(|role| self.roles.set(role));
+        let recovers = kind == Kind::Key && self.is_recovery(control);
+        let of_role = set.is_some_and(|set| signed.iter().all(|signed| set.holds(&signed.key)));
+        let count = u64::try_from(signed.len()).unwrap_or(0);
+        let enough = set.is_some_and(|set| count >= set.threshold);
+        entry.expect(control.is_sound(), Fault::BadControl);
+        entry.expect(recovers || of_role, Fault::WrongRole);
+        entry.expect(recovers || enough, Fault::Threshold);
+        for signed in signed {
+            let signer = self.signers.entry(signed.key).or_default();
+            entry.expect(signed.counter > signer.counter, Fault::StaleCounter);
+            entry.expect(control.head.seq >= signer.last, Fault::StaleHead);
+            signer.counter = signed.counter.max(signer.counter);
+            signer.last = entry.seq;
+        }
+        entry.expect(self.leaves.has(&control.head, source)?, Fault::NamedHead);
         entry.expect(control.verify(&self.home, kind).is_ok(), Fault::BadSignature);
+        Ok(())
+    }
+
+    /// The recovery key signed it, alone.
+    fn is_recovery(&self, control: &Control) -> bool {
+        let hashes = control.signatures.0.iter().map(|signed| Some(recovery_hash(&signed.key)));
+        self.recovery.is_some() && hashes.eq([self.recovery])
     }
 
     /// The same, with the body.
-    fn event<B: ControlBody>(&mut self, entry: &mut Entry<'_>, control: &Control) -> Option<B> {
-        self.signed(entry, B::KIND, control);
+    fn event<B: ControlBody>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<Option<B>, StoreError> {
+        self.signed(entry, B::KIND, control, source)?;
         let body = B::from_bytes(&control.body).ok();
         entry.expect(body.is_some(), Fault::BadControl);
-        body
+        Ok(body)
     }
 
-    pub(super) fn key(&mut self, entry: &mut Entry<'_>, control: &Control) {
-        if let Some(change) = self.event::<KeyChange>(entry, control) {
-            self.roles.set(change.role, change.key);
-        }
-    }
-
-    pub(super) fn revoke(&mut self, entry: &mut Entry<'_>, control: &Control) {
-        let Some(revocation) = self.event::<Revocation>(entry, control) else {
-            return;
+    pub(super) fn key(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        let Some(change) = self.event::<KeyChange>(entry, control, source)? else {
+            return Ok(());
         };
-        match self.accounts.find(&revocation.token) {
+        let before = self.roles.set(change.set.role);
+        let proved = before.is_some_and(|before| change.is_proved(&self.home, before));
+        entry.expect(proved, Fault::KeySet);
+        if let Some(cut_off) = change.cut_off {
+            let fits = change.set.role == Role::Issuer && cut_off <= control.head.seq;
+            entry.expect(fits, Fault::BadControl);
+            let ends =
+                |body: &TokenBody, issued| issued > cut_off && !change.set.holds(&body.issuer);
+            self.accounts.revoke_roots(ends);
+        }
+        self.roles.replace(change.set);
+        Ok(())
+    }
+
+    pub(super) fn revoke(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        let Some(revocation) = self.event::<Revocation>(entry, control, source)? else {
+            return Ok(());
+        };
+        let Some(token) = revocation.of_subtree() else {
+            entry.fault(Fault::Reserved);
+            return Ok(());
+        };
+        match self.accounts.find(&token) {
             Some(account) => self.accounts.revoke(account),
             None => entry.fault(Fault::UnknownToken),
         }
+        Ok(())
     }
 
-    pub(super) fn freeze(&mut self, entry: &mut Entry<'_>, control: &Control) {
-        let Some(freeze) = self.event::<Freeze>(entry, control) else {
-            return;
+    pub(super) fn freeze(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        let Some(freeze) = self.event::<Freeze>(entry, control, source)? else {
+            return Ok(());
         };
         let on = freeze.change == FreezeChange::Freeze;
         let frozen = &mut self.frozen;
@@ -70,6 +134,7 @@ impl Ledger {
             (FreezeTarget::Tool, _, Some(tool)) => drop(frozen.tools.remove(&tool)),
             (FreezeTarget::Agent | FreezeTarget::Tool, _, _) => entry.fault(Fault::BadControl),
         }
+        Ok(())
     }
 
     pub(super) fn policy(
@@ -78,7 +143,7 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source,
     ) -> Result<(), StoreError> {
-        if let Some(change) = self.event::<PolicyChange>(entry, control) {
+        if let Some(change) = self.event::<PolicyChange>(entry, control, source)? {
             for policy in [Some(change.policy), change.shadow].into_iter().flatten() {
                 object(entry, source, ObjectKind::Policy, *policy.as_bytes())?;
             }
@@ -94,7 +159,7 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source,
     ) -> Result<(), StoreError> {
-        let Some(change) = self.event::<ToolsChange>(entry, control) else {
+        let Some(change) = self.event::<ToolsChange>(entry, control, source)? else {
             return Ok(());
         };
         let found = object(entry, source, ObjectKind::Tools, *change.tools.as_bytes())?;
@@ -110,11 +175,17 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn config(&mut self, entry: &mut Entry<'_>, control: &Control) {
-        let change = self.event::<ConfigChange>(entry, control);
+    pub(super) fn config(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source,
+    ) -> Result<(), StoreError> {
+        let change = self.event::<ConfigChange>(entry, control, source)?;
         if change.is_some_and(|change| change.confirm_time.is_some()) {
             self.unconfirmed_before = Seq::GENESIS;
         }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use syscap_kernel::{
 };
 
 use super::{
-    Account, Entry, Fault, Ledger, Open, Phase, Slot,
+    Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot,
     decision::{cut_down, keeps},
 };
 
@@ -35,8 +35,11 @@ impl Ledger {
         }
         let slot = slot(&intent);
         if let Some(slot) = &slot {
-            entry.expect(!self.keys.contains_key(slot), Fault::KeyReused);
-            self.keys.insert(slot.clone(), entry.seq);
+            let kept = |used: &KeyUse| !used.ended || entry.time < used.until;
+            let taken = self.keys.get(slot).is_some_and(kept);
+            entry.expect(!taken, Fault::KeyReused);
+            let until = entry.time.plus(self.limits.key_life_ms);
+            self.keys.insert(slot.clone(), KeyUse { until, ended: false });
         }
         let given = intent.call.session.and_then(|number| self.sessions.get(&number));
         let given = given.map_or(Label::PUBLIC, |session| session.label);

@@ -9,6 +9,7 @@ mod control;
 mod decision;
 mod heads;
 mod intent;
+mod leaves;
 mod refuse;
 mod session;
 mod settle;
@@ -18,11 +19,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use syscap_kernel::{
     control::Roles,
-    id::{AgentId, HomeId, IdempotencyKey, ObjectId, PolicyHash, Seq, SnapshotId, ToolId},
+    id::{
+        AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
+        ToolId,
+    },
     label::Label,
     manifest::{EffectClass, Manifest},
     object::{Object, ObjectKind},
-    record::{Body, CallFields, HomeLimits, Kind, Record},
+    record::{Body, CallFields, Genesis, HomeLimits, Kind, Record},
     sign::PublicKey,
     store::StoreError,
     time::UnixMillis,
@@ -34,6 +38,7 @@ use super::{
 };
 use account::{Account, Accounts};
 use heads::Heads;
+use leaves::{Leaves, Signer};
 
 /// What is carried from record to record.
 pub(super) struct Ledger {
@@ -43,7 +48,9 @@ pub(super) struct Ledger {
     boot: u64,
     phase: Phase,
     roles: Roles,
-    counters: BTreeMap<PublicKey, u64>,
+    recovery: Option<RecoveryHash>,
+    signers: BTreeMap<PublicKey, Signer>,
+    leaves: Leaves,
     policy: Option<PolicyHash>,
     /// The policy that is asked for the record only.
     shadow: Option<PolicyHash>,
@@ -55,7 +62,7 @@ pub(super) struct Ledger {
     open: BTreeMap<Seq, Open>,
     running: BTreeMap<Seq, Account>,
     unknown: BTreeSet<Seq>,
-    keys: HashMap<Slot, Seq>,
+    keys: HashMap<Slot, KeyUse>,
     /// Calls with a key that have an outcome.
     finished: HashMap<Seq, Finished>,
     /// Tokens registered before this boot wait for the time to be confirmed.
@@ -128,9 +135,18 @@ struct Open {
 /// Where an idempotency key belongs.
 type Slot = (AgentId, ToolId, IdempotencyKey);
 
+/// The first call with an idempotency key.
+#[derive(Clone, Copy, Debug)]
+struct KeyUse {
+    /// From then on the key may be used again, if the call has a known end.
+    until: UnixMillis,
+    ended: bool,
+}
+
 /// A call with a key that has an outcome.
 #[derive(Clone, Debug)]
 struct Finished {
+    until: UnixMillis,
     outcome: Seq,
     label: Label,
     agent: AgentId,
@@ -176,15 +192,17 @@ impl Entry<'_> {
 }
 
 impl Ledger {
-    pub(super) fn new(home: HomeId, roles: Roles, limits: HomeLimits, time: UnixMillis) -> Self {
+    pub(super) fn new(home: HomeId, genesis: &Genesis, time: UnixMillis) -> Self {
         Self {
             home,
-            limits,
+            limits: genesis.limits.clone(),
             time,
             boot: 0,
             phase: Phase::New,
-            roles,
-            counters: BTreeMap::new(),
+            roles: genesis.roles.clone(),
+            recovery: genesis.recovery,
+            signers: BTreeMap::new(),
+            leaves: Leaves::default(),
             policy: None,
             shadow: None,
             tools: BTreeMap::new(),
@@ -222,6 +240,11 @@ impl Ledger {
         self.unknown.iter().copied().collect()
     }
 
+    /// The chain has one more record.
+    pub(super) fn follow(&mut self, leaf: Leaf) {
+        self.leaves.push(leaf);
+    }
+
     /// Holds one more record against all before it.
     pub(super) fn enter(
         &mut self,
@@ -243,12 +266,12 @@ impl Ledger {
             Body::Shutdown(body) => self.shutdown(&mut entry, &body),
             Body::Issue(body) => self.issue(&mut entry, &body, source)?,
             Body::Session(body) => self.session(&mut entry, *body, source)?,
-            Body::Key(event) => self.key(&mut entry, &event.control),
-            Body::Revoke(event) => self.revoke(&mut entry, &event.control),
-            Body::Freeze(event) => self.freeze(&mut entry, &event.control),
+            Body::Key(event) => self.key(&mut entry, &event.control, source)?,
+            Body::Revoke(event) => self.revoke(&mut entry, &event.control, source)?,
+            Body::Freeze(event) => self.freeze(&mut entry, &event.control, source)?,
             Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
             Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
-            Body::Config(event) => self.config(&mut entry, &event.control),
+            Body::Config(event) => self.config(&mut entry, &event.control, source)?,
             Body::State(body) => self.state(&mut entry, &body, source)?,
             Body::Charge(body) => self.charge(&mut entry, &body),
             Body::Intent(body) => self.intent(&mut entry, *body),
@@ -257,7 +280,16 @@ impl Ledger {
             Body::Refusals(body) => self.refusals(&mut entry, &body),
             Body::Repeat(body) => self.repeat(&mut entry, &body),
             Body::Late(body) => self.late(&mut entry, &body),
-            Body::Recovery(body) => self.recovery(&mut entry, &body),
+            Body::Recovery(body) => self.recovery(&mut entry, &body, source)?,
+            // The decoder gives out none.
+            Body::Input(_)
+            | Body::Declassify(_)
+            | Body::Ask(_)
+            | Body::Approval(_)
+            | Body::Cancel(_)
+            | Body::Redact(_)
+            | Body::Prune(_)
+            | Body::Checkpoint(_) => entry.fault(Fault::Reserved),
         }
         self.time = time.max(self.time);
         self.boot = boot;

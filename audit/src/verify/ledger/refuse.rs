@@ -142,7 +142,8 @@ impl Ledger {
     pub(super) fn repeat(&mut self, entry: &mut Entry<'_>, repeat: &Repeat) {
         let call = &repeat.call;
         let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
-            finished.outcome == repeat.outcome
+            entry.time < finished.until
+                && finished.outcome == repeat.outcome
                 && finished.label == repeat.label
                 && Some(&finished.agent) == call.agent_id.as_ref()
                 && Some(&finished.tool) == call.tool_id.as_ref()

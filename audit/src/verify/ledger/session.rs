@@ -46,11 +46,15 @@ impl Ledger {
             return Ok(());
         }
         let parent = self.parent(entry, &token, source)?;
+        if body.parent.is_none() {
+            let signer = self.signers.entry(body.issuer).or_default();
+            signer.last = entry.seq;
+        }
         self.accounts.open(issue.token, body.clone(), parent, entry.seq);
         Ok(())
     }
 
-    /// A root is by the issuer's current key; any other token takes away from one before it.
+    /// A root is by a current key of the issuer's and names a head; any other token takes away from one before it.
     fn parent(
         &self,
         entry: &mut Entry<'_>,
@@ -58,8 +62,14 @@ impl Ledger {
         source: &mut dyn Source,
     ) -> Result<Option<Account>, StoreError> {
         let Some(parent) = token.body().parent else {
-            let issuer = self.roles.key(Role::Issuer);
-            entry.expect(token.body().issuer == issuer, Fault::WrongIssuer);
+            let issuer = token.body().issuer;
+            entry.expect(self.roles.holds(Role::Issuer, &issuer), Fault::WrongIssuer);
+            let last = self.signers.get(&issuer).copied().unwrap_or_default().last;
+            // Every root names one: without it is no token.
+            if let Some(head) = token.body().head {
+                entry.expect(head.seq >= last, Fault::StaleHead);
+                entry.expect(self.leaves.has(&head, source)?, Fault::NamedHead);
+            }
             return Ok(None);
         };
         let Some(account) = self.accounts.find(&parent) else {

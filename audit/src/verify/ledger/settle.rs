@@ -41,8 +41,13 @@ impl Ledger {
                 (Some(Reason::NotRun), _) => drop(self.keys.remove(&slot)),
                 (_, TxOutcome::Unknown) => {}
                 _ => {
+                    let used = self.keys.get_mut(&slot);
+                    let until = used.map_or(entry.time, |used| {
+                        used.ended = true;
+                        used.until
+                    });
                     let (agent, tool, _) = slot;
-                    let finished = Finished { outcome: entry.seq, label, agent, tool };
+                    let finished = Finished { until, outcome: entry.seq, label, agent, tool };
                     self.finished.insert(outcome.intent, finished);
                 }
             }

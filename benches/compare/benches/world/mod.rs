@@ -197,7 +197,7 @@ impl Kernel {
             .needs("path")
             .needs("host");
         let body = TokenBody {
-            version: 1,
+            version: 2,
             nonce: [7; 16],
             issuer: PublicKey::new(key).unwrap(),
             holder: None,
@@ -215,6 +215,8 @@ impl Kernel {
             flags: TokenFlags::default(),
             ext: MapBuilder::new().finish(),
             audience: HomeId::from_bytes([9; 32]),
+            head: None,
+            renews: None,
         };
         let left = *body.budget.amounts();
         let hold = Amounts::ZERO.with(Dimension::Calls, 1);

@@ -1,0 +1,209 @@
+//! Records of kinds whose encoding is settled and that no version writes yet: a home that holds
+//! one is not opened.
+
+use alloc::vec::Vec;
+
+use super::{ArgumentLabel, CallFields, Precondition};
+use crate::{
+    control::Control,
+    field::{List, code, shape},
+    id::{AgentId, ConstraintId, Leaf, Seq, StateHash, TextHash},
+    label::Label,
+    manifest::EffectClass,
+    sign::PublicKey,
+    time::UnixMillis,
+    token::Grants,
+};
+
+shape! {
+    /// What a user said: values that are found in it count as the user's.
+    pub struct Input {
+        /// The session that it was said to.
+        10 => pub session: Seq,
+        /// Its agent.
+        11 => pub agent: AgentId,
+        /// Commitment to the text, which lies in the vault.
+        12 => pub text: TextHash,
+        /// What it carries.
+        13 => pub label: Label,
+    }
+}
+
+shape! {
+    /// A result's label was lowered for its session, by a rule of the policy.
+    pub struct Declassify {
+        /// The session.
+        10 => pub session: Seq,
+        /// The outcome whose result it is.
+        11 => pub outcome: Seq,
+        /// The constraint that says so.
+        12 => pub constraint: ConstraintId,
+        /// The approval that it needed; null for none.
+        13 => pub approval: Option<Seq>,
+        /// What it carried.
+        14 => pub from: Label,
+        /// What it carries from here on.
+        15 => pub to: Label,
+    }
+}
+
+shape! {
+    /// A call waits for approval. The vault holds its envelope and its arguments.
+    pub struct Ask {
+        .. /// The call; its decision's deciding constraint is the one that asks.
+        pub call: CallFields,
+        /// The manifest's effect class.
+        30 => pub effect: EffectClass,
+        /// The call's own.
+        31 => pub call_effect: EffectClass,
+        /// Where its arguments came from.
+        32 => pub arguments: List<ArgumentLabel>,
+        /// What its session had been given before.
+        33 => pub label: Label,
+        /// Commitments to the resources that it would touch, in the plan's order.
+        34 => pub resources: List<TextHash>,
+        /// What must still be so when it goes on.
+        35 => pub preconditions: List<Precondition>,
+        /// The keys that may answer, sorted.
+        36 => pub eligible: List<PublicKey>,
+        /// How many of them must approve.
+        37 => pub threshold: u64,
+        /// The means that count.
+        38 => pub means: List<Means>,
+        /// From then on it is expired.
+        39 => pub expires: UnixMillis,
+    }
+}
+
+code! {
+    /// By which means a person answered.
+    pub enum Means {
+        /// At a terminal.
+        Terminal = 1 "terminal",
+        /// By a command.
+        Command = 2 "command",
+        /// By an elicitation of MCP.
+        Elicitation = 3 "elicitation",
+        /// By the prompt of an agent's client.
+        ClientPrompt = 4 "client_prompt",
+        /// By a signed file.
+        File = 5 "file",
+        /// By a signer elsewhere.
+        Signer = 6 "signer",
+    }
+}
+
+code! {
+    /// What an approver said.
+    pub enum Answer {
+        /// Yes, once.
+        Once = 1 "once",
+        /// Yes, to a bounded set.
+        Set = 2 "set",
+        /// No.
+        Deny = 3 "deny",
+    }
+}
+
+shape! {
+    /// An approver's signed answer: its body is an [`ApprovalBody`].
+    pub struct Approval {
+        /// The signed event.
+        10 => pub control: Control,
+    }
+}
+
+shape! {
+    /// Body of an `approval` event.
+    pub struct ApprovalBody {
+        /// The leaf of the `ask` record.
+        1 => pub ask: Leaf,
+        /// What was said.
+        2 => pub answer: Answer,
+        /// By which means.
+        3 => pub means: Means,
+        /// Of a bounded set what it covers; names in it that people wrote stand as the
+        /// hexadecimal digits of their commitments. Null otherwise.
+        4 => pub scopes: Option<Grants>,
+        /// Of a bounded set how often it may be used; null otherwise.
+        5 => pub uses: Option<u64>,
+        /// When the answer ends; null with the session.
+        6 => pub expires: Option<UnixMillis>,
+        /// Commitment to the reason that was given; null for none.
+        7 => pub reason: Option<TextHash>,
+    }
+}
+
+shape! {
+    /// A call was cancelled: by the revoker, signed, or by the session that it is of.
+    pub struct Cancel {
+        /// The intent, or the ask.
+        10 => pub intent: Seq,
+        /// The session; null where it is signed.
+        11 => pub session: Option<Seq>,
+        /// The signed event, a [`CancelBody`]; null where its own caller cancels.
+        12 => pub control: Option<Control>,
+    }
+}
+
+shape! {
+    /// Body of a `cancel` event.
+    pub struct CancelBody {
+        /// The intent, or the ask.
+        1 => pub intent: Seq,
+        /// Commitment to the reason; null for none.
+        2 => pub cause: Option<TextHash>,
+    }
+}
+
+shape! {
+    /// Payloads were erased: the event's body is a [`RedactBody`].
+    pub struct Redact {
+        /// The signed event.
+        10 => pub control: Control,
+    }
+}
+
+shape! {
+    /// Body of a `redact` event.
+    pub struct RedactBody {
+        /// The records whose rows in the vault are gone, sorted.
+        1 => pub records: List<Seq>,
+        /// Commitment to the reason; null for none.
+        2 => pub cause: Option<TextHash>,
+    }
+}
+
+shape! {
+    /// Old records were dropped: the event's body is a [`PruneBody`].
+    pub struct Prune {
+        /// The signed event.
+        10 => pub control: Control,
+    }
+}
+
+shape! {
+    /// Body of a `prune` event.
+    pub struct PruneBody {
+        /// The first record that is kept.
+        1 => pub before: Seq,
+        /// The Merkle tree's root over all records before it (RFC 6962).
+        2 => pub root: [u8; 32],
+        /// Digest of the state image after the last of them.
+        3 => pub state: StateHash,
+    }
+}
+
+shape! {
+    /// The Merkle tree was signed.
+    pub struct Checkpoint {
+        /// How many records the tree has.
+        10 => pub size: u64,
+        /// Its root (RFC 6962).
+        11 => pub root: [u8; 32],
+        /// Digest of the state image after its last record; null where none was made.
+        12 => pub state: Option<StateHash>,
+        /// The signed note (C2SP).
+        13 => pub note: Vec<u8>,
+    }
+}

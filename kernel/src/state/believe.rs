@@ -1,0 +1,166 @@
+//! What signatures a record must carry before it is folded in.
+//!
+//! Live, an event is held against this when it comes in; of a log that is opened every record is,
+//! before anything in it is believed.
+
+use super::{Objects, State};
+use crate::{
+    control::{Control, ControlBody, KeyChange, Revocation, Role, RoleSet, recovery_hash},
+    halt::{Forgery, Halt},
+    id::{Leaf, ObjectId, Seq},
+    record::{Body, Issue, Kind, Record},
+    sign::PublicKey,
+    store::Head,
+    token::{Token, attenuates},
+};
+
+/// Where the fold finds what lies before a record.
+pub(crate) trait Past: Objects {
+    /// The leaf of a record before; `None` where there is none.
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Halt>;
+}
+
+/// What a key has signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Signer {
+    /// The counter of its last control event; 0 before the first.
+    pub(crate) counter: u64,
+    /// The last record that it signed, be it an event or a token's; genesis before the first.
+    pub(crate) last: Seq,
+}
+
+impl State {
+    pub(crate) fn signer(&self, key: &PublicKey) -> Signer {
+        self.signers.get(key).copied().unwrap_or_default()
+    }
+
+    /// Whether an event is signed as its kind asks. That the head it names is a durable record
+    /// of this log is the caller's question.
+    pub(crate) fn authorises(&self, kind: Kind, control: &Control) -> Result<(), Forgery> {
+        let set = Role::of(kind).and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
+        if !control.is_sound() {
+            return Err(Forgery::Form);
+        }
+        let signed = &control.signatures.0;
+        if !(kind == Kind::Key && self.is_recovery(control)) {
+            if !signed.iter().all(|signed| set.holds(&signed.key)) {
+                return Err(Forgery::Role);
+            }
+            if crate::field::count(signed.len()) < set.threshold {
+                return Err(Forgery::Threshold);
+            }
+        }
+        for signed in signed {
+            let signer = self.signer(&signed.key);
+            if signed.counter <= signer.counter {
+                return Err(Forgery::Counter);
+            }
+            if control.head.seq < signer.last {
+                return Err(Forgery::StaleHead);
+            }
+        }
+        control.verify(&self.home, kind).map_err(|_| Forgery::Signature)
+    }
+
+    /// The recovery key alone signed it: it can do nothing but give roles other keys.
+    fn is_recovery(&self, control: &Control) -> bool {
+        match (&control.signatures.0[..], self.recovery) {
+            ([signed], Some(hash)) => recovery_hash(&signed.key) == hash,
+            _ => false,
+        }
+    }
+
+    /// Whether a change of keys keeps to its rules.
+    pub(crate) fn allows(&self, change: &KeyChange, head: &Head) -> Result<(), Forgery> {
+        let before: &RoleSet = self.roles.set(change.set.role).ok_or(Forgery::Form)?;
+        let cut_off = match change.cut_off {
+            Some(seq) => change.set.role == Role::Issuer && seq <= head.seq,
+            None => true,
+        };
+        if !cut_off || !change.set.is_sound() {
+            return Err(Forgery::Form);
+        }
+        if change.is_proved(&self.home, before) { Ok(()) } else { Err(Forgery::Possession) }
+    }
+
+    /// Whether a root token, whose signature verifies, is by a key that may issue now, and names
+    /// a head that is not too old.
+    pub(crate) fn issues(&self, token: &Token) -> Result<(), Forgery> {
+        let body = token.body();
+        if body.audience != self.home {
+            return Err(Forgery::Audience);
+        }
+        if !self.roles.holds(Role::Issuer, &body.issuer) {
+            return Err(Forgery::Role);
+        }
+        match body.head {
+            Some(head) if head.seq >= self.signer(&body.issuer).last => Ok(()),
+            _ => Err(Forgery::StaleHead),
+        }
+    }
+
+    /// Holds a record of a log that is opened against its signatures.
+    pub(crate) fn believe(&self, record: &Record, past: &mut dyn Past) -> Result<(), Halt> {
+        let forged = |why| Halt::Forged { seq: record.seq, why };
+        let event = match &record.body {
+            Body::Key(event)
+            | Body::Revoke(event)
+            | Body::Freeze(event)
+            | Body::Policy(event)
+            | Body::Tools(event)
+            | Body::Config(event) => &event.control,
+            Body::Recovery(recovery) => match &recovery.control {
+                Some(control) => control,
+                None => return Ok(()),
+            },
+            Body::Issue(issue) => return self.believe_token(record.seq, issue, past),
+            _ => return Ok(()),
+        };
+        self.authorises(record.body.kind(), event).map_err(forged)?;
+        is_before(record.seq, &event.head, past)?;
+        match &record.body {
+            Body::Key(_) => {
+                let change = KeyChange::from_bytes(&event.body).map_err(|_| Forgery::Form);
+                let allowed = change.and_then(|change| self.allows(&change, &event.head));
+                allowed.map_err(forged)
+            }
+            Body::Revoke(_) => match Revocation::from_bytes(&event.body) {
+                Ok(revocation) if revocation.of_subtree().is_some() => Ok(()),
+                Ok(revocation) => {
+                    Err(Halt::Reserved { seq: record.seq, name: revocation.reserved() })
+                }
+                Err(_) => Err(forged(Forgery::Form)),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn believe_token(&self, seq: Seq, issue: &Issue, past: &mut dyn Past) -> Result<(), Halt> {
+        let forged = |why| Halt::Forged { seq, why };
+        let token = wire(seq, issue.token.as_bytes(), past)?;
+        let token = Token::read(&token).map_err(|_| forged(Forgery::Signature))?;
+        if token.id() != issue.token {
+            return Err(Halt::Object { seq });
+        }
+        let body = token.body();
+        let Some(parent) = body.parent else {
+            self.issues(&token).map_err(forged)?;
+            let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
+            return is_before(seq, &head, past);
+        };
+        let above = Token::read_trusted(&wire(seq, parent.as_bytes(), past)?);
+        let above = above.map_err(|_| Halt::Object { seq })?;
+        attenuates(&token, &above).map_err(|_| forged(Forgery::Attenuation))
+    }
+}
+
+/// The head lies before the record, and is what the log has there.
+fn is_before(seq: Seq, head: &Head, past: &mut dyn Past) -> Result<(), Halt> {
+    let there = head.seq < seq && past.leaf(head.seq)? == Some(head.leaf);
+    if there { Ok(()) } else { Err(Halt::Forged { seq, why: Forgery::Head }) }
+}
+
+fn wire(seq: Seq, id: &[u8; 32], past: &mut dyn Past) -> Result<alloc::vec::Vec<u8>, Halt> {
+    let object = past.find(&ObjectId::from_bytes(*id))?.ok_or(Halt::Object { seq })?;
+    Ok(object.bytes)
+}

@@ -1,0 +1,187 @@
+//! What a runtime signs: tokens and control events.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use syscap_kernel::{
+    cbor::MapBuilder,
+    control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
+    field::List,
+    halt::Halt,
+    id::{Seq, TokenId, ToolId},
+    kernel::{Ack, Event, Kernel, Ticket},
+    manifest::Manifest,
+    record::Kind,
+    sign::preimage,
+    store::{Ancestor, Head},
+    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
+};
+
+use super::Runtime;
+use crate::{core::Answer, error::Error, grant::Grant, session::acknowledged};
+
+impl Runtime {
+    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
+    /// roots that it names are made where they are missing.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
+    /// where the kernel refuses the token, with the reason on record.
+    pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
+        let agent = grant.agent()?;
+        let grants = self.named(&grant.grants()?)?;
+        self.inner.files.prepare(&agent)?;
+        for root in grant.roots().filter(|root| *root != "workspace") {
+            self.inner.home.check_root(root)?;
+            self.inner.files.prepare_root(root)?;
+        }
+        let _one_at_a_time = self.signing();
+        let issuer = self.inner.signer.public_key(Role::Issuer)?;
+        let (home, now, head) = self.core.look(|k| (k.home(), k.now(), k.durable()));
+        let body = TokenBody {
+            version: 2,
+            nonce: self.core.salts.bytes()?,
+            issuer,
+            holder: None,
+            agent,
+            parent: None,
+            depth: 0,
+            depth_max: 0,
+            not_before: now,
+            expires: now.plus(grant.life_ms()),
+            epoch: 0,
+            grants,
+            budget: grant.budget,
+            caveats: List(Vec::new()),
+            policy: None,
+            flags: grant.flags,
+            ext: MapBuilder::new().finish(),
+            audience: home,
+            head,
+            renews: None,
+        }
+        .to_bytes();
+        let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
+        self.registered(Token::wire(&body, &signature), head)
+    }
+
+    /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this
+    /// home's log, not older than what its issuer has signed since.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
+        // What is not a token is refused all the same, on the record.
+        let head = Token::read(wire).ok().and_then(|token| token.body().head);
+        self.registered(wire.to_vec(), head)
+    }
+
+    fn registered(&self, wire: Vec<u8>, head: Option<Head>) -> Result<TokenId, Error> {
+        let ancestor = self.ancestor(head)?;
+        match self.core.request(|ticket| Event::Issue(ticket, wire, ancestor))? {
+            Answer::Ack(Ok(Ack::Token(token))) => Ok(token),
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+
+    /// Where the durable log ends: what a signer elsewhere names in an event or a root token.
+    #[must_use]
+    pub fn durable(&self) -> Option<Head> {
+        self.core.look(Kernel::durable)
+    }
+
+    /// The proof that a head is durable, where the kernel does not remember it.
+    pub(crate) fn ancestor(&self, head: Option<Head>) -> Result<Option<Ancestor>, Halt> {
+        match head.filter(|head| !self.core.look(|kernel| kernel.remembers(head))) {
+            Some(head) => self.core.ancestor(head),
+            None => Ok(None),
+        }
+    }
+
+    /// Ends a token, and all that was derived from it, for ever.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token.
+    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
+        self.control(&Revocation::subtree(token))
+    }
+
+    /// Begins or ends a freeze of an agent, a tool or the kernel.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the name is not of its form.
+    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
+        self.control(freeze)
+    }
+
+    /// Signs a control event of any kind that needs nothing but itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
+        self.sign(body, |ticket, control, ancestor| {
+            Event::Control(ticket, B::KIND, control, ancestor)
+        })
+    }
+
+    /// Records a control event that was signed elsewhere, by as many keys of its role as that
+    /// asks for: of any kind that needs nothing but itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record.
+    pub fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+        let ancestor = self.ancestor(Some(control.head))?;
+        acknowledged(self.core.request(|ticket| Event::Control(ticket, kind, control, ancestor)))
+    }
+
+    /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
+    fn named(&self, grants: &Grants) -> Result<Grants, Error> {
+        self.core.look(|kernel| {
+            let mut named = Grants::new();
+            for (tool, grant) in grants.iter() {
+                let called = |m: &&Manifest| m.tool == *tool || m.aliases.0.contains(tool);
+                let found: Option<ToolId> =
+                    kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
+                let got = tool.as_str().to_owned();
+                let found = found.ok_or(Error::BadName { what: "the tool", got })?;
+                named = named.with(found, grant.clone());
+            }
+            Ok(named)
+        })
+    }
+
+    pub(crate) fn sign<B: ControlBody>(
+        &self,
+        body: &B,
+        event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
+    ) -> Result<Seq, Error> {
+        self.sign_made(B::KIND, || Ok(body.to_bytes()), event)
+    }
+
+    /// Signs a body that is made while nobody else signs: what it is made from stays so.
+    pub(crate) fn sign_made(
+        &self,
+        kind: Kind,
+        body: impl FnOnce() -> Result<Vec<u8>, Error>,
+        event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
+    ) -> Result<Seq, Error> {
+        let role = Role::of(kind).ok_or(crate::keys::SignerError::NoKey)?;
+        let _one_at_a_time = self.signing();
+        let key = self.inner.signer.public_key(role)?;
+        let (home, counter, head) =
+            self.core.look(|kernel| (kernel.home(), kernel.counter(&key), kernel.durable()));
+        let (counter, head) = (counter.saturating_add(1), head.ok_or(Halt::Empty)?);
+        let body = body()?;
+        let message = Control::message(&home, &head, &key, counter, kind, &body);
+        let signature = self.inner.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
+        let control = Control::by_one(head, body, Signed { key, counter, signature });
+        // A signer may take its time: the head that it was given can be an old one by now.
+        let ancestor = self.ancestor(Some(head))?;
+        acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
+    }
+
+    /// Held from reading a counter and a head until what was signed is durable.
+    fn signing(&self) -> MutexGuard<'_, ()> {
+        self.inner.signing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
