@@ -1,0 +1,134 @@
+//! Heads that signers name: old ones are taken, also under load; older than the key's last not.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use syscap::{
+    Error, FileKeys, Options, Runtime, Signer, SignerError,
+    audit::{
+        memory::MemoryStore,
+        verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
+    },
+    kernel::{
+        control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Signed},
+        record::{Durability, Kind},
+        sign::{PublicKey, Signature, preimage},
+        store::Head,
+    },
+    prelude::*,
+};
+
+/// Takes its time, as somebody does who types a passphrase.
+struct Slow {
+    keys: FileKeys,
+    pause: Duration,
+}
+
+impl Signer for Slow {
+    fn public_key(&self, role: Role) -> Result<PublicKey, SignerError> {
+        self.keys.public_key(role)
+    }
+
+    fn sign(&self, role: Role, message: &[u8]) -> Result<Signature, SignerError> {
+        if role == Role::Revoker {
+            thread::sleep(self.pause);
+        }
+        self.keys.sign(role, message)
+    }
+}
+
+/// Signs a revocation over a head of one's choice.
+fn revocation(rt: &Runtime, keys: &FileKeys, token: TokenId, head: Head) -> Control {
+    let key = keys.public_key(Role::Revoker).unwrap();
+    let counter = rt.look(|kernel| kernel.counter(&key)) + 1;
+    let body = Revocation::subtree(token).to_bytes();
+    let message = Control::message(&rt.id(), &head, &key, counter, Kind::Revoke, &body);
+    let signature = keys.sign(Role::Revoker, &preimage(CONTROL_CONTEXT, &message)).unwrap();
+    Control::by_one(head, body, Signed { key, counter, signature })
+}
+
+fn reason(refused: Result<syscap::kernel::id::Seq, Error>) -> Reason {
+    match refused {
+        Err(Error::Refused(refused)) => refused.reason(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// While calls are recorded all the time, a slow signer's revocations are all taken, and so is one
+/// over a head that the kernel has long forgotten.
+#[test]
+fn a_slow_signer_is_not_starved_by_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let entropy = syscap::SystemEntropy;
+    let place = dir.path().join("keys");
+    drop(FileKeys::create(&place, &entropy).unwrap());
+    let open = || FileKeys::open(&place).unwrap();
+    let store = MemoryStore::new();
+    let signer = Slow { keys: open(), pause: Duration::from_millis(20) };
+    let options = Options::new().durability(Durability::Memory).signer(signer);
+    let rt = Arc::new(options.store(store.share()).create(&home).unwrap());
+    let budget = [Dimension::Calls, Dimension::CpuUs, Dimension::WallUs, Dimension::Concurrent]
+        .into_iter()
+        .fold(Budget::standard(), |budget, dimension| budget.with(dimension, 1 << 40));
+    let grant = |agent: &str| Grant::to(agent).tools(["echo"]).budget(budget);
+    let tokens: Vec<TokenId> = (0..12).map(|_| rt.issue(grant("ada")).unwrap()).collect();
+    let busy = rt.issue(grant("bob")).unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let (rt, over) = (Arc::clone(&rt), Arc::clone(&over));
+            thread::spawn(move || {
+                let session = rt.session("bob", busy).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    session.call("echo", args! { "value": 1 }).unwrap().value().unwrap();
+                }
+            })
+        })
+        .collect();
+    let (last, rest) = tokens.split_last().unwrap();
+    for token in rest {
+        let before = rt.durable().unwrap();
+        let at = rt.revoke(*token).unwrap();
+        assert!(at > before.seq.next(), "calls went on meanwhile");
+    }
+    // A head that lies more than all that is remembered back.
+    let keys = open();
+    let old = rt.durable().unwrap();
+    while rt.look(|kernel| kernel.remembers(&old)) {
+        thread::yield_now();
+    }
+    let elsewhere = Head { leaf: syscap::kernel::id::Leaf::from_bytes([7; 32]), ..old };
+    let forged = revocation(&rt, &keys, *last, elsewhere);
+    assert_eq!(reason(rt.submit(Kind::Revoke, forged)), Reason::UnknownHead);
+    let stale = Head { seq: syscap::kernel::id::Seq::GENESIS, ..genesis(&rt) };
+    let stale = revocation(&rt, &keys, *last, stale);
+    assert_eq!(reason(rt.submit(Kind::Revoke, stale)), Reason::StaleHead);
+    let good = revocation(&rt, &keys, *last, old);
+    rt.submit(Kind::Revoke, good.clone()).unwrap();
+    assert_eq!(reason(rt.submit(Kind::Revoke, good)), Reason::StaleCounter);
+    over.store(true, Ordering::Relaxed);
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    for token in &tokens {
+        assert!(rt.look(|kernel| kernel.token(token).unwrap().revoked));
+    }
+    let rt = Arc::into_inner(rt).unwrap();
+    rt.close().unwrap();
+    let options = VerifyOptions::default();
+    let report = verify(&mut FromStore(&mut store.share()), Extent::AtRest, &options).unwrap();
+    assert_eq!((report.verdict(), report.findings.len()), (Verdict::Sound, 0));
+    // Every head is held against the log when the home is opened, the forgotten one too.
+    let options = Options::new().durability(Durability::Memory).signer(open());
+    options.store(store.share()).open(&home).unwrap().close().unwrap();
+}
+
+/// The first record, as a head.
+fn genesis(rt: &Runtime) -> Head {
+    let leaf = syscap::kernel::id::Leaf::from_bytes(*rt.id().as_bytes());
+    Head { seq: syscap::kernel::id::Seq::GENESIS, leaf }
+}
