@@ -6,7 +6,7 @@
 
 mod sim;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{prelude::*, strategy::ValueTree as _};
 use sim::{Ending, Policed, Sim, rule::Rule};
@@ -19,12 +19,15 @@ use syscap::{
     kernel::{
         budget::{Amounts, Dimension},
         control::FreezeChange,
+        envelope::TxOutcome,
         kernel::{Event, Kernel},
+        label::Label,
         policy::Verdict as PolicySays,
         provenance::Source,
         reason::Reason,
-        record::{Body, HomeLimits},
+        record::{Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
         store::Room,
+        time::UnixMillis,
     },
 };
 
@@ -32,7 +35,7 @@ use syscap::{
 enum Step {
     Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
     Open { agent: u8, token: usize },
-    Spend { session: usize, units: u64, tries: u64, key: Option<u8> },
+    Spend { session: usize, units: u64, tries: u64, lost: bool, key: Option<u8> },
     Trim { session: usize, units: u64, lie: &'static str, named: Option<usize> },
     Look { session: usize },
     Propose { session: usize, writer: Source, change: u8, base: Option<usize> },
@@ -94,9 +97,16 @@ fn step() -> impl Strategy<Value = Step> {
             |(agent, calls, units, life_ms)| Step::Issue { agent, calls, units, life_ms }
         ),
         8 => (0_u8..3, small.clone()).prop_map(|(agent, token)| Step::Open { agent, token }),
-        12 => (small.clone(), 0_u64..30, 0_u64..40, proptest::option::of(0_u8..4)).prop_map(
-            |(session, units, tries, key)| Step::Spend { session, units, tries, key }
-        ),
+        12 => (
+            small.clone(),
+            0_u64..30,
+            0_u64..40,
+            proptest::bool::weighted(0.15),
+            proptest::option::of(0_u8..4),
+        )
+            .prop_map(|(session, units, tries, lost, key)| {
+                Step::Spend { session, units, tries, lost, key }
+            }),
         12 => (small.clone(), 0_u64..24, lie(), proptest::option::of(0_usize..4)).prop_map(
             |(session, units, lie, named)| Step::Trim { session, units, lie, named }
         ),
@@ -139,11 +149,12 @@ fn apply(sim: &mut Sim, step: &Step) {
                 sim.open(&format!("a{agent}"), token);
             }
         }
-        Step::Spend { session, units, tries, key } => {
+        Step::Spend { session, units, tries, lost, key } => {
             if let Some(session) = pick(sim, *session) {
                 let key =
                     key.map_or(String::new(), |key| format!(", \"idempotency_key\": \"k{key}\""));
-                let args = format!("{{\"units\": {units}, \"tries\": {tries}}}");
+                let lost = if *lost { ", \"lost\": true" } else { "" };
+                let args = format!("{{\"units\": {units}, \"tries\": {tries}{lost}}}");
                 sim.submit_json(
                     session,
                     &format!("{{\"tool_id\": \"spend\", \"args\": {args}{key}}}"),
@@ -291,6 +302,53 @@ fn cases() -> u32 {
     if std::env::var_os("SYSCAP_LONG").is_some() { 20_000 } else { 600 }
 }
 
+/// What goes wrong at an awkward moment, counted.
+fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
+    let mut seen: BTreeMap<&str, u32> = [
+        ("a repeat", 0),
+        ("an unknown outcome", 0),
+        ("a time-out across a boot", 0),
+        ("a clock set back over a boot", 0),
+        ("a clock that is not followed", 0),
+        ("a revocation between intent and permit", 0),
+        ("a freeze between intent and permit", 0),
+        ("an intent that a boot closed", 0),
+        ("an error with a label", 0),
+    ]
+    .into();
+    let mut count = |name, is: bool| *seen.entry(name).or_default() += u32::from(is);
+    let mut out = BTreeSet::new();
+    let mut last = UnixMillis::default();
+    for record in log {
+        count("a clock that is not followed", record.clock.has(ClockFlags::SKEWED));
+        match &record.body {
+            Body::Repeat(_) => count("a repeat", true),
+            Body::Outcome(outcome) => {
+                if outcome.flags.has(OutcomeFlags::RUNNING) {
+                    out.insert(outcome.intent);
+                }
+                let not_run = outcome.reason == Some(Reason::NotRun);
+                let revoked = outcome.flags.has(OutcomeFlags::REVOKED);
+                count("an unknown outcome", outcome.tx == TxOutcome::Unknown);
+                count("a revocation between intent and permit", not_run && revoked);
+                count("a freeze between intent and permit", not_run && !revoked);
+                let labelled = outcome.label != Label::PUBLIC && outcome.reason.is_some();
+                count("an error with a label", labelled);
+            }
+            Body::Late(late) => drop(out.remove(&late.intent)),
+            Body::Recovery(_) => count("an intent that a boot closed", true),
+            Body::Boot(boot) => {
+                count("a time-out across a boot", !out.is_empty());
+                count("a clock set back over a boot", boot.wall < last);
+                out.clear();
+            }
+            _ => {}
+        }
+        last = record.time;
+    }
+    seen.into_iter().collect()
+}
+
 /// The random histories reach what there is to reach.
 #[test]
 fn histories_have_everything_in_them() {
@@ -301,7 +359,11 @@ fn histories_have_everything_in_them() {
         let mut sim = ruled(FaultPoint::Nowhere);
         steps.new_tree(&mut runner).unwrap().current().iter().for_each(|s| apply(&mut sim, s));
         sim.commit();
-        for record in sim::records(&mut sim) {
+        let log = sim::records(&mut sim);
+        for (name, count) in oddities(&log) {
+            *seen.entry(name).or_default() += count;
+        }
+        for record in log {
             let call = match &record.body {
                 Body::Intent(intent) => &intent.call,
                 Body::Refusal(refusal) => &refusal.call,

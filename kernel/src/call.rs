@@ -13,7 +13,7 @@ use crate::{
     decide::{Engines, Kept, keep, refusal},
     envelope::{Defaults, Form, ToolCall},
     facts::Facts,
-    hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
+    hash::{args_hash, call_digest, call_hash, sent_hash},
     id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
     policy::{Question, Verdict},
     provenance::Provenance,
@@ -529,20 +529,33 @@ impl Call<Approved> {
     }
 }
 
+/// Arguments up to here are hashed in one piece with what stands around them.
+const JOINED_BYTES_MAX: usize = 64 << 10;
+
 fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {
-    let head = prefix(7, |e| {
-        e.bytes(seat.state.home.as_bytes());
-        e.text(registered.manifest.tool.as_str());
-        e.bytes(registered.manifest_id.as_bytes());
-    });
-    let mut tail = Encoder::with_capacity(160);
-    tail.text(seat.session.agent.as_str());
-    tail.bytes(seat.session.token_id.as_bytes());
-    match &call.key {
-        Some(key) => tail.text(key.as_str()),
-        None => tail.null(),
+    let joined = args.len() <= JOINED_BYTES_MAX;
+    let room = if joined { args.len() } else { 0 };
+    let mut start = Encoder::with_capacity(room.saturating_add(384));
+    start.array(7);
+    start.bytes(seat.state.home.as_bytes());
+    start.text(registered.manifest.tool.as_str());
+    start.bytes(registered.manifest_id.as_bytes());
+    let end = |encoder: &mut Encoder| {
+        encoder.text(seat.session.agent.as_str());
+        encoder.bytes(seat.session.token_id.as_bytes());
+        match &call.key {
+            Some(key) => encoder.text(key.as_str()),
+            None => encoder.null(),
+        }
+    };
+    if joined {
+        start.item(Item::trusted(args));
+        end(&mut start);
+        return call_digest(&start.into_bytes(), &[], &[]);
     }
-    call_digest(&head, Item::trusted(args), &tail.into_bytes())
+    let mut tail = Encoder::with_capacity(256);
+    end(&mut tail);
+    call_digest(&start.into_bytes(), args, &tail.into_bytes())
 }
 
 impl Call<Reserved> {

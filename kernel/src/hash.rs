@@ -361,14 +361,18 @@ pub fn text_hash(salt: &Salt, field: u64, text: &str) -> TextHash {
     TextHash::from_bytes(Domain::TEXT.hash(&[&item]))
 }
 
-/// The unsalted digest of [home, tool, manifest, resolved arguments, agent, token, key].
+/// The unsalted digest of [home, tool, manifest, resolved arguments, agent, token, key], in up to
+/// three pieces.
 #[must_use]
-pub(crate) fn call_digest(prefix: &[u8], args: Item<'_>, suffix: &[u8]) -> CallDigest {
-    CallDigest::from_bytes(Domain::CALL_DIGEST.hash_large(prefix, args.as_bytes(), suffix))
+pub(crate) fn call_digest(prefix: &[u8], args: &[u8], suffix: &[u8]) -> CallDigest {
+    if args.is_empty() {
+        return CallDigest::from_bytes(Domain::CALL_DIGEST.hash(&[prefix, suffix]));
+    }
+    CallDigest::from_bytes(Domain::CALL_DIGEST.hash_large(prefix, args, suffix))
 }
 
 /// An array head of `count` items and the first of them.
-pub(crate) fn prefix(count: usize, write: impl FnOnce(&mut Encoder)) -> Vec<u8> {
+fn prefix(count: usize, write: impl FnOnce(&mut Encoder)) -> Vec<u8> {
     let mut encoder = Encoder::with_capacity(160);
     encoder.array(count);
     write(&mut encoder);

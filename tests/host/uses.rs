@@ -155,7 +155,7 @@ fn a_use_is_out_until_it_is_told_of() {
     let outcomes = desk.close();
     assert_eq!(outcomes.len(), 1);
     assert_eq!((outcomes[0].intent, outcomes[0].reason), (intent, None));
-    assert_eq!(outcomes[0].call.enforcement, Some(Enforcement::Delegated));
+    assert_eq!(outcomes[0].call.enforcement, Some(Enforcement::Hearsay));
     assert_eq!(outcomes[0].call.used.get(Dimension::EgressBytes), 0);
 }
 

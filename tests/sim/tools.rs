@@ -7,6 +7,7 @@ use syscap::kernel::{
     cbor::{Item, MapBuilder},
     envelope::TxOutcome,
     id::{Seq, ToolId},
+    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
@@ -33,7 +34,9 @@ impl Spend {
         let mut manifest = Manifest::new(ToolId::new("spend").unwrap(), EffectClass::LocalWrite)
             .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
-            .param(Param::optional("note", ParamType::Any, ""));
+            .param(Param::optional("note", ParamType::Any, ""))
+            .param(Param::optional("lost", ParamType::Bool, ""))
+            .labelled(Label::UNTRUSTED);
         manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
         Self { manifest, world: Arc::clone(world) }
     }
@@ -50,15 +53,18 @@ impl Tool for Spend {
         let units = request.args.get("units").and_then(Item::as_uint);
         let units = units.ok_or(Refused::new(Reason::BadArgument).field("units"))?;
         let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
+        let lost = request.args.get("lost").is_some();
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
         let demands = Demands { resources: Vec::new(), hold };
-        Ok(SpendPlan { demands, tries, world: Arc::clone(&self.world) })
+        Ok(SpendPlan { demands, tries, lost, world: Arc::clone(&self.world) })
     }
 }
 
 pub struct SpendPlan {
     demands: Demands,
     tries: u64,
+    /// Whether it loses sight of what it did.
+    lost: bool,
     world: Shared,
 }
 
@@ -74,6 +80,9 @@ impl Plan for SpendPlan {
             }
             let mut world = self.world.lock().unwrap();
             world.spent.push((permit.intent(), 1));
+        }
+        if self.lost {
+            return permit.failed(Refused::new(Reason::Failed), TxOutcome::Unknown);
         }
         permit.ok(MapBuilder::new().uint("units", self.tries).finish(), TxOutcome::Committed)
     }

@@ -1,0 +1,344 @@
+//! One small check each, without which something that the kernel promises would be gone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+mod sim;
+
+use sim::{Ending, Policed, Sim, home, ok, records, refused_with, seated};
+use syscap::kernel::{
+    budget::{Amounts, Dimension},
+    control::FreezeChange,
+    envelope::{Status, TxOutcome},
+    id::{Seq, TokenId},
+    kernel::{Anchor, Event, Kernel, Ticket},
+    label::Label,
+    reason::Reason,
+    record::{Body, OutcomeFlags, Record, Refusal},
+};
+
+const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
+
+/// Hands a call in, runs it and gives its ticket.
+fn run(sim: &mut Sim, session: Seq, json: &str) -> Ticket {
+    let ticket = sim.submit_json(session, json);
+    sim.commit();
+    while !sim.jobs.is_empty() {
+        sim.end_job(0, Ending::Runs);
+    }
+    sim.commit();
+    ticket
+}
+
+fn used(sim: &Sim, token: TokenId) -> Amounts {
+    sim.kernel.token(&token).unwrap().used
+}
+
+fn held(sim: &Sim, token: TokenId) -> Amounts {
+    sim.kernel.token(&token).unwrap().held
+}
+
+fn spent(sim: &Sim) -> usize {
+    sim.world.lock().unwrap().spent.len()
+}
+
+fn last_refusal(sim: &mut Sim) -> Refusal {
+    match records(sim).pop().unwrap().body {
+        Body::Refusal(refusal) => *refusal,
+        other => panic!("{:?}", other.kind()),
+    }
+}
+
+/// The engine that a kernel is given decides only if it is the one on record.
+#[test]
+fn an_engine_that_is_not_on_record_decides_nothing() {
+    let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
+    let store = syscap::audit::memory::MemoryStore::new();
+    let store = syscap::audit::fault::FaultStore::new(store, nowhere);
+    let mut sim = Sim::with(store, Default::default(), Policed::ByRule);
+    let token = sim.issue("a0", 100, 100, 1_000_000);
+    sim.commit();
+    sim.crash().unwrap();
+    // The same log, and an engine that lets through whatever the token does.
+    let parts = sim::parts_of(&sim.world, Policed::ByToken);
+    sim.kernel = Kernel::open(&mut sim.store, parts, &Anchor::default()).unwrap();
+    sim.boot();
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    refused_with(&mut sim, session, SPEND, Reason::PolicyMismatch);
+    assert_eq!(spent(&sim), 0);
+}
+
+/// A run that was given up and has not come back holds its slot, but not across a boot.
+#[test]
+fn a_boot_frees_every_slot_of_concurrent() {
+    let (mut sim, session) = seated();
+    let (token, _) = sim.tokens[0];
+    let ticket = sim.submit_json(session, SPEND);
+    sim.commit();
+    sim.end_job(0, Ending::TimesOut);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(Reason::TimedOut));
+    assert_eq!(held(&sim, token).get(Dimension::Concurrent), 1);
+    sim.crash().unwrap();
+    sim.boot();
+    assert_eq!(held(&sim, token), Amounts::ZERO);
+}
+
+/// An id that a caller made up stands nowhere in the log.
+#[test]
+fn an_id_that_a_caller_made_up_is_not_recorded() {
+    let (mut sim, session) = seated();
+    let made_up = "ab".repeat(32);
+    for (field, reason) in
+        [("capability_token_id", Reason::NotBound), ("state_snapshot_id", Reason::UnknownSnapshot)]
+    {
+        let call = format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "{field}": "{made_up}"}}"#);
+        refused_with(&mut sim, session, &call, reason);
+        let call = last_refusal(&mut sim).call;
+        assert_eq!(call.capability_token_id.is_none(), field == "capability_token_id");
+        assert_eq!(call.state_snapshot_id.is_none(), field == "state_snapshot_id");
+    }
+    let bytes: Vec<Vec<u8>> = records(&mut sim).iter().map(Record::encode).collect();
+    let made_up = [0xab; 32];
+    assert!(!bytes.iter().any(|bytes| bytes.windows(32).any(|window| window == made_up)));
+}
+
+/// Within a boot kernel time never goes back, whatever the wall clock does.
+#[test]
+fn a_clock_that_goes_back_is_not_followed() {
+    let (mut sim, session) = seated();
+    for step in [200_000_i64, -150_000, 100_000, -250_000] {
+        sim.wall = sim.wall.saturating_add_signed(step);
+        ok(&mut sim, session);
+        assert_eq!(sim.kernel.halted(), None);
+    }
+    let times: Vec<u64> = records(&mut sim).iter().map(|record| record.time.get()).collect();
+    assert!(times.is_sorted());
+    assert_eq!(sim.kernel.now().get(), *times.iter().max().unwrap());
+}
+
+/// A boot begins no earlier than the last record, whatever the wall clock says.
+#[test]
+fn a_boot_begins_no_earlier_than_the_last_record() {
+    let mut sim = home();
+    let token = sim.issue("a0", 10, 10, 60_000);
+    sim.wall += 100_000;
+    sim.boottime += 100_000;
+    sim.commit();
+    sim.event(Event::Tick);
+    let other = sim.issue("a1", 10, 10, 60_000);
+    sim.commit();
+    let last = records(&mut sim).pop().unwrap().time;
+    sim.crash().unwrap();
+    sim.wall -= 100_000;
+    sim.boot();
+    assert_eq!(sim.kernel.halted(), None);
+    assert!(sim.kernel.now() >= last);
+    // The token that had ended stays so.
+    sim.open("a0", token);
+    sim.open("a1", other);
+    sim.commit();
+    let (ended, live) = (sim.sessions[0], sim.sessions[1]);
+    refused_with(&mut sim, ended, SPEND, Reason::Expired);
+    ok(&mut sim, live);
+}
+
+/// The policy that a call names is the one in force, or it is not let through.
+#[test]
+fn a_call_under_another_policy_is_refused() {
+    let (mut sim, session) = seated();
+    let call = |hash: &str| {
+        format!(r#"{{"tool_id": "spend", "args": {{"units": 1}}, "policy_hash": "{hash}"}}"#)
+    };
+    refused_with(&mut sim, session, &call(&"cd".repeat(32)), Reason::PolicyMismatch);
+    assert_eq!(spent(&sim), 0);
+    let right = call(&sim.kernel.policy_hash().unwrap().to_string());
+    let ticket = run(&mut sim, session, &right);
+    assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
+}
+
+/// The snapshot that a call names is the agent's, or it is not let through.
+#[test]
+fn a_call_on_another_agents_snapshot_is_refused() {
+    let (mut sim, session) = seated();
+    let token = sim.issue("a1", 10, 10, 60_000);
+    sim.open("a1", token);
+    sim.commit();
+    let states = sim.kernel.states();
+    let ids: Vec<(String, String)> =
+        states.map(|(agent, head, _)| (agent.to_string(), head.id().to_string())).collect();
+    assert_eq!(ids.len(), 2);
+    for (agent, id) in ids {
+        let call = format!(
+            r#"{{"tool_id": "spend", "args": {{"units": 1}}, "state_snapshot_id": "{id}"}}"#
+        );
+        let ticket = run(&mut sim, session, &call);
+        let reason = (agent != "a0").then_some(Reason::UnknownSnapshot);
+        assert_eq!(sim.reason_of(ticket), reason, "{agent}");
+    }
+    assert_eq!(spent(&sim), 1);
+}
+
+/// A repeat is answered by the first outcome, runs nothing and pays a call.
+#[test]
+fn a_repeat_pays_a_call_and_runs_nothing() {
+    let (mut sim, session) = seated();
+    let (token, _) = sim.tokens[0];
+    let call = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+    run(&mut sim, session, call);
+    let before = used(&sim, token);
+    let ticket = run(&mut sim, session, call);
+    assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
+    assert_eq!(spent(&sim), 3);
+    let calls = before.get(Dimension::Calls) + 1;
+    assert_eq!(used(&sim, token), before.with(Dimension::Calls, calls));
+}
+
+/// What a run did that does not know itself what it did is paid for in full.
+#[test]
+fn an_unknown_effect_is_charged_in_full() {
+    let (mut sim, session) = seated();
+    let (token, _) = sim.tokens[0];
+    let call = r#"{"tool_id": "spend", "args": {"units": 30, "tries": 2, "lost": true}}"#;
+    run(&mut sim, session, call);
+    let Body::Outcome(outcome) = records(&mut sim).pop().unwrap().body else { panic!("outcome") };
+    assert_eq!((outcome.tx, outcome.status), (TxOutcome::Unknown, Status::Error));
+    assert_eq!(used(&sim, token).get(Dimension::DiskWriteBytes), 30);
+    assert_eq!(spent(&sim), 2);
+}
+
+/// An error is a tool's words as well: what it carries counts for the session.
+#[test]
+fn the_label_of_an_error_is_joined() {
+    let (mut sim, session) = seated();
+    let label = |sim: &Sim| sim.kernel.sessions().next().unwrap().label;
+    assert_eq!(label(&sim), Label::PUBLIC);
+    let call = r#"{"tool_id": "spend", "args": {"units": 1, "tries": 2}}"#;
+    let ticket = run(&mut sim, session, call);
+    assert_eq!(sim.reason_of(ticket), Some(Reason::OverHold));
+    assert_eq!(label(&sim), Label::UNTRUSTED);
+    ok(&mut sim, session);
+    let labels: Vec<Label> = records(&mut sim)
+        .iter()
+        .filter_map(|record| match &record.body {
+            Body::Intent(intent) => Some(intent.label),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(labels, [Label::PUBLIC, Label::UNTRUSTED]);
+}
+
+/// A token that was revoked, or a kernel that was frozen, between intent and permit: nothing runs.
+#[test]
+fn what_is_stopped_before_its_permit_does_not_run() {
+    for flag in [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN] {
+        let (mut sim, session) = seated();
+        let (token, _) = sim.tokens[0];
+        let ticket = sim.submit_json(session, SPEND);
+        if flag == OutcomeFlags::REVOKED {
+            sim.revoke(token);
+        } else {
+            sim.freeze(FreezeChange::Freeze);
+        }
+        sim.commit();
+        sim.commit();
+        assert!(sim.jobs.is_empty());
+        assert_eq!(sim.reason_of(ticket), Some(Reason::NotRun));
+        let Body::Outcome(outcome) = records(&mut sim).pop().unwrap().body else { panic!("it") };
+        assert_eq!(outcome.flags, flag);
+        assert_eq!((spent(&sim), held(&sim, token)), (0, Amounts::ZERO));
+    }
+}
+
+/// A key is answered for as long as the home says, and is new after that.
+#[test]
+fn a_key_is_kept_as_long_as_the_home_says() {
+    let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
+    let store = syscap::audit::memory::MemoryStore::new();
+    let store = syscap::audit::fault::FaultStore::new(store, nowhere);
+    let limits = syscap::kernel::record::HomeLimits { key_life_ms: 5_000, ..Default::default() };
+    let mut sim = Sim::with_limits(store, limits);
+    let token = sim.issue("a0", 100, 100, 1_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = sim.sessions[0];
+    let call = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+    let lost =
+        r#"{"tool_id": "spend", "args": {"units": 1, "lost": true}, "idempotency_key": "l"}"#;
+    run(&mut sim, session, call);
+    run(&mut sim, session, lost);
+    sim.boottime += 4_999;
+    run(&mut sim, session, call);
+    assert_eq!(spent(&sim), 4);
+    sim.boottime += 1;
+    run(&mut sim, session, call);
+    assert_eq!(spent(&sim), 7, "the key is new");
+    // Of one whose end is not known nobody can say that it may run again.
+    let ticket = run(&mut sim, session, lost);
+    assert_eq!(sim.reason_of(ticket), Some(Reason::OutcomeUnknown));
+    assert_eq!(spent(&sim), 7);
+}
+
+/// A call that is refused pays one of `calls`, and nothing else.
+#[test]
+fn a_refusal_pays_a_call() {
+    let (mut sim, session) = seated();
+    let (token, _) = sim.tokens[0];
+    refused_with(&mut sim, session, r#"{"tool_id": "none", "args": {}}"#, Reason::UnknownTool);
+    assert_eq!(used(&sim, token), Amounts::ZERO.with(Dimension::Calls, 1));
+}
+
+/// What is set aside for one call is not there for another, and what is used is gone.
+#[test]
+fn what_is_set_aside_or_used_is_not_left() {
+    let (mut sim, session) = seated();
+    let (token, _) = sim.tokens[0];
+    let call = r#"{"tool_id": "spend", "args": {"units": 60, "tries": 10}}"#;
+    let first = sim.submit_json(session, call);
+    sim.commit();
+    assert_eq!(held(&sim, token).get(Dimension::DiskWriteBytes), 60);
+    refused_with(&mut sim, session, call, Reason::OverBudget);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    assert_eq!(sim.reason_of(first), None);
+    assert_eq!(used(&sim, token).get(Dimension::DiskWriteBytes), 10);
+    assert_eq!(held(&sim, token), Amounts::ZERO);
+    run(&mut sim, session, call);
+    let more = r#"{"tool_id": "spend", "args": {"units": 81}}"#;
+    refused_with(&mut sim, session, more, Reason::OverBudget);
+    assert_eq!(spent(&sim), 20);
+}
+
+/// A token begins and ends to the millisecond.
+#[test]
+fn a_token_ends_at_its_time() {
+    let mut sim = home();
+    let mut body = sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 10_000);
+    body.not_before = body.not_before.plus(1_000);
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    sim.open("a0", syscap::kernel::token::TokenBody::id_of(&body.to_bytes()));
+    sim.tokens.push((TokenId::from_bytes([0; 32]), 1 << 40));
+    sim.commit();
+    let session = sim.sessions[0];
+    sim.boottime += 999;
+    refused_with(&mut sim, session, SPEND, Reason::NotYetValid);
+    sim.boottime += 1;
+    ok(&mut sim, session);
+    sim.boottime += 8_999;
+    ok(&mut sim, session);
+    sim.boottime += 1;
+    refused_with(&mut sim, session, SPEND, Reason::Expired);
+}
+
+/// What is frozen runs nothing, and what is thawed does.
+#[test]
+fn a_freeze_stops_every_call() {
+    let (mut sim, session) = seated();
+    sim.freeze(FreezeChange::Freeze);
+    refused_with(&mut sim, session, SPEND, Reason::Frozen);
+    assert_eq!(spent(&sim), 0);
+    sim.freeze(FreezeChange::Thaw);
+    ok(&mut sim, session);
+}
