@@ -54,7 +54,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// A root is by a current key of the issuer's and names a head; any other token takes away from one before it.
+    /// A root is by a current key of the issuer's and names a head; any other token takes away
+    /// from one before it.
     fn parent(
         &self,
         entry: &mut Entry<'_>,
