@@ -102,6 +102,28 @@ fn a_token_that_nobody_signed_opens_no_home() {
     assert_eq!(world.halt(), Halt::Forged { seq: Seq::new(at), why: Forgery::Role });
 }
 
+/// A record that says otherwise of a token than the token.
+#[test]
+fn an_issue_that_says_otherwise_than_its_token_opens_no_home() {
+    let world = World::new(|_, _, _| {});
+    let place = places(&world, Kind::Issue)[0];
+    let whole = rows(&world.home);
+    let changes: [&dyn Fn(&mut Issue); 3] = [
+        &|issue| issue.agent = AgentId::new("bob").unwrap(),
+        &|issue| issue.parent = Some(issue.token),
+        &|issue| issue.issuer = public(&SigningKey::from_bytes(&[66; 32])),
+    ];
+    for change in changes {
+        world.rewrite(|records| match &mut records[place].body {
+            Body::Issue(issue) => change(issue),
+            other => panic!("{:?}", other.kind()),
+        });
+        let forged = Halt::Forged { seq: Seq::new(place as u64), why: Forgery::Form };
+        assert_eq!(world.halt(), forged);
+        replace(&world.home, &whole);
+    }
+}
+
 /// The same with every signed event.
 #[test]
 fn an_event_that_nobody_signed_opens_no_home() {

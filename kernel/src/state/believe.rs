@@ -143,6 +143,10 @@ impl State {
             return Err(Halt::Object { seq });
         }
         let body = token.body();
+        // The record repeats what the token says: it must not say otherwise.
+        if (issue.issuer, issue.parent, &issue.agent) != (body.issuer, body.parent, &body.agent) {
+            return Err(forged(Forgery::Form));
+        }
         let Some(parent) = body.parent else {
             self.issues(&token).map_err(forged)?;
             let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
