@@ -479,7 +479,7 @@ fn a_home_is_its_owners_alone() {
     Runtime::create(&home).unwrap().close().unwrap();
     assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
     let victim = dir.path().join("victim");
-    for name in ["reserve", "lock"] {
+    for name in ["reserve", "lock", "home.db-lock"] {
         fs::write(&victim, "kept").unwrap();
         fs::remove_file(home.join(name)).unwrap();
         std::os::unix::fs::symlink(&victim, home.join(name)).unwrap();
