@@ -9,7 +9,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
-    sync::{Mutex, mpsc},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
 };
 
 use file_store::FileStore;
@@ -200,4 +204,25 @@ fn nothing_is_made_where_there_is_no_home() {
         assert!(!folder.join(LOCK_FILE).exists());
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A process that is begun meanwhile has every file of this one for a moment: what this one has
+/// given up is free all the same.
+#[test]
+fn a_child_process_holds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    drop(FileStore::create(&log).unwrap());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let begun = (0..200).all(|_| Command::new("true").status().is_ok());
+            done.store(true, Ordering::SeqCst);
+            assert!(begun);
+        });
+        while !done.load(Ordering::SeqCst) {
+            drop(FileStore::open(&log).unwrap());
+            drop(HomeLock::take(dir.path()).unwrap());
+        }
+    });
 }

@@ -9,6 +9,7 @@
 pub mod disk;
 pub mod export;
 pub mod fault;
+pub mod kit;
 pub mod lock;
 pub mod memory;
 pub mod sqlite;

@@ -33,7 +33,7 @@ pub enum LockState {
 /// A home, held: until this is dropped or the process ends, however it ends.
 #[derive(Debug)]
 pub struct HomeLock {
-    _file: FileLock,
+    _lock: FileLock,
 }
 
 impl HomeLock {
@@ -47,7 +47,7 @@ impl HomeLock {
         if !home.is_dir() {
             return Err(StoreError::Missing);
         }
-        Ok(Self { _file: FileLock::take(&home.join(LOCK_FILE))? })
+        Ok(Self { _lock: FileLock::take(&home.join(LOCK_FILE))? })
     }
 
     /// Whether somebody holds a home at the moment.
@@ -62,7 +62,15 @@ impl HomeLock {
 /// A file that has one holder.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that was just forked has the file open too, until it
+        // becomes another program. Where this fails the end of all of them frees it.
+        flock(&self.file, FlockOperation::Unlock).unwrap_or(());
+    }
 }
 
 impl FileLock {
@@ -71,7 +79,7 @@ impl FileLock {
         let file = file.map_err(|error| from_io(&error))?;
         for attempt in 1..=ATTEMPTS {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(Errno::WOULDBLOCK) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(from_errno(error)),

@@ -191,6 +191,13 @@ impl FileStore {
     }
 }
 
+impl Drop for FileStore {
+    fn drop(&mut self) {
+        // Closing is not enough where a child process was just begun: it has the file open too.
+        drop(self.file.unlock());
+    }
+}
+
 impl Store for FileStore {
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         if self.poisoned {
