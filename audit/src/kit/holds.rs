@@ -55,9 +55,9 @@ pub(super) fn holds_objects(store: &mut dyn Store, kept: &[Kept]) -> Result<(), 
 pub(super) fn holds_vault(store: &mut dyn Store, kept: &[Kept]) -> Result<(), Found> {
     let mut has_one = BTreeSet::new();
     for write in kept.iter().flat_map(|kept| &kept.vault) {
-        has_one.insert(record_of(write));
+        has_one.insert(write.seq);
         if !row(store, Row::Of(write))? {
-            return Err(Found::Vault(record_of(write)));
+            return Err(Found::Vault(write.seq));
         }
     }
     let records = kept.iter().flat_map(|kept| &kept.links).map(|link| link.seq);
@@ -72,7 +72,7 @@ pub(super) fn lacks(store: &mut dyn Store, batch: &Batch, kept: &[Kept]) -> Resu
     let known = |id| kept.iter().flat_map(|kept| &kept.objects).any(|object| object.id == id);
     let ids = batch.objects().iter().map(|object| object.id);
     ids.filter(|id| !known(*id)).try_for_each(|id| lacks_object(store, id))?;
-    batch.vault().iter().try_for_each(|write| lacks_row(store, record_of(write)))
+    batch.vault().iter().try_for_each(|write| lacks_row(store, write.seq))
 }
 
 fn lacks_object(store: &mut dyn Store, id: ObjectId) -> Result<(), Found> {
@@ -91,25 +91,10 @@ enum Row<'a> {
     None(Seq),
 }
 
-/// Whether the vault has it. Here alone the kit knows what a row looks like.
+/// Whether the vault has it. Here alone the kit asks for a row.
 fn row(store: &mut dyn Store, wanted: Row<'_>) -> Result<bool, StoreError> {
-    let seq = match wanted {
-        Row::Of(write) => record_of(write),
-        Row::None(seq) => seq,
-    };
-    let found = store.vault(seq, seq)?;
     Ok(match wanted {
-        Row::Of(VaultWrite::Salts(_, salts)) => found.salts.as_ref() == Some(salts),
-        Row::Of(VaultWrite::Arguments(_, args)) => found.args.as_ref() == Some(args),
-        Row::Of(VaultWrite::Result(_, result)) => found.result.as_ref() == Some(result),
-        Row::None(_) => found.salts.is_none() && found.args.is_none() && found.result.is_none(),
+        Row::Of(write) => store.vault(write.seq)?.as_ref() == Some(&write.row),
+        Row::None(seq) => store.vault(seq)?.is_none(),
     })
-}
-
-const fn record_of(write: &VaultWrite) -> Seq {
-    match write {
-        VaultWrite::Salts(seq, _) | VaultWrite::Arguments(seq, _) | VaultWrite::Result(seq, _) => {
-            *seq
-        }
-    }
 }

@@ -5,7 +5,9 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_kernel::{
     budget::{Budget, Dimension},
     cbor::MapBuilder,
-    control::{CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Role, Roles, ToolsChange},
+    control::{
+        CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Role, Roles, Signed, ToolsChange,
+    },
     envelope::{Form, Status},
     field::List,
     id::{AgentId, Salt, Seq, ToolId},
@@ -94,6 +96,7 @@ impl Script {
             limits: HomeLimits::default(),
             durability: Durability::Full,
             roles: Roles::new(keys),
+            recovery: None,
         };
         let mut registry = Registry::new();
         let fill = Fill::new().ok_or(Found::Script)?;
@@ -148,13 +151,13 @@ impl Script {
         self.handle(Event::Boot { ticket, id: [1; 16], software, durability: Durability::Full })?;
         let tools = self.kernel.registry_hash();
         let (ticket, control) = (self.ticket(), self.signed(&ToolsChange { tools })?);
-        self.handle(Event::Tools(ticket, control, ToolsDelta::default()))?;
+        self.handle(Event::Tools(ticket, control, None, ToolsDelta::default()))?;
         self.set_policy(AllowAll::of(0, 0))?;
         let (agent, body) = self.token()?;
         let signature = key(Role::Issuer).sign(&preimage(TOKEN_CONTEXT, &body)).to_bytes();
         let wire = Token::wire(&body, &Signature::from_bytes(signature));
         let ticket = self.ticket();
-        self.handle(Event::Issue(ticket, wire))?;
+        self.handle(Event::Issue(ticket, wire, None))?;
         let ticket = self.ticket();
         self.handle(Event::OpenSession(ticket, agent, TokenBody::id_of(&body)))
     }
@@ -163,7 +166,7 @@ impl Script {
         let policy = PolicyObject::of(&engine).hash();
         let control = self.signed(&PolicyChange { policy, shadow: None })?;
         let ticket = self.ticket();
-        self.handle(Event::Policy(ticket, control, vec![Box::new(engine)]))
+        self.handle(Event::Policy(ticket, control, None, vec![Box::new(engine)]))
     }
 
     fn call(&mut self, bytes: usize) -> Result<(), Found> {
@@ -205,10 +208,12 @@ impl Script {
         let role = Role::of(B::KIND).ok_or(Found::Script)?;
         let (key, signer) = (public(role)?, key(role));
         let counter = self.kernel.counter(&key).saturating_add(1);
+        let (home, head) = (self.kernel.home(), self.kernel.durable().ok_or(Found::Script)?);
         let body = body.to_bytes();
-        let message = Control::message(&self.kernel.home(), &key, counter, B::KIND, &body);
+        let message = Control::message(&home, &head, &key, counter, B::KIND, &body);
         let signature = signer.sign(&preimage(CONTROL_CONTEXT, &message)).to_bytes();
-        Ok(Control { key, counter, body, signature: Signature::from_bytes(signature) })
+        let signature = Signature::from_bytes(signature);
+        Ok(Control::by_one(head, body, Signed { key, counter, signature }))
     }
 
     fn token(&self) -> Result<(AgentId, Vec<u8>), Found> {
@@ -216,7 +221,9 @@ impl Script {
         let fill = ToolId::new(FILL).ok_or(Found::Script)?;
         let budget = Budget::none().with(Dimension::Calls, CALLS).with(Dimension::Concurrent, 1);
         let body = TokenBody {
-            version: 1,
+            version: 2,
+            head: self.kernel.durable(),
+            renews: None,
             nonce: [1; 16],
             issuer: public(Role::Issuer)?,
             holder: None,

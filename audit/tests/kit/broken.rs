@@ -9,7 +9,7 @@ use std::{
 use syscap_kernel::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Head, Next, Room, Store, StoreError, VaultEntry, VaultWrite},
+    store::{Batch, Head, Next, Room, Store, StoreError, VaultWrite},
 };
 
 /// What is wrong with a store.
@@ -218,7 +218,7 @@ impl Broken {
             return Err(StoreError::HeadMoved);
         }
         let again = batch.objects().iter().any(|object| log.objects.contains_key(&object.id));
-        let large = batch.vault().iter().any(|write| size(write) > 1 << 20);
+        let large = batch.vault().iter().any(|write| write.row.len() > 1 << 20);
         match self.fault {
             Fault::RefusesAnObjectAgain if again => Err(StoreError::Damaged),
             Fault::RefusesLargeRows if large => Err(StoreError::Io(27)),
@@ -246,8 +246,8 @@ impl Broken {
         keep_objects(&mut log, batch);
         let fault = self.fault;
         let lost = |write: &&VaultWrite| match fault {
-            Fault::LosesLargeRows => size(write) > 1 << 20,
-            Fault::LosesSmallRows => size(write) < 20,
+            Fault::LosesLargeRows => write.row.len() > 1 << 20,
+            Fault::LosesSmallRows => write.row.len() < 40,
             _ => false,
         };
         log.vault.extend(batch.vault().iter().filter(|write| !lost(write)).cloned());
@@ -327,21 +327,10 @@ impl Store for Broken {
         Ok(found)
     }
 
-    fn vault(&mut self, intent: Seq, outcome: Seq) -> Result<VaultEntry, StoreError> {
-        let mut found = VaultEntry::default();
-        for write in &self.log().vault {
-            match write {
-                VaultWrite::Salts(seq, salts) if *seq == intent => found.salts = Some(*salts),
-                VaultWrite::Arguments(seq, args) if *seq == intent => {
-                    found.args = Some(args.clone());
-                }
-                VaultWrite::Result(seq, result) if before(self.fault, *seq) == outcome => {
-                    found.result = Some(result.clone());
-                }
-                _ => {}
-            }
-        }
-        Ok(found)
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        let log = self.log();
+        let found = log.vault.iter().find(|write| before(self.fault, write.seq) == seq);
+        Ok(found.map(|write| write.row.clone()))
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {
@@ -355,14 +344,6 @@ impl Store for Broken {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// How many bytes a row has.
-fn size(write: &VaultWrite) -> usize {
-    match write {
-        VaultWrite::Salts(..) => 96,
-        VaultWrite::Arguments(_, row) | VaultWrite::Result(_, row) => row.len(),
     }
 }
 
