@@ -14,6 +14,7 @@ use std::{
     thread::{self, Thread},
 };
 
+use syscap_audit::lock::HomeLock;
 use syscap_kernel::{
     envelope::ToolResult,
     halt::Halt,
@@ -31,10 +32,17 @@ use crate::{counters::Counters, entropy::Salts, guard::caught, run};
 pub(crate) struct Core {
     shared: Mutex<Shared>,
     /// `None` once the home is closed and nothing runs any more: sessions may outlive it.
-    store: Mutex<Option<Box<dyn Store>>>,
+    store: Mutex<Option<Held>>,
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
+}
+
+/// A store, and the lock of the home that it is for.
+pub(crate) struct Held {
+    pub(crate) store: Box<dyn Store>,
+    // Given up after the store is dropped: fields drop in this order.
+    pub(crate) _lock: HomeLock,
 }
 
 struct Shared {
@@ -79,7 +87,7 @@ pub(crate) enum Answer {
 impl Core {
     pub(crate) fn new(
         kernel: Kernel,
-        store: Box<dyn Store>,
+        store: Held,
         clock: Arc<dyn Clock>,
         salts: Salts,
     ) -> Arc<Self> {
@@ -254,9 +262,9 @@ impl Core {
     /// Asks the store. One that panics may be between two states: the kernel must be halted, as
     /// after any error, and then nothing more is written.
     fn ask<T>(&self, ask: impl FnOnce(&mut dyn Store) -> Result<T, Halt>) -> Result<T, Halt> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = store.as_mut().ok_or(Halt::Store(StoreError::Poisoned))?;
-        caught(|| ask(&mut **store)).unwrap_or(Err(Halt::Halted))
+        let mut held = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_mut().ok_or(Halt::Store(StoreError::Poisoned))?;
+        caught(|| ask(&mut *held.store)).unwrap_or(Err(Halt::Halted))
     }
 
     /// Moves the kernel on. A panic is of what it calls of the host's, and may leave it between
@@ -284,8 +292,8 @@ impl Core {
         }
         let sound = shared.kernel.halted().is_none();
         match self.spent(shared) {
-            Some(mut store) if sound => {
-                caught(|| store.idle()).unwrap_or(Err(StoreError::Poisoned))
+            Some(mut held) if sound => {
+                caught(|| held.store.idle()).unwrap_or(Err(StoreError::Poisoned))
             }
             _ => Ok(()),
         }
@@ -294,7 +302,7 @@ impl Core {
     /// The store, for the one who finds that nobody will need it any more. Dropping it frees the
     /// home, so it must stay as long as anything runs: whoever opens the home next takes what is
     /// open for ended.
-    fn spent(&self, mut shared: MutexGuard<'_, Shared>) -> Option<Box<dyn Store>> {
+    fn spent(&self, mut shared: MutexGuard<'_, Shared>) -> Option<Held> {
         let running = Arc::strong_count(&shared.runs) > 1;
         if !shared.closed || running || shared.led || shared.kernel.wants_commit() {
             return None;

@@ -114,6 +114,12 @@ impl From<Halt> for Error {
     }
 }
 
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Home(error)
+    }
+}
+
 impl From<FsError> for Error {
     fn from(error: FsError) -> Self {
         Self::Base(error)

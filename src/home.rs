@@ -11,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syscap_audit::{sqlite::DATABASE_FILE, verify::Trust};
+use syscap_audit::{disk, lock::HomeLock, sqlite::DATABASE_FILE, verify::Trust};
+use syscap_kernel::store::StoreError;
 use syscap_syscalls::{beneath::Base, fs::Files};
 
 use crate::{
@@ -23,8 +24,9 @@ use crate::{
 ///
 /// | name | what |
 /// |---|---|
-/// | `home.db` | the log, the control documents and the vault |
-/// | `lock` | held by the process that has the home open |
+/// | `home.db` | the log, the control documents and the vault, unless the host's store has them |
+/// | `home.db-lock` | held by the one that writes the database |
+/// | `lock` | held by the process that has the home open, whatever its store is |
 /// | `reserve` | room for the last records when the disk is full |
 /// | `keys/` | the keys of the roles, unless they lie elsewhere |
 /// | `trust.cbor` | what a verifier needs to anchor the log |
@@ -86,30 +88,33 @@ impl Home {
         }
     }
 
-    /// Makes the folder, for its owner only; one that is there must be empty, or a home.
-    pub(crate) fn make(&self) -> Result<(), Error> {
-        if let Some(parent) = self.folder.parent() {
-            fs::create_dir_all(parent).map_err(at(parent))?;
+    /// Makes the folder, for its owner only; one that is there must be empty, or a home, or hold
+    /// what the host's store put there.
+    pub(crate) fn make(&self, kept: Kept) -> Result<(), Error> {
+        let was_there = self.folder.is_dir();
+        disk::make_folder(&self.folder).map_err(at(&self.folder))?;
+        if was_there && kept == Kept::ByHost {
+            return Ok(());
         }
-        let owned = || {
-            fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
-                .map_err(at(&self.folder))
-        };
-        match fs::create_dir(&self.folder) {
-            Ok(()) => owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                let mut entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
-                if entries.next().is_none() {
-                    return owned();
-                }
-                // The store says better what is wrong with making a home in a home.
-                if self.folder.join(DATABASE_FILE).exists() {
-                    return Ok(());
-                }
-                Err(Error::NotEmpty(self.folder.clone()))
-            }
-            Err(error) => Err(at(&self.folder)(error)),
+        let mut entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
+        if entries.next().is_none() {
+            return fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))
+                .map_err(at(&self.folder));
         }
+        // The store says better what is wrong with making a home in a home.
+        if self.folder.join(DATABASE_FILE).exists() {
+            return Ok(());
+        }
+        Err(Error::NotEmpty(self.folder.clone()))
+    }
+
+    /// Takes the home, whatever its store is. Where that is the home's database, a folder that
+    /// has none is left as it is.
+    pub(crate) fn lock(&self, kept: Kept) -> Result<HomeLock, StoreError> {
+        if kept == Kept::InHome && !self.folder.join(DATABASE_FILE).is_file() {
+            return Err(StoreError::Missing);
+        }
+        HomeLock::take(&self.folder)
     }
 
     /// Where the agents' files are to lie. It is looked at before anything is made, so that a
@@ -126,7 +131,7 @@ impl Home {
         match base {
             BasePlace::InHome => {
                 let files = self.folder.join("files");
-                fs::create_dir_all(&files).map_err(at(&files))
+                disk::make_folder(&files).map_err(at(&files))
             }
             BasePlace::Elsewhere(path) => {
                 let absolute = fs::canonicalize(path).map_err(at(path))?;
@@ -190,6 +195,15 @@ pub(crate) fn regular(path: &Path) -> std::io::Result<fs::File> {
     } else {
         Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
     }
+}
+
+/// Who keeps the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The database of the home.
+    InHome,
+    /// A store that the host gave.
+    ByHost,
 }
 
 /// Where the agents' files are to lie.

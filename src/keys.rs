@@ -2,12 +2,13 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    io::{self, Read},
+    os::unix::fs::DirBuilderExt,
     path::Path,
 };
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use syscap_audit::disk;
 use syscap_kernel::{
     control::{Role, Roles},
     ports::Entropy,
@@ -52,13 +53,14 @@ pub struct FileKeys {
 }
 
 impl FileKeys {
-    /// Makes five keys in a folder that must not exist yet.
+    /// Makes five keys in a folder that must not exist yet. When it returns, no power cut takes
+    /// them away.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Entropy`].
     pub fn create(folder: &Path, entropy: &dyn Entropy) -> Result<Self, Error> {
-        fs::create_dir(folder).map_err(at(folder))?;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(at(folder))?;
+        fs::DirBuilder::new().mode(0o700).create(folder).map_err(at(folder))?;
+        disk::sync_parent(folder).map_err(at(folder))?;
         let mut keys = Vec::new();
         for role in &Role::IN_USE {
             let mut seed = [0; 32];
@@ -136,11 +138,5 @@ fn file(folder: &Path, role: Role) -> std::path::PathBuf {
 
 /// Writes a file that must not exist, durably, for its owner only.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(at(path))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(at(path))
+    disk::write_new(path, bytes).map_err(at(path))
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use syscap_audit::{
+    lock::HomeLock,
     sqlite::{SqliteReader, SqliteStore},
     verify::Trust,
 };
@@ -31,13 +32,13 @@ use syscap_syscalls::{
 
 use crate::{
     clock::SystemClock,
-    core::{Answer, Core},
+    core::{Answer, Core, Held},
     counters::{Counters, Counts},
     engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
     guard::{Guarded, GuardedEngine},
-    home::{BasePlace, Home},
+    home::{BasePlace, Home, Kept},
     host::desk::Desk,
     keys::{FileKeys, Signer, known_keys, roles, write_new},
     session::{Session, acknowledged},
@@ -151,7 +152,8 @@ impl Options {
         self
     }
 
-    /// Keeps log, documents and vault in another store than the home's database.
+    /// Keeps log, documents and vault in another store than the home's database. The home is
+    /// locked all the same, before anything is asked of the store and until it is dropped.
     #[must_use]
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Box::new(store));
@@ -187,11 +189,9 @@ impl Options {
     /// [`Error`].
     pub fn create(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
         let home = Home::at(folder);
-        // A store of the host's may have put its files there already.
-        if self.store.is_none() || !home.folder().exists() {
-            home.make()?;
-        }
+        home.make(self.kept())?;
         home.check_base(&self.base)?;
+        let lock = HomeLock::take(home.folder())?;
         let mut store = match self.store.take() {
             Some(store) => store,
             None => Box::new(SqliteStore::create(home.folder(), self.durability)?),
@@ -226,6 +226,7 @@ impl Options {
         let trust = Trust::new(kernel.home(), roles(&*signer)?);
         write_new(&home.trust(), &trust.to_bytes())?;
         let (providers, absent) = (Arc::default(), ToolsDelta::default());
+        let store = Held { store, _lock: lock };
         let started = Started { kernel, store, signer, files, home, providers, absent };
         started.boot(self.clock, self.entropy, self.durability)
     }
@@ -237,6 +238,7 @@ impl Options {
     /// version; [`Error`] besides.
     pub fn open(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
         let home = Home::at(folder);
+        let lock = home.lock(self.kept())?;
         let mut store = match self.store.take() {
             Some(store) => store,
             None => Box::new(SqliteStore::open(home.folder(), self.durability)?),
@@ -252,6 +254,7 @@ impl Options {
         let mut kernel = engine::open(&mut *store, self.engine, self.registry, &anchor)?;
         let providers = Arc::default();
         let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
+        let store = Held { store, _lock: lock };
         let started = Started { kernel, store, signer, files, home, providers, absent };
         started.boot(self.clock, self.entropy, self.durability)
     }
@@ -271,6 +274,10 @@ impl Options {
         let providers = Arc::default();
         tools::adopt(&mut kernel, &mut store, &providers)?;
         Ok(Inspection { kernel, home, providers })
+    }
+
+    const fn kept(&self) -> Kept {
+        if self.store.is_some() { Kept::ByHost } else { Kept::InHome }
     }
 
     fn add_builtins(&mut self, files: &Files) -> Result<(), Error> {
@@ -322,7 +329,7 @@ impl Inspection {
 /// A kernel that has its log, and has not booted.
 struct Started {
     kernel: Kernel,
-    store: Box<dyn Store>,
+    store: Held,
     signer: Box<dyn Signer>,
     files: Files,
     home: Home,
@@ -489,11 +496,5 @@ impl Runtime {
 
     pub(crate) fn tooling(&self) -> MutexGuard<'_, ()> {
         self.inner.tooling.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl From<syscap_kernel::store::StoreError> for Error {
-    fn from(error: syscap_kernel::store::StoreError) -> Self {
-        Self::Home(error)
     }
 }

@@ -52,6 +52,14 @@ impl MemoryStore {
         Self { log: Arc::clone(&self.log), ..Self::default() }
     }
 
+    /// Another handle, if this is the only one: as a store on a disk is opened.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`].
+    pub fn open(&self) -> Result<Self, StoreError> {
+        if Arc::strong_count(&self.log) > 1 { Err(StoreError::Locked) } else { Ok(self.share()) }
+    }
+
     /// A log of its own with the same content: what a copy of the home's folder is.
     #[must_use]
     pub fn copy(&self) -> Self {

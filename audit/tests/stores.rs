@@ -13,10 +13,11 @@ use common::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
 use rusqlite::Connection;
 use syscap_audit::{
     fault::{FAULT, FaultPoint, FaultStore},
+    lock::LockState,
     memory::MemoryStore,
     sqlite::{
-        BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, LOCK_FILE, LockState, Settings, SqliteReader,
-        SqliteStore,
+        BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, Settings, SqliteReader, SqliteStore,
+        WRITER_FILE,
     },
 };
 use syscap_kernel::{
@@ -257,7 +258,7 @@ fn what_is_no_home_is_not_opened() {
     assert_eq!(open(dir.path()).err(), Some(StoreError::Missing));
     assert_eq!(SqliteReader::open(dir.path()).err(), Some(StoreError::Missing));
     assert_eq!(open(&dir.path().join("none")).err(), Some(StoreError::Missing));
-    assert!(!dir.path().join("none").exists() && !dir.path().join(LOCK_FILE).exists());
+    assert!(!dir.path().join("none").exists() && !dir.path().join(WRITER_FILE).exists());
 
     let file = dir.path().join(DATABASE_FILE);
     let damaged = |what: &str| {
@@ -325,7 +326,7 @@ fn files_are_private() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    assert_eq!(names, ["home.db", "home.db-shm", "home.db-wal", "lock", "reserve"]);
+    assert_eq!(names, ["home.db", "home.db-lock", "home.db-shm", "home.db-wal", "reserve"]);
 }
 
 #[test]

@@ -173,12 +173,36 @@ pub enum StoreError {
 }
 
 /// Where the log, the objects and the vault live.
+///
+/// The kernel takes a store's word for what is durable. This is what the word must be good for;
+/// the store kit of `syscap-audit` (`kit`) checks it of any implementation.
+///
+/// * **One holder.** While a place is open it can't be opened again, by this process or another:
+///   whoever tries gets [`StoreError::Locked`]. The end of the holder frees it, however it ends.
+/// * **On the head only.** A batch is taken where the log ends as the batch says, by number and by
+///   leaf ([`Batch::after`], `None` for an empty log); else [`StoreError::HeadMoved`].
+/// * **Whole or not at all.** Records, objects and vault rows of a batch are there together or not
+///   at all: after an error, and after a crash at any moment.
+/// * **Durable on return.** What [`Store::commit`] has returned `Ok` for survives the process, and
+///   at full durability the machine. What failed may be there all the same, whole.
+/// * **No way on after an error.** Once a commit has failed every other one is
+///   [`StoreError::Poisoned`]: what the place holds then is found out by whoever opens it next.
+///   Reads may be refused too.
+/// * **Reads give what was committed**, as soon as it was, byte for byte: records in order and
+///   without a gap, objects by their id, vault rows by their record. What is damaged or can't be
+///   read is an error, never other bytes.
+/// * **An object's id names its bytes.** One that comes again is no error and changes nothing.
+/// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](crate::limits::RECORD_BYTES_MAX), objects of
+///   up to [`OBJECT_BYTES_MAX`](crate::limits::OBJECT_BYTES_MAX), vault rows of results of up to
+///   [`RESULT_BYTES_MAX`](crate::limits::RESULT_BYTES_MAX) and of next to nothing.
+///
+/// What opens a place says [`StoreError::Missing`], [`StoreError::Exists`],
+/// [`StoreError::Damaged`] or [`StoreError::Newer`] where that is so, and changes nothing then.
 pub trait Store: Send {
-    /// Makes a batch durable, all or nothing. The head that the batch follows must be the
-    /// log's head, else [`StoreError::HeadMoved`]. After any error the store refuses to go on.
+    /// Makes a batch durable, all or nothing.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`], and from then on [`StoreError::Poisoned`].
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.

@@ -10,6 +10,7 @@ use std::{
 use clap::Args;
 use syscap::{
     Options,
+    audit::disk,
     kernel::store::StoreError,
     policy::{Policy, Preset},
     syscalls::beneath::Base,
@@ -141,5 +142,6 @@ fn write_trust(trust: &Path, copy: &Path) -> Result<(), Failure> {
     let bytes = fs::read(trust).map_err(Failure::file(trust))?;
     let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(copy);
     let mut file = file.map_err(Failure::file(copy))?;
-    file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Failure::file(copy))
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+    written.and_then(|()| disk::sync_parent(copy)).map_err(Failure::file(copy))
 }

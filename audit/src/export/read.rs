@@ -17,7 +17,7 @@ use syscap_kernel::{
 
 use super::{OBJECTS_FOLDER, RECORDS_FILE};
 use crate::{
-    sqlite::open_regular,
+    disk::open_regular,
     verify::{Chunk, Source},
 };
 

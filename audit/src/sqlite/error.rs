@@ -18,14 +18,3 @@ pub(super) fn from_sqlite(error: Error) -> StoreError {
         _ => StoreError::Io(failure.extended_code),
     }
 }
-
-pub(super) fn from_io(error: &std::io::Error) -> StoreError {
-    match (error.kind(), error.raw_os_error()) {
-        (std::io::ErrorKind::StorageFull, _) => StoreError::Full,
-        (_, code) => StoreError::Io(code.unwrap_or(0)),
-    }
-}
-
-pub(super) fn from_errno(error: rustix::io::Errno) -> StoreError {
-    from_io(&std::io::Error::from(error))
-}

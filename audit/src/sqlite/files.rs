@@ -1,85 +1,29 @@
-//! The files of a home beside the database: the lock and the ballast.
+//! The files of a home beside the database, above all the ballast.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::{
-    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
+    fs::{FallocateFlags, fallocate},
     io::Errno,
 };
 use syscap_kernel::store::StoreError;
 
-use super::error::{from_errno, from_io};
+use crate::disk::{from_errno, from_io, private};
 
 /// The database.
 pub const DATABASE_FILE: &str = "home.db";
 /// Its write-ahead log.
 pub const WAL_FILE: &str = "home.db-wal";
-/// Whoever holds this file's lock holds the home.
-pub const LOCK_FILE: &str = "lock";
+/// Whoever holds this file's lock may write the database. It is not the home's lock, which the
+/// runtime holds whatever its store is: a database that is opened by itself has one writer too.
+pub const WRITER_FILE: &str = "home.db-lock";
 /// Given up when the disk is full, so that what runs can be settled.
 pub const BALLAST_FILE: &str = "reserve";
 /// Size of the ballast in bytes: room for the outcomes of 1,024 calls in flight.
 pub const BALLAST_BYTES: u64 = 4 << 20;
-
-/// A reader that looks whether the lock is held takes it for a moment, so one failure to get it
-/// says nothing.
-const LOCK_ATTEMPTS: u32 = 5;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
-
-/// Whether a process holds a home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockState {
-    /// A process holds it.
-    Held,
-    /// None does.
-    Free,
-}
-
-/// The lock of a home, held until this is dropped or the process ends, however it ends.
-#[derive(Debug)]
-pub(super) struct HomeLock {
-    _file: File,
-}
-
-impl HomeLock {
-    pub(super) fn take(home: &Path) -> Result<Self, StoreError> {
-        let file = private().create(true).truncate(false).open(home.join(LOCK_FILE));
-        let file = file.map_err(|error| from_io(&error))?;
-        for attempt in 1..=LOCK_ATTEMPTS {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(Errno::WOULDBLOCK) if attempt < LOCK_ATTEMPTS => {
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(Errno::WOULDBLOCK) => {}
-                Err(error) => return Err(from_errno(error)),
-            }
-        }
-        Err(StoreError::Locked)
-    }
-
-    pub(super) fn look(home: &Path) -> Result<LockState, StoreError> {
-        let file = match open_regular(&home.join(LOCK_FILE)) {
-            Ok(file) => file,
-            // Nobody ever held it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(LockState::Free);
-            }
-            Err(error) => return Err(from_io(&error)),
-        };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(LockState::Free),
-            Err(Errno::WOULDBLOCK) => Ok(LockState::Held),
-            Err(error) => Err(from_errno(error)),
-        }
-    }
-}
 
 /// Whether there was ballast to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,47 +93,8 @@ impl Ballast {
     }
 }
 
-/// Opens a regular file to read, without waiting for the other end of a pipe.
-pub(crate) fn open_regular(path: &Path) -> std::io::Result<File> {
-    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(std::io::Error::from(std::io::ErrorKind::InvalidInput))
-    }
-}
-
-/// Makes the home's folder, for its owner only, unless it is there.
-pub(super) fn make_folder(home: &Path) -> Result<(), StoreError> {
-    if home.is_dir() {
-        return Ok(());
-    }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
-    made.map_err(|error| from_io(&error))?;
-    match home.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => sync_folder(parent),
-        None => sync_folder(Path::new(".")),
-    }
-}
-
 /// Makes an empty file, for its owner only.
 pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
     let made = private().create(true).truncate(true).open(path);
     made.map(drop).map_err(|error| from_io(&error))
-}
-
-/// Makes the names in a folder durable.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| from_io(&error))
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    // A link of that name would lead elsewhere, and a pipe would wait.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    options.write(true).mode(0o600).custom_flags(flags);
-    options
 }

@@ -3,10 +3,10 @@
 //! | file | what it is |
 //! |---|---|
 //! | `home.db`, `home.db-wal`, `home.db-shm` | records, objects, head and vault |
-//! | `lock` | locked by the process that holds the home |
+//! | `home.db-lock` | locked by the process that writes them |
 //! | `reserve` | [`BALLAST_BYTES`] that are given up when the disk is full |
 //!
-//! The operating system's lock makes the holder the only writer; SQLite's own locks only keep
+//! The operating system's lock makes the store the only writer; SQLite's own locks only keep
 //! readers ([`SqliteReader`]) and writer apart. The process must not open `home.db` by other
 //! means than SQLite: closing such a file would drop SQLite's locks.
 
@@ -27,12 +27,15 @@ use syscap_kernel::{
     store::{Batch, Head, Next, Room, Store, StoreError},
 };
 
-use error::{from_errno, from_sqlite};
-pub(crate) use files::open_regular;
-use files::{Ballast, HomeLock, Release};
+use crate::{
+    disk::{self, from_errno, from_io},
+    lock::FileLock,
+};
+use error::from_sqlite;
+use files::{Ballast, Release};
 use settings::Pages;
 
-pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, LOCK_FILE, LockState, WAL_FILE};
+pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, WAL_FILE, WRITER_FILE};
 pub use reader::SqliteReader;
 pub use schema::{APPLICATION_ID, FORMAT};
 pub use settings::{ROOM_BYTES_MIN, Settings};
@@ -55,7 +58,7 @@ pub struct SqliteStore {
     counts: Counts,
     /// At least what the WAL holds that was not checkpointed.
     wal_bytes: u64,
-    _lock: HomeLock,
+    _lock: FileLock,
 }
 
 /// What a store has done since it was opened, for tests and benchmarks.
@@ -87,8 +90,8 @@ impl SqliteStore {
     /// As [`SqliteStore::create`].
     pub fn create_with(home: &Path, settings: &Settings) -> Result<Self, StoreError> {
         schema::check_library()?;
-        files::make_folder(home)?;
-        let lock = HomeLock::take(home)?;
+        disk::make_folder(home).map_err(|error| from_io(&error))?;
+        let lock = FileLock::take(&home.join(WRITER_FILE))?;
         if std::fs::symlink_metadata(home.join(DATABASE_FILE)).is_ok() {
             return Err(StoreError::Exists);
         }
@@ -114,11 +117,11 @@ impl SqliteStore {
         if !home.join(DATABASE_FILE).is_file() {
             return Err(StoreError::Missing);
         }
-        let lock = HomeLock::take(home)?;
+        let lock = FileLock::take(&home.join(WRITER_FILE))?;
         Self::with(home, settings, lock)
     }
 
-    fn with(home: &Path, settings: &Settings, lock: HomeLock) -> Result<Self, StoreError> {
+    fn with(home: &Path, settings: &Settings, lock: FileLock) -> Result<Self, StoreError> {
         let connection = schema::open_writer(home, settings.durability)?;
         if let Pages::AtMost(pages) = settings.pages {
             limit_pages(&connection, pages)?;

@@ -10,9 +10,10 @@ use syscap_kernel::{
 };
 
 use super::{
-    files::{DATABASE_FILE, HomeLock, LockState},
+    files::{DATABASE_FILE, WRITER_FILE},
     rows, schema,
 };
+use crate::lock::{FileLock, HomeLock, LockState};
 
 /// How many records are read in one transaction: one that stays open keeps the holder's WAL
 /// from being reused.
@@ -39,12 +40,15 @@ impl SqliteReader {
         Ok(Self { connection, home: home.to_path_buf() })
     }
 
-    /// Whether a process holds the home at the moment.
+    /// Whether a process holds the home at the moment, or writes its database without that.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn lock_state(&self) -> Result<LockState, StoreError> {
-        HomeLock::look(&self.home)
+        match HomeLock::state(&self.home)? {
+            LockState::Held => Ok(LockState::Held),
+            LockState::Free => FileLock::state(&self.home.join(WRITER_FILE)),
+        }
     }
 
     /// Where the log ends; `None` where it is empty.

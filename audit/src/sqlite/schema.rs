@@ -7,8 +7,9 @@ use syscap_kernel::{record::Durability, store::StoreError};
 
 use super::{
     error::from_sqlite,
-    files::{DATABASE_FILE, make_file, sync_folder},
+    files::{DATABASE_FILE, make_file},
 };
+use crate::disk::{from_io, sync_folder};
 
 /// Marks the file as ours: "sysc".
 pub const APPLICATION_ID: i32 = 0x7379_7363;
@@ -53,9 +54,8 @@ pub(super) fn create(home: &Path) -> Result<(), StoreError> {
         .map_err(from_sqlite)?;
     fill(&connection).map_err(from_sqlite)?;
     connection.close().map_err(|(_, error)| from_sqlite(error))?;
-    std::fs::rename(&new, home.join(DATABASE_FILE))
-        .map_err(|error| super::error::from_io(&error))?;
-    sync_folder(home)
+    let named = std::fs::rename(&new, home.join(DATABASE_FILE)).and_then(|()| sync_folder(home));
+    named.map_err(|error| from_io(&error))
 }
 
 fn fill(connection: &Connection) -> rusqlite::Result<()> {

@@ -24,10 +24,7 @@ use syscap_kernel::{
     store::{Head, Next, StoreError},
 };
 
-use crate::{
-    export::ExportReader,
-    sqlite::{LockState, SqliteReader},
-};
+use crate::{export::ExportReader, lock::LockState, sqlite::SqliteReader};
 
 /// Where the trust comes from.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use std::{
 use syscap::{
     Error,
     access::Access,
-    audit::sqlite::{LockState, SqliteReader},
+    audit::{lock::LockState, sqlite::SqliteReader},
 };
 
 use super::Findings;

@@ -5,7 +5,7 @@ use std::path::Path;
 use syscap::{
     Counts, Error,
     access::{Access, View},
-    audit::sqlite::{LockState, SqliteReader},
+    audit::{lock::LockState, sqlite::SqliteReader},
     kernel::{
         envelope::Status,
         id::{PolicyHash, Seq},

@@ -1,0 +1,108 @@
+//! Files and folders that are still there after a power cut.
+//!
+//! A file's content is durable when the file was synced, and its name when the folder was that
+//! holds it. What makes a home makes every part of it by this.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+use syscap_kernel::store::StoreError;
+
+/// Makes a folder for its owner only, and those on the way to it that are missing. When it
+/// returns their names are durable; that of a folder which was there too, unless its parent can't
+/// be read.
+///
+/// # Errors
+/// What the operating system says.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    // An empty path is what comes before a relative one: the current folder.
+    let named = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+    let missing: Vec<&Path> = named.take_while(|part| !part.is_dir()).collect();
+    if missing.is_empty() {
+        // It may have been made a moment ago; who made it could read what it lies in.
+        return match sync_parent(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
+    }
+    for part in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(part) {
+            Ok(()) => sync_parent(part)?,
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && part.is_dir() => {
+                sync_parent(part)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that must not exist, for its owner only. When it returns, file and name are
+/// durable.
+///
+/// # Errors
+/// What the operating system says.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = private().create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    sync_parent(path)
+}
+
+/// Makes the names in a folder durable.
+///
+/// # Errors
+/// What the operating system says.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Makes a name durable, by the folder that holds it.
+///
+/// # Errors
+/// What the operating system says.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => sync_folder(parent),
+        None => sync_folder(Path::new(".")),
+    }
+}
+
+/// Opens a regular file to read, without waiting for the other end of a pipe.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::from(io::ErrorKind::InvalidInput))
+    }
+}
+
+/// To write a file of its owner's only.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    // A link of that name would lead elsewhere, and a pipe would wait.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    options.write(true).mode(0o600).custom_flags(flags);
+    options
+}
+
+/// An error of the operating system in a store's terms.
+pub(crate) fn from_io(error: &io::Error) -> StoreError {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::StorageFull, _) => StoreError::Full,
+        (_, code) => StoreError::Io(code.unwrap_or(0)),
+    }
+}
+
+pub(crate) fn from_errno(error: rustix::io::Errno) -> StoreError {
+    from_io(&io::Error::from(error))
+}

@@ -1,0 +1,228 @@
+//! A home has one holder, whatever its log is kept in.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "../examples/file_store/store.rs"]
+mod file_store;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
+
+use file_store::FileStore;
+use syscap::{
+    audit::{
+        lock::{HomeLock, LOCK_FILE, LockState},
+        memory::MemoryStore,
+        sqlite::SqliteStore,
+    },
+    host::HostTool,
+    kernel::{
+        manifest::EffectClass,
+        record::Durability,
+        store::{Store, StoreError},
+    },
+    prelude::*,
+};
+
+/// A tool whose effect is one more byte in a file.
+fn touch(effects: &Path) -> Options {
+    let effects = effects.to_path_buf();
+    let tool = HostTool::new("touch", EffectClass::LocalWrite).unwrap().run(move |_| {
+        let file = fs::OpenOptions::new().create(true).append(true).open(&effects);
+        file.unwrap().write_all(b"x").unwrap();
+        Ok("done")
+    });
+    Options::new().tool(tool).unwrap()
+}
+
+/// Calls the tool by the only token that there is.
+fn call(rt: &Runtime) -> Option<Reason> {
+    let token = rt.look(|kernel| kernel.tokens().next().unwrap().id);
+    rt.session("a", token).unwrap().call("touch", args! {}).unwrap().reason()
+}
+
+fn is_locked<T>(opened: &Result<T, Error>) -> bool {
+    matches!(opened, Err(Error::Home(StoreError::Locked)))
+}
+
+const FOLDER: &str = "SYSCAP_HOMES_FOLDER";
+
+struct Places {
+    home: PathBuf,
+    log: PathBuf,
+    copy: PathBuf,
+    effects: PathBuf,
+}
+
+impl Places {
+    fn below(folder: &Path) -> Self {
+        let at = |name| folder.join(name);
+        Self { home: at("home"), log: at("log"), copy: at("copy"), effects: at("effects") }
+    }
+
+    fn open(&self, log: &Path) -> Result<Runtime, Error> {
+        touch(&self.effects).store(FileStore::open(log)?).open(&self.home)
+    }
+
+    fn effects(&self) -> usize {
+        fs::read(&self.effects).unwrap_or_default().len()
+    }
+}
+
+/// Not a test: the other process. It spends the budget, says so, and holds the home until its
+/// input ends.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let places = Places::below(Path::new(&folder));
+    let rt = places.open(&places.log).unwrap();
+    assert_eq!(call(&rt), None);
+    println!("\nspent");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    rt.close().unwrap();
+}
+
+/// Another process that has spent the budget, and what it still says.
+fn other_process(folder: &Path) -> (Child, BufReader<ChildStdout>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let said = out.by_ref().lines().any(|line| line.unwrap() == "spent");
+    assert!(said, "it did not come to it");
+    (child, out)
+}
+
+/// Two processes, a budget of one call, and two copies of the log that know nothing of each
+/// other: what both have in common is the home.
+#[test]
+fn two_processes_spend_a_budget_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let places = Places::below(dir.path());
+    let store = FileStore::create(&places.log).unwrap();
+    let rt = touch(&places.effects).store(store).create(&places.home).unwrap();
+    let budget = Budget::standard().with(Dimension::Calls, 1);
+    rt.issue(Grant::to("a").tools(["touch"]).budget(budget)).unwrap();
+    rt.close().unwrap();
+    fs::copy(&places.log, &places.copy).unwrap();
+
+    let (mut other, _out) = other_process(dir.path());
+    assert_eq!(FileStore::open(&places.log).err(), Some(StoreError::Locked));
+    let opened = places.open(&places.copy);
+    let refused = opened.map(|rt| call(&rt)).err();
+    assert_eq!(places.effects(), 1, "one effect for one call");
+    assert!(matches!(refused, Some(Error::Home(StoreError::Locked))), "{refused:?}");
+    let made = touch(&places.effects).store(MemoryStore::new()).create(&places.home);
+    assert!(is_locked(&made), "nor is another home made in its place");
+
+    drop(other.stdin.take());
+    assert!(other.wait().unwrap().success());
+    let rt = places.open(&places.log).unwrap();
+    assert_eq!(call(&rt), Some(Reason::OverBudget));
+    assert_eq!(places.effects(), 1);
+    rt.close().unwrap();
+}
+
+/// The same within one process; a run that is still out keeps the home.
+#[test]
+fn two_runtimes_do_not_share_a_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let (begun, begins) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let slow = HostTool::new("slow", EffectClass::LocalWrite).unwrap().run(move |_| {
+        begun.send(()).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        Ok("done")
+    });
+    let memory = MemoryStore::new();
+    let kept = || Options::new().durability(Durability::Memory).store(memory.share());
+    let rt = kept().tool(slow).unwrap().create(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["slow"])).unwrap();
+    assert!(is_locked(&kept().open(&home)));
+    // A look at it needs no lock; here there is no database to look at.
+    let looked = Options::new().inspect(&home);
+    assert!(matches!(looked, Err(Error::Home(StoreError::Missing))));
+
+    let agent = rt.session("a", token).unwrap();
+    std::thread::scope(|scope| {
+        let called = scope.spawn(|| agent.call("slow", args! {}).unwrap().reason());
+        begins.recv().unwrap();
+        rt.close().unwrap();
+        assert!(is_locked(&kept().open(&home)), "a run is out");
+        release.send(()).unwrap();
+        assert_eq!(called.join().unwrap(), None);
+    });
+    kept().open(&home).unwrap().close().unwrap();
+}
+
+/// A database that is opened by itself has one writer, and a runtime can be put on it.
+#[test]
+fn a_database_has_one_writer_without_a_runtime() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let open = || SqliteStore::open(&home, Durability::Full);
+    let rt = Options::new().store(SqliteStore::create(&home, Durability::Full).unwrap());
+    let rt = rt.create(&home).unwrap();
+    assert_eq!(open().err(), Some(StoreError::Locked));
+    assert!(is_locked(&Runtime::open(&home)));
+    rt.close().unwrap();
+
+    let mut alone = open().unwrap();
+    assert_eq!(HomeLock::state(&home), Ok(LockState::Free));
+    assert!(is_locked(&Runtime::open(&home)), "its store is taken");
+    // Who failed has let go of what it had taken by then.
+    assert_eq!(alone.room().err(), None);
+    drop(alone);
+    let rt = Runtime::open(&home).unwrap();
+    assert_eq!(HomeLock::state(&home), Ok(LockState::Held));
+    Options::new().inspect(&home).unwrap();
+    rt.close().unwrap();
+}
+
+/// What is no home is left as it is.
+#[test]
+fn nothing_is_made_where_there_is_no_home() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(HomeLock::take(&dir.path().join("none")).err(), Some(StoreError::Missing));
+    for folder in [dir.path().to_path_buf(), dir.path().join("none")] {
+        let opened = Runtime::open(&folder);
+        assert!(matches!(opened, Err(Error::Home(StoreError::Missing))));
+        assert!(!folder.join(LOCK_FILE).exists());
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A process that is begun meanwhile has every file of this one for a moment: what this one has
+/// given up is free all the same.
+#[test]
+fn a_child_process_holds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    drop(FileStore::create(&log).unwrap());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let begun = (0..200).all(|_| Command::new("true").status().is_ok());
+            done.store(true, Ordering::SeqCst);
+            assert!(begun);
+        });
+        while !done.load(Ordering::SeqCst) {
+            drop(FileStore::open(&log).unwrap());
+            drop(HomeLock::take(dir.path()).unwrap());
+        }
+    });
+}
