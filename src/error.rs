@@ -8,7 +8,7 @@ use syscap_kernel::{
 };
 use syscap_syscalls::beneath::FsError;
 
-use crate::keys::SignerError;
+use crate::{access::Versions, keys::SignerError};
 
 /// What can go wrong for a host.
 #[derive(Debug, thiserror::Error)]
@@ -89,11 +89,14 @@ pub enum Error {
     /// A process of another user holds the home.
     #[error("a process of another user holds {0}")]
     Foreign(PathBuf),
-    /// The holder speaks another version of the protocol: it is another version of this program.
-    #[error("the holder speaks version {holder} of the protocol, and this process another")]
+    /// The holder speaks no version of the protocol that this process does: it is another version
+    /// of this program. An [`Operator`](crate::access::Operator) can stop it even so.
+    #[error("the holder speaks {holder} of the protocol, and this process {ours}")]
     Version {
-        /// The holder's version.
-        holder: u64,
+        /// What the holder speaks.
+        holder: Versions,
+        /// What this process speaks.
+        ours: Versions,
     },
     /// A file of the home can't be read or written.
     #[error("{path}: {source}")]

@@ -14,7 +14,7 @@ use syscap_audit::{
 };
 use syscap_kernel::{
     control::{PolicyChange, recovery_hash},
-    id::{AgentId, HomeId, TokenId},
+    id::{AgentId, HomeId, Seq, TokenId},
     kernel::{Ack, Anchor, Event, Kernel, NewHome, Parts, Tally},
     policy::PolicyEngine,
     ports::{Clock, Entropy},
@@ -462,11 +462,15 @@ impl Runtime {
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn close(self) -> Result<(), Error> {
+        self.end().map(drop)
+    }
+
+    /// Closes it, and says by which record.
+    pub(crate) fn end(&self) -> Result<Seq, Error> {
         self.inner.desk.close();
         let recorded = acknowledged(self.core.request(Event::Shutdown));
         let closed = self.core.close();
-        recorded?;
-        Ok(closed?)
+        recorded.and_then(|record| Ok(closed.map(|()| record)?))
     }
 
     /// Another handle on the same runtime, for one who serves it.

@@ -7,11 +7,17 @@ mod bounds;
 mod frames;
 #[path = "attach/holders.rs"]
 mod holders;
+#[path = "attach/lanes.rs"]
+mod lanes;
+#[path = "attach/operators.rs"]
+mod operators;
 #[path = "attach/providers.rs"]
 mod providers;
 #[path = "attach/share.rs"]
 mod share;
 #[path = "attach/sockets.rs"]
 mod sockets;
+#[path = "attach/wire.rs"]
+mod wire;
 #[path = "attach/world.rs"]
 mod world;

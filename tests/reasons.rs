@@ -41,6 +41,7 @@ const STATED: &[Stated] = &[
     (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),
     (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
+    (Reason::WrongLane, ["", "", ""], "by the socket"),
     (Reason::ReferenceErased, ["$ref", "", ""], "after a redaction"),
     (Reason::ToolsMismatch, ["", "", ""], "by the host"),
     (Reason::Exhausted, ["", "", ""], "by measured time"),

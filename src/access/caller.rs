@@ -8,7 +8,7 @@ use syscap_kernel::{
     envelope::Form,
     id::{AgentId, Seq, SnapshotId, TokenId},
     provenance::Source,
-    reason::Reason,
+    reason::{Reason, Refused},
 };
 
 use super::{
@@ -18,9 +18,9 @@ use super::{
 use crate::{
     Args, Changed, ConnectionId, Error, Session,
     attach::{
-        Ask, Proposed,
+        Ask, Proposed, SessionTicket,
         client::Step,
-        reply::{read_answer, read_changed, read_record},
+        reply::{read_answer, read_changed, read_record, read_taken, read_ticket},
     },
     session::read_json,
 };
@@ -64,6 +64,36 @@ impl Caller {
             Step::Again => Step::Again,
         })?;
         Ok(caller)
+    }
+
+    /// Takes a session that was lent, with the holder that there is.
+    pub(super) fn take(link: &Arc<Link>, ticket: &SessionTicket) -> Result<Self, Error> {
+        let (number, taken) = link.each(|up| match &up.seat {
+            Seat::Attached(holder) => {
+                let number = up.number;
+                holder.ask(&Ask::Take(ticket.clone()), |item| Ok((number, read_taken(item)?)))
+            }
+            // Who holds the home opens sessions, and takes none.
+            Seat::Held(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
+        })?;
+        let seated = Mutex::new(Some((number, Seated::There(taken.session))));
+        Ok(Self { link: Arc::clone(link), agent: taken.agent, token: taken.token, seated })
+    }
+
+    /// Gives the session away: whoever takes the ticket can call through it, on the agents' lane
+    /// too, and nobody else any more. Where nobody does it ends with this process.
+    ///
+    /// # Errors
+    /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
+    /// [`Error::Refused`] where so many are lent that there is no room; [`Error::HolderGone`].
+    pub fn lend(self) -> Result<SessionTicket, Error> {
+        self.with(|up, seated| match (seated, &up.seat) {
+            (Seated::Here(session), Seat::Held(held)) => Step::Done(held.lend(session)),
+            (Seated::There(session), Seat::Attached(holder)) => {
+                holder.ask(&Ask::Lend(session), read_ticket)
+            }
+            _ => Step::Again,
+        })
     }
 
     /// The agent.
@@ -217,6 +247,10 @@ impl Caller {
             && *with == up.number
         {
             return Step::Done(Ok(seated.clone()));
+        }
+        if self.link.is_agents() {
+            // It ended with the holder that it was opened at.
+            return Step::Done(Err(Error::HolderGone));
         }
         let agent = self.agent.as_str();
         let opened = match &up.seat {

@@ -12,6 +12,7 @@ use std::{
 
 use syscap_audit::sqlite::SqliteReader;
 use syscap_kernel::{
+    cbor::Item,
     halt::Halt,
     hash::leaf,
     id::{HomeId, Seq, ToolId},
@@ -20,11 +21,13 @@ use syscap_kernel::{
 };
 
 use crate::{
-    ConnectionId, Error, Runtime, Withdrawn,
+    ConnectionId, Error, Runtime, Session, Withdrawn,
     attach::{
-        client::{Found, Holder, Step, attach},
+        Command, Lane, SessionTicket,
+        client::{Entry, Found, Holder, Step, attach},
         limits::{DRAIN_TIME, END_TIME, TOOLS_MAX, TRY_PAUSE, TRY_TIME},
         server::Server,
+        wire::Broken,
     },
     guard::caught,
     provide::{Offer, Provider},
@@ -45,6 +48,21 @@ pub(super) enum Mode {
     Command,
     /// It waits for another to hold it.
     Attach,
+    /// The same, on the agents' lane.
+    Agent,
+    /// It holds it for itself. Where somebody holds it, only an operator's frames that never
+    /// change are sent there.
+    Operator,
+}
+
+impl Mode {
+    const fn entry(self) -> Entry {
+        match self {
+            Self::Serve | Self::Command | Self::Attach => Entry::Lane(Lane::Operator),
+            Self::Agent => Entry::Lane(Lane::Agents),
+            Self::Operator => Entry::Bare,
+        }
+    }
 }
 
 /// The way to the home.
@@ -56,6 +74,9 @@ pub(super) struct Link {
     home: OnceLock<HomeId>,
     /// Not in the state: a look for a holder ends when it is set.
     closed: AtomicBool,
+    /// Held while it is closed: whoever closes it too waits for that. What went wrong, where it
+    /// was closed for an operator, is told to the owner.
+    closing: Mutex<Option<Error>>,
     state: Mutex<State>,
     /// What this process offers, to be offered to each new holder.
     offered: Mutex<Vec<Offered>>,
@@ -106,8 +127,9 @@ impl Drop for Working<'_> {
 }
 
 impl Held {
-    /// Ends it: the attached first, then what this process does itself.
-    fn close(&self) -> Result<(), Error> {
+    /// Ends it: the attached first, then what this process does itself. The record that ends the
+    /// log is told to those who asked for it.
+    fn close(&self) -> Result<Seq, Error> {
         let since = Instant::now();
         if let Some(server) = &self.server {
             // Whatever panics with it, the home is closed.
@@ -126,11 +148,29 @@ impl Held {
             }
             thread::sleep(TRY_PAUSE);
         }
-        self.runtime.share().close()
+        let ended = self.runtime.end();
+        if let Some(server) = &self.server {
+            caught(|| server.tell_closed(&ended)).unwrap_or(());
+        }
+        ended
+    }
+
+    /// Gives a session of this process away, to whoever has the ticket.
+    pub(super) fn lend(&self, session: Arc<Session>) -> Result<SessionTicket, Error> {
+        let folder = || self.runtime.home().folder().to_path_buf();
+        self.server.as_ref().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
     }
 }
 
 impl Up {
+    /// The holder, where it is another process.
+    pub(super) fn attached(&self) -> Option<&Holder> {
+        match &self.seat {
+            Seat::Held(_) => None,
+            Seat::Attached(holder) => Some(holder),
+        }
+    }
+
     fn is_over(&self) -> bool {
         match &self.seat {
             Seat::Held(_) => false,
@@ -147,6 +187,7 @@ impl Link {
             me: Weak::clone(me),
             home: OnceLock::new(),
             closed: AtomicBool::new(false),
+            closing: Mutex::default(),
             state: Mutex::new(State { seat: None, number: 0 }),
             offered: Mutex::default(),
         })
@@ -223,6 +264,11 @@ impl Link {
         Ok(())
     }
 
+    /// Whether it is on the agents' lane: no session can be opened there.
+    pub(super) fn is_agents(&self) -> bool {
+        self.mode == Mode::Agent
+    }
+
     /// The holder of that number, if it still is the one.
     pub(super) fn still(&self, number: u64) -> Option<Up> {
         self.state().seat.clone().filter(|up| up.number == number)
@@ -247,6 +293,19 @@ impl Link {
                 Step::Again => self.gone(&up),
             }
         }
+    }
+
+    /// Does what an operator does in any version: here, or by a frame that never changes.
+    pub(super) fn operate<T>(
+        &self,
+        command: &Command,
+        here: impl Fn(&Runtime) -> Result<T, Error>,
+        read: impl Fn(Item<'_>) -> Result<T, Broken>,
+    ) -> Result<T, Error> {
+        self.each(|up| match &up.seat {
+            Seat::Held(held) => Step::Done(here(&held.runtime)),
+            Seat::Attached(holder) => holder.operate(command, &read),
+        })
     }
 
     /// Offers tools, now and to each new holder.
@@ -298,16 +357,35 @@ impl Link {
         }
     }
 
-    pub(super) fn close(&self) -> Result<(), Error> {
+    /// Ends it; by which record, where this process held the home.
+    pub(super) fn close(&self) -> Result<Option<Seq>, Error> {
         self.closed.store(true, Ordering::SeqCst);
+        let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        match told.take() {
+            Some(error) => Err(error),
+            None => self.close_seat(),
+        }
+    }
+
+    /// The same, for an operator elsewhere who asks for it. The owner hears of it when it closes
+    /// it too, or wants anything else of it.
+    fn shut_down(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = self.close_seat() {
+            *told = Some(error);
+        }
+    }
+
+    fn close_seat(&self) -> Result<Option<Seq>, Error> {
         let seat = self.state().seat.take();
         match seat.map(|up| up.seat) {
-            Some(Seat::Held(held)) => held.close(),
+            Some(Seat::Held(held)) => held.close().map(Some),
             Some(Seat::Attached(holder)) => {
                 holder.close();
-                Ok(())
+                Ok(None)
             }
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
@@ -317,7 +395,9 @@ impl Link {
             Found::Holder(holder) => return Ok(Ok(Seat::Attached(holder))),
             Found::NotNow => return Ok(Err(self.unserved())),
             Found::Full => return Ok(Err(self.full())),
-            Found::Nobody if self.mode == Mode::Attach => return Ok(Err(Error::HolderGone)),
+            Found::Nobody if matches!(self.mode, Mode::Attach | Mode::Agent) => {
+                return Ok(Err(Error::HolderGone));
+            }
             Found::Nobody => {}
         }
         // Before it is opened, so that nothing is written to another. Where it can't be read,
@@ -341,8 +421,16 @@ impl Link {
 
     fn held(&self, runtime: Runtime) -> Result<Seat, Error> {
         let started = match self.mode {
-            Mode::Serve => Server::start(&runtime).map(Some),
-            Mode::Command | Mode::Attach => Ok(None),
+            Mode::Serve => {
+                let link = Weak::clone(&self.me);
+                let shut_down = move || {
+                    if let Some(link) = link.upgrade() {
+                        link.shut_down();
+                    }
+                };
+                Server::start(&runtime, shut_down).map(Some)
+            }
+            Mode::Command | Mode::Attach | Mode::Agent | Mode::Operator => Ok(None),
         };
         let server = match started {
             Ok(server) => server,
@@ -357,7 +445,7 @@ impl Link {
 
     fn attach(&self) -> Result<Found, Error> {
         let link = Weak::clone(&self.me);
-        let found = attach(&self.folder, move || {
+        let found = attach(&self.folder, self.mode.entry(), move || {
             // Others call what this process offers: it must not wait until it needs the home.
             while let Some(link) = link.upgrade() {
                 if link.offered().is_empty() || link.check_open().is_err() || link.up().is_ok() {
@@ -368,7 +456,7 @@ impl Link {
             }
         })?;
         match &found {
-            Found::Holder(holder) if !holder.home().is_some_and(|home| self.is_it(home)) => {
+            Found::Holder(holder) if !self.is_it(holder.home()) => {
                 holder.close();
                 Err(self.other_home())
             }

@@ -10,6 +10,12 @@
 //! the log after the recovery. It is never sent twice. One that an ending holder turned away has
 //! not begun, and is sent to the next holder.
 //!
+//! Two lanes lead to a holder. The operator's can do everything, and is what [`Access::open`] and
+//! its like use. On the agents' ([`Access::agent`]) a session that an operator opened and lent
+//! ([`Caller::lend`]) can be taken and called through; all else is refused as
+//! [`WrongLane`](syscap_kernel::reason::Reason::WrongLane). An [`Operator`] stops a home whatever
+//! version its holder is of, and however full.
+//!
 //! ```
 //! use syscap::{access::Access, prelude::*};
 //!
@@ -34,6 +40,7 @@
 mod answer;
 mod caller;
 mod link;
+mod operator;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -53,13 +60,15 @@ use self::link::{Link, Mode, Seat};
 pub use self::{
     answer::Answer,
     caller::{CallWith, Caller},
+    operator::Operator,
     view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View, Whose},
 };
 pub(crate) use self::{caller::send, view::manifests};
+pub use crate::attach::{HolderStatus, Phase, SessionTicket, Versions};
 use crate::{
     Args, Changed, Error, Grant, Runtime,
     attach::{
-        Ask,
+        Ask, Command,
         client::Step,
         limits::ANSWER_TIME,
         reply::{read_answer, read_nothing, read_record, read_token},
@@ -119,6 +128,17 @@ impl Access {
         Ok(if link.look()? { Some(Self::by(link)) } else { None })
     }
 
+    /// Attaches on the agents' lane, and never holds the home: `None` where nobody serves it. On
+    /// it a session can be [taken](Access::take) that was lent, and called through; the holder
+    /// refuses everything else.
+    ///
+    /// # Errors
+    /// As [`Access::open`].
+    pub fn agent(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
+        let link = Link::new(folder.as_ref(), Mode::Agent);
+        Ok(if link.look()? { Some(Self::by(link)) } else { None })
+    }
+
     /// Serves a runtime that this process holds already.
     ///
     /// # Errors
@@ -175,7 +195,8 @@ impl Access {
     /// # Errors
     /// As [`Runtime::revoke`]; [`Error::HolderGone`].
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
-        self.act(&Ask::Revoke(token), |runtime| runtime.revoke(token), read_record)
+        let here = |runtime: &Runtime| runtime.revoke(token);
+        self.link.operate(&Command::Revoke(token), here, read_record)
     }
 
     /// As [`Runtime::freeze`].
@@ -183,8 +204,8 @@ impl Access {
     /// # Errors
     /// As [`Runtime::freeze`]; [`Error::HolderGone`].
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
-        let ask = Ask::Freeze(freeze.clone());
-        self.act(&ask, |runtime| runtime.freeze(freeze), read_record)
+        let here = |runtime: &Runtime| runtime.freeze(freeze);
+        self.link.operate(&Command::Freeze(freeze.clone()), here, read_record)
     }
 
     /// As [`Runtime::read_policy`].
@@ -235,6 +256,16 @@ impl Access {
     /// As [`Runtime::session`]; [`Error::HolderGone`].
     pub fn session(&self, agent: &str, token: TokenId) -> Result<Caller, Error> {
         Caller::open(&self.link, agent, token)
+    }
+
+    /// Takes a session that was [lent](Caller::lend). It ends with this process, or with its
+    /// holder: it is not opened again with another.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] as [`NotBound`](syscap_kernel::reason::Reason::NotBound) where the
+    /// ticket opens nothing here, or not any more; [`Error::HolderGone`].
+    pub fn take(&self, ticket: &SessionTicket) -> Result<Caller, Error> {
+        Caller::take(&self.link, ticket)
     }
 
     /// As [`Runtime::observe`].
@@ -404,7 +435,7 @@ impl Access {
     /// # Errors
     /// As [`Runtime::close`].
     pub fn close(self) -> Result<(), Error> {
-        self.link.close()
+        self.link.close().map(drop)
     }
 
     /// Does it here, or asks the holder for it.

@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -20,11 +20,13 @@ use syscap_kernel::{
 };
 
 use super::{
-    limits::{HELLO_TIME, PROTOCOL_VERSION, REQUESTS_MAX},
+    frozen::{self, Command, HolderStatus, Phase},
+    hello::{Greeting, Hello, Lane, Versions, is_frozen},
+    limits::{ANSWER_TIME, HELLO_TIME, REQUESTS_MAX},
     message::{Ask, Frame, Order},
-    peer::{NotSent, Peer},
+    peer::{NotSent, Peer, Pending},
     relay,
-    reply::{self, Failure, Greeting, Reply},
+    reply::{self, Reply},
     socket::{SOCKET_FILE, connect_to, is_ours},
     wire::{Broken, Reader},
 };
@@ -47,6 +49,15 @@ pub(crate) enum Found {
     Full,
 }
 
+/// How to attach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// On a lane, in a version that both sides speak.
+    Lane(Lane),
+    /// Without either: only an operator's frames that never change are sent.
+    Bare,
+}
+
 /// What a request came to.
 pub(crate) enum Step<T> {
     /// This.
@@ -58,8 +69,8 @@ pub(crate) enum Step<T> {
 /// The process that holds the home, as an attached one sees it.
 pub(crate) struct Holder {
     peer: Peer,
-    /// What it said when it let this process in: which home it holds.
-    greeted: OnceLock<HomeId>,
+    /// Which home it holds, as it said when it let this process in.
+    home: HomeId,
     /// Whether it takes no requests any more.
     ending: AtomicBool,
     state: Mutex<State>,
@@ -74,8 +85,12 @@ struct State {
     runs: BTreeMap<u64, Cancel>,
 }
 
-/// Attaches to the holder of a home. When a connection that was let in ends, `ended` is called.
-pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Result<Found, Error> {
+/// Attaches to the holder of a home. When the connection ends, `ended` is called.
+pub(crate) fn attach(
+    home: &Path,
+    entry: Entry,
+    ended: impl FnOnce() + Send + 'static,
+) -> Result<Found, Error> {
     let path = home.join(SOCKET_FILE);
     let stream = match connect_to(home) {
         Ok(stream) => stream,
@@ -91,49 +106,64 @@ pub(crate) fn attach(home: &Path, ended: impl FnOnce() + Send + 'static) -> Resu
     }
     let stream = Arc::new(stream);
     let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
-    let reader = Reader::new(stream).map_err(at(&path))?;
-    let (greeted, ending) = (OnceLock::new(), AtomicBool::new(false));
-    let holder = Arc::new(Holder { peer, greeted, ending, state: Mutex::default() });
+    let mut reader = Reader::new(stream).map_err(at(&path))?;
+    let greeted = match entry {
+        Entry::Lane(lane) => hello(&peer, &mut reader, lane)?,
+        Entry::Bare => look(&peer, &mut reader)?,
+    };
+    let home = match greeted {
+        Ok(home) => home,
+        Err(found) => return Ok(found),
+    };
+    reader.take_long_frames();
+    let ending = AtomicBool::new(false);
+    let holder = Arc::new(Holder { peer, home, ending, state: Mutex::default() });
     let reading = Arc::clone(&holder);
     let started = thread::Builder::new().name("syscap-holder".to_owned()).spawn(move || {
         reading.read(reader);
-        let greeted = reading.home();
         drop(reading);
-        if greeted.is_some() {
-            ended();
-        }
+        ended();
     });
     started.map_err(at(&path))?;
-    let greeted = holder.hello();
-    if !matches!(greeted, Ok(Found::Holder(_))) {
-        holder.close();
+    Ok(Found::Holder(holder))
+}
+
+/// Says hello; the home's id, where the holder lets this process in.
+fn hello(peer: &Peer, reader: &mut Reader, lane: Lane) -> Result<Result<HomeId, Found>, Error> {
+    peer.tell(&Hello::write(Versions::OURS, lane));
+    let Ok(frame) = reader.next(Some(HELLO_TIME)) else { return Ok(Err(Found::NotNow)) };
+    match Greeting::read(&frame) {
+        Ok(Greeting::Welcome { version, home }) if Versions::OURS.include(version) => Ok(Ok(home)),
+        Ok(Greeting::Welcome { .. }) | Err(_) => Err(not_understood()),
+        Ok(Greeting::TurnedAway { code, versions }) => match Reason::from_code(code) {
+            Some(Reason::Overloaded) => Ok(Err(Found::Full)),
+            Some(Reason::Closing) => Ok(Err(Found::NotNow)),
+            Some(Reason::UnknownVersion) => {
+                Err(Error::Version { holder: versions, ours: Versions::OURS })
+            }
+            Some(reason) => Err(Error::Refused(Refused::new(reason))),
+            None => Err(Error::Holder(format!("it lets nobody in, by reason {code}"))),
+        },
     }
-    greeted
+}
+
+/// Looks how things stand; the home's id, where there is a holder that stays.
+fn look(peer: &Peer, reader: &mut Reader) -> Result<Result<HomeId, Found>, Error> {
+    peer.tell(&Command::Status.write(0));
+    let Ok(frame) = reader.next(Some(HELLO_TIME)) else { return Ok(Err(Found::NotNow)) };
+    match frozen::Answer::read(&frame) {
+        Ok((0, frozen::Answer::Status(HolderStatus { phase: Phase::Closing, .. }))) => {
+            Ok(Err(Found::NotNow))
+        }
+        Ok((0, frozen::Answer::Status(status))) => Ok(Ok(status.home)),
+        _ => Err(not_understood()),
+    }
 }
 
 impl Holder {
-    fn hello(self: &Arc<Self>) -> Result<Found, Error> {
-        let hello = Ask::Hello { version: PROTOCOL_VERSION };
-        let Ok(pending) = self.peer.ask(|id| hello.write(id)) else { return Ok(Found::NotNow) };
-        match pending.wait_for(HELLO_TIME) {
-            Some(Ok(Reply::Done(item))) => match Greeting::read(item.item()) {
-                Ok(greeting) if greeting.version == PROTOCOL_VERSION => {
-                    self.greeted.get_or_init(|| greeting.home);
-                    Ok(Found::Holder(Arc::clone(self)))
-                }
-                Ok(greeting) => Err(Error::Version { holder: greeting.version }),
-                Err(_) => Err(not_understood()),
-            },
-            Some(Ok(Reply::Failed(Failure::Version(holder)))) => Err(Error::Version { holder }),
-            Some(Ok(Reply::Failed(_))) => Err(not_understood()),
-            Some(Ok(Reply::Refused(why))) if why.reason() == Reason::Overloaded => Ok(Found::Full),
-            Some(Ok(Reply::Refused(_)) | Err(_)) | None => Ok(Found::NotNow),
-        }
-    }
-
-    /// Which home it holds, once it has let this process in.
-    pub(crate) fn home(&self) -> Option<HomeId> {
-        self.greeted.get().copied()
+    /// Which home it holds.
+    pub(crate) const fn home(&self) -> HomeId {
+        self.home
     }
 
     /// Asks for something, and reads what comes, however long that takes.
@@ -152,7 +182,25 @@ impl Holder {
         ask: &Ask,
         read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
     ) -> Step<T> {
-        let pending = match self.peer.ask(|id| ask.write(id)) {
+        self.answered(self.peer.ask(|id| ask.write(id)), limit, read)
+    }
+
+    /// Asks for what an operator asks for in any version. A holder that takes long is given up.
+    pub(crate) fn operate<T>(
+        &self,
+        command: &Command,
+        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
+    ) -> Step<T> {
+        self.answered(self.peer.ask(|id| command.write(id)), ANSWER_TIME, read)
+    }
+
+    fn answered<T>(
+        &self,
+        asked: Result<Pending, NotSent>,
+        limit: Duration,
+        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
+    ) -> Step<T> {
+        let pending = match asked {
             Ok(pending) => pending,
             Err(NotSent::Over) => return Step::Again,
             Err(NotSent::TooLong) => {
@@ -246,6 +294,10 @@ impl Holder {
 
     /// Takes one frame: hands an answer on, or does what the holder asks.
     fn take(self: &Arc<Self>, frame: &[u8]) -> Result<(), Broken> {
+        if is_frozen(frame) {
+            let (id, answer) = frozen::Answer::read(frame)?;
+            return self.peer.settle(id, answer.into_reply());
+        }
         let (id, order) = match Frame::read(frame)? {
             Frame::Replied(id, reply) => return self.peer.settle(id, reply),
             Frame::Asked(id, op, fields) => (id, Order::read(op, fields)?),

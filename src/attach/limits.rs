@@ -6,13 +6,24 @@ use syscap_kernel::limits::OBJECT_BYTES_MAX;
 
 use crate::tools::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
-/// The protocol's version: holder and attached process must speak the same.
-pub(crate) const PROTOCOL_VERSION: u64 = 1;
 /// Longest frame, in bytes: a policy document is the largest thing that travels, an envelope and
 /// a result are smaller; and the framing of each.
 pub(crate) const FRAME_BYTES_MAX: usize = OBJECT_BYTES_MAX + (64 << 10);
+/// Longest frame that never changes, in bytes, and longest first frame: a signed event is the
+/// largest, and who has not been let in may not fill the holder's memory.
+pub(crate) const FROZEN_BYTES_MAX: usize = 4 << 10;
+/// Longest text in an answer that never changes, in bytes: a line.
+pub(crate) const FROZEN_TEXT_BYTES_MAX: usize = 256;
 /// Most processes attached at once: each costs the holder a thread.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
+/// Most of them where one more asks for the agents' lane: the rest is for the operator's.
+pub(crate) const AGENTS_CONNECTIONS_MAX: usize = 224;
+/// Most connections that were not let in, or not yet, and that say nothing. With one more the
+/// oldest ends: an operator's frame is there at once, and what is silent for long is no operator's.
+pub(crate) const UNPLACED_MAX: usize = 64;
+/// Most connections in all, with those that wait for an answer without having been let in, and
+/// those that were told to end and have not ended yet.
+pub(crate) const THREADS_MAX: usize = CONNECTIONS_MAX + 2 * UNPLACED_MAX;
 /// Most requests of a connection in flight: each costs a thread of whoever works on it.
 pub(crate) const REQUESTS_MAX: usize = 256;
 /// Most calls of all connections in flight: as many as the kernel takes.
@@ -21,6 +32,8 @@ pub(crate) const CALLS_MAX: usize = syscap_kernel::limits::IN_FLIGHT_MAX;
 pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// Most sessions of a connection.
 pub(crate) const SESSIONS_MAX: usize = 1_024;
+/// Most sessions that are lent and that nobody has taken.
+pub(crate) const LENT_MAX: usize = 1_024;
 /// Most tools that a connection may offer at once.
 pub(crate) const TOOLS_MAX: usize = 512;
 /// Most tokens and most sessions in a view: the newest; and most running calls and freezes.
@@ -34,7 +47,7 @@ pub(crate) const TITLE_BYTES_MAX: usize = 128;
 pub(crate) const GRANTED_BYTES_MAX: usize = 4 << 20;
 /// Most bytes of manifests in an answer: those of all delegated tools, and as many again.
 pub(crate) const MANIFESTS_BYTES_MAX: usize = 2 * MANIFEST_BYTES_MAX;
-/// How long a new connection may take to say hello.
+/// How long a new connection may take to say hello, and one that was not let in to its next frame.
 pub(crate) const HELLO_TIME: Duration = Duration::from_secs(5);
 /// How long a frame may take to arrive once it has begun.
 pub(crate) const FRAME_TIME: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
-//! What is asked, from either side: each with an `id` that its answer repeats, and an `op`.
+//! What is asked, from either side: each with an `id` that its answer repeats, and an `op`. All
+//! of it is of version 1, and may be otherwise in another.
 
 use syscap_kernel::{
     budget::Amounts,
     cbor::{Canonical, Item, Kind, MapBuilder},
-    control::{ControlBody, Freeze},
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     limits::PROVENANCE_INPUTS_MAX,
     manifest::Manifest,
@@ -13,6 +13,7 @@ use syscap_kernel::{
 
 use super::{
     grants,
+    lend::SessionTicket,
     limits::TOOLS_MAX,
     reply::Reply,
     uses::{Begin, Settle},
@@ -44,16 +45,19 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// What may be asked on the agents' lane: calls through sessions that were lent, and nothing that
+/// shows or changes what is not the caller's. Everything else is the operator's.
+pub(super) const AGENTS: [&str; 3] = ["take", "call", "close"];
+
 /// What an attached process asks of the holder.
 pub(crate) enum Ask {
-    Hello { version: u64 },
     Issue(Box<Grant>),
-    Revoke(TokenId),
-    Freeze(Freeze),
     Policy(PolicyObject),
     Shadow(PolicyObject),
     NoShadow,
     Open { agent: String, token: TokenId },
+    Lend(Seq),
+    Take(SessionTicket),
     Close(Seq),
     Call { session: Seq, envelope: Vec<u8>, form: Written, tag: u64 },
     Charge { session: Seq, amounts: Amounts },
@@ -85,16 +89,15 @@ impl Ask {
         let map = MapBuilder::new().uint("id", id);
         let op = |op: &str| map.clone().text("op", op);
         match self {
-            Self::Hello { version } => op("hello").uint("version", *version),
             Self::Issue(grant) => op("issue").item("grant", grants::encode(grant).item()),
-            Self::Revoke(token) => op("revoke").bytes("token", token.as_bytes()),
-            Self::Freeze(freeze) => op("freeze").bytes("freeze", &freeze.to_bytes()),
             Self::Policy(object) => op("set_policy").bytes("policy", &object.to_bytes()),
             Self::Shadow(object) => op("set_shadow").bytes("policy", &object.to_bytes()),
             Self::NoShadow => op("clear_shadow"),
             Self::Open { agent, token } => {
                 op("open").text("agent", agent).bytes("token", token.as_bytes())
             }
+            Self::Lend(session) => op("lend").uint("session", session.get()),
+            Self::Take(ticket) => op("take").bytes("ticket", ticket.as_bytes()),
             Self::Close(session) => op("close").uint("session", session.get()),
             Self::Call { session, envelope, form, tag } => op("call")
                 .uint("session", session.get())
@@ -132,13 +135,7 @@ impl Ask {
     pub(super) fn read(op: &str, mut fields: Fields<'_>) -> Result<Self, Broken> {
         let f = &mut fields;
         let ask = match op {
-            "hello" => Self::Hello { version: f.uint("version")? },
             "issue" => Self::Issue(Box::new(grants::decode(f.take("grant")?)?)),
-            "revoke" => Self::Revoke(TokenId::from_bytes(f.digest("token")?)),
-            "freeze" => {
-                let freeze = Freeze::from_bytes(f.bytes("freeze")?);
-                Self::Freeze(freeze.map_err(|_| Broken::Form)?)
-            }
             "set_policy" => Self::Policy(read_policy(f)?),
             "set_shadow" => Self::Shadow(read_policy(f)?),
             "clear_shadow" => Self::NoShadow,
@@ -146,6 +143,8 @@ impl Ask {
                 agent: f.text("agent")?.to_owned(),
                 token: TokenId::from_bytes(f.digest("token")?),
             },
+            "lend" => Self::Lend(Seq::new(f.uint("session")?)),
+            "take" => Self::Take(SessionTicket::from_bytes(f.digest("ticket")?)),
             "close" => Self::Close(Seq::new(f.uint("session")?)),
             "call" => Self::Call {
                 session: Seq::new(f.uint("session")?),

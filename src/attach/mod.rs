@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `limits` | every bound of the protocol, with its reason |
 //! | `wire` | frames: a length and one canonical map; reading maps strictly |
+//! | `hello` | the first frame and its answers: versions, lanes; they never change |
+//! | `frozen` | the operator's frames that never change: revoke, freeze, status, shutdown |
 //! | `message` | what is asked, from either side |
 //! | `reply` | what is answered |
 //! | `grants` | a grant on the wire |
@@ -11,17 +13,22 @@
 //! | `socket` | the socket: made, found, checked, removed |
 //! | `server` | the holder's side: who comes in, and how it closes |
 //! | `seat` | one attached process, as the holder has it |
+//! | `lend` | sessions that an operator has opened for agents |
 //! | `client` | the attached side |
 //! | `relay` | a tool's run, carried to the process that offered it |
 //! | `views` | a view on the wire |
 //! | `uses` | uses of tools that an agent's client runs itself |
 //!
 //! A process that may open the socket could as well open the home: both are its owner's only. So
-//! the socket gives no authority that its peer lacks; what is bounded here is what a peer that
-//! hangs, dies or misbehaves can cost the others.
+//! the operator's lane gives no authority that its peer lacks; what is bounded here is what a peer
+//! that hangs, dies or misbehaves can cost the others. On the agents' lane a peer has less: calls
+//! through what was lent to it.
 
 pub(crate) mod client;
+mod frozen;
 mod grants;
+mod hello;
+mod lend;
 pub(crate) mod limits;
 mod message;
 mod peer;
@@ -36,4 +43,13 @@ pub(crate) mod uses;
 pub(crate) mod views;
 pub(crate) mod wire;
 
-pub(crate) use message::{Ask, Proposed};
+pub(crate) use self::{
+    frozen::Command,
+    hello::Lane,
+    message::{Ask, Proposed},
+};
+pub use self::{
+    frozen::{HolderStatus, Phase},
+    hello::Versions,
+    lend::SessionTicket,
+};

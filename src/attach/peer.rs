@@ -127,6 +127,14 @@ impl Peer {
         }
     }
 
+    /// Writes a frame that never changes, and ends the connection where it can't.
+    pub(super) fn tell(&self, frame: &Canonical) {
+        let written = self.out().writer.write(frame);
+        if written.is_err() {
+            self.break_off();
+        }
+    }
+
     /// Hands an answer to the thread that waits for it. An answer to nothing is a fault.
     pub(super) fn settle(&self, id: u64, reply: Reply) -> Result<(), Broken> {
         let slot = self.waiting().slots.remove(&id).ok_or(Broken::Form)?;

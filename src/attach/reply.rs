@@ -3,12 +3,13 @@
 use syscap_kernel::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
-    id::{HomeId, Seq, SnapshotId, TokenId},
+    id::{AgentId, Seq, SnapshotId, TokenId},
     manifest::Manifest,
     reason::{ErrorKind, Reason, Refused},
 };
 
 use super::{
+    lend::SessionTicket,
     limits::TOOLS_MAX,
     wire::{Broken, Fields, amounts, data, written},
 };
@@ -33,8 +34,6 @@ pub(super) enum Reply {
 pub(super) enum Failure {
     /// A name is not of its form.
     Name { what: &'static str, got: String },
-    /// The holder speaks another version of the protocol.
-    Version(u64),
     /// Anything else, in words.
     Other(String),
 }
@@ -85,7 +84,6 @@ impl Reply {
             Self::Done(item) => Ok(item),
             Self::Refused(refused) => Err(Error::Refused(refused)),
             Self::Failed(Failure::Name { what, got }) => Err(Error::BadName { what, got }),
-            Self::Failed(Failure::Version(holder)) => Err(Error::Version { holder }),
             Self::Failed(Failure::Other(text)) => Err(Error::Holder(text)),
         }
     }
@@ -120,7 +118,6 @@ impl Failure {
         let map = MapBuilder::new();
         match self {
             Self::Name { what, got } => map.text("name", what).text("got", got),
-            Self::Version(version) => map.uint("version", *version),
             Self::Other(text) => map.text("text", text),
         }
         .finish()
@@ -131,8 +128,6 @@ impl Failure {
         let failure = if let Some(name) = fields.maybe("name").and_then(Item::as_text) {
             let what = NAMES.into_iter().find(|what| *what == name).ok_or(Broken::Form)?;
             Self::Name { what, got: fields.text("got")?.to_owned() }
-        } else if let Some(version) = fields.maybe("version") {
-            Self::Version(version.as_uint().ok_or(Broken::Form)?)
         } else {
             Self::Other(fields.text("text")?.to_owned())
         };
@@ -158,34 +153,6 @@ fn read_refused(item: Item<'_>) -> Result<Refused, Broken> {
     Ok(refused)
 }
 
-/// The answer to `hello`.
-pub(super) struct Greeting {
-    pub(super) home: HomeId,
-    pub(super) version: u64,
-    pub(super) connection: u64,
-}
-
-impl Greeting {
-    pub(super) fn write(&self) -> Canonical {
-        MapBuilder::new()
-            .bytes("home", self.home.as_bytes())
-            .uint("version", self.version)
-            .uint("connection", self.connection)
-            .finish()
-    }
-
-    pub(super) fn read(item: Item<'_>) -> Result<Self, Broken> {
-        let mut fields = Fields::of(item)?;
-        let greeting = Self {
-            home: HomeId::from_bytes(fields.digest("home")?),
-            version: fields.uint("version")?,
-            connection: fields.uint("connection")?,
-        };
-        fields.end()?;
-        Ok(greeting)
-    }
-}
-
 pub(crate) fn read_nothing(item: Item<'_>) -> Result<(), Broken> {
     if item.is_null() { Ok(()) } else { Err(Broken::Form) }
 }
@@ -205,6 +172,39 @@ pub(super) fn token(token: TokenId) -> Canonical {
 pub(crate) fn read_token(item: Item<'_>) -> Result<TokenId, Broken> {
     let bytes = item.as_byte_string().and_then(|bytes| bytes.try_into().ok());
     bytes.map(TokenId::from_bytes).ok_or(Broken::Form)
+}
+
+pub(super) fn ticket(ticket: &SessionTicket) -> Canonical {
+    written(|encoder| encoder.bytes(ticket.as_bytes()))
+}
+
+pub(crate) fn read_ticket(item: Item<'_>) -> Result<SessionTicket, Broken> {
+    let bytes = item.as_byte_string().and_then(|bytes| bytes.try_into().ok());
+    bytes.map(SessionTicket::from_bytes).ok_or(Broken::Form)
+}
+
+/// A session that was lent, as the one sees it who takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) session: Seq,
+    pub(crate) agent: AgentId,
+    pub(crate) token: TokenId,
+}
+
+pub(super) fn taken(taken: &Taken) -> Canonical {
+    let map = MapBuilder::new().uint("session", taken.session.get());
+    map.text("agent", taken.agent.as_str()).bytes("token", taken.token.as_bytes()).finish()
+}
+
+pub(crate) fn read_taken(item: Item<'_>) -> Result<Taken, Broken> {
+    let mut fields = Fields::of(item)?;
+    let taken = Taken {
+        session: Seq::new(fields.uint("session")?),
+        agent: AgentId::new(fields.text("agent")?).ok_or(Broken::Form)?,
+        token: TokenId::from_bytes(fields.digest("token")?),
+    };
+    fields.end()?;
+    Ok(taken)
 }
 
 pub(super) fn changed(changed: Changed) -> Canonical {

@@ -18,11 +18,12 @@ use syscap_kernel::{
 };
 
 use super::{
+    lend::{Lent, SessionTicket},
     limits::{END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX, TRY_PAUSE},
     message::Proposed,
     peer::Peer,
     relay::Relay,
-    reply::{self, Reply},
+    reply::{self, Reply, Taken},
     uses, views,
 };
 use crate::{
@@ -39,9 +40,13 @@ pub(super) struct Seat {
     pub(super) number: ConnectionId,
     pub(super) peer: Arc<Peer>,
     provider: Arc<dyn Provider>,
+    /// What the connections of this holder have lent.
+    lent: Arc<Lent>,
     state: Mutex<State>,
     /// What it offers changes one step at a time: it is counted exactly.
     offering: Mutex<()>,
+    /// Whether it has been let in, and knows which version is spoken.
+    pub(super) greeted: AtomicBool,
     /// Whether it has gone.
     left: AtomicBool,
 }
@@ -65,11 +70,12 @@ struct State {
 }
 
 impl Seat {
-    pub(super) fn new(number: ConnectionId, peer: Peer) -> Self {
+    pub(super) fn new(number: ConnectionId, peer: Peer, lent: Arc<Lent>) -> Self {
         let peer = Arc::new(peer);
         let provider = Arc::new(Relay { peer: Arc::clone(&peer) });
-        let (state, left) = (Mutex::default(), AtomicBool::new(false));
-        Self { number, peer, provider, state, offering: Mutex::default(), left }
+        let (state, offering) = (Mutex::default(), Mutex::default());
+        let (greeted, left) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { number, peer, provider, lent, state, offering, greeted, left }
     }
 
     /// Room for one more request of so many bytes.
@@ -93,17 +99,19 @@ impl Seat {
     /// Does what is asked.
     pub(super) fn work(&self, runtime: &Runtime, ask: Ask) -> Reply {
         match ask {
-            // It was said already; once is enough.
-            Ask::Hello { .. } => Reply::refused(Reason::Malformed),
             Ask::Issue(grant) => Reply::of(runtime.issue(*grant), reply::token),
-            Ask::Revoke(token) => Reply::of(runtime.revoke(token), reply::record),
-            Ask::Freeze(freeze) => Reply::of(runtime.freeze(&freeze), reply::record),
             Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object), reply::record),
             Ask::Shadow(object) => Reply::of(runtime.set_shadow_object(&object), reply::record),
             Ask::NoShadow => Reply::of(runtime.clear_shadow(), reply::record),
             Ask::Open { agent, token } => {
                 let opened = self.open(runtime, || runtime.session(&agent, token));
                 Reply::of(opened, reply::record)
+            }
+            Ask::Lend(session) => {
+                Reply::of(self.lend(runtime, session), |ticket| reply::ticket(&ticket))
+            }
+            Ask::Take(ticket) => {
+                Reply::of(self.take(runtime, &ticket), |taken| reply::taken(&taken))
             }
             Ask::Close(session) => Reply::of(self.close(runtime, session), reply::record),
             Ask::Call { session, envelope, form, tag } => {
@@ -160,7 +168,9 @@ impl Seat {
         self.left.store(true, Ordering::SeqCst);
         // What a host has hung on any of it may panic; the rest is done all the same.
         caught(|| runtime.withdraw(self.number, Withdrawn::All)).unwrap_or(());
-        let open = std::mem::take(&mut self.state().sessions);
+        let mut open = std::mem::take(&mut self.state().sessions);
+        let lent = self.lent.take_all(self.number);
+        open.extend(lent.into_iter().map(|session| (session.number(), session)));
         caught(|| self.give_up(runtime, &open)).unwrap_or(());
         if sessions == Sessions::Ended {
             for session in open.values() {
@@ -189,10 +199,19 @@ impl Seat {
         runtime: &Runtime,
         open: impl FnOnce() -> Result<Session, Error>,
     ) -> Result<Seq, Error> {
-        if self.state().sessions.len() >= SESSIONS_MAX {
-            return Err(Error::Refused(Refused::new(Reason::TooManySessions)));
+        self.check_room()?;
+        self.seat(runtime, Arc::new(open()?))
+    }
+
+    fn check_room(&self) -> Result<(), Error> {
+        match self.state().sessions.len() {
+            SESSIONS_MAX.. => Err(Error::Refused(Refused::new(Reason::TooManySessions))),
+            _ => Ok(()),
         }
-        let session = Arc::new(open()?);
+    }
+
+    /// The session is this process's from here on.
+    fn seat(&self, runtime: &Runtime, session: Arc<Session>) -> Result<Seq, Error> {
         let number = session.number();
         runtime.bind(number, self.number);
         self.state().sessions.insert(number, session);
@@ -201,6 +220,30 @@ impl Seat {
             self.close(runtime, number)?;
         }
         Ok(number)
+    }
+
+    /// Gives a session away, to whoever has the ticket.
+    fn lend(&self, runtime: &Runtime, session: Seq) -> Result<SessionTicket, Error> {
+        let taken = self.state().sessions.remove(&session).ok_or_else(no_session)?;
+        let lent = self.lent.lend(runtime, self.number, Arc::clone(&taken));
+        if lent.is_err() {
+            self.seat(runtime, taken)?;
+        } else if self.left.load(Ordering::SeqCst) {
+            // It left meanwhile, and whoever saw to that may have missed this one.
+            for session in self.lent.take_all(self.number) {
+                runtime.unbind(session.number());
+                session.end()?;
+            }
+        }
+        lent
+    }
+
+    /// Takes a session that was lent. A ticket that opens none tells nothing of why.
+    fn take(&self, runtime: &Runtime, ticket: &SessionTicket) -> Result<Taken, Error> {
+        self.check_room()?;
+        let session = self.lent.take(ticket).ok_or_else(no_ticket)?;
+        let (agent, token) = (session.agent().clone(), session.token());
+        Ok(Taken { session: self.seat(runtime, session)?, agent, token })
     }
 
     fn close(&self, runtime: &Runtime, session: Seq) -> Result<Seq, Error> {
@@ -265,4 +308,8 @@ impl Seat {
 
 fn no_session() -> Error {
     Error::Refused(Refused::new(Reason::Closing).field("session"))
+}
+
+fn no_ticket() -> Error {
+    Error::Refused(Refused::new(Reason::NotBound).field("ticket"))
 }

@@ -1,30 +1,40 @@
 //! The holder's side: who comes in, what is worked on, and how it closes.
 //!
-//! One thread takes connections, one reads each, and each request has a thread of its own. None
-//! of them holds anything of the kernel's while it waits for a peer.
+//! One thread takes connections, one reads each, and each request has a thread of its own; an
+//! operator's frames that never change are worked on by the thread that reads them, so that they
+//! need no room. None of them holds anything of the kernel's while it waits for a peer.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::unix::net::UnixStream,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     thread,
     time::Instant,
 };
 
-use syscap_kernel::{cbor::Item, reason::Reason};
+use syscap_kernel::{
+    control::Control,
+    id::Seq,
+    reason::{Reason, Refused},
+    record::Kind,
+};
 
 use super::{
+    frozen::{Answer, Command, HolderStatus, Phase, Said},
+    hello::{Greeting, Hello, Lane, Versions, is_frozen},
+    lend::{Lent, SessionTicket},
     limits::{
-        CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME, PROTOCOL_VERSION, TRY_PAUSE,
+        AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
+        THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
     },
-    message::{Ask, Frame, Order},
+    message::{AGENTS, Ask, Frame, Order},
     peer::Peer,
-    reply::{Failure, Greeting, Reply},
+    reply::Reply,
     seat::{Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
     wire::{Broken, Reader},
 };
-use crate::{ConnectionId, Error, Runtime, error::at, guard::caught};
+use crate::{ConnectionId, Error, Runtime, Session, error::at, guard::caught};
 
 /// Serves a runtime to the processes that attach to its home.
 pub(crate) struct Server {
@@ -35,6 +45,9 @@ pub(crate) struct Server {
 /// What the server's threads share.
 struct Hub {
     runtime: Runtime,
+    /// Closes the home, as its owner would. An operator may ask for it.
+    shut_down: Box<dyn Fn() + Send + Sync>,
+    lent: Arc<Lent>,
     state: Mutex<State>,
     /// Told when something ends.
     ended: Condvar,
@@ -43,9 +56,15 @@ struct Hub {
 #[derive(Default)]
 struct State {
     seats: BTreeMap<ConnectionId, Arc<Seat>>,
+    /// Those that have been let in.
+    placed: BTreeSet<ConnectionId>,
+    /// Those that have not, and wait for no answer: they are to say something.
+    unplaced: BTreeSet<ConnectionId>,
     last: u64,
     /// Whether new requests are refused.
     closing: bool,
+    /// Who has asked for that, and under which id. They are told when it has come to it.
+    asked: BTreeMap<ConnectionId, u64>,
     /// Requests that are worked on.
     requests: usize,
     /// Those of them that are calls.
@@ -54,14 +73,32 @@ struct State {
     listening: bool,
 }
 
+impl State {
+    /// All connections but those that have asked for the home's end.
+    fn others(&self) -> Vec<Arc<Seat>> {
+        let others = self.seats.iter().filter(|(number, _)| !self.asked.contains_key(number));
+        others.map(|(_, seat)| Arc::clone(seat)).collect()
+    }
+}
+
 impl Server {
     /// Makes the socket in the runtime's home, and serves it. The runtime holds the home.
-    pub(crate) fn start(runtime: &Runtime) -> Result<Self, Error> {
+    /// `shut_down` closes it, and this server, as its owner would.
+    pub(crate) fn start(
+        runtime: &Runtime,
+        shut_down: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
         let folder = runtime.home().folder();
         let socket = Socket::make(folder).map_err(at(&folder.join(SOCKET_FILE)))?;
         let socket = Arc::new(socket);
         let state = State { listening: true, ..State::default() };
-        let hub = Hub { runtime: runtime.share(), state: Mutex::new(state), ended: Condvar::new() };
+        let hub = Hub {
+            runtime: runtime.share(),
+            shut_down: Box::new(shut_down),
+            lent: Arc::default(),
+            state: Mutex::new(state),
+            ended: Condvar::new(),
+        };
         let hub = Arc::new(hub);
         let (theirs, taken) = (Arc::clone(&hub), Arc::clone(&socket));
         let started = spawn("syscap-accept", move || accept(&theirs, &taken));
@@ -69,8 +106,14 @@ impl Server {
         Ok(Self { hub, socket })
     }
 
+    /// Lends a session of this process.
+    pub(crate) fn lend(&self, session: Arc<Session>) -> Result<SessionTicket, Error> {
+        self.hub.lent.lend(&self.hub.runtime, ConnectionId::HOLDER, session)
+    }
+
     /// Ends it. New requests are refused, what runs is waited for and then given up, each for a
-    /// bounded time; then the connections end, and the socket is removed.
+    /// bounded time; then the connections end, and the socket is removed. Those that have asked
+    /// for it stay until they are [told](Self::tell_closed).
     pub(crate) fn close(&self) {
         let hub = &*self.hub;
         hub.state().closing = true;
@@ -88,13 +131,27 @@ impl Server {
                 }
             }
         }
-        let seats: Vec<_> = hub.state().seats.values().map(Arc::clone).collect();
-        seats.iter().for_each(|seat| seat.peer.break_off());
+        let others = hub.state().others();
+        others.iter().for_each(|seat| seat.peer.break_off());
         let gone =
-            |state: &State| state.seats.is_empty() && state.requests == 0 && !state.listening;
+            |state: &State| state.others().is_empty() && state.requests == 0 && !state.listening;
         hub.wait(Instant::now() + END_TIME, gone);
         // One that stays is as one that a holder left that was killed.
         self.socket.remove().unwrap_or(());
+    }
+
+    /// Tells those that have asked for it what came of closing the home, and lets them go.
+    pub(crate) fn tell_closed(&self, closed: &Result<Seq, Error>) {
+        let asked: Vec<_> = {
+            let mut state = self.hub.state();
+            let asked = std::mem::take(&mut state.asked);
+            let seat = |(number, id)| Some((Arc::clone(state.seats.get(&number)?), id));
+            asked.into_iter().filter_map(seat).collect()
+        };
+        for (seat, id) in asked {
+            seat.peer.tell(&Answer::of(closed).write(id));
+            seat.peer.break_off();
+        }
     }
 }
 
@@ -116,7 +173,7 @@ fn accept(hub: &Arc<Hub>, socket: &Socket) {
 }
 
 impl Hub {
-    /// Lets a process of our own user in. Any other gets no answer at all.
+    /// Takes a connection of our own user. Any other gets no answer at all.
     fn admit(self: &Arc<Self>, stream: UnixStream) {
         let counters = self.runtime.counters();
         if !is_ours(&stream).unwrap_or(false) {
@@ -128,58 +185,178 @@ impl Hub {
             return;
         };
         let mut state = self.state();
-        if state.seats.len() >= CONNECTIONS_MAX {
+        let waits = state.unplaced.len() >= UNPLACED_MAX;
+        let oldest = if waits { state.unplaced.pop_first() } else { None };
+        let oldest = oldest.and_then(|oldest| state.seats.get(&oldest)).map(Arc::clone);
+        if state.seats.len() < THREADS_MAX {
+            state.last = state.last.saturating_add(1);
+            let seat = Seat::new(ConnectionId(state.last), peer, Arc::clone(&self.lent));
+            let seat = Arc::new(seat);
+            state.seats.insert(seat.number, Arc::clone(&seat));
+            state.unplaced.insert(seat.number);
             drop(state);
-            peer.answer(0, &Reply::refused(Reason::Overloaded));
-            return;
+            counters.connected();
+            let attached = Attached { hub: Arc::clone(self), seat };
+            let serve = move || attached.hub.serve(&attached.seat, reader);
+            // Where there is no thread to be had it has left already.
+            spawn("syscap-attached", serve).unwrap_or(());
+        } else {
+            drop(state);
         }
-        state.last = state.last.saturating_add(1);
-        let seat = Arc::new(Seat::new(ConnectionId(state.last), peer));
-        state.seats.insert(seat.number, Arc::clone(&seat));
-        drop(state);
-        counters.connected();
-        let attached = Attached { hub: Arc::clone(self), seat };
-        let started = spawn("syscap-attached", move || attached.hub.serve(&attached.seat, reader));
-        // Where there is no thread to be had it has left already.
-        started.unwrap_or(());
+        if let Some(oldest) = oldest {
+            oldest.peer.break_off();
+        }
     }
 
     /// Reads what a process asks, until its connection ends or it breaks a rule.
     fn serve(self: &Arc<Self>, seat: &Arc<Seat>, mut reader: Reader) {
-        let greeted = reader.next(Some(HELLO_TIME)).and_then(|frame| self.greet(seat, &frame));
-        if greeted.is_ok() {
-            while let Ok(frame) = reader.next(None) {
-                if self.take(seat, frame).is_err() {
-                    break;
-                }
+        let Ok(lane) = self.greet(seat, &mut reader) else { return };
+        reader.take_long_frames();
+        while let Ok(frame) = reader.next(None) {
+            let taken = match is_frozen(&frame) {
+                true => Said::read(&frame).and_then(|said| self.operate(seat, lane, said)),
+                false => self.take(seat, lane, frame),
+            };
+            if taken.is_err() {
+                break;
             }
         }
     }
 
-    /// The first frame says which version the process speaks.
-    fn greet(&self, seat: &Seat, frame: &[u8]) -> Result<(), Broken> {
-        let Frame::Asked(id, op, fields) = Frame::read(frame)? else { return Err(Broken::Form) };
-        // Another version may say more, or say it otherwise.
-        let version = fields.look("version").and_then(Item::as_uint);
-        if op == "hello" && version.is_some_and(|version| version != PROTOCOL_VERSION) {
-            seat.peer.answer(id, &Reply::Failed(Failure::Version(PROTOCOL_VERSION)));
+    /// Lets a process in whose first frame is a good hello. Until then, and where the hello is
+    /// refused, an operator's frames that never change are taken and nothing else: they need
+    /// neither a version nor room.
+    fn greet(self: &Arc<Self>, seat: &Arc<Seat>, reader: &mut Reader) -> Result<Lane, Broken> {
+        let mut first = true;
+        loop {
+            // Who waits for the home's end has nothing more to say.
+            let waits = self.state().asked.contains_key(&seat.number);
+            let frame = reader.next((!waits).then_some(HELLO_TIME))?;
+            match Said::read(&frame)? {
+                Said::Hello(hello) if first => match self.place(seat, hello) {
+                    Ok((version, lane)) => {
+                        let home = self.runtime.id();
+                        seat.peer.tell(&Greeting::Welcome { version, home }.write());
+                        seat.greeted.store(true, Ordering::SeqCst);
+                        return Ok(lane);
+                    }
+                    Err(reason) => {
+                        seat.peer.tell(&Greeting::turned_away(reason).write());
+                        if hello.lane != Some(Lane::Operator) {
+                            return Err(Broken::Form);
+                        }
+                    }
+                },
+                said => {
+                    // It is not told to end while it waits for its answer.
+                    self.state().unplaced.remove(&seat.number);
+                    self.operate(seat, Lane::Operator, said)?;
+                    let mut state = self.state();
+                    if !state.asked.contains_key(&seat.number) {
+                        state.unplaced.insert(seat.number);
+                    }
+                }
+            }
+            first = false;
+        }
+    }
+
+    /// A place for one who says hello, and the version that is spoken with it.
+    fn place(&self, seat: &Seat, hello: Hello) -> Result<(u64, Lane), Reason> {
+        let version = Versions::OURS.common(hello.versions).ok_or(Reason::UnknownVersion)?;
+        let lane = hello.lane.ok_or(Reason::WrongLane)?;
+        let most = match lane {
+            Lane::Operator => CONNECTIONS_MAX,
+            Lane::Agents => AGENTS_CONNECTIONS_MAX,
+        };
+        let mut state = self.state();
+        if state.closing {
+            return Err(Reason::Closing);
+        }
+        // One that is not there any more was told to end, for another.
+        if state.placed.len() >= most || !state.unplaced.remove(&seat.number) {
+            return Err(Reason::Overloaded);
+        }
+        state.placed.insert(seat.number);
+        Ok((version, lane))
+    }
+
+    /// Does what an operator asks by a frame that never changes.
+    fn operate(self: &Arc<Self>, seat: &Arc<Seat>, lane: Lane, said: Said) -> Result<(), Broken> {
+        // Hello is said once, and first.
+        let Said::Asked(id, command) = said else { return Err(Broken::Form) };
+        let runtime = &self.runtime;
+        let answer = match command {
+            _ if lane != Lane::Operator => Answer::refused(Reason::WrongLane),
+            Err(reason) => Answer::refused(reason),
+            Ok(Command::Shutdown) => return self.ask_shutdown(seat, id),
+            Ok(Command::Status) => Answer::Status(self.status()),
+            Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
+            Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
+            Ok(Command::Signed { kind, version, event }) => {
+                self.act(|| submit(runtime, kind, version, &event))
+            }
+        };
+        seat.peer.tell(&answer.write(id));
+        Ok(())
+    }
+
+    /// Does something that the home's end waits for. It needs no room.
+    fn act(&self, act: impl FnOnce() -> Result<Seq, Error>) -> Answer {
+        let mut state = self.state();
+        if state.closing {
+            return Answer::refused(Reason::Closing);
+        }
+        state.requests = state.requests.saturating_add(1);
+        drop(state);
+        let acted = caught(act).unwrap_or(Err(Error::BrokeOff));
+        let mut state = self.state();
+        state.requests = state.requests.saturating_sub(1);
+        drop(state);
+        self.ended.notify_all();
+        Answer::of(&acted)
+    }
+
+    fn status(&self) -> HolderStatus {
+        let status = self.runtime.look(HolderStatus::of);
+        match status.phase {
+            Phase::Open if self.state().closing => HolderStatus { phase: Phase::Closing, ..status },
+            _ => status,
+        }
+    }
+
+    /// Begins to close the home. The answer comes when it is closed.
+    fn ask_shutdown(self: &Arc<Self>, seat: &Seat, id: u64) -> Result<(), Broken> {
+        // Of a connection one is enough.
+        if self.state().asked.insert(seat.number, id).is_some() {
             return Err(Broken::Form);
         }
-        let Ask::Hello { .. } = Ask::read(op, fields)? else { return Err(Broken::Form) };
-        let greeting = Greeting {
-            home: self.runtime.id(),
-            version: PROTOCOL_VERSION,
-            connection: seat.number.0,
-        };
-        seat.peer.answer(id, &Reply::Done(greeting.write()));
+        let (hub, number, peer) = (Arc::clone(self), seat.number, Arc::clone(&seat.peer));
+        // This thread reads what the home's end may wait for.
+        let started = spawn("syscap-shutdown", move || {
+            (hub.shut_down)();
+            // It was closed already, and those who had asked before were told.
+            if hub.state().asked.remove(&number).is_some() {
+                peer.break_off();
+            }
+        });
+        if started.is_err() {
+            self.state().asked.remove(&seat.number);
+            seat.peer.tell(&Answer::refused(Reason::Overloaded).write(id));
+        }
         Ok(())
     }
 
     /// Takes one frame: hands an answer on, begins to work on a request.
-    fn take(self: &Arc<Self>, seat: &Arc<Seat>, frame: Vec<u8>) -> Result<(), Broken> {
+    fn take(self: &Arc<Self>, seat: &Arc<Seat>, lane: Lane, frame: Vec<u8>) -> Result<(), Broken> {
         let bytes = frame.len();
         let (id, ask) = match Frame::read(&frame)? {
             Frame::Replied(id, reply) => return seat.peer.settle(id, reply),
+            // It is not even looked at. The connection stays: other calls of it may be out.
+            Frame::Asked(id, op, _) if lane == Lane::Agents && !AGENTS.contains(&op) => {
+                seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
+                return Ok(());
+            }
             Frame::Asked(id, op, fields) => (id, Ask::read(op, fields)?),
         };
         drop(frame);
@@ -220,15 +397,21 @@ impl Hub {
         // A home that closes ends all sessions at once.
         let sessions = if closing { Sessions::Left } else { Sessions::Ended };
         caught(|| seat.leave(&self.runtime, sessions)).unwrap_or(());
-        self.state().seats.remove(&seat.number);
+        let mut state = self.state();
+        state.seats.remove(&seat.number);
+        state.placed.remove(&seat.number);
+        state.unplaced.remove(&seat.number);
+        state.asked.remove(&seat.number);
+        drop(state);
         self.runtime.counters().disconnected();
         self.ended.notify_all();
     }
 
-    /// Tells everybody to ask nothing more, and waits until they have heard: what they asked
-    /// before that has arrived by then.
+    /// Tells everybody who was let in to ask nothing more, and waits until they have heard: what
+    /// they asked before that has arrived by then.
     fn tell_closing(&self, until: Instant) {
-        let seats: Vec<_> = self.state().seats.values().map(Arc::clone).collect();
+        let mut seats: Vec<_> = self.state().seats.values().map(Arc::clone).collect();
+        seats.retain(|seat| seat.greeted.load(Ordering::SeqCst));
         let (heard, hears) = std::sync::mpsc::channel();
         for seat in seats {
             let heard = heard.clone();
@@ -294,6 +477,15 @@ impl Drop for Begun {
         drop(state);
         self.hub.ended.notify_all();
     }
+}
+
+/// Takes a control event that was signed elsewhere, as it stands in a record of that version.
+fn submit(runtime: &Runtime, kind: Kind, version: u64, event: &[u8]) -> Result<Seq, Error> {
+    if version != kind.version() {
+        return Err(Refused::new(Reason::UnknownVersion).field("version").into());
+    }
+    let bad = |_| Refused::new(Reason::BadControl).field("event");
+    runtime.submit(kind, Control::from_bytes(event).map_err(bad)?)
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {

@@ -5,7 +5,6 @@ use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc};
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder, Profile},
-    control::{Freeze, FreezeChange, FreezeTarget},
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     manifest::{EffectClass, Manifest},
@@ -15,9 +14,10 @@ use syscap_kernel::{
 };
 
 use super::{
-    limits::FRAME_BYTES_MAX,
+    lend::SessionTicket,
+    limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX},
     message::{Ask, Frame, Order, Proposed},
-    reply::{self, Failure, Greeting, Reply},
+    reply::{self, Failure, Reply, Taken},
     wire::{Broken, Reader, Writer},
 };
 use crate::{
@@ -50,19 +50,16 @@ fn asks() -> Vec<Ask> {
         changes: deep(),
     };
     let manifest = Manifest::new(tool("t.a"), EffectClass::Irreversible);
-    let freeze =
-        Freeze { target: FreezeTarget::Agent, name: Box::from("a"), change: FreezeChange::Thaw };
     let amounts = Amounts::ZERO.with(Dimension::LlmTokens, u64::MAX);
     let call = |form| Ask::Call { session, envelope: vec![0xff; 9], form, tag: u64::MAX };
     vec![
-        Ask::Hello { version: 1 },
         Ask::Issue(Box::new(Grant::to("a").tools(["t.a"]).workspace())),
-        Ask::Revoke(token),
-        Ask::Freeze(freeze),
         Ask::Policy(policy.clone()),
         Ask::Shadow(policy),
         Ask::NoShadow,
         Ask::Open { agent: "no agent".to_owned(), token },
+        Ask::Lend(session),
+        Ask::Take(SessionTicket::from_bytes([9; 32])),
         Ask::Close(session),
         call(Written::Cbor),
         call(Written::Json),
@@ -107,7 +104,6 @@ fn replies() -> Vec<Reply> {
         Reply::refused(Reason::Closing),
         Reply::Refused(refused),
         Reply::Failed(Failure::Name { what: "the tool", got: "T".to_owned() }),
-        Reply::Failed(Failure::Version(2)),
         Reply::too_long(),
     ]
 }
@@ -206,6 +202,10 @@ fn what_was_asked_for_comes_back() {
     assert_eq!(reply::read_record(reply::record(record).item()), Ok(record));
     let token = TokenId::from_bytes([9; 32]);
     assert_eq!(reply::read_token(reply::token(token).item()), Ok(token));
+    let ticket = SessionTicket::from_bytes([8; 32]);
+    assert_eq!(reply::read_ticket(reply::ticket(&ticket).item()), Ok(ticket));
+    let taken = Taken { session: record, agent: AgentId::new("team/a").unwrap(), token };
+    assert_eq!(reply::read_taken(reply::taken(&taken).item()), Ok(taken));
     let changed = Changed { snapshot: SnapshotId::from_bytes([1; 32]), record };
     assert_eq!(reply::read_changed(reply::changed(changed).item()), Ok(changed));
     let offers = [Standing::Ready, Standing::Changed, Standing::Taken].map(|standing| {
@@ -230,7 +230,8 @@ fn what_was_asked_for_comes_back() {
         assert!(reply::read_changed(item).is_err());
         assert!(reply::read_ran(item).is_err());
         assert!(reply::read_answer(item).is_err());
-        assert!(Greeting::read(item).is_err());
+        assert!(reply::read_ticket(item).is_err());
+        assert!(reply::read_taken(item).is_err());
         assert_eq!(reply::read_nothing(item).is_ok(), item.is_null());
     }
 }
@@ -261,12 +262,20 @@ fn frames_arrive_whole_however_they_are_cut() {
 #[test]
 fn a_frame_has_a_length_within_bounds() {
     let most = u32::try_from(FRAME_BYTES_MAX).unwrap();
-    for length in [0, most + 1, u32::MAX] {
+    let first = u32::try_from(FROZEN_BYTES_MAX).unwrap();
+    for length in [0, first + 1, most, u32::MAX] {
         let (mut reader, mut writer) = reader();
         writer.write_all(&length.to_be_bytes()).unwrap();
         assert_eq!(reader.next(None), Err(Broken::Length));
     }
+    for length in [0, most + 1, u32::MAX] {
+        let (mut reader, mut writer) = reader();
+        reader.take_long_frames();
+        writer.write_all(&length.to_be_bytes()).unwrap();
+        assert_eq!(reader.next(None), Err(Broken::Length));
+    }
     let (mut reader, mut writer) = reader();
+    reader.take_long_frames();
     let writing = std::thread::spawn(move || {
         writer.write_all(&most.to_be_bytes()).unwrap();
         writer.write_all(&vec![9; FRAME_BYTES_MAX]).unwrap();
@@ -277,6 +286,7 @@ fn a_frame_has_a_length_within_bounds() {
     assert_eq!(reader.next(None), Err(Broken::Cut));
     // Nor is a longer one written, and what follows is not harmed by it.
     let (mut reader, writer) = self::reader();
+    reader.take_long_frames();
     let mut writer = Writer::new(Arc::new(writer)).unwrap();
     let text = |bytes: usize| Canonical::text(&"x".repeat(bytes));
     assert_eq!(writer.write(&text(FRAME_BYTES_MAX)), Err(Broken::Length));

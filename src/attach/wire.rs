@@ -1,4 +1,6 @@
-//! Frames: four bytes of length, big-endian, and one canonical map with text keys.
+//! Frames: four bytes of length, big-endian, and one canonical item: a map with text keys where
+//! the protocol's version says what stands in it, an array where nothing ever changes (`hello`,
+//! `frozen`).
 //!
 //! Whatever is wrong with a frame ends its connection: a peer that writes one such frame can't
 //! be trusted to have meant the next.
@@ -15,7 +17,7 @@ use syscap_kernel::{
     cbor::{Canonical, Encoder, Item, Kind, Profile},
 };
 
-use super::limits::{FRAME_BYTES_MAX, FRAME_TIME, READ_PAUSE, WRITE_TIME};
+use super::limits::{FRAME_BYTES_MAX, FRAME_TIME, FROZEN_BYTES_MAX, READ_PAUSE, WRITE_TIME};
 
 /// The bytes of a frame's length.
 const HEAD: usize = 4;
@@ -28,7 +30,7 @@ pub(crate) enum Broken {
     Ended,
     /// It ended within a frame.
     Cut,
-    /// A frame is longer than [`FRAME_BYTES_MAX`], or empty.
+    /// A frame is longer than it may be, or empty.
     Length,
     /// A frame, or the first one, took too long.
     Slow,
@@ -43,15 +45,23 @@ pub(crate) struct Reader {
     stream: Arc<UnixStream>,
     held: Vec<u8>,
     chunk: Vec<u8>,
+    /// Longest frame, in bytes.
+    most: usize,
 }
 
 impl Reader {
     pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_read_timeout(Some(READ_PAUSE))?;
-        Ok(Self { stream, held: Vec::new(), chunk: vec![0; CHUNK] })
+        let (held, chunk) = (Vec::new(), vec![0; CHUNK]);
+        Ok(Self { stream, held, chunk, most: FROZEN_BYTES_MAX })
     }
 
-    /// The next frame's map, unchecked. It must begin within `patience`, where that is given, and
+    /// From here on frames may be as long as those of a version may be.
+    pub(crate) const fn take_long_frames(&mut self) {
+        self.most = FRAME_BYTES_MAX;
+    }
+
+    /// The next frame's item, unchecked. It must begin within `patience`, where that is given, and
     /// be whole [`FRAME_TIME`] after.
     pub(crate) fn next(&mut self, patience: Option<Duration>) -> Result<Vec<u8>, Broken> {
         let mut since = Instant::now();
@@ -85,7 +95,7 @@ impl Reader {
     fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let Some(head) = self.held.first_chunk::<HEAD>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
-        if length == 0 || length > FRAME_BYTES_MAX {
+        if length == 0 || length > self.most {
             return Err(Broken::Length);
         }
         let end = length.saturating_add(HEAD);
@@ -112,15 +122,15 @@ impl Writer {
 
     /// Writes a frame whole. After an error the peer has not got all of it, and the connection
     /// is of no use any more.
-    pub(crate) fn write(&mut self, map: &Canonical) -> Result<(), Broken> {
-        let map = map.as_bytes();
-        if map.len() > FRAME_BYTES_MAX {
+    pub(crate) fn write(&mut self, item: &Canonical) -> Result<(), Broken> {
+        let item = item.as_bytes();
+        if item.len() > FRAME_BYTES_MAX {
             return Err(Broken::Length);
         }
-        let length = u32::try_from(map.len()).map_err(|_| Broken::Length)?;
-        let mut frame = Vec::with_capacity(map.len().saturating_add(HEAD));
+        let length = u32::try_from(item.len()).map_err(|_| Broken::Length)?;
+        let mut frame = Vec::with_capacity(item.len().saturating_add(HEAD));
         frame.extend_from_slice(&length.to_be_bytes());
-        frame.extend_from_slice(map);
+        frame.extend_from_slice(item);
         let since = Instant::now();
         let mut left = &frame[..];
         while !left.is_empty() {
@@ -168,11 +178,6 @@ impl<'a> Fields<'a> {
     pub(crate) fn maybe(&mut self, key: &str) -> Option<Item<'a>> {
         let place = self.entries.iter().position(|(name, _)| *name == key)?;
         Some(self.entries.swap_remove(place).1)
-    }
-
-    /// What may stand there, left where it is.
-    pub(crate) fn look(&self, key: &str) -> Option<Item<'a>> {
-        self.entries.iter().find(|(name, _)| *name == key).map(|(_, item)| *item)
     }
 
     pub(crate) fn uint(&mut self, key: &str) -> Result<u64, Broken> {

@@ -2,9 +2,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
     os::unix::net::UnixStream,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,7 +25,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider, Standing},
 };
 
-use crate::world::*;
+use crate::{wire::greeted, world::*};
 
 /// Most tools of a home, and most that one process can have put on record.
 const TOOLS: usize = 4_096;
@@ -199,15 +197,6 @@ fn another_home_in_the_place_of_the_one_in_use() {
     fs::rename(&moved, &home).unwrap();
     assert_eq!(attached.id().unwrap(), id);
     assert_eq!(echo(&caller).unwrap().reason(), None);
-}
-
-fn greeted(home: &Path) -> UnixStream {
-    let mut stream = UnixStream::connect(home.join("socket")).unwrap();
-    let hello = MapBuilder::new().uint("id", 0).text("op", "hello").uint("version", 1).finish();
-    let length = u32::try_from(hello.as_bytes().len()).unwrap().to_be_bytes();
-    stream.write_all(&[&length, hello.as_bytes()].concat()).unwrap();
-    assert!(stream.read(&mut [0; 1_024]).unwrap() > 0);
-    stream
 }
 
 /// It is another thing than one that serves nobody.

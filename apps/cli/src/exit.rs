@@ -270,7 +270,14 @@ fn advice(error: &syscap::Error) -> &'static str {
         },
         syscap::Error::Unserved(_) => UNSERVED,
         syscap::Error::Foreign(_) => "; a home has one user",
-        syscap::Error::Version { .. } => "; use the program that holds the home, or end it",
+        syscap::Error::Version { holder, ours } if holder.are_before(*ours) => {
+            "; that process is older: end it, and start it anew with this program (revoke, freeze \
+             and thaw work meanwhile)"
+        }
+        syscap::Error::Version { .. } => {
+            "; this program is older: use the newer syscap (revoke, freeze and thaw work \
+             meanwhile)"
+        }
         syscap::Error::HolderGone => "; `syscap log show` says what was done",
         syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",
         _ => "; `syscap doctor` may say more",

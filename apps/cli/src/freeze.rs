@@ -49,7 +49,7 @@ impl Frozen {
             (None, None) => (FreezeTarget::Kernel, ""),
         };
         let change = Change { target, name: Box::from(name), change };
-        let seq = runtime::with(&self.home, |access| Ok(access.freeze(&change)?))?;
+        let seq = runtime::operate(&self.home, |operator| operator.freeze(&change))?;
         let json = Object::new()
             .text("change", change.change.name())
             .text("target", target.name())

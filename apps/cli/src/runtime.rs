@@ -3,7 +3,11 @@
 
 use std::path::Path;
 
-use syscap::{Inspection, Options, access::Access, kernel::id::PolicyHash};
+use syscap::{
+    Inspection, Options,
+    access::{Access, Operator},
+    kernel::id::PolicyHash,
+};
 
 use crate::{exit::Failure, learn, policy::Loaded};
 
@@ -15,6 +19,19 @@ pub(crate) fn with<T>(
 ) -> Result<T, Failure> {
     let access = Access::command(folder).map_err(Failure::home(folder))?;
     finish(access, act)
+}
+
+/// The same for what stops something: it reaches a holder of any version, and a full one.
+pub(crate) fn operate<T>(
+    folder: &Path,
+    act: impl FnOnce(&Operator) -> Result<T, syscap::Error>,
+) -> Result<T, Failure> {
+    let operator = Operator::open(folder).map_err(Failure::home(folder))?;
+    let acted = act(&operator);
+    let closed = operator.close();
+    let value = acted?;
+    closed?;
+    Ok(value)
 }
 
 /// The same for what takes long: where it holds the home it serves it to others.

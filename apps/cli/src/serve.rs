@@ -28,8 +28,9 @@ const LOOK: Duration = Duration::from_millis(250);
 #[command(after_long_help = "\
 Every command works without this: whoever needs the home first holds it, and serves it where it
 stays. This one is for a home that is to be held by nobody who comes and goes. It says `serving
-HOME` on standard error when it is ready, and ends with SIGTERM or SIGINT: what runs is waited for
-and then given up, each for some seconds, and the log ends properly.")]
+HOME` on standard error when it is ready, and ends with SIGTERM or SIGINT, or where an operator
+shuts the home down by its socket: what runs is waited for and then given up, each for some seconds,
+and the log ends properly.")]
 pub(crate) struct Serve {
     /// The home.
     home: PathBuf,
@@ -49,17 +50,23 @@ impl Serve {
         runtime::finish(access, |access| {
             runtime::warn_of_recording(access)?;
             tell(&format!("serving {}", self.home.display()));
-            self.wait(access, &signalled)?;
+            let waited = self.wait(access, &signalled);
+            // Where an operator has shut it down, that is how it was to end.
+            if access.is_holder() {
+                waited?;
+            }
             Ok(Exit::Done)
         })
     }
 
-    /// Until a signal comes, nobody is there for so long, or the kernel stops.
+    /// Until a signal comes, nobody is there for so long, the home is shut down, or the kernel
+    /// stops.
     fn wait(&self, access: &Access, signalled: &Receiver<()>) -> Result<(), Failure> {
         let (mut seen, mut since) = (Seen::default(), Instant::now());
         loop {
             match signalled.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) => access.tick()?,
+                Err(RecvTimeoutError::Timeout) if access.is_holder() => access.tick()?,
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             let Some(idle) = self.idle else { continue };

@@ -89,7 +89,7 @@ pub(crate) struct Revoke {
 
 impl Revoke {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let seq = runtime::with(&self.home, |access| Ok(access.revoke(self.id)?))?;
+        let seq = runtime::operate(&self.home, |operator| operator.revoke(self.id))?;
         let json = Object::new().shown("token_id", self.id).uint("record", seq.get());
         out.both(&format!("revoked by record {seq}"), json)?;
         Ok(Exit::Done)

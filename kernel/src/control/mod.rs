@@ -76,6 +76,20 @@ impl Control {
         encoder.into_bytes()
     }
 
+    /// The canonical bytes, as they stand in its record.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads an event as it stands in its record, of the version that its kind has now.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode::<Self>(bytes)
+    }
+
     /// An event with the signature of one key.
     #[must_use]
     pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {

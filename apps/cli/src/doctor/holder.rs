@@ -65,8 +65,9 @@ fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Resul
     match Access::attach_only(folder) {
         Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
         Ok(None) => findings.note("socket", &format!("{held}: the holder does not answer")),
-        Err(Error::Version { holder }) => {
-            let text = format!("{held}: the holder speaks version {holder}, another than this");
+        Err(Error::Version { holder, ours }) => {
+            let older = if holder.are_before(ours) { "the holder" } else { "this program" };
+            let text = format!("{held}: the holder speaks {holder}, this {ours}; {older} is older");
             findings.note("socket", &text)
         }
         Err(error) => findings.bad("socket", &format!("{held}: {error}")),

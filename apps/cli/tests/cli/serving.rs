@@ -11,10 +11,10 @@ use std::{
 
 use rustix::process::Signal;
 use syscap::{
-    access::Access,
+    access::{Access, Operator},
     kernel::{
         budget::Amounts,
-        cbor::{Canonical, MapBuilder},
+        cbor::Canonical,
         envelope::TxOutcome,
         id::ToolId,
         manifest::{EffectClass, Manifest},
@@ -159,40 +159,69 @@ fn a_call_whose_holder_is_killed_is_4_and_on_record() {
     assert_eq!(home.verify(), 0);
 }
 
-/// A holder of another version is said to be that, by all who would attach to it.
+/// A holder that speaks version 7 only: it turns away who says hello, says how things stand, and
+/// calls everything else done by record 42.
+fn other_version(listener: &UnixListener) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut length = [0; 4];
+        while stream.read_exact(&mut length).is_ok() {
+            let mut asked = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
+            stream.read_exact(&mut asked).unwrap();
+            let answer = match (asked[1], asked[2]) {
+                (1, _) => vec![0x84, 3, 0x18, 106, 7, 7],
+                (6, id) => {
+                    let home = [&[0x8b, 11, id, 0x58, 0x20][..], &[0xaa; 32]].concat();
+                    [home, vec![7, 7, 1, 5, 0x58, 0x20], vec![0xcc; 32], vec![0, 0, 0]].concat()
+                }
+                (_, id) => vec![0x83, 9, id, 0x18, 42],
+            };
+            let length = u32::try_from(answer.len()).unwrap().to_be_bytes();
+            stream.write_all(&[&length[..], &answer].concat()).unwrap();
+        }
+    }
+}
+
+/// A holder of another version is said to be that, by all who would attach to it; and is stopped
+/// all the same.
 #[test]
 fn a_holder_of_another_version_is_4() {
     let home = TestHome::new();
     let id = "0".repeat(64);
     let listener = UnixListener::bind(home.beside("home/socket")).unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut length = [0; 4];
-            stream.read_exact(&mut length).unwrap();
-            let mut hello = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
-            stream.read_exact(&mut hello).unwrap();
-            let failed = MapBuilder::new().uint("version", 7).finish();
-            let answer = MapBuilder::new().uint("id", 0).item("failed", failed.item()).finish();
-            let length = u32::try_from(answer.as_bytes().len()).unwrap();
-            stream.write_all(&length.to_be_bytes()).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
+    std::thread::spawn(move || other_version(&listener));
     let path = home.path();
     for args in [
-        &["revoke", &path, &id][..],
-        &["call", &path, "--agent", "a", "--token", &id],
+        &["call", &path, "--agent", "a", "--token", &id][..],
         &["serve", &path],
         &["tools", "list", &path],
         &["policy", "set", &path, "--no-shadow"],
     ] {
         let said = run(args).failed(4).err;
-        assert!(said.contains("version 7"), "{said}");
+        assert!(said.contains("version 7") && said.contains("this program is older"), "{said}");
+    }
+    for args in [
+        &["revoke", &path, &id][..],
+        &["token", "revoke", &path, &id],
+        &["freeze", &path, "--all"],
+        &["thaw", &path, "--agent", "a"],
+    ] {
+        assert_eq!(run([args, &["--json"]].concat()).fine().one()["record"], 42, "{args:?}");
     }
     // What only reads the log needs no holder.
     run(["token", "list", &path]).fine();
     assert_eq!(home.verify(), 0);
+}
+
+/// An operator shuts the home down by its socket: the process that serves it ends as it should.
+#[test]
+fn it_ends_where_the_home_is_shut_down() {
+    let home = TestHome::new();
+    let serving = Serving::of(&home.path(), &["--idle", "1h"]);
+    Operator::open(home.path()).unwrap().shutdown().unwrap();
+    assert_eq!(end(&home), "clean");
+    assert_eq!(serving.end(), Some(0));
+    assert!(!home.beside("home/socket").exists());
 }
 
 /// Where the policy only records, whoever lets calls through says so.

@@ -1,0 +1,219 @@
+//! The first frame of a connection and its answers. Their form never changes, so that every
+//! version understands every other one that far; `docs/spec.md` has the bytes.
+
+use std::fmt;
+
+use syscap_kernel::{
+    cbor::{Canonical, Decoder, Encoder, Profile},
+    id::HomeId,
+    reason::Reason,
+};
+
+use super::wire::{Broken, written};
+
+/// The versions of the protocol that one side speaks: all from the least to the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The first of them.
+    pub least: u64,
+    /// The last of them; not below the first.
+    pub greatest: u64,
+}
+
+impl Versions {
+    /// Those that this program speaks.
+    pub const OURS: Self = Self { least: 1, greatest: 1 };
+
+    /// The greatest version that both sides speak.
+    #[must_use]
+    pub fn common(self, other: Self) -> Option<u64> {
+        let greatest = self.greatest.min(other.greatest);
+        (greatest >= self.least.max(other.least)).then_some(greatest)
+    }
+
+    pub(super) const fn include(self, version: u64) -> bool {
+        self.least <= version && version <= self.greatest
+    }
+
+    /// Whether all of them were there before any of the other ones.
+    #[must_use]
+    pub const fn are_before(self, other: Self) -> bool {
+        self.greatest < other.least
+    }
+}
+
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.least, self.greatest) {
+            (least, greatest) if least == greatest => write!(f, "version {least}"),
+            (least, greatest) => write!(f, "versions {least} to {greatest}"),
+        }
+    }
+}
+
+/// What a connection may be used for. The holder enforces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Everything.
+    Operator,
+    /// Calls through sessions that were lent to it, and nothing else.
+    Agents,
+}
+
+impl Lane {
+    const fn code(self) -> u64 {
+        match self {
+            Self::Operator => 1,
+            Self::Agents => 2,
+        }
+    }
+
+    const fn from_code(code: u64) -> Option<Self> {
+        match code {
+            1 => Some(Self::Operator),
+            2 => Some(Self::Agents),
+            _ => None,
+        }
+    }
+}
+
+/// What the side says first that has connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) versions: Versions,
+    /// The lane that it wants; `None` for one that only later versions know.
+    pub(super) lane: Option<Lane>,
+}
+
+impl Hello {
+    pub(super) const NUMBER: u64 = 1;
+
+    pub(super) fn write(versions: Versions, lane: Lane) -> Canonical {
+        frame(Self::NUMBER, 3, |encoder| {
+            encoder.uint(versions.least);
+            encoder.uint(versions.greatest);
+            encoder.uint(lane.code());
+        })
+    }
+
+    pub(super) fn read(mut row: Row<'_>) -> Result<Self, Broken> {
+        let versions = row.versions()?;
+        let lane = Lane::from_code(row.uint()?);
+        row.end()?;
+        Ok(Self { versions, lane })
+    }
+}
+
+/// What the holder says to that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Greeting {
+    /// The lane is open, for frames of this version.
+    Welcome { version: u64, home: HomeId },
+    /// It is not; why, by a reason's number, and what the holder speaks.
+    TurnedAway { code: u64, versions: Versions },
+}
+
+impl Greeting {
+    const WELCOME: u64 = 2;
+    const TURNED_AWAY: u64 = 3;
+
+    pub(super) const fn turned_away(reason: Reason) -> Self {
+        Self::TurnedAway { code: reason.code(), versions: Versions::OURS }
+    }
+
+    pub(super) fn write(&self) -> Canonical {
+        match self {
+            Self::Welcome { version, home } => frame(Self::WELCOME, 2, |encoder| {
+                encoder.uint(*version);
+                encoder.bytes(home.as_bytes());
+            }),
+            Self::TurnedAway { code, versions } => frame(Self::TURNED_AWAY, 3, |encoder| {
+                encoder.uint(*code);
+                encoder.uint(versions.least);
+                encoder.uint(versions.greatest);
+            }),
+        }
+    }
+
+    pub(super) fn read(frame: &[u8]) -> Result<Self, Broken> {
+        let (number, mut row) = Row::read(frame)?;
+        let greeting = match number {
+            Self::WELCOME => {
+                let version = row.uint()?;
+                Self::Welcome { version, home: HomeId::from_bytes(row.digest()?) }
+            }
+            Self::TURNED_AWAY => {
+                let code = row.uint()?;
+                Self::TurnedAway { code, versions: row.versions()? }
+            }
+            _ => return Err(Broken::Form),
+        };
+        row.end()?;
+        Ok(greeting)
+    }
+}
+
+/// Whether a frame is one of those that never change. They are arrays, all others maps.
+pub(super) fn is_frozen(frame: &[u8]) -> bool {
+    frame.first().is_some_and(|head| head >> 5 == 4)
+}
+
+/// A frame that never changes: an array of its number and so many items more.
+pub(super) fn frame(number: u64, items: usize, write: impl FnOnce(&mut Encoder)) -> Canonical {
+    written(|encoder| {
+        encoder.array(items.saturating_add(1));
+        encoder.uint(number);
+        write(encoder);
+    })
+}
+
+/// The items of a frame that never changes, to be read in their order.
+pub(super) struct Row<'a> {
+    decoder: Decoder<'a>,
+    /// How many are left.
+    left: u64,
+}
+
+impl<'a> Row<'a> {
+    /// The frame's number, and what follows it.
+    pub(super) fn read(frame: &'a [u8]) -> Result<(u64, Self), Broken> {
+        let mut decoder = Decoder::new(frame, Profile::CONTROL);
+        let left = decoder.array().map_err(|_| Broken::Form)?;
+        let mut row = Self { decoder, left };
+        Ok((row.uint()?, row))
+    }
+
+    pub(super) fn uint(&mut self) -> Result<u64, Broken> {
+        self.next()?.uint().map_err(|_| Broken::Form)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, Broken> {
+        self.next()?.text().map_err(|_| Broken::Form)
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Broken> {
+        self.next()?.bytes().map_err(|_| Broken::Form)
+    }
+
+    pub(super) fn digest(&mut self) -> Result<[u8; 32], Broken> {
+        self.bytes()?.try_into().map_err(|_| Broken::Form)
+    }
+
+    pub(super) fn versions(&mut self) -> Result<Versions, Broken> {
+        let versions = Versions { least: self.uint()?, greatest: self.uint()? };
+        if versions.least <= versions.greatest { Ok(versions) } else { Err(Broken::Form) }
+    }
+
+    /// Nothing may be left over.
+    pub(super) fn end(self) -> Result<(), Broken> {
+        match self.left {
+            0 => self.decoder.finish().map_err(|_| Broken::Form),
+            _ => Err(Broken::Form),
+        }
+    }
+
+    fn next(&mut self) -> Result<&mut Decoder<'a>, Broken> {
+        self.left = self.left.checked_sub(1).ok_or(Broken::Form)?;
+        Ok(&mut self.decoder)
+    }
+}

@@ -1,0 +1,80 @@
+//! Sessions that an operator has opened for agents. A ticket opens one, once: whoever has the
+//! token's id and no ticket opens nothing.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use syscap_kernel::{
+    hash::leaf,
+    id::Leaf,
+    reason::{Reason, Refused},
+};
+
+use super::limits::LENT_MAX;
+use crate::{ConnectionId, Error, Runtime, Session};
+
+/// Opens a session that was lent, once, at the holder that it was lent at. Whoever has it can.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionTicket([u8; 32]);
+
+impl SessionTicket {
+    /// Of its bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes, which are the secret.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionTicket(..)")
+    }
+}
+
+/// Sessions that wait to be taken. A ticket is found by its hash, so that the time that a look
+/// takes says nothing about it.
+#[derive(Default)]
+pub(super) struct Lent(Mutex<BTreeMap<Leaf, (ConnectionId, Arc<Session>)>>);
+
+impl Lent {
+    /// Lends a session that `from` has opened.
+    pub(super) fn lend(
+        &self,
+        runtime: &Runtime,
+        from: ConnectionId,
+        session: Arc<Session>,
+    ) -> Result<SessionTicket, Error> {
+        let ticket = SessionTicket(runtime.core.salts.bytes()?);
+        let mut sessions = self.sessions();
+        if sessions.len() >= LENT_MAX {
+            return Err(Refused::new(Reason::TooManySessions).into());
+        }
+        sessions.insert(leaf(ticket.as_bytes()), (from, session));
+        Ok(ticket)
+    }
+
+    /// The session of a ticket, which opens nothing from here on.
+    pub(super) fn take(&self, ticket: &SessionTicket) -> Option<Arc<Session>> {
+        self.sessions().remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
+    }
+
+    /// What a connection has lent and nobody has taken.
+    pub(super) fn take_all(&self, from: ConnectionId) -> Vec<Arc<Session>> {
+        let mut sessions = self.sessions();
+        sessions.extract_if(.., |_, (by, _)| *by == from).map(|(_, (_, session))| session).collect()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<Leaf, (ConnectionId, Arc<Session>)>> {
+        // Every change is one step that can't break off half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

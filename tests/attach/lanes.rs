@@ -1,0 +1,241 @@
+//! The agents' lane: calls through sessions that were lent, and nothing else.
+
+use std::os::unix::net::UnixStream;
+
+use syscap::{
+    access::{Access, SessionTicket, Whose},
+    audit::verify::Verdict,
+    kernel::{
+        cbor::{Canonical, Item, MapBuilder},
+        control::{Freeze, FreezeChange, FreezeTarget},
+        provenance::Source,
+    },
+    policy::Preset,
+    prelude::*,
+};
+
+use crate::{wire::*, world::*};
+
+fn is_wrong_lane<T>(result: Result<T, Error>) -> bool {
+    match result {
+        Err(Error::Refused(refused)) => refused.reason() == Reason::WrongLane,
+        _ => false,
+    }
+}
+
+fn is_not_bound<T>(result: Result<T, Error>) -> bool {
+    match result {
+        Err(Error::Refused(refused)) => refused.reason() == Reason::NotBound,
+        _ => false,
+    }
+}
+
+/// Where the lender holds the home, and where it is attached.
+#[test]
+fn a_session_that_was_lent_is_called_through() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let attached = Access::open(&home).unwrap();
+    for lender in [&holder, &attached] {
+        let opened = caller(lender, &["echo"]);
+        let token = opened.token();
+        let ticket = opened.lend().unwrap();
+        let agent = Access::agent(&home).unwrap().unwrap();
+        assert!(!agent.is_holder());
+        let guessed = SessionTicket::from_bytes([7; 32]);
+        assert!(is_not_bound(agent.take(&guessed)));
+        let taken = agent.take(&ticket).unwrap();
+        assert_eq!((taken.agent().as_str(), taken.token()), ("a", token));
+        assert_eq!(echo(&taken).unwrap().reason(), None);
+        let refused = call(&taken, "fs.read", args! { "path": "a" }).unwrap();
+        assert_eq!(refused.reason(), Some(Reason::NotGranted));
+        // A ticket opens one session, once.
+        assert!(is_not_bound(agent.take(&ticket)));
+        assert!(is_not_bound(Access::agent(&home).unwrap().unwrap().take(&ticket)));
+        lender.revoke(token).unwrap();
+        assert_eq!(echo(&taken).unwrap().reason(), Some(Reason::Revoked));
+        assert_eq!(holder.view().unwrap().sessions_in_all, 1);
+        taken.close().unwrap();
+        assert_eq!(holder.view().unwrap().sessions_in_all, 0);
+    }
+    assert!(!format!("{:?}", SessionTicket::from_bytes([0xab; 32])).contains("ab"));
+    attached.close().unwrap();
+    holder.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+#[test]
+fn the_agents_lane_takes_calls_only() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let other = caller(&holder, &["echo"]);
+    let ticket = caller(&holder, &["echo"]).lend().unwrap();
+    let agent = Access::agent(&home).unwrap().unwrap();
+    let taken = agent.take(&ticket).unwrap();
+    let before = records(&home).len();
+    let all =
+        Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change: FreezeChange::Freeze };
+    assert!(is_wrong_lane(agent.issue(Grant::to("a").tools(["echo"]))));
+    assert!(is_wrong_lane(agent.revoke(other.token())));
+    assert!(is_wrong_lane(agent.freeze(&all)));
+    assert!(is_wrong_lane(agent.set_policy(&preset(Preset::Recording))));
+    assert!(is_wrong_lane(agent.set_shadow(&preset(Preset::Recording))));
+    assert!(is_wrong_lane(agent.clear_shadow()));
+    assert!(is_wrong_lane(agent.provide(vec![manifest("t.a")], Gate::opened().provider())));
+    assert!(is_wrong_lane(agent.accept(&[tool("echo")])));
+    assert!(is_wrong_lane(agent.forget(&[tool("echo")])));
+    // Not even the tokens that there are, nor what may be called.
+    assert!(is_wrong_lane(agent.view()));
+    assert!(is_wrong_lane(agent.tool(&tool("echo"))));
+    assert!(is_wrong_lane(agent.manifests(Whose::All)));
+    assert!(is_wrong_lane(agent.observe(&taken, Source::Tool, &[], args! { "fact.a": 1 })));
+    assert!(is_wrong_lane(taken.propose(args! { "goal.a": 1 })));
+    // An id alone opens nothing.
+    assert!(agent.session("a", other.token()).is_err());
+    assert_eq!(records(&home).len(), before, "nothing was recorded");
+    // And its own session goes on, on the same connection.
+    assert_eq!(echo(&taken).unwrap().reason(), None);
+    assert_eq!(holder.view().unwrap().counts.attached, 1);
+    assert_eq!(echo(&other).unwrap().reason(), None);
+}
+
+/// By bytes: what belongs to the operator is refused before it is looked at, whatever it is.
+#[test]
+fn the_holder_keeps_the_lanes_apart() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let other = caller(&holder, &["echo"]);
+    let number = holder.view().unwrap().sessions[0].number.get();
+    let mut stream = greeted_by(&home, &HELLO_AGENTS);
+    let before = records(&home).len();
+    let wrong = Reason::WrongLane.code();
+    let code = |answer: &Canonical| answer.item().get("refused")?.get("code")?.as_uint();
+    let mut asked = |map: MapBuilder| {
+        send(&mut stream, map);
+        receive(&mut stream).unwrap()
+    };
+    let ops = [
+        "accept",
+        "accept_as",
+        "begin",
+        "charge",
+        "clear_shadow",
+        "forget",
+        "freeze",
+        "issue",
+        "lend",
+        "manifests",
+        "open",
+        "propose",
+        "provide",
+        "read_policy",
+        "revoke",
+        "set_policy",
+        "set_shadow",
+        "settle",
+        "shutdown",
+        "tool",
+        "view",
+        "withdraw",
+        "no such op",
+    ];
+    for (id, op) in (0..).zip(ops) {
+        let answer = asked(MapBuilder::new().uint("id", id).text("op", op));
+        assert_eq!(code(&answer), Some(wrong), "{op}");
+        assert_eq!(answer.item().get("id").and_then(Item::as_uint), Some(id));
+    }
+    // Nor is another's session to be called through, or closed.
+    let call = MapBuilder::new().uint("id", 1).text("op", "call").uint("session", number);
+    let call = call.bytes("envelope", b"\xa0").boolean("json", false).uint("tag", 0);
+    assert_eq!(code(&asked(call)), Some(Reason::Closing.code()));
+    let close = MapBuilder::new().uint("id", 1).text("op", "close").uint("session", number);
+    assert_eq!(code(&asked(close)), Some(Reason::Closing.code()));
+    let token = [&[0x83, 4, 7, 0x58, 0x20][..], other.token().as_bytes()].concat();
+    let frozen: [&[u8]; 5] = [
+        &token,
+        &[0x85, 5, 7, 3, 0x60, 1],
+        &[0x82, 6, 7],
+        &[0x82, 7, 7],
+        &[0x85, 8, 7, 7, 2, 0x40],
+    ];
+    for bytes in frozen {
+        assert_eq!(uints(&ask(&mut stream, bytes)), [10, 7, wrong], "{bytes:02x?}");
+    }
+    assert_eq!(records(&home).len(), before, "nothing was recorded");
+    assert!(holder.is_holder());
+    assert_eq!(echo(&other).unwrap().reason(), None);
+    // What is malformed ends the connection here too.
+    std::io::Write::write_all(&mut stream, &frame(b"\x82\x04\x01")).unwrap();
+    assert!(is_dropped(stream));
+}
+
+/// A session that was lent ends with its lender, one that was taken with its taker.
+#[test]
+fn a_session_that_was_lent_ends_with_whoever_has_it() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let open = || holder.view().unwrap().sessions_in_all;
+    let lender = Access::open(&home).unwrap();
+    let (ticket, unused) =
+        (caller(&lender, &["echo"]).lend().unwrap(), caller(&lender, &["echo"]).lend().unwrap());
+    let agent = Access::agent(&home).unwrap().unwrap();
+    let taken = agent.take(&ticket).unwrap();
+    assert_eq!(open(), 2);
+    lender.close().unwrap();
+    until("what nobody took has ended", || open() == 1);
+    assert!(is_not_bound(agent.take(&unused)));
+    assert_eq!(echo(&taken).unwrap().reason(), None);
+    agent.close().unwrap();
+    until("what was taken has ended", || open() == 0);
+    // With its holder it ends too: who is on this lane opens nothing again.
+    let ticket = caller(&holder, &["echo"]).lend().unwrap();
+    let agent = Access::agent(&home).unwrap().unwrap();
+    let taken = agent.take(&ticket).unwrap();
+    holder.close().unwrap();
+    let next = Access::open(&home).unwrap();
+    assert!(next.is_holder());
+    assert!(matches!(echo(&taken), Err(Error::HolderGone)));
+    assert_eq!(next.view().unwrap().sessions_in_all, 0);
+    // A holder that serves nobody has nobody to lend to.
+    drop((agent, taken));
+    next.close().unwrap();
+    let command = Access::command(&home).unwrap();
+    assert!(matches!(caller(&command, &["echo"]).lend(), Err(Error::Unserved(_))));
+}
+
+/// What is lent and not taken is bounded; one that finds no room stays its lender's.
+#[test]
+fn what_is_lent_is_bounded() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let lenders = [(); 2].map(|()| Access::open(&home).unwrap());
+    let token = caller(&holder, &["echo"]).token();
+    let lend = |lender: &Access| lender.session("a", token).unwrap().lend();
+    let mut tickets: Vec<_> = (0..1_024).map(|n| lend(&lenders[n % 2]).unwrap()).collect();
+    let is_full = |lent: Result<SessionTicket, Error>| match lent {
+        Err(Error::Refused(refused)) => refused.reason() == Reason::TooManySessions,
+        _ => false,
+    };
+    assert!(is_full(lend(&lenders[0])) && is_full(lend(&holder)));
+    let agent = Access::agent(&home).unwrap().unwrap();
+    agent.take(&tickets.pop().unwrap()).unwrap();
+    lend(&holder).unwrap();
+    lenders.into_iter().for_each(|lender| lender.close().unwrap());
+    // The three of the holder, and the one that was taken.
+    until("they have ended", || holder.view().unwrap().sessions_in_all == 4);
+}
+
+/// However many agents there are, there is room on the operator's lane.
+#[test]
+fn agents_leave_room_for_operators() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let agents: Vec<UnixStream> = (0..224).map(|_| greeted_by(&home, &HELLO_AGENTS)).collect();
+    let mut one_more = connect(&home);
+    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 1, 1]);
+    assert!(is_dropped(one_more));
+    let operators: Vec<UnixStream> = (0..32).map(|_| greeted(&home)).collect();
+    assert_eq!(uints(&ask(&mut connect(&home), &HELLO)), [3, Reason::Overloaded.code(), 1, 1]);
+    drop((agents, operators));
+    until("they have left", || holder.view().unwrap().counts.attached == 0);
+}
