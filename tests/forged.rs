@@ -14,7 +14,7 @@ use syscap::{
     kernel::{
         control::{
             CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange,
-            Possession, Revocation, Role, RoleSet, Signed, possession,
+            Possession, Revocation, RevokeTarget, Role, RoleSet, Signed, possession,
         },
         field::List,
         halt::{Foreign, Forgery, Halt},
@@ -291,6 +291,51 @@ fn what_is_reserved_is_refused_by_name() {
         world.rewrite(|records| change(&mut records[place].body));
         assert_eq!(world.halt(), Halt::Reserved { seq: Seq::new(place as u64), name });
     }
+}
+
+/// What newer software signs is refused by its name as well.
+#[test]
+fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
+    let event_of = |world: &World, kind: Kind, role: Role, body: Vec<u8>| {
+        let (home, head, key) = (home_id(world), head_of(&world.home), key_of(world, role));
+        let message = Control::message(&home, &head, &key, 99, kind, &body);
+        let signature =
+            syscap::Signer::sign(&world.keys(), role, &preimage(CONTROL_CONTEXT, &message));
+        Box::new(signed_by(key, head, body, signature.unwrap()))
+    };
+    let refused = |world: &World, body: Body, objects: &[Object], name: &'static str| {
+        let at = Seq::new(world.append(vec![body], objects));
+        assert_eq!(world.halt(), Halt::Reserved { seq: at, name });
+    };
+    let text = syscap::kernel::id::TextHash::from_bytes([1; 32]);
+    let world = World::new(|_, _, _| {});
+    let caused = Revocation { cause: Some(text), ..Revocation::subtree(world.token) };
+    let event = event_of(&world, Kind::Revoke, Role::Revoker, caused.to_bytes());
+    refused(&world, Body::Revoke(event), &[], "cause");
+
+    let world = World::new(|_, _, _| {});
+    let children =
+        Revocation { target: RevokeTarget::Children, ..Revocation::subtree(world.token) };
+    let event = event_of(&world, Kind::Revoke, Role::Revoker, children.to_bytes());
+    refused(&world, Body::Revoke(event), &[], "children");
+
+    let world = World::new(|_, _, _| {});
+    let set = RoleSet::any_of(Role::Publisher, [public(&SigningKey::from_bytes(&[66; 32]))]);
+    let change = KeyChange { set, proofs: List(Vec::new()), cut_off: None };
+    let event = event_of(&world, Kind::Key, Role::Operator, change.to_bytes());
+    refused(&world, Body::Key(event), &[], "publisher");
+
+    let world = World::new(|_, _, _| {});
+    let mut body = body_of(&world);
+    (body.nonce, body.head, body.renews) = ([9; 16], Some(head_of(&world.home)), Some(world.token));
+    let bytes = body.to_bytes();
+    let token = TokenBody::id_of(&bytes);
+    let message = preimage(syscap::kernel::token::TOKEN_CONTEXT, &bytes);
+    let signature = syscap::Signer::sign(&world.keys(), Role::Issuer, &message).unwrap();
+    let wire = Token::wire(&bytes, &signature);
+    let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
+    let issue = Issue { token, issuer: body.issuer, parent: None, agent: body.agent };
+    refused(&world, Body::Issue(Box::new(issue)), &[wire], "renews");
 }
 
 /// A home from before the formats were settled is refused with a word that says so.

@@ -75,6 +75,8 @@ const STATED: &[Stated] = &[
     (Reason::TooManySessions, ["", "", ""], "control"),
     (Reason::WrongPolicy, ["policy", "", ""], "control"),
     (Reason::BadPolicy, ["constraints[3].when", "unknown operator \"equals\"", ""], "control"),
+    (Reason::UnknownHead, ["head", "4711", ""], "control"),
+    (Reason::StaleHead, ["head", "", ""], "control"),
 ];
 
 /// The first error object of each reason that a home gives.

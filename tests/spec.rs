@@ -5,6 +5,12 @@
 mod document;
 #[path = "spec/examples.rs"]
 mod examples;
+#[path = "spec/image.rs"]
+mod image;
+#[path = "spec/kinds.rs"]
+mod kinds;
+#[path = "spec/world.rs"]
+mod world;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,14 +23,19 @@ use syscap::{
         budget::Dimension,
         cbor::Profile,
         control::{
-            CONTROL_CONTEXT, ConfigChange, Control, ControlBody, Freeze, FreezeChange,
-            FreezeTarget, KeyChange, PolicyChange, Resolution, Revocation, Role, ToolsChange,
+            Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, Freeze, FreezeChange,
+            FreezeTarget, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Resolution,
+            Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed, ToolsChange, Trust,
         },
         envelope::{Status, TxOutcome},
         facts::Namespace,
         field::FieldSpec,
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
+        kernel::{
+            AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage,
+            RunningImage, SessionImage, SignerImage, StateImage, TokenImage,
+        },
         label::{Confidentiality, Integrity},
         limits,
         manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence},
@@ -34,8 +45,9 @@ use syscap::{
         provenance::{Provenance, Source},
         reason::Reason,
         record::{
-            COMMON_FIELDS, CallFields, Durability, Ended, HomeLimits, Kind, Recovered, RefusalKind,
-            RunMode, RunPhase, SessionPhase,
+            Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS, CallFields,
+            CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition, PreconditionKind,
+            PruneBody, Recovered, RedactBody, RefusalKind, RunMode, RunPhase, SessionPhase,
         },
         registry::{ToolEntry, ToolsObject},
         scope::{
@@ -56,10 +68,12 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         ($($name:ident)*) => { vec![$((stringify!($name), <$name>::fields()),)*] };
     }
     shapes! {
-        CallFields HomeLimits Control KeyChange Revocation Freeze PolicyChange ToolsChange
-        ConfigChange Resolution Provenance Decision Obligation Shadow EngineIdentity PolicyObject
-        Manifest Param
-        ToolEntry ToolsObject Snapshot TokenBody
+        CallFields HomeLimits Control Signed KeyChange RoleSet RoleKey Possession Revocation Freeze
+        PolicyChange ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
+        PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
+        PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
+        SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
+        RunningImage KeyImage
     }
 }
 
@@ -126,8 +140,7 @@ fn every_shape_stands_there_key_by_key() {
     let group: Vec<u64> = CallFields::fields().iter().map(|field| field.key).collect();
     let group = format!("{} to {} |  | `CallFields`", group[0], group[group.len() - 1]);
     for kind in Kind::ALL {
-        let Some(fields) = kind.fields() else { continue };
-        let name = body_of(*kind);
+        let (fields, name) = (kind.fields(), body_of(*kind));
         let (mut types, mut rows) = (types(&declared[&name]), Vec::new());
         for row in written.remove(kind.name()).unwrap_or_else(|| panic!("no table of {kind}")) {
             if row == group {
@@ -147,17 +160,17 @@ fn every_shape_stands_there_key_by_key() {
 #[test]
 fn every_kind_is_written_or_reserved() {
     let wanted = Kind::ALL.iter().map(|kind| {
-        let written = if kind.fields().is_some() { "yes" } else { "reserved" };
-        format!("{} | `{}` | {written}", kind.code(), kind.name())
+        let written = if kind.is_reserved() { "reserved" } else { "yes" };
+        format!("{} | `{}` | {} | {written}", kind.code(), kind.name(), kind.version())
     });
-    let rows = facts(&table("Number | Kind | Written | Meaning"));
+    let rows = facts(&table("Number | Kind | Version | Written | Meaning"));
     assert_eq!(rows, wanted.collect::<Vec<_>>());
     assert_eq!(rows.len(), 28);
     // What replay does with each.
     let fold = table("Kind | What changes | What a verifier also checks");
     let wanted: Vec<String> = Kind::ALL
         .iter()
-        .filter(|kind| kind.fields().is_some())
+        .filter(|kind| !kind.is_reserved())
         .map(|kind| format!("`{}`", kind.name()))
         .collect();
     let (mut folded, mut wanted) =
@@ -180,10 +193,10 @@ fn every_code_has_its_number_and_name() {
         )*};
     }
     codes! {
-        Role Durability Ended SessionPhase FreezeTarget FreezeChange EffectClass Integrity
-        Confidentiality Enforcement
-        Presence ParamType Extra Source Namespace ObligationKind Verdict RunMode Status TxOutcome
-        RefusalKind RunPhase Recovered ObjectKind
+        Role Algorithm Durability Ended SessionPhase RevokeTarget FreezeTarget FreezeChange
+        EffectClass Integrity Confidentiality Enforcement Presence ParamType Extra Source Namespace
+        ObligationKind Verdict RunMode ArgumentSource PreconditionKind Status TxOutcome RefusalKind
+        RunPhase Recovered Means Answer KeyStanding ObjectKind
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));
@@ -249,7 +262,9 @@ fn roles_sign_what_the_document_says() {
     let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
     assert_eq!(rows, wanted.collect::<Vec<_>>());
     let contexts = table("What | Context | Then");
-    for (row, context) in contexts.iter().zip([TOKEN_CONTEXT, CONTROL_CONTEXT]) {
+    let wanted = [TOKEN_CONTEXT, CONTROL_CONTEXT, POSSESSION_CONTEXT];
+    assert_eq!(contexts.len(), wanted.len());
+    for (row, context) in contexts.iter().zip(wanted) {
         let context = core::str::from_utf8(context).unwrap().replace('\0', "\\0");
         assert_eq!(row[1], format!("`{context}`"));
     }
@@ -260,7 +275,8 @@ fn control_body(kind: Kind) -> &'static str {
         ($($name:ident)*) => { [$((<$name as ControlBody>::KIND, stringify!($name)),)*] };
     }
     let bodies = bodies! {
-        KeyChange Revocation Freeze PolicyChange ToolsChange ConfigChange Resolution
+        KeyChange Revocation Freeze PolicyChange ToolsChange ConfigChange ApprovalBody CancelBody
+        Resolution RedactBody PruneBody
     };
     bodies.iter().find(|(of, _)| *of == kind).expect("a body").1
 }
@@ -300,6 +316,10 @@ fn domains_and_profiles_stand_there() {
         (Domain::REFUSALS, "REFUSALS"),
         (Domain::FACT, "FACT"),
         (Domain::MATCHES, "MATCHES"),
+        (Domain::DEFINITION, "DEFINITION"),
+        (Domain::RECOVERY, "RECOVERY"),
+        (Domain::TEXT, "TEXT"),
+        (Domain::STATE, "STATE"),
     ] {
         assert_eq!(name(&domain), wanted);
     }
@@ -329,7 +349,8 @@ fn limits_have_their_values() {
         TRACE_BYTES_MAX REFERENCES_MAX RELEASED_MAX IN_FLIGHT_MAX SESSIONS_MAX
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
         DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
-        FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX
+        FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX ROLE_KEYS_MAX RECENT_HEADS_MAX
+        KEY_LIFE_MS
         (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
         (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX
@@ -354,6 +375,7 @@ fn limits_have_their_values() {
     }
     assert_eq!(HomeLimits::default().skew_ms_max, limits::SKEW_MS_MAX);
     assert_eq!(HomeLimits::default().in_flight_max, limits::IN_FLIGHT_MAX.try_into().unwrap());
+    assert_eq!(HomeLimits::default().key_life_ms, limits::KEY_LIFE_MS);
     assert!(spec.contains(&format!("more than {} ms", limits::TOKEN_LIFE_MS_MAX)), "the gap");
     assert!(spec.contains(&format!("up to {} in a row", limits::REFUSALS_IN_A_ROW_MAX)));
     let verdicts =

@@ -100,7 +100,7 @@ impl VaultEntry {
 
 fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
     let sizes = [args, result].map(|bytes| bytes.map_or(1, item_len));
-    let salted = salts.map_or(1, |_| 1_usize.saturating_add(3 * item_len(&[0; 32])));
+    let salted = salts.map_or(1, |_| 1_usize.saturating_add(item_len(&[0; 32]).saturating_mul(3)));
     // The map's head, four keys, and the empty list of texts.
     let size = sizes.iter().fold(salted.saturating_add(6), |sum, len| sum.saturating_add(*len));
     let mut encoder = Encoder::with_capacity(size.saturating_add(FRAME_BYTES));

@@ -2,130 +2,58 @@
 
 use std::collections::BTreeSet;
 
-use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     Grant, Options, Runtime, Session,
-    audit::verify::Trust,
     kernel::{
-        budget::{Budget, Dimension},
         cbor::{Decoder, Encoder, Item, MapBuilder, Profile},
-        control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Roles},
+        control::{
+            CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Revocation, Role, Roles,
+            Trust, possession, recovery_hash,
+        },
         envelope::Status,
         field::List,
-        hash::{Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash},
-        id::{AgentId, FactKey, HomeId, ObjectId, Salt, TokenId, ToolId},
-        kernel::{Event, Kernel, NewHome, Parts, Ticket},
+        hash::{
+            Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash,
+            text_hash,
+        },
+        id::{AgentId, FactKey, ObjectId, TokenId, ToolId},
         obligation::Obligation,
         policy::{
             Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict, matches_digest,
         },
         provenance::Source,
         reason::{ErrorKind, Reason, Refused},
-        record::{Body, Durability, HomeLimits, Kind, Record},
-        registry::{Registry, ToolsObject},
-        scope::{Rights, Root, RootedPath, Rule, Scope},
-        sign::{PublicKey, Signature, preimage},
+        record::{Durability, Kind, Record},
+        registry::ToolsObject,
         snapshot::Snapshot,
-        time::{Reading, UnixMillis},
-        token::{Grant as Scopes, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+        store::VaultEntry,
+        token::Token,
     },
     policy::WithinToken,
 };
 use tempfile::TempDir;
 
-use crate::document::{code, dump, hex, spec, table, tables};
-
-fn key(role: Role) -> SigningKey {
-    SigningKey::from_bytes(&[u8::try_from(role.code()).unwrap(); 32])
-}
-
-fn public(role: Role) -> PublicKey {
-    PublicKey::new(key(role).verifying_key().to_bytes()).unwrap()
-}
-
-fn signed(role: Role, context: &[u8], message: &[u8]) -> Signature {
-    Signature::from_bytes(key(role).sign(&preimage(context, message)).to_bytes())
-}
-
-const TIME: u64 = 1_800_000_000_000;
-
-fn reading(ms: u64) -> Reading {
-    Reading { wall: UnixMillis::new(TIME + ms), boottime_ms: ms }
-}
-
-/// A home that is made, opened and closed.
-fn log() -> (HomeId, Vec<Vec<u8>>) {
-    let roles = Role::ALL.iter().map(|role| public(*role)).collect::<Vec<_>>();
-    let new = NewHome {
-        entropy: [0xe1; 32],
-        origin: Box::from("syscap"),
-        limits: HomeLimits::default(),
-        durability: Durability::Full,
-        roles: Roles::new(roles.try_into().unwrap()),
-    };
-    let parts = Parts { engine: Box::new(WithinToken), registry: Registry::new() };
-    let mut kernel = Kernel::create(new, parts, reading(0)).unwrap();
-    let boot = Event::Boot {
-        ticket: Ticket(1),
-        id: [0xb0; 16],
-        software: Box::from("syscap 0.1.0"),
-        durability: Durability::Full,
-    };
-    kernel.handle(boot, reading(1));
-    kernel.handle(Event::Shutdown(Ticket(2)), reading(2));
-    let batch = kernel.take_batch().unwrap();
-    (kernel.home(), batch.links().iter().map(|link| link.bytes.clone()).collect())
-}
-
-/// A token for the example's home.
-fn token(home: HomeId) -> Vec<u8> {
-    let agent = AgentId::new("team/reader").unwrap();
-    let path = RootedPath::new(Root::Workspace(agent.clone()), [""; 0]).unwrap();
-    let scope = Scope::paths([Rule { path, rights: Rights::READ }]).unwrap();
-    let tool = ToolId::new("fs.read").unwrap();
-    let body = TokenBody {
-        version: 1,
-        nonce: [0xa0; 16],
-        issuer: public(Role::Issuer),
-        holder: None,
-        agent,
-        parent: None,
-        depth: 0,
-        depth_max: 0,
-        not_before: UnixMillis::new(TIME),
-        expires: UnixMillis::new(TIME + 3_600_000),
-        epoch: 0,
-        grants: Grants::new().with(tool, Scopes::new().with("path", scope)),
-        budget: Budget::none()
-            .with(Dimension::Calls, 100)
-            .with(Dimension::CpuUs, 1_000_000)
-            .with(Dimension::WallUs, 10_000_000)
-            .with(Dimension::Concurrent, 1),
-        caveats: List(Vec::new()),
-        policy: None,
-        flags: TokenFlags::READ_ONLY,
-        ext: MapBuilder::new().finish(),
-        audience: home,
-    }
-    .to_bytes();
-    Token::wire(&body, &signed(Role::Issuer, TOKEN_CONTEXT, &body))
-}
+use crate::{
+    document::{code, dump, hex, spec, table, tables},
+    kinds::{args, changes},
+    world::{Log, RECOVERY, REVOKER_TOO, TIME, agent, public, salts, seed, signed},
+};
 
 #[test]
 fn the_example_is_what_the_code_makes() {
-    let (home, records) = log();
-    for (name, record) in ["genesis", "boot", "shutdown"].into_iter().zip(&records) {
+    let log = Log::example();
+    for (name, record) in ["genesis", "boot", "shutdown"].into_iter().zip(&log.records) {
         assert_eq!(hex(&dump(name)), hex(record), "{name}");
         assert_eq!(Record::decode(record).unwrap().body.kind().name(), name);
     }
     let spec = spec();
-    let last = leaf(&records[2]);
-    assert!(spec.contains(&format!("Home id, leaf of record 0: `{home}`\n")));
+    let last = leaf(&log.records[2]);
+    assert!(spec.contains(&format!("Home id, leaf of record 0: `{}`\n", log.home)));
     assert!(spec.contains(&format!("Head: position 2, leaf `{last}`\n")));
-    let wire = token(home);
+    let wire = log.token();
     assert_eq!(hex(&dump("token")), hex(&wire));
     assert!(spec.contains(&format!("Token id: `{}`\n", Token::read(&wire).unwrap().id())));
-    assert!(spec.contains("byte string of 207 bytes"));
+    assert!(spec.contains("byte string of 246 bytes"));
 }
 
 /// Each line of a dump that is not a string's content begins at an item, so that no comment
@@ -171,78 +99,147 @@ fn heads(bytes: &[u8], offset: usize, places: &mut BTreeSet<usize>) {
     }
 }
 
-#[test]
-fn vectors_are_what_the_code_makes() {
-    let (home, _) = log();
-    let (salt, tool) = (Salt::from_bytes([0x11; 32]), ToolId::new("echo").unwrap());
-    let manifest = ObjectId::from_bytes([0x22; 32]);
-    let args = MapBuilder::new().text("text", "hi").finish();
-    let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
+/// Of two refusals.
+pub(crate) fn refusals_digest() -> [u8; 32] {
     let mut refusals = Encoder::new();
     for (time, reason) in [(TIME, Reason::OutOfScope), (TIME + 1, Reason::OverBudget)] {
         refusals.array(2);
         refusals.uint(time);
         refusals.uint(reason.code());
     }
+    Domain::REFUSALS.hash(&[&refusals.into_bytes()])
+}
+
+/// What a row must have in its second column, and in its third.
+type Vector = (String, String);
+
+fn shown(bytes: &[u8]) -> String {
+    format!("h'{}'", hex(bytes))
+}
+
+fn hashes() -> Vec<Vector> {
+    let (salts, tool) = (salts(), ToolId::new("echo").unwrap());
+    let manifest = ObjectId::from_bytes([0x22; 32]);
+    let (args, none) = (args(), String::new);
+    let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
     let policy = PolicyObject::of(&WithinToken);
     let tools = ToolsObject { tools: List(Vec::new()) };
-    let snapshot = Snapshot::genesis(AgentId::new("team/reader").unwrap());
+    let snapshot = Snapshot::genesis(agent());
     let topic = FactKey::new("goal.topic").unwrap();
-    let changes = MapBuilder::new().text("goal.topic", "bees").finish();
-    let fact = fact_id(&salt, &topic, changes.item().get("goal.topic").unwrap());
+    let changes = changes();
+    let fact = fact_id(&salts.args, &topic, changes.item().get("goal.topic").unwrap());
     let next = snapshot.next(&[(topic, fact)].into());
-    let revocation = Revocation { token: Token::read(&token(home)).unwrap().id() }.to_bytes();
-    let revoker = public(Role::Revoker);
-    let message = Control::message(&home, &revoker, 1, Kind::Revoke, &revocation);
-    let signature = signed(Role::Revoker, CONTROL_CONTEXT, &message);
-    let control = Control { key: revoker, counter: 1, body: revocation.clone(), signature };
-    assert_eq!(control.verify(&home, Kind::Revoke), Ok(()));
-    let shown = |bytes: &[u8]| format!("h'{}'", hex(bytes));
-    let wanted = [
-        (String::new(), args_hash(&salt, &tool, &manifest, args.item()).to_string()),
-        (String::new(), sent_hash(&salt, &tool, args.item()).to_string()),
-        (shown(envelope.as_bytes()), call_hash(&salt, envelope.as_bytes()).to_string()),
-        (String::new(), result_hash(&salt, Status::Ok.code(), args.item()).to_string()),
-        (String::new(), hex(&Domain::REFUSALS.hash(&[&refusals.into_bytes()]))),
+    vec![
+        (none(), args_hash(&salts.args, &tool, &manifest, args.item()).to_string()),
+        (none(), sent_hash(&salts.args, &tool, args.item()).to_string()),
+        (shown(envelope.as_bytes()), call_hash(&salts.call, envelope.as_bytes()).to_string()),
+        (none(), result_hash(&salts.result, Status::Ok.code(), args.item()).to_string()),
+        (none(), hex(&refusals_digest())),
         (shown(&policy.to_bytes()), policy.hash().to_string()),
         (shown(&tools.to_bytes()), tools.hash().to_string()),
         (shown(&snapshot.to_bytes()), snapshot.id().to_string()),
-        (String::new(), changes_hash(&salt, changes.item()).to_string()),
-        (String::new(), fact.to_string()),
+        (none(), changes_hash(&salts.args, changes.item()).to_string()),
+        (none(), fact.to_string()),
         (shown(&next.to_bytes()), next.id().to_string()),
-        (String::new(), hex(&matches_digest(&[0, 2, 300]))),
+        (none(), hex(&matches_digest(&[0, 2, 300]))),
+        (none(), text_hash(&salts.args, 7, "It may say that.").to_string()),
+        (shown(public(RECOVERY).as_bytes()), recovery_hash(&public(RECOVERY)).to_string()),
+    ]
+}
+
+fn signatures() -> Vec<Vector> {
+    let log = Log::example();
+    let revocation = Revocation::subtree(log.token_id()).to_bytes();
+    let (revoker, head) = (seed(Role::Revoker), log.head(2));
+    let message =
+        Control::message(&log.home, &head, &public(revoker), 1, Kind::Revoke, &revocation);
+    let signature = signed(revoker, CONTROL_CONTEXT, &message);
+    let held = possession(&log.home, Role::Revoker, &public(REVOKER_TOO));
+    let proof = signed(REVOKER_TOO, POSSESSION_CONTEXT, &held);
+    vec![
         (shown(&revocation), hex(&message)),
         (String::new(), hex(signature.as_bytes())),
-    ];
-    let rows = table("What | Of | Value");
-    assert_eq!(rows.len(), wanted.len());
-    for (row, (of, value)) in rows.iter().zip(wanted) {
-        assert!(row[1].contains(&of), "{}: {of}", row[0]);
-        assert_eq!(row[2], format!("`{value}`"), "{}", row[0]);
+        (shown(public(REVOKER_TOO).as_bytes()), hex(&held)),
+        (String::new(), hex(proof.as_bytes())),
+    ]
+}
+
+/// A vault row before a run and one after, and the trust file.
+fn files() -> Vec<Vector> {
+    let (args, log) = (args().into_bytes(), Log::example());
+    let before = VaultEntry { salts: Some(salts()), args: Some(args.clone()), result: None };
+    let after = VaultEntry { salts: None, args: None, result: Some(args) };
+    for entry in [&before, &after] {
+        assert_eq!(VaultEntry::from_row(&entry.to_row()).as_ref(), Some(entry));
     }
-    assert!(spec().contains(&shown(args.as_bytes())));
+    let trust = Trust::new(log.home, Roles::new(Role::IN_USE.map(|role| public(seed(role)))));
+    assert_eq!(Trust::from_bytes(&trust.to_bytes()), Ok(trust.clone()));
+    [before.to_row(), after.to_row(), trust.to_bytes()]
+        .map(|bytes| (String::new(), hex(&bytes)))
+        .into()
 }
 
 #[test]
-fn the_trust_file_has_its_form() {
-    let (home, records) = log();
-    let Body::Genesis(genesis) = Record::decode(&records[0]).unwrap().body else {
-        panic!("no genesis");
-    };
-    let roles = genesis.roles;
-    let mut wanted = Encoder::new();
-    wanted.map(3);
-    wanted.uint(1);
-    wanted.uint(1);
-    wanted.uint(2);
-    wanted.bytes(home.as_bytes());
-    wanted.uint(3);
-    wanted.array(5);
-    Role::ALL.iter().for_each(|role| wanted.bytes(public(*role).as_bytes()));
-    assert_eq!(Trust { home, roles }.to_bytes(), wanted.into_bytes());
-    let text = "{1: version, which is 1; 2: the home's id, bstr of 32; 3: [issuer, policy, \
-                revoker, approver, operator], each bstr of 32 key}";
-    assert!(spec().replace('\n', " ").contains(text));
+fn vectors_are_what_the_code_makes() {
+    let rows = table("What | Of | Value");
+    let wanted: Vec<Vector> = [hashes(), signatures(), files()].concat();
+    for (row, (of, value)) in rows.iter().zip(&wanted) {
+        assert!(row[1].contains(of), "{}: {of}", row[0]);
+        assert_eq!(row[2], format!("`{value}`"), "{}", row[0]);
+    }
+    assert_eq!(rows.len(), wanted.len());
+    assert!(spec().contains(&shown(args().as_bytes())));
+}
+
+/// A row of the vault that is of no form, or of a later one, counts as erased.
+#[test]
+fn rows_of_the_vault_have_the_keys_that_stand_there() {
+    let rows = table("Key | Name | Form");
+    let names: Vec<&str> = rows.iter().map(|row| &*row[1]).collect();
+    assert_eq!(names, ["salts", "arguments", "result", "texts"]);
+    let row = VaultEntry { salts: Some(salts()), args: None, result: None }.to_row();
+    let mut decoder = Decoder::new(&row, Profile::CONTROL);
+    assert_eq!((decoder.array().unwrap(), decoder.uint().unwrap()), (5, 1));
+    (0..3).for_each(|_| decoder.null().unwrap());
+    assert_eq!(decoder.bytes().unwrap()[0], 0xa4, "a map of four");
+    decoder.finish().unwrap();
+    let later = [&row[..1], &[2], &row[2..]].concat();
+    assert_eq!(VaultEntry::from_row(&later), None);
+    assert_eq!(VaultEntry::from_row(&row[1..]), None);
+}
+
+/// The tables of a home and their columns.
+#[test]
+fn a_home_has_the_tables_that_stand_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    Options::new().create(&home).unwrap().close().unwrap();
+    let connection = rusqlite::Connection::open(home.join("home.db")).unwrap();
+    let number =
+        |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    let spec = spec();
+    assert!(spec.contains(&format!("`application_id` {:#x}", number("application_id"))));
+    assert!(spec.contains(&format!("`user_version` {}", number("user_version"))));
+    let rows = table("Table | Columns | What it has");
+    let named: BTreeSet<String> = rows.iter().map(|row| code(&row[0])[0].to_owned()).collect();
+    let mut tables = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        .unwrap();
+    let tables = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap);
+    assert_eq!(named, tables.collect());
+    for row in &rows {
+        let sql = "SELECT name, lower(type) FROM pragma_table_info(?1) ORDER BY cid";
+        let mut columns = connection.prepare(sql).unwrap();
+        let columns = columns.query_map([code(&row[0])[0]], |row| {
+            Ok(format!("`{}` {}", row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        });
+        let mut rest = &*row[1];
+        for column in columns.unwrap().map(Result::unwrap) {
+            let at = rest.find(&column).unwrap_or_else(|| panic!("{column} of {}", row[0]));
+            rest = &rest[at + column.len()..];
+        }
+        assert!(!rest.contains('`'), "{rest}");
+    }
 }
 
 /// The keys in the first column of a table.

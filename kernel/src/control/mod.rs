@@ -20,7 +20,7 @@ use crate::{
     field::{Field, List, code, decode, encode, shape},
     id::{HomeId, PolicyHash, Seq, TextHash, TokenId, ToolsHash},
     limits::ROLE_KEYS_MAX,
-    record::{Kind, Recovered},
+    record::{ApprovalBody, CancelBody, Kind, PruneBody, Recovered, RedactBody},
     sign::{PublicKey, Signature, SignatureError},
     store::Head,
     time::UnixMillis,
@@ -321,5 +321,6 @@ macro_rules! bodies {
 }
 bodies! {
     Key KeyChange Revoke Revocation Freeze Freeze Policy PolicyChange Tools ToolsChange
-    Config ConfigChange Recovery Resolution
+    Config ConfigChange Approval ApprovalBody Cancel CancelBody Recovery Resolution
+    Redact RedactBody Prune PruneBody
 }

@@ -115,7 +115,7 @@ impl RoleSet {
         let keys = &self.keys.0;
         let count = crate::field::count(keys.len());
         let sorted = keys.windows(2).all(|pair| matches!(pair, [a, b] if a.key < b.key));
-        let most = if self.role == Role::Issuer { 1 } else { count };
+        let most = if self.role == Role::Issuer { count.min(1) } else { count };
         Role::IN_USE.contains(&self.role)
             && sorted
             && keys.len() <= ROLE_KEYS_MAX

@@ -8,6 +8,7 @@ use crate::{
     control::{Control, ControlBody, KeyChange, Revocation, Role, RoleSet, recovery_hash},
     halt::{Forgery, Halt},
     id::{Leaf, ObjectId, Seq},
+    reason::Reason,
     record::{Body, Issue, Kind, Record},
     sign::PublicKey,
     store::Head,
@@ -119,11 +120,13 @@ impl State {
         self.authorises(record.body.kind(), event).map_err(forged)?;
         is_before(record.seq, &event.head, past)?;
         match &record.body {
-            Body::Key(_) => {
-                let change = KeyChange::from_bytes(&event.body).map_err(|_| Forgery::Form);
-                let allowed = change.and_then(|change| self.allows(&change, &event.head));
-                allowed.map_err(forged)
-            }
+            Body::Key(_) => match KeyChange::from_bytes(&event.body) {
+                Ok(change) if !Role::IN_USE.contains(&change.set.role) => {
+                    Err(Halt::Reserved { seq: record.seq, name: change.set.role.name() })
+                }
+                Ok(change) => self.allows(&change, &event.head).map_err(forged),
+                Err(_) => Err(forged(Forgery::Form)),
+            },
             Body::Revoke(_) => match Revocation::from_bytes(&event.body) {
                 Ok(revocation) if revocation.of_subtree().is_some() => Ok(()),
                 Ok(revocation) => {
@@ -138,7 +141,14 @@ impl State {
     fn believe_token(&self, seq: Seq, issue: &Issue, past: &mut dyn Past) -> Result<(), Halt> {
         let forged = |why| Halt::Forged { seq, why };
         let token = wire(seq, issue.token.as_bytes(), past)?;
-        let token = Token::read(&token).map_err(|_| forged(Forgery::Signature))?;
+        let token = Token::read(&token).map_err(|refused| {
+            let mut reserved = ["renews", "caveats", "flags"].into_iter();
+            match reserved.find(|field| refused.is_about(field)) {
+                Some(name) => Halt::Reserved { seq, name },
+                None if refused.reason() == Reason::BadSignature => forged(Forgery::Signature),
+                None => forged(Forgery::Form),
+            }
+        })?;
         if token.id() != issue.token {
             return Err(Halt::Object { seq });
         }

@@ -1,0 +1,217 @@
+//! The state image of a home in which something happened.
+
+use syscap::{
+    audit::memory::MemoryStore,
+    kernel::{
+        budget::{Amounts, Dimension},
+        cbor::{Item, MapBuilder, Profile},
+        control::{
+            ControlBody, Freeze, FreezeChange, FreezeTarget, PolicyChange, Role, ToolsChange,
+        },
+        envelope::{Form, Status, TxOutcome},
+        hash::Domain,
+        id::{Seq, TokenId, ToolId},
+        kernel::{
+            Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
+        },
+        manifest::{EffectClass, Manifest},
+        provenance::Source,
+        reason::Refused,
+        record::Record,
+        registry::{Registry, ToolsDelta},
+        store::{Next, Store},
+        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags},
+        tool::{Demands, Permit, Plan, Ran, Request, Tool},
+    },
+    policy::WithinToken,
+};
+
+use crate::{
+    document::{code, hex, table},
+    kinds::changes,
+    world::{event, opened, reading, salts, seed, signed, token_body},
+};
+
+/// A tool that does nothing, and says that it has.
+struct Keep {
+    manifest: Manifest,
+}
+
+impl Keep {
+    fn new() -> Self {
+        let mut manifest = Manifest::new(ToolId::new("keep").unwrap(), EffectClass::LocalWrite);
+        manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
+        Self { manifest }
+    }
+}
+
+impl Tool for Keep {
+    type Plan = Nothing;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, _: &Request<'_>) -> Result<Nothing, Refused> {
+        Ok(Nothing(Demands::default()))
+    }
+}
+
+struct Nothing(Demands);
+
+impl Plan for Nothing {
+    fn demands(&self) -> &Demands {
+        &self.0
+    }
+
+    fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.ok(MapBuilder::new().finish(), TxOutcome::Committed)
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new();
+    registry.add(Keep::new()).unwrap();
+    registry
+}
+
+/// A kernel on a store in memory, a millisecond later with each event.
+struct Host {
+    kernel: Kernel,
+    store: MemoryStore,
+    clock: u64,
+}
+
+impl Host {
+    /// Brings an event before the kernel and makes durable what comes of it.
+    fn event(&mut self, event: Event) -> Vec<Effect> {
+        self.clock += 1;
+        self.kernel.handle(event, reading(self.clock));
+        self.commit()
+    }
+
+    fn commit(&mut self) -> Vec<Effect> {
+        let Some(batch) = self.kernel.take_batch() else { return Vec::new() };
+        let stored = batch.commit(&mut self.store).unwrap();
+        self.kernel.handle(Event::Stored(stored), reading(self.clock));
+        std::iter::from_fn(|| self.kernel.poll_effect()).collect()
+    }
+
+    fn acknowledged(&mut self, event: Event) -> Ack {
+        let effects = self.event(event);
+        let [Effect::Ack(_, Ok(ack))] = &effects[..] else { panic!("{effects:?}") };
+        ack.clone()
+    }
+
+    fn signed<B: ControlBody>(&self, body: &B) -> syscap::kernel::control::Control {
+        let head = self.kernel.durable().unwrap();
+        event(&self.kernel.home(), head, body, &[seed(Role::of(B::KIND).unwrap())])
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(100 + self.clock)
+    }
+
+    fn token(&mut self) -> TokenId {
+        let grants = Grants::new().with(ToolId::new("keep").unwrap(), Grant::new());
+        let (home, head) = (self.kernel.home(), self.kernel.durable().unwrap());
+        let body = token_body(home, head, grants, TokenFlags::default()).to_bytes();
+        let wire = Token::wire(&body, &signed(seed(Role::Issuer), TOKEN_CONTEXT, &body));
+        match self.acknowledged(Event::Issue(self.ticket(), wire, None)) {
+            Ack::Token(token) => token,
+            ack => panic!("{ack:?}"),
+        }
+    }
+
+    fn call(&mut self, session: Seq, tool: &str, key: &str) -> Vec<Effect> {
+        let received =
+            format!(r#"{{"tool_id": "{tool}", "args": {{}}, "idempotency_key": "{key}"}}"#);
+        self.event(Event::Submit(Submit {
+            ticket: self.ticket(),
+            session,
+            received: received.into_bytes(),
+            form: Form::Json,
+            salts: salts(),
+        }))
+    }
+}
+
+/// What the document says that happened.
+fn happened() -> Host {
+    let kernel = opened(registry());
+    let mut host = Host { kernel, store: MemoryStore::new(), clock: 1 };
+    host.commit();
+    let tools = host.signed(&ToolsChange { tools: host.kernel.registry_hash() });
+    host.acknowledged(Event::Tools(host.ticket(), tools, None, ToolsDelta::default()));
+    let change = PolicyChange { policy: host.kernel.engine_hash(), shadow: None };
+    let policy = host.signed(&change);
+    host.acknowledged(Event::Policy(host.ticket(), policy, None, Vec::new()));
+    let token = host.token();
+    let agent = crate::world::agent();
+    let Ack::Session(opened) = host.acknowledged(Event::OpenSession(host.ticket(), agent, token))
+    else {
+        panic!("no session");
+    };
+    let session = opened.session;
+    let freeze = Freeze {
+        target: FreezeTarget::Agent,
+        name: Box::from("team/writer"),
+        change: FreezeChange::Freeze,
+    };
+    let control = host.signed(&freeze);
+    host.acknowledged(Event::Control(host.ticket(), Freeze::KIND, control, None));
+    let proposal = Proposal {
+        ticket: host.ticket(),
+        session,
+        writer: Source::User,
+        base: None,
+        inputs: Vec::new(),
+        changes: changes(),
+        salts: salts(),
+    };
+    host.acknowledged(Event::Propose(Box::new(proposal)));
+    // One call runs, one is given up, one is still open, one is refused.
+    let Some(Effect::Run(_, job)) = host.call(session, "keep", "turn-1:1").pop() else {
+        panic!("no job");
+    };
+    let measured = Measured { cpu_us: 20, wall_us: 30 };
+    let effects = host.event(Event::Ran(job.run(), measured));
+    let [Effect::Reply(_, result)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(result.status(), Status::Ok);
+    let Some(Effect::Run(_, late)) = host.call(session, "keep", "turn-1:2").pop() else {
+        panic!("no job");
+    };
+    drop(host.event(Event::Lost(late.intent(), Lost::TimedOut, measured)));
+    assert!(matches!(host.call(session, "keep", "turn-1:3")[..], [Effect::Run(..)]));
+    assert!(matches!(host.call(session, "lose", "turn-1:4")[..], [Effect::Reply(..)]));
+    host
+}
+
+#[test]
+fn the_image_is_what_the_code_makes() {
+    let mut host = happened();
+    let image = host.kernel.state_image();
+    Item::check(&image, Profile::CONTROL).unwrap();
+    let rows = table("Image | Bytes");
+    let wanted = [hex(&image), host.kernel.state_hash().to_string()];
+    for (row, wanted) in rows.iter().zip(&wanted) {
+        assert_eq!(code(&row[1]), [wanted], "{}", row[0]);
+    }
+    assert_eq!(rows.len(), wanted.len());
+    assert_eq!(host.kernel.state_hash().as_bytes(), &Domain::STATE.hash(&[&image]));
+    // The log alone makes it again.
+    let parts = Parts { engine: Box::new(WithinToken), registry: registry() };
+    let again = Kernel::open(&mut host.store, parts, &Anchor::default()).unwrap();
+    assert_eq!(again.state_image(), image);
+    // What happened stands in the document, record by record.
+    let mut kinds = Vec::new();
+    host.store
+        .records(Seq::GENESIS, &mut |_, bytes| {
+            kinds.push(Record::decode(bytes).unwrap().body.kind().name());
+            Next::More
+        })
+        .unwrap();
+    let rows = table("Record | Kind | What happened");
+    let written: Vec<&str> = rows.iter().map(|row| code(&row[1])[0]).collect();
+    assert_eq!(written, kinds);
+}
