@@ -14,7 +14,7 @@ use syscap::{
         cbor::{Canonical, Encoder, Item, MapBuilder},
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, Revocation,
-            Role,
+            Role, Signed,
         },
         id::Seq,
         record::{Body, Kind},
