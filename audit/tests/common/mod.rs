@@ -247,6 +247,9 @@ impl<S: Store> Driver<S> {
                     wanted.iter().map(|(i, o)| self.store.vault(*i, *o).unwrap()).collect();
                 self.kernel.handle(Event::Fetched(ticket, entries), self.reading);
             }
+            Effect::Resolve(ticket, links) => {
+                self.kernel.handle(Event::Resolved(ticket, links.run()), self.reading);
+            }
             Effect::Run(_, job) if self.run == Run::AtOnce => {
                 let ran = job.run();
                 self.kernel

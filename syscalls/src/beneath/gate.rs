@@ -88,10 +88,6 @@ impl Node {
         if self.ident.device == device { Ok(()) } else { Err(FsError::OtherDevice) }
     }
 
-    pub(super) fn is_directory(&self) -> bool {
-        self.file_type == FileType::Directory
-    }
-
     /// What a listing says of this: what can't be opened tells nothing else.
     pub(super) fn kind(&self, device: u64) -> Kind {
         match self.file_type {
