@@ -7,8 +7,9 @@
 //!
 //! Reading order: [`cbor`] and [`json`] (bytes), [`id`] and [`hash`] (names), [`envelope`] (what
 //! goes in and out), [`token`], [`scope`] and [`budget`] (authority), [`manifest`], [`tool`],
-//! [`resolve`] and [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`label`] (whose word),
-//! [`record`] (what is written down), [`kernel`] (what happens), [`store`] (what lasts).
+//! [`resolve`] and [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`label`]
+//! (whose word), [`record`] (what is written down), [`kernel`] (what happens), [`store`] (what
+//! lasts).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
