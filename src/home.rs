@@ -152,15 +152,6 @@ impl Home {
         }
         Ok(())
     }
-
-    /// A root in the base that is a home, or a home's own folder, is no root for agents.
-    pub(crate) fn check_root(&self, root: &str) -> Result<(), Error> {
-        let path = self.base()?.join(root);
-        if path.join(DATABASE_FILE).exists() {
-            return Err(Error::BaseContainsHome(path));
-        }
-        Ok(())
-    }
 }
 
 /// Reads a small regular file; anything else of that name is an error, not a wait.

@@ -26,6 +26,7 @@ use syscap_kernel::{
 };
 use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
+    beneath::FsError,
     builtin::{CurrentTime, Echo},
     fs::Files,
 };
@@ -359,6 +360,15 @@ struct Inner {
     desk: Desk,
 }
 
+impl Inner {
+    fn prepare_root(&self, path: &str) -> Result<(), Error> {
+        match self.files.prepare_root(path) {
+            Err(FsError::Home) => Err(Error::BaseContainsHome(self.home.base()?.join(path))),
+            prepared => Ok(prepared?),
+        }
+    }
+}
+
 impl Runtime {
     /// Makes a home in a folder, with [`Options::new`].
     ///
@@ -386,10 +396,7 @@ impl Runtime {
         let agent = grant.agent()?;
         let grants = self.named(&grant.grants()?)?;
         self.inner.files.prepare(&agent)?;
-        for root in grant.roots().filter(|root| *root != "workspace") {
-            self.inner.home.check_root(root)?;
-            self.inner.files.prepare_root(root)?;
-        }
+        grant.shared().try_for_each(|path| self.inner.prepare_root(path))?;
         let issuer = self.inner.signer.public_key(Role::Issuer)?;
         let (home, now) = self.core.look(|kernel| (kernel.home(), kernel.now()));
         let body = TokenBody {

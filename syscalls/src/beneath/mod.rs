@@ -5,6 +5,9 @@
 //! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
 //! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
 //!
+//! No folder that is a home of syscap is walked through or listed, and none is made: its log and
+//! keys are nobody's files.
+//!
 //! Links are followed only by [`Base::resolve`], which answers with the real location and looks
 //! only where its caller lets it. The caller checks the answer against its scope and opens it;
 //! since every opener refuses links, what was checked is what is opened.
@@ -17,6 +20,7 @@
 mod base;
 mod error;
 mod gate;
+mod homes;
 mod list;
 mod location;
 mod read;

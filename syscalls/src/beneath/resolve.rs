@@ -13,9 +13,9 @@ use super::location::Location;
 /// How many links one path may take: as many as the operating system follows, so that whatever
 /// another program can open by a path can be found by it.
 const LINKS_MAX: u32 = 40;
-/// How many names one path may take, those of its links included: those of as many of the deepest
-/// paths. A target can have two thousand, and each is a system call.
-const NAMES_MAX: u32 = 64 * LINKS_MAX;
+/// How many names one path may take, those of its links included. One target can have two thousand,
+/// and each is walked to from the base.
+const NAMES_MAX: u32 = 1_024;
 
 impl Base {
     /// Where a place leads: each link on the way is replaced by its target, so that the answer
@@ -29,7 +29,7 @@ impl Base {
     /// openers refuse a link that was put there since.
     ///
     /// # Errors
-    /// [`FsError::Escapes`], [`FsError::Link`] for more than 40 links or 2560 names,
+    /// [`FsError::Escapes`], [`FsError::Link`] for more than 40 links or 1024 names,
     /// [`FsError::BadName`] and [`FsError::NameTooLong`] of what a link leads to.
     pub fn resolve(
         &self,
@@ -76,7 +76,8 @@ impl Base {
 
     /// What stands there, without a link on the way; nothing, where that can't be said.
     fn what_is(&self, at: &Location) -> Option<(OwnedFd, Kind)> {
-        let fd = walk(self.handle(), at.as_path().as_bytes(), NAMED).ok()?;
+        let (parent, name) = at.split().ok()?;
+        let fd = walk(self.name_directory(parent).ok()?, name.as_bytes(), NAMED).ok()?;
         let kind = Node::of(&fd).ok()?.kind(self.device());
         Some((fd, kind))
     }
