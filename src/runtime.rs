@@ -26,7 +26,6 @@ use syscap_kernel::{
 };
 use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
-    beneath::FsError,
     builtin::{CurrentTime, Echo},
     fs::Files,
 };
@@ -360,15 +359,6 @@ struct Inner {
     desk: Desk,
 }
 
-impl Inner {
-    fn prepare_root(&self, path: &str) -> Result<(), Error> {
-        match self.files.prepare_root(path) {
-            Err(FsError::Home) => Err(Error::BaseContainsHome(self.home.base()?.join(path))),
-            prepared => Ok(prepared?),
-        }
-    }
-}
-
 impl Runtime {
     /// Makes a home in a folder, with [`Options::new`].
     ///
@@ -396,7 +386,8 @@ impl Runtime {
         let agent = grant.agent()?;
         let grants = self.named(&grant.grants()?)?;
         self.inner.files.prepare(&agent)?;
-        grant.shared().try_for_each(|path| self.inner.prepare_root(path))?;
+        let Inner { home, files, .. } = &*self.inner;
+        grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
         let issuer = self.inner.signer.public_key(Role::Issuer)?;
         let (home, now) = self.core.look(|kernel| (kernel.home(), kernel.now()));
         let body = TokenBody {
@@ -440,7 +431,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
-    /// agent's.
+    /// agent's; [`Error::Base`] where the agent's folder can't be made.
     pub fn session(&self, agent: &str, token: TokenId) -> Result<Session, Error> {
         let got = agent.to_owned();
         let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
@@ -448,9 +439,14 @@ impl Runtime {
             self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
         match opened {
             Answer::Ack(Ok(Ack::Session(opened))) => {
-                self.inner.files.prepare(&agent)?;
+                let prepared = self.inner.files.prepare(&agent);
                 let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
-                Ok(Session::new(core, providers, opened.session, agent, token))
+                let session = Session::new(core, providers, opened.session, agent, token);
+                if let Err(error) = prepared {
+                    session.close()?;
+                    return Err(error.into());
+                }
+                Ok(session)
             }
             Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
             _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),

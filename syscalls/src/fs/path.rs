@@ -12,7 +12,7 @@ use syscap_kernel::{
 };
 
 use super::{PATH_DIMENSION, refusal};
-use crate::beneath::{Base, Location};
+use crate::beneath::{Base, FsError, Location};
 
 /// The folder that holds the agents' folders.
 const AGENTS: &str = "agents";
@@ -76,6 +76,15 @@ impl Place {
     /// Where to open it. The openers follow no link.
     pub(super) fn location(&self) -> Result<Location, Refused> {
         Location::new(&located(&self.path)).map_err(refusal)
+    }
+
+    /// Where to open it as a file. A root is a folder, also where it is missing: a file in its
+    /// place would be in the way of every token that names it.
+    pub(super) fn file(&self) -> Result<Location, Refused> {
+        if self.path.below().is_empty() {
+            return Err(refusal(FsError::IsDirectory));
+        }
+        self.location()
     }
 }
 

@@ -109,7 +109,7 @@ impl ReadPlan for FsReadPlan {
 
 impl FsReadPlan {
     fn read(&self, room: usize) -> Result<Chunk, Refused> {
-        let location = self.place.location()?;
+        let location = self.place.file()?;
         let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
         file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)
     }

@@ -137,7 +137,7 @@ impl Plan for FsWritePlan {
 impl FsWritePlan {
     fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
-        let location = self.place.location().map_err(not_done)?;
+        let location = self.place.file().map_err(not_done)?;
         // The leaf tells homes that share a base apart, the intent tells calls apart.
         let leaf = permit.leaf().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
         let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(leaf));
