@@ -21,7 +21,8 @@ use syscap_kernel::{
     id::Seq,
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
-    reason::Refused,
+    reason::{Reason, Refused},
+    resolve::Resolving,
     store::{Ancestor, Batch, Head, Room, Store, StoreError, Stored, VaultEntry},
     tool::Job,
 };
@@ -74,6 +75,7 @@ struct Request {
 enum Delivery {
     Run(Box<Job>, Out),
     Fetch(Vec<(Seq, Seq)>),
+    Resolve(Box<Resolving>),
     Reply(Box<ToolResult>),
     Ack(Result<Ack, Refused>),
 }
@@ -105,7 +107,7 @@ impl Core {
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
-    /// the vault and commits as the kernel asks.
+    /// the vault, follows links and commits as the kernel asks.
     pub(crate) fn request(
         self: &Arc<Self>,
         event: impl FnOnce(Ticket) -> Event,
@@ -144,6 +146,14 @@ impl Core {
                         Ok(entries) => self.handle(&mut shared, Event::Fetched(ticket, entries)),
                         Err(halt) => shared.halt(halt),
                     }
+                }
+                Some(Delivery::Resolve(resolving)) => {
+                    shared.wake_leader();
+                    drop(shared);
+                    let found = caught(|| resolving.run());
+                    let found = found.unwrap_or_else(|| Err(Refused::new(Reason::Panicked)));
+                    shared = self.lock();
+                    self.handle(&mut shared, Event::Resolved(ticket, found));
                 }
                 None => {
                     if let Some(halt) = shared.kernel.halted().cloned() {
@@ -349,6 +359,7 @@ impl Shared {
             let (ticket, delivery) = match effect {
                 Effect::Run(ticket, job) => (ticket, Delivery::Run(job, Out::clone(&self.runs))),
                 Effect::Fetch(ticket, wanted) => (ticket, Delivery::Fetch(wanted)),
+                Effect::Resolve(ticket, links) => (ticket, Delivery::Resolve(links)),
                 Effect::Reply(ticket, result) => (ticket, Delivery::Reply(result)),
                 Effect::Ack(ticket, ack) => (ticket, Delivery::Ack(ack)),
             };

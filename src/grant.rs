@@ -120,9 +120,10 @@ impl Grant {
         u64::try_from(self.life.as_millis()).unwrap_or(u64::MAX).min(TOKEN_LIFE_MS_MAX)
     }
 
-    /// The roots that are named.
-    pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().filter_map(|(path, _)| path.split('/').next())
+    /// The paths in roots that belong to no agent.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &str> {
+        let root = |path: &str| path.split('/').find(|name| !name.is_empty()) == Some("workspace");
+        self.paths.iter().map(|(path, _)| path.as_str()).filter(move |path| !root(path))
     }
 
     pub(crate) fn grants(&self) -> Result<Grants, Error> {

@@ -10,6 +10,7 @@ use syscap_kernel::{
     manifest::Manifest,
     policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
     reason::{Reason, Refused},
+    resolve::Resolve,
     tool::{ReadTool, Request, Tool},
 };
 
@@ -27,7 +28,7 @@ pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// A tool whose call is refused where its plan panics.
+/// A tool whose call is refused where it panics while it plans.
 pub(crate) struct Guarded<T>(pub(crate) T);
 
 impl<T: Tool> Tool for Guarded<T> {
@@ -35,6 +36,10 @@ impl<T: Tool> Tool for Guarded<T> {
 
     fn manifest(&self) -> &Manifest {
         self.0.manifest()
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        caught(|| self.0.resolver(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
@@ -47,6 +52,10 @@ impl<T: ReadTool> ReadTool for Guarded<T> {
 
     fn manifest(&self) -> &Manifest {
         self.0.manifest()
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        caught(|| self.0.resolver(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {

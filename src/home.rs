@@ -13,7 +13,10 @@ use std::{
 
 use syscap_audit::{disk, lock::HomeLock, sqlite::DATABASE_FILE, verify::Trust};
 use syscap_kernel::store::StoreError;
-use syscap_syscalls::{beneath::Base, fs::Files};
+use syscap_syscalls::{
+    beneath::{Base, FsError, Location},
+    fs::Files,
+};
 
 use crate::{
     error::{Error, at},
@@ -160,21 +163,25 @@ impl Home {
         if base.contains(&home)? || home.contains(base)? {
             return Err(Error::BaseContainsHome(path.to_path_buf()));
         }
-        // Nor may it be, or lie in, any other home: its keys would be files like any.
+        // Nor may it be, or lie in, any other home: nothing in it would be opened.
         let real = fs::canonicalize(path).map_err(at(path))?;
-        if real.ancestors().any(|folder| folder.join(DATABASE_FILE).exists()) {
+        let is_home = |folder: &Path| {
+            let seen = Base::open(folder).and_then(|base| base.visit(&Location::default()));
+            seen == Err(FsError::Home)
+        };
+        if real.ancestors().any(|folder| folder.join(DATABASE_FILE).exists() || is_home(folder)) {
             return Err(Error::BaseContainsHome(path.to_path_buf()));
         }
         Ok(())
     }
 
-    /// A root in the base that is a home, or a home's own folder, is no root for agents.
-    pub(crate) fn check_root(&self, root: &str) -> Result<(), Error> {
-        let path = self.base()?.join(root);
-        if path.join(DATABASE_FILE).exists() {
-            return Err(Error::BaseContainsHome(path));
+    /// Makes the root that a path in a grant begins with. A home is no root for agents, nor does
+    /// one lie on the way; what becomes one later is not opened.
+    pub(crate) fn prepare_root(&self, files: &Files, path: &str) -> Result<(), Error> {
+        match files.prepare_root(path) {
+            Err(FsError::Home) => Err(Error::BaseContainsHome(self.base()?.join(path))),
+            prepared => Ok(prepared?),
         }
-        Ok(())
     }
 }
 

@@ -412,7 +412,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
-    /// agent's.
+    /// agent's; [`Error::Base`] where the agent's folder can't be made.
     pub fn session(&self, agent: &str, token: TokenId) -> Result<Session, Error> {
         let got = agent.to_owned();
         let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
@@ -420,9 +420,14 @@ impl Runtime {
             self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
         match opened {
             Answer::Ack(Ok(Ack::Session(opened))) => {
-                self.inner.files.prepare(&agent)?;
+                let prepared = self.inner.files.prepare(&agent);
                 let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
-                Ok(Session::new(core, providers, opened.session, agent, token))
+                let session = Session::new(core, providers, opened.session, agent, token);
+                if let Err(error) = prepared {
+                    session.close()?;
+                    return Err(error.into());
+                }
+                Ok(session)
             }
             Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
             _ => Err(Error::Halted(syscap_kernel::halt::Halt::Halted)),

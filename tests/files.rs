@@ -215,6 +215,66 @@ fn rights_are_by_root() {
     assert_eq!(fs::read_to_string(world.home.join("files/shared/s.txt")).unwrap(), "shared");
 }
 
+/// Where a root's folder is missing no tool makes a file in its place, by whatever name, and the
+/// next token that names it makes the folder.
+#[test]
+fn a_missing_root_does_not_become_a_file() {
+    let all = Rights::ALL;
+    let world = world(|grant| grant.path("workspace", all).path("proj", all).path("shared", all));
+    let files = world.home.join("files");
+    let agents = files.join("agents");
+    let paths = [
+        "proj",
+        "proj/.",
+        "./../../../proj",
+        "proj/x/..",
+        "link",
+        ".",
+        "workspace",
+        "x/..",
+        "../workspace",
+        "..",
+        "../..",
+        "../../..",
+        "../../b",
+        "../other",
+        "../../../agents",
+        "shared/../proj",
+        "shared/../agents/a",
+        "../../../other",
+    ];
+    for parents in [false, true] {
+        for path in paths {
+            let (proj, workspace) = (files.join("proj"), world.workspace());
+            if path == "link" {
+                symlink("../../../proj", workspace.join("link")).unwrap();
+            } else {
+                fs::remove_dir_all(&workspace).unwrap();
+            }
+            fs::remove_dir_all(&proj).unwrap();
+            for text in ["", "x"] {
+                let args = args! { "path": path, "text": text, "parents": parents };
+                let result = world.agent.call("fs.write", args).unwrap();
+                assert!(result.reason().is_some(), "{path} was written");
+                assert!(world.read(path).reason().is_some());
+            }
+            let below = tree(&files);
+            let is_file = |(path, _): &(PathBuf, _)| path.is_file();
+            assert!(!below.iter().any(is_file), "{path}: {below:?}");
+            assert!(fs::read_dir(&agents).unwrap().count() == 1, "{path}");
+            let grant = Grant::to("a").tools(["fs.read"]).workspace().read("proj");
+            world.rt.issue(grant).unwrap();
+            assert!(proj.is_dir() && workspace.is_dir(), "{path}");
+        }
+    }
+    // What lies in a root is made, with the root itself where that is asked for.
+    fs::remove_dir_all(files.join("proj")).unwrap();
+    assert_eq!(world.write("proj/a.txt", "x").reason(), Some(Reason::NotFound));
+    let args = args! { "path": "proj/a.txt", "text": "x", "parents": true };
+    assert_eq!(world.agent.call("fs.write", args).unwrap().reason(), None);
+    assert_eq!(fs::read_to_string(files.join("proj/a.txt")).unwrap(), "x");
+}
+
 /// What a model would do first works.
 #[test]
 fn reading_writing_and_listing() {

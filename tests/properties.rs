@@ -18,15 +18,17 @@ use syscap::{
     },
     kernel::{
         budget::{Amounts, Dimension},
+        cbor::{Canonical, Item, Profile},
         control::FreezeChange,
         envelope::TxOutcome,
+        hash::args_hash,
         kernel::{Event, Kernel},
         label::Label,
         policy::Verdict as PolicySays,
         provenance::Source,
         reason::Reason,
         record::{Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
-        store::Room,
+        store::{Room, VaultEntry},
         time::UnixMillis,
     },
 };
@@ -41,6 +43,9 @@ enum Step {
     Propose { session: usize, writer: Source, change: u8, base: Option<usize> },
     Rule { number: u8, shadow: Option<u8> },
     Refer { session: usize, record: u64 },
+    Walk { session: usize, place: usize, record: Option<u64> },
+    Link { from: usize, to: usize },
+    Found { lookup: usize, ending: Ending },
     Bad { session: usize, form: u8 },
     Close { session: usize },
     Revoke { token: usize },
@@ -90,6 +95,18 @@ const CHANGES: [&str; 12] = [
     "[]",
 ];
 
+/// Where links lead from and to: some of it no token lets be opened.
+const PLACES: [&str; 8] = [
+    "shared/a",
+    "shared/b",
+    "shared/d/e",
+    "shared/l1",
+    "shared/l2",
+    "shared/secret",
+    "shared/secret/s",
+    "shared/bad*/x",
+];
+
 fn step() -> impl Strategy<Value = Step> {
     let small = 0_usize..6;
     prop_oneof![
@@ -119,6 +136,10 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(number, shadow)| Step::Rule { number, shadow }),
         3 => (small.clone(), 0_u64..80)
             .prop_map(|(session, record)| Step::Refer { session, record }),
+        4 => (small.clone(), 0_usize..8, proptest::option::weighted(0.3, 0_u64..80))
+            .prop_map(|(session, place, record)| Step::Walk { session, place, record }),
+        2 => (0_usize..8, 0_usize..8).prop_map(|(from, to)| Step::Link { from, to }),
+        5 => (small.clone(), ending()).prop_map(|(lookup, ending)| Step::Found { lookup, ending }),
         6 => (small.clone(), 0_u8..8).prop_map(|(session, form)| Step::Bad { session, form }),
         1 => small.clone().prop_map(|session| Step::Close { session }),
         1 => small.clone().prop_map(|token| Step::Revoke { token }),
@@ -199,6 +220,20 @@ fn apply(sim: &mut Sim, step: &Step) {
                 sim.submit_json(session, &format!("{{\"tool_id\": \"look\", \"args\": {args}}}"));
             }
         }
+        Step::Walk { session, place, record } => {
+            if let Some(session) = pick(sim, *session) {
+                let note = record.map_or(String::from("1"), |record| {
+                    format!("{{\"$ref\": {{\"record\": {record}, \"path\": []}}}}")
+                });
+                let args = format!("{{\"at\": \"{}\", \"note\": {note}}}", PLACES[*place]);
+                sim.submit_json(session, &format!("{{\"tool_id\": \"open\", \"args\": {args}}}"));
+            }
+        }
+        Step::Link { from, to } => {
+            let (from, to) = (PLACES[*from].to_owned(), PLACES[*to].to_owned());
+            sim.world.lock().unwrap().links.insert(from, to);
+        }
+        Step::Found { lookup, ending } => sim.end_lookup(*lookup, *ending),
         Step::Bad { session, form } => {
             if let Some(session) = pick(sim, *session) {
                 let bad = [
@@ -270,6 +305,27 @@ fn verifies(sim: &mut Sim) {
     let report = verify(&mut source, Extent::AtRest, &VerifyOptions::default()).unwrap();
     assert_eq!(report.findings, []);
     assert!(matches!(report.verdict(), Verdict::Sound | Verdict::Incomplete));
+}
+
+/// What was opened is what its record names: the path that the vault keeps, and it commits to.
+fn opened_as_recorded(sim: &mut Sim) {
+    let opened = sim.world.lock().unwrap().opened.clone();
+    let intents: BTreeMap<_, _> = sim::records(sim)
+        .into_iter()
+        .filter_map(|record| match record.body {
+            Body::Intent(intent) => Some((record.seq, intent.call)),
+            _ => None,
+        })
+        .collect();
+    for (intent, path) in &opened {
+        let call = intents.get(intent).expect("on record");
+        let entry = VaultEntry::read(&mut sim.store, *intent, *intent).unwrap();
+        let args = Canonical::check(entry.args.unwrap(), Profile::DATA).unwrap();
+        let (tool, manifest) = (call.tool_id.as_ref().unwrap(), call.manifest.unwrap());
+        let hash = args_hash(&entry.salts.unwrap().args, tool, &manifest, args.item());
+        assert_eq!(call.args_hash, Some(hash));
+        assert_eq!(args.item().get("at").and_then(Item::as_text), Some(path.as_str()));
+    }
 }
 
 /// What is known of every agent's facts.
@@ -357,7 +413,7 @@ fn histories_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let steps = proptest::collection::vec(step(), 60..120);
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..150 {
+    for _ in 0..250 {
         let mut sim = ruled(FaultPoint::Nowhere);
         steps.new_tree(&mut runner).unwrap().current().iter().for_each(|s| apply(&mut sim, s));
         sim.commit();
@@ -402,6 +458,11 @@ fn histories_have_everything_in_them() {
             }
         }
         for (_, result) in &sim.replies {
+            let walked = result.tool().is_some_and(|tool| tool.as_str() == "open");
+            let is = |is| u32::from(walked && is);
+            *seen.entry("walked").or_default() += is(result.reason().is_none());
+            let out = result.reason() == Some(Reason::OutOfScope);
+            *seen.entry("walked out").or_default() += is(out);
             let too_large = result.reason() == Some(Reason::ResultTooLarge);
             *seen.entry("a cap exceeded").or_default() += u32::from(too_large);
             let taken = !result.degraded().is_empty() && result.reason().is_none();
@@ -423,6 +484,7 @@ proptest! {
         }
         replays(&mut sim);
         verifies(&mut sim);
+        opened_as_recorded(&mut sim);
         // Every call that was given up is on the books: after a restart nothing is open.
         sim.crash().unwrap();
         sim.boot();

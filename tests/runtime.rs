@@ -12,6 +12,7 @@ use std::{
 };
 
 use syscap::{
+    FileKeys, SystemEntropy,
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
@@ -482,10 +483,39 @@ fn no_base_leads_to_a_home() {
     let rt = Options::new().base(dir.path()).create(outer.path().join("home")).unwrap();
     let grant = Grant::to("a").tools(["fs.read"]).read("one");
     assert!(matches!(rt.issue(grant), Err(Error::BaseContainsHome(_))));
+    // Keys that lie in the base, or are it, whoever uses them.
+    let inner = outer.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let keys = || FileKeys::create(&inner.join("keys"), &SystemEntropy).unwrap();
+    let made = Options::new().base(&inner).signer(keys()).create(outer.path().join("second"));
+    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
+    let made = Options::new().base(inner.join("keys")).create(outer.path().join("third"));
+    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
     // A link in the place of the default base.
     fs::rename(one.join("files"), one.join("files.old")).unwrap();
     std::os::unix::fs::symlink(".", one.join("files")).unwrap();
     assert!(matches!(Runtime::open(&one), Err(Error::BaseContainsHome(_))));
+}
+
+/// Where an agent's folder can't be made there is no session, and none stays open.
+#[test]
+fn a_session_that_cannot_be_prepared_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = Runtime::create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["fs.read"]).workspace()).unwrap();
+    let open = || rt.look(|kernel| kernel.sessions().count());
+    let (agents, workspace) = (dir.path().join("home/files/agents"), "a/workspace");
+    fs::remove_dir(agents.join(workspace)).unwrap();
+    fs::write(agents.join(workspace), "in the way").unwrap();
+    for _ in 0..3 {
+        assert!(matches!(rt.session("a", token), Err(Error::Base(_))));
+        assert_eq!(open(), 0);
+    }
+    fs::remove_file(agents.join(workspace)).unwrap();
+    let session = rt.session("a", token).unwrap();
+    assert_eq!(open(), 1);
+    session.close().unwrap();
+    rt.close().unwrap();
 }
 
 /// An empty folder that is made a home is its owner's alone; names of ours that are links are

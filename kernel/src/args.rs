@@ -288,6 +288,23 @@ pub(crate) fn conform<'a>(
     Ok(Cow::Owned(encoder.into_bytes()))
 }
 
+/// The arguments with a text in the place of one of them; `None` where that is no declared path
+/// that is there, or the text does not fit.
+pub(crate) fn replace(manifest: &Manifest, args: &[u8], name: &str, text: &str) -> Option<Vec<u8>> {
+    let param = find(manifest, name).filter(|param| param.kind == ParamType::Path)?;
+    let map = Item::trusted(args);
+    map.get(name)?;
+    let mut encoder = Encoder::with_capacity(args.len().saturating_add(text.len()));
+    encoder.map(map.count());
+    for (key, value) in map.entries() {
+        encoder.text(key);
+        if key == name { encoder.text(text) } else { encoder.item(value) }
+    }
+    let replaced = encoder.into_bytes();
+    let fits = check(param, Item::trusted(&replaced).get(name)?).is_ok();
+    (fits && replaced.len() <= ENVELOPE_BYTES_MAX).then_some(replaced)
+}
+
 fn find<'m>(manifest: &'m Manifest, name: &str) -> Option<&'m Param> {
     manifest.params.0.iter().find(|param| *param.name == *name)
 }

@@ -20,6 +20,7 @@ use crate::{
     reason::{ErrorKind, Reason, Refused},
     record::{CallFields, RefusalKind},
     registry::{Mode, Registered, Registry},
+    resolve::AsSent,
     state::{AgentState, KeySlot, Released, Session, State, TokenIndex},
     store::CallSalts,
     time::UnixMillis,
@@ -27,6 +28,10 @@ use crate::{
     told::{keyed, named, over_budget, unknown_record, with_tools},
     tool::{AnyPlan, Demand, Demands, Live, Request},
 };
+
+mod follow;
+
+pub(crate) use follow::Seen;
 
 mod step {
     /// Marks the steps; sealed.
@@ -58,6 +63,8 @@ pub(crate) struct Resolved {
     call: ToolCall,
     token: TokenIndex,
     args: Vec<u8>,
+    /// The argument whose links were followed.
+    sent: Option<AsSent>,
 }
 
 /// The tool made a plan, and all that it would touch lies in scope.
@@ -65,6 +72,7 @@ pub(crate) struct Planned {
     call: ToolCall,
     token: TokenIndex,
     args: Vec<u8>,
+    sent: Option<AsSent>,
     plan: Box<dyn AnyPlan>,
     demands: Vec<Demand>,
     /// What the plan says that it will need.
@@ -367,21 +375,29 @@ impl Call<Checked> {
         self.fields.args_hash =
             Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, item));
         let Checked { call, token, .. } = self.at;
-        Ok(Call { fields: self.fields, at: Resolved { call, token, args } })
+        Ok(Call { fields: self.fields, at: Resolved { call, token, args, sent: None } })
     }
 }
 
 impl Call<Resolved> {
     /// Lets the tool parse the arguments and holds the plan against the token's scopes.
     pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry, live: Live) -> Stepped<Planned> {
-        let Resolved { call, token, args } = self.at;
+        let Resolved { call, token, args, sent } = self.at;
         match planned(&call, token, &args, seat, registry, live) {
             Ok((plan, Demands { resources: demands, hold: needed }, hold)) => {
-                let at = Planned { call, token, args, plan, demands, needed, hold };
+                let at = Planned { call, token, args, sent, plan, demands, needed, hold };
                 Ok(Call { fields: self.fields, at })
             }
-            Err(refused) => stop(self.fields, refused),
+            Err(refused) => stop(self.fields, as_sent(sent.as_ref(), refused)),
         }
+    }
+}
+
+/// A refusal of a call whose links were followed, which tells nothing of where they led.
+fn as_sent(sent: Option<&AsSent>, refused: Refused) -> Refused {
+    match sent {
+        Some(sent) => sent.shown(refused),
+        None => refused,
     }
 }
 
@@ -463,6 +479,7 @@ impl Call<Planned> {
                 Ok(Call { fields: self.fields, at })
             }
             Err((refused, kind)) => {
+                let refused = as_sent(at.sent.as_ref(), refused);
                 let (fields, args) = (self.fields, Some(at.args));
                 Err(Box::new(Stopped { fields, refused, kind, args }))
             }

@@ -6,9 +6,10 @@
 //! and no `unsafe`, and builds without the standard library.
 //!
 //! Reading order: [`cbor`] and [`json`] (bytes), [`id`] and [`hash`] (names), [`envelope`] (what
-//! goes in and out), [`token`], [`scope`] and [`budget`] (authority), [`manifest`], [`tool`] and
-//! [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`label`] (whose word),
-//! [`record`] (what is written down), [`kernel`] (what happens), [`store`] (what lasts).
+//! goes in and out), [`token`], [`scope`] and [`budget`] (authority), [`manifest`], [`tool`],
+//! [`resolve`] and [`policy`] (what is asked), [`obligation`] and [`facts`] (with what), [`label`]
+//! (whose word), [`record`] (what is written down), [`kernel`] (what happens), [`store`] (what
+//! lasts).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
@@ -40,6 +41,7 @@ pub mod provenance;
 pub mod reason;
 pub mod record;
 pub mod registry;
+pub mod resolve;
 pub mod scope;
 pub mod sign;
 pub mod snapshot;

@@ -25,6 +25,9 @@ pub const PROVENANCE_INPUTS_MAX: usize = 16;
 pub const TRACE_BYTES_MAX: usize = 64;
 /// Most `$ref` values in one call's arguments.
 pub const REFERENCES_MAX: usize = 16;
+/// Most look-ups of an argument's links for one call: its arguments change meanwhile only where
+/// an operator changes the tool.
+pub const LOOKUPS_MAX: u32 = 4;
 /// Most released results that a session can refer to by `$ref`; older ones are unknown.
 pub const RELEASED_MAX: usize = 1_024;
 /// Most calls in flight at once, over all sessions; one more is refused as overloaded.

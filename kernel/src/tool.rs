@@ -18,6 +18,7 @@ use crate::{
     kernel::Ticket,
     manifest::{Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
+    resolve::Resolve,
     scope::Resource,
     token::Grant,
 };
@@ -72,6 +73,15 @@ pub trait Tool: Send + Sync + 'static {
     /// What the kernel knows of it. It must always return the same.
     fn manifest(&self) -> &Manifest;
 
+    /// Who follows the links of an argument before the call is planned, where they must be. Asked
+    /// without I/O, and not again for what was found.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, by [`Refused`].
+    fn resolver(&self, _request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        Ok(None)
+    }
+
     /// Parses the arguments, once, without I/O.
     ///
     /// # Errors
@@ -95,6 +105,15 @@ pub trait ReadTool: Send + Sync + 'static {
 
     /// What the kernel knows of it; its class must be `pure` or `read`.
     fn manifest(&self) -> &Manifest;
+
+    /// Who follows the links of an argument before the call is planned, where they must be. Asked
+    /// without I/O, and not again for what was found.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, by [`Refused`].
+    fn resolver(&self, _request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        Ok(None)
+    }
 
     /// Parses the arguments, once, without I/O.
     ///
@@ -405,6 +424,7 @@ impl<P: ReadPlan> AnyPlan for Reading<P> {
 /// A tool whose plan's type is forgotten.
 pub(crate) trait AnyTool: Send + Sync {
     fn manifest(&self) -> &Manifest;
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused>;
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
 }
 
@@ -421,6 +441,10 @@ impl<T: Tool> AnyTool for Full<T> {
         self.0.manifest()
     }
 
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        self.0.resolver(request)
+    }
+
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
         Ok(Box::new(Full(self.0.plan(request)?)))
     }
@@ -429,6 +453,10 @@ impl<T: Tool> AnyTool for Full<T> {
 impl<T: ReadTool> AnyTool for Reading<T> {
     fn manifest(&self) -> &Manifest {
         self.0.manifest()
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        self.0.resolver(request)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {

@@ -16,7 +16,7 @@ use syscap_kernel::{
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
 };
 
-use super::Runtime;
+use super::{Inner, Runtime};
 use crate::{core::Answer, error::Error, grant::Grant, session::acknowledged};
 
 impl Runtime {
@@ -30,10 +30,8 @@ impl Runtime {
         let agent = grant.agent()?;
         let grants = self.named(&grant.grants()?)?;
         self.inner.files.prepare(&agent)?;
-        for root in grant.roots().filter(|root| *root != "workspace") {
-            self.inner.home.check_root(root)?;
-            self.inner.files.prepare_root(root)?;
-        }
+        let Inner { home, files, .. } = &*self.inner;
+        grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
         let _one_at_a_time = self.signing();
         let issuer = self.inner.signer.public_key(Role::Issuer)?;
         let (home, now, head) = self.core.look(|k| (k.home(), k.now(), k.durable()));

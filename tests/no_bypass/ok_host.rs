@@ -18,6 +18,9 @@ fn drive(kernel: &mut Kernel, store: &mut dyn Store, now: Reading) -> Vec<ToolRe
                 let ran = job.run();
                 kernel.handle(Event::Ran(ran, Default::default()), now);
             }
+            Some(Effect::Resolve(ticket, links)) => {
+                kernel.handle(Event::Resolved(ticket, links.run()), now);
+            }
             Some(Effect::Reply(_, result)) => results.push(*result),
             Some(Effect::Fetch(..) | Effect::Ack(..)) => {}
             None => return results,

@@ -1,6 +1,7 @@
 //! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
 //! that are held back, a store that can fail; and what must hold after every step.
 
+pub mod links;
 pub mod rule;
 pub mod tools;
 
@@ -28,6 +29,8 @@ use syscap::{
         reason::{Reason, Refused},
         record::{Durability, HomeLimits, Kind, Record},
         registry::{Registry, ToolsDelta},
+        resolve::Resolving,
+        scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         store::{CallSalts, Head, Next, Store, VaultEntry},
         time::{Reading, UnixMillis},
@@ -37,6 +40,7 @@ use syscap::{
     policy::WithinToken,
 };
 
+use links::Open;
 use rule::{Rule, Trim};
 pub use tools::Shared;
 use tools::{Look, Spend};
@@ -87,6 +91,7 @@ pub fn parts_of(world: &Shared, policed: Policed) -> Parts {
     registry.add(Spend::new(world)).unwrap();
     registry.add(Trim::new(world)).unwrap();
     registry.add_read(Look::new()).unwrap();
+    registry.add_read(Open::new(world)).unwrap();
     Parts { engine: policed.engine(), registry }
 }
 
@@ -105,11 +110,15 @@ pub struct Sim {
     pub store: FaultStore<MemoryStore>,
     pub world: Shared,
     pub policed: Policed,
+    /// What the tokens that are issued let be opened.
+    pub paths: Scope,
     pub wall: u64,
     pub boottime: u64,
     pub tickets: u64,
     pub salt: u64,
     pub jobs: Vec<(Ticket, Box<Job>)>,
+    /// Links that are still to be followed.
+    pub lookups: Vec<(Ticket, Box<Resolving>)>,
     /// Runs that were given up and may still come back.
     pub late: Vec<Ran<'static>>,
     pub replies: Vec<(Ticket, ToolResult)>,
@@ -148,11 +157,13 @@ impl Sim {
             store,
             world,
             policed,
+            paths: links::scope(Rights::ALL, Rights::NONE),
             wall,
             boottime,
             tickets: 0,
             salt: 0,
             jobs: Vec::new(),
+            lookups: Vec::new(),
             late: Vec::new(),
             replies: Vec::new(),
             acks: Vec::new(),
@@ -214,6 +225,7 @@ impl Sim {
         while let Some(effect) = self.kernel.poll_effect() {
             match effect {
                 Effect::Run(ticket, job) => self.jobs.push((ticket, job)),
+                Effect::Resolve(ticket, links) => self.lookups.push((ticket, links)),
                 Effect::Reply(ticket, result) => {
                     // No answer leaves before its own record is durable.
                     let head = self.durable_head();
@@ -277,6 +289,9 @@ impl Sim {
         self.store =
             FaultStore::new(store.into_inner().share(), syscap::audit::fault::FaultPoint::Nowhere);
         self.jobs.clear();
+        self.lookups.clear();
+        // What was read and not answered is in no record.
+        self.world.lock().unwrap().opened.clear();
         self.late.clear();
         self.sessions.clear();
         self.kernel = self.reopened()?;
@@ -356,7 +371,8 @@ impl Sim {
         let grants = Grants::new()
             .with(ToolId::new("spend").unwrap(), Grant::new())
             .with(ToolId::new("trim").unwrap(), Grant::new())
-            .with(ToolId::new("look").unwrap(), Grant::new());
+            .with(ToolId::new("look").unwrap(), Grant::new())
+            .with(ToolId::new("open").unwrap(), Grant::new().with("path", self.paths.clone()));
         TokenBody {
             version: 2,
             nonce,
@@ -455,6 +471,19 @@ impl Sim {
         }
     }
 
+    /// Follows links that were held back; or the host says that it broke off.
+    pub fn end_lookup(&mut self, place: usize, ending: Ending) {
+        if self.lookups.is_empty() {
+            return;
+        }
+        let (ticket, links) = self.lookups.remove(place % self.lookups.len());
+        let found = match ending {
+            Ending::Panics => Err(Refused::new(Reason::Panicked)),
+            _ => links.run(),
+        };
+        self.event(Event::Resolved(ticket, found));
+    }
+
     /// Runs a job, holding it against what is durable at that moment.
     fn run(&mut self, job: Job) -> Ran<'static> {
         let (intent, before) = (job.intent(), self.world.lock().unwrap().spent.len());
@@ -486,6 +515,9 @@ impl Sim {
         let limit: u64 = self.tokens.iter().map(|(_, units)| units).sum();
         let spent: u64 = self.world.lock().unwrap().spent.iter().map(|(_, n)| n).sum();
         assert!(spent <= limit, "more was spent than any token had");
+        let opened = &self.world.lock().unwrap().opened;
+        let denied = opened.iter().find(|(_, at)| at.starts_with("shared/secret"));
+        assert_eq!(denied, None, "what no token lets be opened was opened");
     }
 }
 

@@ -1,6 +1,9 @@
 //! A tool that spends and one that reads, and what they really did.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use syscap::kernel::{
     budget::{Amounts, Dimension},
@@ -18,6 +21,12 @@ use syscap::kernel::{
 pub struct World {
     /// (intent, units) of every unit spent, in order.
     pub spent: Vec<(Seq, u64)>,
+    /// The links that there are.
+    pub links: BTreeMap<String, String>,
+    /// How often links were followed.
+    pub lookups: u64,
+    /// What was really opened since the process began: intent and path.
+    pub opened: Vec<(Seq, String)>,
 }
 
 pub type Shared = Arc<Mutex<World>>;

@@ -191,7 +191,7 @@ impl Script {
                 Effect::Ack(_, Ok(Ack::Session(opened))) => self.session = Some(opened.session),
                 Effect::Ack(_, Ok(_)) => {}
                 Effect::Reply(_, result) if result.status() == Status::Ok => {}
-                Effect::Ack(..) | Effect::Reply(..) | Effect::Fetch(..) => {
+                Effect::Ack(..) | Effect::Reply(..) | Effect::Fetch(..) | Effect::Resolve(..) => {
                     return Err(Found::Script);
                 }
             }

@@ -276,6 +276,9 @@ impl<S: Store> Driver<S> {
                 let entries = wanted.iter().map(|(i, o)| self.entry(*i, *o)).collect();
                 self.kernel.handle(Event::Fetched(ticket, entries), self.reading);
             }
+            Effect::Resolve(ticket, links) => {
+                self.kernel.handle(Event::Resolved(ticket, links.run()), self.reading);
+            }
             Effect::Run(_, job) if self.run == Run::AtOnce => {
                 let ran = job.run();
                 self.kernel

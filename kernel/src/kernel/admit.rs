@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     budget::{Amounts, Dimension},
-    call::{Call, Checked, Needs, Reserved, Seat, Stopped},
+    call::{Call, Checked, Needs, Reserved, Seat, Seen, Stopped},
     cbor::{Canonical, Item, Profile},
     decide::Engines,
     envelope::{Status, TxOutcome},
@@ -23,6 +23,7 @@ use crate::{
     reason::{Reason, Refused},
     record::{Body, CallFields, Intent, Repeat, RunMode},
     registry::Mode,
+    resolve::{Found, Lookup, Resolving},
     state::Released,
     store::{Room, VaultEntry, VaultWrite},
     time::UnixMillis,
@@ -33,7 +34,8 @@ use crate::{
 /// What admission came to.
 enum Admission {
     Ready(Box<Call<Reserved>>),
-    Fetch(Wanted),
+    Fetch(Wanted, Option<Seen>),
+    Resolve(Lookup, Box<Resolving>),
     Repeat(Box<Repeated>),
 }
 
@@ -56,16 +58,39 @@ type Fetched<'a> = Option<(Wanted, &'a [VaultEntry])>;
 
 type Admitted = Result<Admission, Box<Stopped>>;
 
+/// A call that waits for the host.
+pub(super) struct Parked {
+    submit: Submit,
+    waits_for: Awaited,
+}
+
+enum Awaited {
+    /// Entries of the vault; with what links led to, where that is known already.
+    Vault(Wanted, Option<Seen>),
+    /// What links lead to. Entries that were fetched before are fetched again: they can be large.
+    Links(Lookup),
+}
+
 impl Kernel {
-    pub(super) fn submit(&mut self, submit: Submit, fetched: Fetched<'_>) -> Result<(), Halt> {
-        if fetched.is_none() && self.is_full() {
+    pub(super) fn submit(
+        &mut self,
+        submit: Submit,
+        fetched: Fetched<'_>,
+        seen: Option<Seen>,
+    ) -> Result<(), Halt> {
+        if fetched.is_none() && seen.is_none() && self.is_full() {
             return self.overload(&submit);
         }
-        match self.admit(&submit, fetched.as_ref()) {
+        match self.admit(&submit, fetched.as_ref(), seen) {
             Ok(Admission::Ready(call)) => self.intend(submit, *call),
-            Ok(Admission::Fetch(wanted)) => {
+            Ok(Admission::Fetch(wanted, seen)) => {
                 self.emit(Effect::Fetch(submit.ticket, wanted.clone()));
-                self.fetching.insert(submit.ticket, (submit, wanted));
+                self.park(submit, Awaited::Vault(wanted, seen));
+                Ok(())
+            }
+            Ok(Admission::Resolve(lookup, resolving)) => {
+                self.emit(Effect::Resolve(submit.ticket, resolving));
+                self.park(submit, Awaited::Links(lookup));
                 Ok(())
             }
             Ok(Admission::Repeat(repeated)) => self.repeat(&submit, *repeated),
@@ -76,19 +101,50 @@ impl Kernel {
     /// Goes on with a call that had to wait for the vault. All is checked again: the state may
     /// have moved in between.
     pub(super) fn fetched(&mut self, ticket: Ticket, entries: &[VaultEntry]) -> Result<(), Halt> {
-        match self.fetching.remove(&ticket) {
-            Some((submit, wanted)) => self.submit(submit, Some((wanted, entries))),
-            None => Ok(()),
+        match self.parked.remove(&ticket) {
+            Some(Parked { submit, waits_for: Awaited::Vault(wanted, seen) }) => {
+                self.submit(submit, Some((wanted, entries)), seen)
+            }
+            other => self.put_back(ticket, other),
         }
+    }
+
+    /// Goes on with a call whose links were followed. As after a fetch, all is checked again.
+    pub(super) fn resolved(
+        &mut self,
+        ticket: Ticket,
+        found: Result<Found, Refused>,
+    ) -> Result<(), Halt> {
+        match self.parked.remove(&ticket) {
+            Some(Parked { submit, waits_for: Awaited::Links(lookup) }) => {
+                self.submit(submit, None, Some((lookup, found)))
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    fn park(&mut self, submit: Submit, waits_for: Awaited) {
+        self.parked.insert(submit.ticket, Parked { submit, waits_for });
+    }
+
+    /// A call that waits for something else goes on waiting for that.
+    fn put_back(&mut self, ticket: Ticket, parked: Option<Parked>) -> Result<(), Halt> {
+        self.parked.extend(parked.map(|parked| (ticket, parked)));
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
         let busy = self.in_flight.len().saturating_add(self.waiting.len());
-        let busy = busy.saturating_add(self.fetching.len());
+        let busy = busy.saturating_add(self.parked.len());
         usize::try_from(self.state.limits.in_flight_max).is_ok_and(|max| busy >= max)
     }
 
-    fn admit(&self, submit: &Submit, fetched: Option<&(Wanted, &[VaultEntry])>) -> Admitted {
+    fn admit(
+        &self,
+        submit: &Submit,
+        fetched: Option<&(Wanted, &[VaultEntry])>,
+        seen: Option<Seen>,
+    ) -> Admitted {
         let Some(session) = self.state.sessions.get(&submit.session) else {
             let refused = Refused::new(Reason::Closing).field("session");
             return Err(Box::new(Stopped::new(Box::new(CallFields::unknown()), refused)));
@@ -107,7 +163,7 @@ impl Kernel {
         let entries = match fetched {
             _ if wanted.is_empty() => &[][..],
             Some((fetched, entries)) if *fetched == wanted => entries,
-            _ => return Ok(Admission::Fetch(wanted)),
+            _ => return Ok(Admission::Fetch(wanted, seen)),
         };
         let results = match needs {
             Needs::Nothing => Vec::new(),
@@ -123,7 +179,12 @@ impl Kernel {
         };
         let resolved = checked.resolve(&results, &self.registry, &submit.salts)?;
         let live = Live { ticket: submit.ticket, session: submit.session };
-        let planned = resolved.plan(&seat, &self.registry, live)?;
+        let with = (&submit.salts, live);
+        let (followed, unseen) = resolved.follow(&seat, &self.registry, with, seen)?;
+        if let Some((lookup, resolving)) = unseen {
+            return Ok(Admission::Resolve(lookup, resolving));
+        }
+        let planned = followed.plan(&seat, &self.registry, live)?;
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
         let engines = Engines { policy: &*self.engine, shadow };
         let approved = planned.decide(&seat, &self.registry, engines, now)?;

@@ -160,7 +160,7 @@ impl Kernel {
             waiting: VecDeque::new(),
             in_flight: BTreeMap::new(),
             late: BTreeMap::new(),
-            fetching: BTreeMap::new(),
+            parked: BTreeMap::new(),
             runs: BTreeMap::new(),
             overloaded: LiveRun::default(),
             effects: VecDeque::new(),

@@ -10,6 +10,7 @@
 //! | decode | 1xx | `refusal` |
 //! | check: binding, revoked, frozen, expired, granted; repeat | 2xx | `refusal`, `repeat` |
 //! | resolve references | 25x | `refusal` |
+//! | follow links | 3xx | `refusal` |
 //! | plan, scopes | 3xx | `refusal` |
 //! | decide | 4xx | `refusal` |
 //! | reserve | 5xx | `refusal` |
@@ -57,6 +58,7 @@ use crate::{
     reason::Refused,
     record::{CallFields, Durability, Kind, Opened},
     registry::{Registry, ToolsDelta},
+    resolve::{Found, Resolving},
     sign::PublicKey,
     snapshot::Snapshot,
     state::State,
@@ -64,7 +66,7 @@ use crate::{
     time::{KernelClock, Reading, UnixMillis},
     tool::{Job, Ran},
 };
-use admit::Wanted;
+use admit::Parked;
 use log::Pending;
 use refuse::LiveRun;
 use settle::{InFlight, Waiting};
@@ -126,6 +128,8 @@ pub enum Event {
     Submit(Submit),
     /// What [`Effect::Fetch`] asked for, in its order.
     Fetched(Ticket, Vec<VaultEntry>),
+    /// What came of [`Effect::Resolve`].
+    Resolved(Ticket, Result<Found, Refused>),
     /// A run came back.
     Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
@@ -181,6 +185,8 @@ pub enum Ack {
 pub enum Effect {
     /// Fetch these pairs of intent and outcome from the vault.
     Fetch(Ticket, Vec<(Seq, Seq)>),
+    /// Follow these links.
+    Resolve(Ticket, Box<Resolving>),
     /// Run this.
     Run(Ticket, Box<Job>),
     /// Answer this call.
@@ -224,7 +230,8 @@ pub struct Kernel {
     in_flight: BTreeMap<Seq, InFlight>,
     /// The plans of runs that were given up and may still come back.
     late: BTreeMap<Seq, CallDigest>,
-    fetching: BTreeMap<Ticket, (Submit, Wanted)>,
+    /// Calls that wait for what the host was asked for.
+    parked: BTreeMap<Ticket, Parked>,
     runs: BTreeMap<Option<Seq>, LiveRun>,
     overloaded: LiveRun,
     effects: VecDeque<Effect>,
@@ -251,8 +258,9 @@ impl Kernel {
             Event::Boot { ticket, id, software, durability } => {
                 self.boot(ticket, id, software, durability, reading)
             }
-            Event::Submit(submit) => self.submit(submit, None),
+            Event::Submit(submit) => self.submit(submit, None, None),
             Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
+            Event::Resolved(ticket, found) => self.resolved(ticket, found),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::Stored(stored) => self.stored(&stored),

@@ -17,7 +17,8 @@ impl Rights {
     pub const READ: Self = Self(1);
     /// To create, change and remove.
     pub const WRITE: Self = Self(2);
-    /// To follow symbolic links that stay within granted roots.
+    /// To follow symbolic links that lie there and lead to what is granted. It needs
+    /// [`Rights::READ`] there too: to follow a link is to read it.
     pub const FOLLOW: Self = Self(4);
     /// All of them.
     pub const ALL: Self = Self(7);

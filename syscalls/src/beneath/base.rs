@@ -7,7 +7,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::FsError;
-use super::gate::{DIRECTORY, Ident, NAMED, Node, walk};
+use super::gate::{DIRECTORY, Ident, NAMED, Node, PASSED, walk};
+use super::homes::{Homes, holds_key, is_mark};
 use super::location::Location;
 
 /// How many directories up [`Base::contains`] looks. Deeper is refused, not guessed.
@@ -18,6 +19,7 @@ const ANCESTORS_MAX: u32 = 4096;
 pub struct Base {
     fd: OwnedFd,
     ident: Ident,
+    homes: Homes,
 }
 
 /// Who may enter a folder that is made; the process's umask takes away from it.
@@ -48,7 +50,7 @@ impl Base {
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let ident = Node::of(&fd)?.ident;
         walk(&fd, b".", NAMED)?;
-        Ok(Self { fd, ident })
+        Ok(Self { fd, ident, homes: Homes::default() })
     }
 
     /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
@@ -93,6 +95,16 @@ impl Base {
         Ok(made)
     }
 
+    /// Walks to a directory, to see whether an agent could be let into it.
+    ///
+    /// # Errors
+    /// Any of a walk; [`FsError::Home`] also where role keys lie in it: they are not opened, but
+    /// whoever keeps them there did not mean it for agents.
+    pub fn visit(&self, at: &Location) -> Result<(), FsError> {
+        let dir = self.name_directory(at.as_path())?;
+        if holds_key(&dir, "")? { Err(FsError::Home) } else { Ok(()) }
+    }
+
     /// Opens the directory at a path, making what is missing. `on` hears each step and may stop.
     pub(super) fn make_path(
         &self,
@@ -107,7 +119,7 @@ impl Base {
         }
         let mut dir = self.open_directory(".")?;
         for name in path.split('/') {
-            dir = match self.open_directory_at(&dir, name) {
+            dir = match self.open_directory_at(&dir, name, DIRECTORY) {
                 Err(FsError::NotFound) => {
                     on(Step::Missing)?;
                     match rustix::fs::mkdirat(&dir, name, mode.bits()) {
@@ -119,7 +131,7 @@ impl Base {
                         Err(Errno::EXIST) => {}
                         Err(errno) => return Err(errno.into()),
                     }
-                    self.open_directory_at(&dir, name)?
+                    self.open_directory_at(&dir, name, DIRECTORY)?
                 }
                 opened => opened?,
             };
@@ -129,19 +141,71 @@ impl Base {
 
     /// Opens the directory at a path beneath the base, on the base's device.
     pub(super) fn open_directory(&self, path: &str) -> Result<OwnedFd, FsError> {
-        self.open_directory_at(&self.fd, path)
+        self.walk_to(path, DIRECTORY)
     }
 
-    /// The same from a directory that was opened beneath the base.
-    fn open_directory_at(&self, dir: impl AsFd, path: &str) -> Result<OwnedFd, FsError> {
-        let fd = walk(dir, path.as_bytes(), DIRECTORY)?;
-        Node::of(&fd)?.expect_device(self.device())?;
+    /// Names the directory at a path beneath the base, on the base's device, to walk on from it.
+    pub(super) fn name_directory(&self, path: &str) -> Result<OwnedFd, FsError> {
+        self.walk_to(path, PASSED)
+    }
+
+    /// Neither the base nor a directory on the way nor the one at the end may be a home. Where all
+    /// of them are known to be none, one walk is enough; else it goes down name by name, and each
+    /// directory is judged by its own handle.
+    fn walk_to(&self, path: &str, how: OFlags) -> Result<OwnedFd, FsError> {
+        if let Ok(fd) = walk(&self.fd, path.as_bytes(), how)
+            && self.is_known(path)
+        {
+            Node::of(&fd)?.expect_device(self.device())?;
+            return Ok(fd);
+        }
+        self.homes.expect_none(&self.fd, &Node::of(&self.fd)?)?;
+        let Some((way, last)) = path.rsplit_once('/') else {
+            return self.open_directory_at(&self.fd, path, how);
+        };
+        let mut names = way.split('/');
+        let mut dir = self.open_directory_at(&self.fd, names.next().unwrap_or("."), PASSED)?;
+        for name in names {
+            dir = self.open_directory_at(&dir, name, PASSED)?;
+        }
+        self.open_directory_at(&dir, last, how)
+    }
+
+    /// The same by one name, from a directory that was opened beneath the base.
+    fn open_directory_at(
+        &self,
+        dir: impl AsFd,
+        name: &str,
+        how: OFlags,
+    ) -> Result<OwnedFd, FsError> {
+        if is_mark(name) {
+            return Err(FsError::Home);
+        }
+        let fd = walk(dir, name.as_bytes(), how)?;
+        let node = Node::of(&fd)?;
+        node.expect_device(self.device())?;
+        self.homes.expect_none(&fd, &node)?;
         Ok(fd)
     }
 
-    /// The handle that walks begin at.
+    /// The handle that walks of more than one name begin at. What they passed must be known.
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Whether the base, the directory at a path and all on the way are known to be no homes, and
+    /// are as they were then. Asked after a walk it says so of the walk.
+    ///
+    /// The base is looked at last: if it did not change since, its entry was the same directory all
+    /// the time, also when that was looked at and when the walk passed it; and so on down.
+    pub(super) fn is_known(&self, path: &str) -> bool {
+        let ends = path.rmatch_indices('/').map(|(end, _)| end);
+        let mut upwards = [path.len()].into_iter().chain(ends).filter_map(|end| path.get(..end));
+        let known = |prefix: &str| match Node::at(&self.fd, prefix) {
+            Ok(Some(node)) => self.homes.knows(&node),
+            _ => false,
+        };
+        upwards.all(known) && Node::of(&self.fd).is_ok_and(|base| self.homes.knows(&base))
     }
 
     /// The device all of the base must be on.

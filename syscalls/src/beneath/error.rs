@@ -46,6 +46,10 @@ pub enum FsError {
     /// The operating system forbids it (EACCES, EPERM, EROFS), or the file is marked read-only.
     #[error("permission denied")]
     Denied,
+    /// A home of syscap lies on the way or is meant, or would be made. It reads as if the system
+    /// forbade it.
+    #[error("permission denied")]
+    Home,
     /// No space or quota is left.
     #[error("no space left")]
     NoSpace,

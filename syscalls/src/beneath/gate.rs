@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::error::FsError;
@@ -19,6 +19,8 @@ const WALK: ResolveFlags = ResolveFlags::BENEATH
 
 /// Names a thing without opening it; a link is named itself.
 pub(super) const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
+/// Names a directory, to walk on from it.
+pub(super) const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// Opens a directory. The kernel looks at the kind before it opens, so nothing else is touched.
 /// `NO_SYMLINKS` refuses a link at the end; with `O_NOFOLLOW` it would pass as "no directory".
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -41,16 +43,31 @@ pub enum Kind {
 }
 
 /// What tells one directory from another while both are held open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Ident {
     pub(super) device: u64,
     inode: u64,
+}
+
+/// When something last changed, by the file system's clock: what is in a directory, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    seconds: i64,
+    nanoseconds: u64,
+}
+
+impl Changed {
+    /// Whether it was before that second.
+    pub(super) const fn is_before(self, second: i64) -> bool {
+        self.seconds < second
+    }
 }
 
 /// What `fstat` says of an open handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) ident: Ident,
+    pub(super) changed: Changed,
     pub(super) size_bytes: u64,
     /// The nine permission bits. The bits that change who runs a file are never carried over.
     pub(super) permissions: u32,
@@ -60,15 +77,24 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn of(fd: impl AsFd) -> Result<Self, FsError> {
-        let stat = rustix::fs::fstat(fd)?;
-        Ok(Self {
-            ident: Ident { device: stat.st_dev, inode: stat.st_ino },
-            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            permissions: stat.st_mode & 0o777,
-            file_type: FileType::from_raw_mode(stat.st_mode),
-            // None is a file that was replaced since the walk: it was inside when it was opened.
-            many_links: stat.st_nlink > 1,
-        })
+        Ok(Self::from(&rustix::fs::fstat(fd)?))
+    }
+
+    /// What stands at a path, if anything does. It is not opened; a link at the end is itself.
+    pub(super) fn at(dir: impl AsFd, path: &str) -> Result<Option<Self>, FsError> {
+        match rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Self::from(&stat))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.file_type == FileType::RegularFile
     }
 
     /// Whether this may be read or replaced: regular, of one link, on the base's device.
@@ -88,10 +114,6 @@ impl Node {
         if self.ident.device == device { Ok(()) } else { Err(FsError::OtherDevice) }
     }
 
-    pub(super) fn is_directory(&self) -> bool {
-        self.file_type == FileType::Directory
-    }
-
     /// What a listing says of this: what can't be opened tells nothing else.
     pub(super) fn kind(&self, device: u64) -> Kind {
         match self.file_type {
@@ -99,6 +121,20 @@ impl Node {
             FileType::Directory if self.ident.device == device => Kind::Directory,
             _ if self.expect_file(device).is_ok() => Kind::File,
             _ => Kind::Other,
+        }
+    }
+}
+
+impl From<&Stat> for Node {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            ident: Ident { device: stat.st_dev, inode: stat.st_ino },
+            changed: Changed { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec },
+            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            permissions: stat.st_mode & 0o777,
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            // None is a file that was replaced since the walk: it was inside when it was opened.
+            many_links: stat.st_nlink > 1,
         }
     }
 }

@@ -8,15 +8,6 @@ const NAME_MAX_BYTES: usize = 255;
 /// The longest path Linux takes in one call, in bytes, without its NUL.
 const PATH_MAX_BYTES: usize = 4095;
 
-/// Whether symbolic links on the way are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Links {
-    /// A link on the way is an error.
-    Refuse,
-    /// Relative links that stay within the base are followed.
-    FollowWithin,
-}
-
 /// Where something is beneath the base, or the base itself.
 ///
 /// Every name was checked: none is empty, `.`, `..`, holds `/` or NUL, or looks like one of our

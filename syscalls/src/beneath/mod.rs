@@ -5,9 +5,12 @@
 //! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
 //! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
 //!
-//! Links are followed only by [`Base::locate`], which answers with the real location. The caller
-//! checks that against its scope and opens it; since every opener refuses links, what was
-//! checked is what is opened.
+//! No folder that is a home of syscap is walked through or listed, and none is made: its log and
+//! keys are nobody's files.
+//!
+//! Links are followed only by [`Base::resolve`], which answers with the real location and looks
+//! only where its caller lets it. The caller checks the answer against its scope and opens it;
+//! since every opener refuses links, what was checked is what is opened.
 //!
 //! What this can't see: a bind mount made *above* the base before it was opened, a directory
 //! that someone with the right to do so moves out of the base while a call holds its handle
@@ -17,6 +20,7 @@
 mod base;
 mod error;
 mod gate;
+mod homes;
 mod list;
 mod location;
 mod read;
@@ -28,7 +32,7 @@ pub use base::{Base, FolderMode};
 pub use error::FsError;
 pub use gate::Kind;
 pub use list::{Entry, Listing, SCAN_MAX};
-pub use location::{Links, Location};
+pub use location::Location;
 pub use read::{Chunk, OpenFile};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

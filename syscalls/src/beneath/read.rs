@@ -8,6 +8,7 @@ use rustix::io::{pread, retry_on_intr};
 use super::base::Base;
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
+use super::homes::{is_key, is_mark};
 use super::location::Location;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
@@ -46,18 +47,38 @@ impl Base {
     /// # Errors
     /// Any of a walk or a gate.
     pub fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
+        let (parent, name) = at.split()?;
+        if is_mark(name) {
+            return Err(FsError::Home);
+        }
         let path = at.as_path().as_bytes();
-        self.judge(&walk(self.handle(), path, NAMED)?, max_size_bytes)?;
-        let fd = walk(self.handle(), path, READ)?;
-        let size_bytes = self.judge(&fd, max_size_bytes)?;
+        if let Ok(named) = walk(self.handle(), path, NAMED)
+            && self.is_known(parent)
+        {
+            let named = self.judge(name, &named, max_size_bytes)?;
+            let fd = walk(self.handle(), path, READ)?;
+            let opened = self.judge(name, &fd, max_size_bytes)?;
+            // What was known is the way of the first walk: to the same file, or it says nothing.
+            if opened.ident == named.ident {
+                return Ok(OpenFile { fd, size_bytes: opened.size_bytes });
+            }
+        }
+        let dir = self.name_directory(parent)?;
+        self.judge(name, &walk(&dir, name.as_bytes(), NAMED)?, max_size_bytes)?;
+        let fd = walk(&dir, name.as_bytes(), READ)?;
+        let size_bytes = self.judge(name, &fd, max_size_bytes)?.size_bytes;
         Ok(OpenFile { fd, size_bytes })
     }
 
-    /// The size of a file that may be read.
-    fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<u64, FsError> {
+    /// A file that may be read.
+    fn judge(&self, name: &str, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
         let node = Node::of(fd)?;
         node.expect_file(self.device())?;
-        if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node.size_bytes) }
+        // Its folder may have been looked at before it was there, or larger.
+        if is_key(name, node.size_bytes) {
+            return Err(FsError::Home);
+        }
+        if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node) }
     }
 }
 

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, unlinkat};
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
 use super::gate::{NAMED, Node, walk};
+use super::homes::{is_key, is_mark};
 use super::location::Location;
 use super::temp::{TempName, create, fill, put};
 
@@ -127,6 +128,10 @@ impl Base {
         state: &mut State,
     ) -> Result<Written, FsError> {
         let (parent, name) = job.at.split()?;
+        let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
+        if is_mark(name) || is_key(name, size_bytes) {
+            return Err(FsError::Home);
+        }
         let dir = self.open_parent(parent, job.parents, meter, state)?;
         let old = self.old_file(&dir, name, job.existing)?;
         if old.is_none() {
@@ -143,7 +148,6 @@ impl Base {
         }
         state.effect = Effect::Unknown;
         rustix::fs::fsync(&dir)?;
-        let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
         Ok(Written { size_bytes, folders: state.folders, replaced: old.is_some() })
     }
 
@@ -185,6 +189,9 @@ impl Base {
         }
         let node = Node::of(&named)?;
         node.expect_file(self.device())?;
+        if is_key(name, node.size_bytes) {
+            return Err(FsError::Home);
+        }
         // A rename needs no right on the file, so a file marked read-only is seen here or never.
         if node.permissions & 0o222 == 0 {
             return Err(FsError::Denied);

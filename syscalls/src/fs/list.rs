@@ -8,13 +8,14 @@ use syscap_kernel::{
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
+    resolve::Resolve,
     scope::Rights,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
 };
 
 use super::{
     manifest,
-    path::{Ending, Place},
+    path::{self, Ending, Place},
     refusal,
 };
 use crate::beneath::{Base, Entry, Kind, Listing};
@@ -58,6 +59,10 @@ impl ReadTool for FsList {
         &self.manifest
     }
 
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, (Ending::Folder, Rights::READ), &self.base)
+    }
+
     fn plan(&self, request: &Request<'_>) -> Result<FsListPlan, Refused> {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
         let limit = request.args.get("limit").and_then(Item::as_uint).unwrap_or(1_000);
@@ -88,7 +93,7 @@ impl ReadPlan for FsListPlan {
         permit.enforced_by(Enforcement::Openat2);
         let listing = self
             .place
-            .locate(&self.base)
+            .location()
             .and_then(|location| self.base.list(&location, self.limit).map_err(refusal));
         match listing {
             Ok(listing) => {

@@ -50,12 +50,20 @@ impl Files {
         self.base.make_folders(&workspace, FolderMode::Private).map(|_| ())
     }
 
-    /// Makes a named root, where it is missing.
+    /// Makes a named root, where it is missing, and looks at what there is of a path that begins
+    /// with it.
     ///
     /// # Errors
-    /// What the operating system says.
-    pub fn prepare_root(&self, name: &str) -> Result<(), FsError> {
-        self.base.make_folders(&Location::new(&[name])?, FolderMode::Private).map(|_| ())
+    /// What the operating system says of the root; [`FsError::Home`] where the root is a home, or
+    /// the path leads into one. It may become one later: then it is not opened.
+    pub fn prepare_root(&self, path: &str) -> Result<(), FsError> {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let root = names.get(..1).unwrap_or_default();
+        self.base.make_folders(&Location::new(root)?, FolderMode::Private)?;
+        match self.base.visit(&Location::new(&names)?) {
+            Err(FsError::Home) => Err(FsError::Home),
+            _ => Ok(()),
+        }
     }
 
     /// `fs.read`.
@@ -100,7 +108,8 @@ fn refusal(error: FsError) -> Refused {
         FsError::Link => Reason::Link,
         FsError::TooLarge => Reason::FileTooLarge,
         FsError::Exists => Reason::Exists,
-        FsError::Denied => Reason::AccessDenied,
+        // A home is told from what the system forbids by nobody but its owner.
+        FsError::Denied | FsError::Home => Reason::AccessDenied,
         FsError::NoSpace => Reason::DiskFull,
         FsError::Busy => Reason::Busy,
         FsError::Unsupported => Reason::Unsupported,

@@ -1,15 +1,18 @@
 //! From the text of a path to a place beneath the base.
 
+use std::sync::Arc;
+
 use syscap_kernel::{
     cbor::Item,
     id::AgentId,
     reason::{Reason, Refused},
-    scope::{Paths, Resource, Rights, Root, RootedPath, Scope},
+    resolve::Resolve,
+    scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope},
     tool::{Demand, Request},
 };
 
 use super::{PATH_DIMENSION, refusal};
-use crate::beneath::{Base, FsError, Links, Location};
+use crate::beneath::{Base, FsError, Location};
 
 /// The folder that holds the agents' folders.
 const AGENTS: &str = "agents";
@@ -25,14 +28,14 @@ pub(super) enum Ending {
     File,
 }
 
-/// A path that was parsed: where it leads by name, and by which rights it may be followed.
+/// What a token must give where a link lies for it to be followed: to follow a link is to read it.
+const FOLLOWED: Rights = Rights::FOLLOW.union(Rights::READ);
+
+/// A path that was parsed: where it leads by name.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     path: RootedPath,
     needs: Rights,
-    links: Links,
-    /// The scope, to hold against it what links lead to.
-    scope: Paths,
 }
 
 impl Place {
@@ -56,9 +59,7 @@ impl Place {
         }
         let names = names(text, request.agent, scope).ok_or_else(refuse)?;
         let path = rooted(&names).ok_or_else(refuse)?;
-        let follow = scope.rights(&path).intersection(Rights::FOLLOW) == Rights::FOLLOW;
-        let links = if follow { Links::FollowWithin } else { Links::Refuse };
-        Ok(Self { path, needs, links, scope: scope.clone() })
+        Ok(Self { path, needs })
     }
 
     /// What the plan demands for it.
@@ -72,24 +73,96 @@ impl Place {
         u64::try_from(self.path.components().count()).unwrap_or(u64::MAX)
     }
 
-    /// Where to open it. Links are followed only where the scope lets them be, and what they
-    /// lead to must be in scope as well: the openers refuse links, so what is checked here is
-    /// what is opened.
-    pub(super) fn locate(&self, base: &Base) -> Result<Location, Refused> {
-        let names = located(&self.path);
-        let location = base.locate(&names, self.links).map_err(refusal)?;
-        if self.links == Links::FollowWithin {
-            let reached: Vec<&str> = location.names().collect();
-            let path = rooted(&reached).ok_or_else(|| refusal(FsError::Escapes))?;
-            if !self.scope.permits(&path, self.needs) {
-                let resource = Resource::Path { path, needs: self.needs };
-                let refused = Refused::new(Reason::OutOfScope).field("path");
-                let refused = refused.got(&format!("{resource}"));
-                return Err(refused.allowed(&self.scope.advice(self.needs)));
-            }
-        }
-        Ok(location)
+    /// Where to open it. The openers follow no link.
+    pub(super) fn location(&self) -> Result<Location, Refused> {
+        Location::new(&located(&self.path)).map_err(refusal)
     }
+
+    /// Where to open it as a file. A root is a folder, also where it is missing: a file in its
+    /// place would be in the way of every token that names it.
+    pub(super) fn file(&self) -> Result<Location, Refused> {
+        if self.path.below().is_empty() {
+            return Err(refusal(FsError::IsDirectory));
+        }
+        self.location()
+    }
+}
+
+/// Who follows the links of the argument `path`: nobody, where the token lets none be followed.
+pub(super) fn resolver(
+    request: &Request<'_>,
+    (ending, needs): (Ending, Rights),
+    base: &Arc<Base>,
+) -> Result<Option<Box<dyn Resolve>>, Refused> {
+    let follows = |rule: &Rule| FOLLOWED.leq(rule.rights);
+    let scope = match request.grant.scope(PATH_DIMENSION) {
+        Some(Scope::Paths(scope)) if scope.rules().iter().any(follows) => scope,
+        _ => return Ok(None),
+    };
+    let Place { path, .. } = Place::parse(request, ending, needs)?;
+    if !FOLLOWED.leq(scope.rights(&path)) {
+        return Ok(None);
+    }
+    let sent = request.args.get("path").and_then(Item::as_text).unwrap_or_default();
+    Ok(Some(Box::new(Links {
+        base: Arc::clone(base),
+        agent: request.agent.clone(),
+        scope: scope.clone(),
+        path,
+        needs,
+        sent: Box::from(sent),
+    })))
+}
+
+/// A path whose links are to be followed.
+struct Links {
+    base: Arc<Base>,
+    agent: AgentId,
+    scope: Paths,
+    path: RootedPath,
+    needs: Rights,
+    sent: Box<str>,
+}
+
+impl Resolve for Links {
+    fn argument(&self) -> &'static str {
+        "path"
+    }
+
+    /// Whatever is wrong with where links lead, the answer is that of the scope to what it does
+    /// not permit, about the path as it was sent.
+    fn resolve(self: Box<Self>) -> Result<String, Refused> {
+        self.found().ok_or_else(|| {
+            let refused = Refused::new(Reason::OutOfScope).field("path").got(&self.sent);
+            refused.allowed(&self.scope.advice(self.needs))
+        })
+    }
+}
+
+impl Links {
+    fn found(&self) -> Option<String> {
+        let may_follow = |at: &Location| {
+            let names: Vec<&str> = at.names().collect();
+            rooted(&names).is_some_and(|path| FOLLOWED.leq(self.scope.rights(&path)))
+        };
+        let written = Location::new(&located(&self.path)).ok()?;
+        let found = self.base.resolve(&written, &may_follow).ok()?;
+        let found = rooted(&found.names().collect::<Vec<_>>())?;
+        let text = written_out(&found, &self.agent);
+        // It must be read as the same place: the name of a root that is not granted is not.
+        let read = names(&text, &self.agent, &self.scope).and_then(|names| rooted(&names));
+        (read == Some(found)).then_some(text)
+    }
+}
+
+/// A path as an agent writes it: `workspace/a`, `shared/b`, and from its own workspace to
+/// another's `../../other/workspace/c`.
+fn written_out(path: &RootedPath, agent: &AgentId) -> String {
+    let root = match path.root() {
+        Root::Workspace(owner) if owner != agent => format!("../../{}/{WORKSPACE}", owner.folder()),
+        root => root.name().to_owned(),
+    };
+    if path.below().is_empty() { root } else { format!("{root}/{}", path.below()) }
 }
 
 /// The names from the base down. `.` and `..` are resolved by components; `None` where they
@@ -165,7 +238,6 @@ fn form(text: &str, scope: &Paths, needs: Rights) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscap_kernel::scope::Rule;
 
     fn scope(agent: &AgentId) -> Paths {
         let workspace = RootedPath::new(Root::Workspace(agent.clone()), [""; 0]).unwrap();

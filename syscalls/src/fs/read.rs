@@ -8,13 +8,14 @@ use syscap_kernel::{
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
+    resolve::Resolve,
     scope::Rights,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
 };
 
 use super::{
     manifest,
-    path::{Ending, Place},
+    path::{self, Ending, Place},
     refusal,
 };
 use crate::beneath::{Base, Chunk};
@@ -62,6 +63,10 @@ impl ReadTool for FsRead {
         &self.manifest
     }
 
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, (Ending::File, Rights::READ), &self.base)
+    }
+
     fn plan(&self, request: &Request<'_>) -> Result<FsReadPlan, Refused> {
         let place = Place::parse(request, Ending::File, Rights::READ)?;
         let number = |name| request.args.get(name).and_then(Item::as_uint);
@@ -104,7 +109,7 @@ impl ReadPlan for FsReadPlan {
 
 impl FsReadPlan {
     fn read(&self, room: usize) -> Result<Chunk, Refused> {
-        let location = self.place.locate(&self.base)?;
+        let location = self.place.file()?;
         let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
         file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)
     }

@@ -8,13 +8,14 @@ use syscap_kernel::{
     envelope::TxOutcome,
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
     reason::{Reason, Refused},
+    resolve::Resolve,
     scope::Rights,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 
 use super::{
     manifest,
-    path::{Ending, Place},
+    path::{self, Ending, Place},
     refusal,
 };
 use crate::beneath::{
@@ -60,6 +61,10 @@ impl Tool for FsWrite {
 
     fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, (Ending::File, Rights::WRITE), &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsWritePlan, Refused> {
@@ -132,7 +137,7 @@ impl Plan for FsWritePlan {
 impl FsWritePlan {
     fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
-        let location = self.place.locate(&self.base).map_err(not_done)?;
+        let location = self.place.file().map_err(not_done)?;
         // The leaf tells homes that share a base apart, the intent tells calls apart.
         let leaf = permit.leaf().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
         let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(leaf));

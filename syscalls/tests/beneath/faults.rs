@@ -4,11 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use syscap_syscalls::beneath::{
-    Effect, Existing, FolderMode, FsError, Links, Parents, WriteFailure,
-};
+use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Parents, WriteFailure};
 
-use crate::support::World;
+use crate::support::{Links, World};
 
 /// Runs `body` in a process of its own in which system calls fail as `fault` says.
 fn with_fault(test: &str, fault: &str, body: impl FnOnce(&World)) {

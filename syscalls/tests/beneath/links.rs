@@ -1,11 +1,11 @@
-//! Symbolic links: none is followed but by `locate`, and none out of the base at all.
+//! Symbolic links: none is followed but by `resolve`, and none out of the base at all.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use syscap_syscalls::beneath::{FsError, Kind, Links, Location};
+use syscap_syscalls::beneath::{FsError, Kind, Location};
 
-use crate::support::{CANARY, World};
+use crate::support::{CANARY, Links, World, locate};
 
 /// Links out, in every form.
 fn world() -> World {
@@ -62,11 +62,22 @@ fn symlink_with_a_trailing_slash() {
     world().assert_refused("up_slash", Links::FollowWithin, FsError::Escapes);
     world().assert_refused("up_slash/secret", Links::FollowWithin, FsError::Escapes);
     world().assert_refused("up_slash/", Links::FollowWithin, FsError::BadName);
+    // What stands behind a name that is no folder is taken by name: whether it is a file, or there
+    // at all, makes no difference.
     let world = World::new();
     fs::write(world.inside("file"), b"file").unwrap();
-    for (name, target) in [("slash", "file/"), ("dot", "file/."), ("up", "file/../file")] {
+    for (name, target) in [
+        ("slash", "file/"),
+        ("dot", "file/."),
+        ("up", "file/../file"),
+        ("gone", "none/../file"),
+        ("below", "file/below/../../file/"),
+    ] {
         symlink(target, world.inside(name)).unwrap();
-        world.assert_refused(name, Links::FollowWithin, FsError::NotDirectory);
+        let at = locate(&world.base, &[name], Links::FollowWithin).unwrap();
+        assert_eq!(at, Location::new(&["file"]).unwrap(), "{name}");
+        assert_eq!(world.read(name, Links::FollowWithin).unwrap(), b"file");
+        world.assert_refused(name, Links::Refuse, FsError::Link);
     }
 }
 
@@ -89,13 +100,18 @@ fn loops_and_long_chains_end() {
     symlink("b", world.inside("a")).unwrap();
     symlink("a/x", world.inside("b")).unwrap();
     fs::write(world.inside("l0"), b"end").unwrap();
-    for n in 1..=9 {
+    for n in 1..=41 {
         symlink(format!("l{}", n - 1), world.inside(&format!("l{n}"))).unwrap();
     }
-    for path in ["loop", "a", "l9", "loop/x"] {
+    for path in ["loop", "a", "l41", "loop/x"] {
         world.assert_refused(path, Links::FollowWithin, FsError::Link);
     }
-    assert_eq!(world.read("l8", Links::FollowWithin).unwrap(), b"end");
+    assert_eq!(world.read("l40", Links::FollowWithin).unwrap(), b"end");
+    // Few links, and names without end.
+    symlink("./".repeat(1_000), world.inside("wide")).unwrap();
+    symlink("wide/wide/l0", world.inside("far")).unwrap();
+    assert_eq!(locate(&world.base, &["wide"], Links::FollowWithin), Ok(Location::default()));
+    world.assert_refused("far", Links::FollowWithin, FsError::Link);
 }
 
 #[test]
@@ -114,11 +130,41 @@ fn locate_gives_the_real_place() {
         (vec!["mine", "new"], vec!["new"]),
         (vec![], vec![]),
     ] {
-        let found = world.base.locate(&written, Links::FollowWithin).unwrap();
+        let found = locate(&world.base, &written, Links::FollowWithin).unwrap();
         assert_eq!(found, Location::new(&real).unwrap());
         assert_eq!(found.names().collect::<Vec<_>>(), real);
     }
     assert_eq!(world.read("mine/file", Links::FollowWithin).unwrap(), b"theirs");
+}
+
+/// Nothing is looked at where the caller does not let it be, nor behind what was not looked at: a
+/// link there is a name like any.
+#[test]
+fn only_what_may_be_followed_is_looked_at() {
+    let world = World::new();
+    for folder in ["mine", "theirs/deep"] {
+        fs::create_dir_all(world.inside(folder)).unwrap();
+    }
+    fs::write(world.inside("mine/f"), b"mine").unwrap();
+    symlink("../../mine", world.inside("theirs/deep/back")).unwrap();
+    symlink("../theirs/deep/back/f", world.inside("mine/way")).unwrap();
+    symlink("../theirs/deep/back/../../../mine/last", world.inside("mine/past")).unwrap();
+    symlink("f", world.inside("mine/last")).unwrap();
+    let asked = std::cell::RefCell::new(Vec::new());
+    let follow = |names: &[&str]| {
+        asked.borrow_mut().clear();
+        let may_follow = |at: &Location| {
+            asked.borrow_mut().push(at.clone());
+            at.names().next() == Some("mine")
+        };
+        world.base.resolve(&Location::new(names).unwrap(), &may_follow)
+    };
+    let at = |names: &[&str]| Ok(Location::new(names).unwrap());
+    assert_eq!(follow(&["mine", "way"]), at(&["theirs", "deep", "back", "f"]));
+    assert!(asked.borrow().contains(&Location::new(&["theirs", "deep", "back"]).unwrap()));
+    // By name past it, and then on where it may.
+    assert_eq!(follow(&["mine", "past"]), at(&["mine", "f"]));
+    assert_eq!(follow(&["theirs", "deep", "back", "f"]), at(&["theirs", "deep", "back", "f"]));
 }
 
 #[test]
@@ -127,7 +173,7 @@ fn what_was_located_is_what_is_opened() {
     fs::create_dir(world.inside("d")).unwrap();
     fs::write(world.inside("d/secret"), b"inside").unwrap();
     symlink("d", world.inside("way")).unwrap();
-    let at = world.base.locate(&["way", "secret"], Links::FollowWithin).unwrap();
+    let at = locate(&world.base, &["way", "secret"], Links::FollowWithin).unwrap();
     // The checked place becomes a link out after the check.
     fs::rename(world.inside("d"), world.inside("old")).unwrap();
     symlink("../outside", world.inside("d")).unwrap();

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use syscap_syscalls::beneath::{FsError, Kind, Links, Location, TempName};
+use syscap_syscalls::beneath::{FsError, Kind, Location, TempName};
 
-use crate::support::World;
+use crate::support::{Links, World};
 
 fn world() -> World {
     let world = World::new();

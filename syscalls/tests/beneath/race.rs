@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use syscap_syscalls::beneath::{Effect, FsError, Links};
+use syscap_syscalls::beneath::{Effect, FsError};
 
-use crate::support::{CANARY, World, snapshot};
+use crate::support::{CANARY, Links, World, snapshot};
 
 /// How many reads each race makes.
 const READS: u32 = 100_000;

@@ -6,9 +6,9 @@ use std::os::unix::fs::symlink;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use syscap_syscalls::beneath::{Existing, FolderMode, Links, Parents};
+use syscap_syscalls::beneath::{Existing, FolderMode, Parents};
 
-use crate::support::{CANARY, World, snapshot};
+use crate::support::{CANARY, Links, World, snapshot};
 
 /// Names in the tree; `secret` and `folder` are what the outside is made of.
 const NAMES: [&str; 5] = ["a", "b", "c", "secret", "folder"];
@@ -120,7 +120,11 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
             }
         }
         Step::Folders(path) => {
-            let at = world.base.locate(&crate::support::names(path), Links::FollowWithin);
+            let at = crate::support::locate(
+                &world.base,
+                &crate::support::names(path),
+                Links::FollowWithin,
+            );
             if let Ok(at) = at
                 && world.base.make_folders(&at, FolderMode::Shared).is_ok()
             {

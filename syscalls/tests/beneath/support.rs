@@ -9,10 +9,32 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap_syscalls::beneath::{
-    Base, Charge, Effect, Existing, FsError, Links, Location, Parents, Refused, TempName, Write,
+    Base, Charge, Effect, Existing, FsError, Location, Parents, Refused, TempName, Write,
     WriteFailure, Written,
 };
 use tempfile::TempDir;
+
+/// Whether symbolic links on the way are followed before anything is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// None is.
+    Refuse,
+    /// Relative links that stay within the base are.
+    FollowWithin,
+}
+
+/// Where names lead.
+pub(crate) fn locate<S: AsRef<str>>(
+    base: &Base,
+    names: &[S],
+    links: Links,
+) -> Result<Location, FsError> {
+    let written = Location::new(names)?;
+    match links {
+        Links::Refuse => Ok(written),
+        Links::FollowWithin => base.resolve(&written, &|_| true),
+    }
+}
 
 /// What no read may ever return.
 pub(crate) const CANARY: &[u8] = b"CANARY: this is outside";
@@ -65,13 +87,13 @@ impl World {
 
     /// Reads all of a file, as the tools do: locate, open, read.
     pub(crate) fn read(&self, path: &str, links: Links) -> Result<Vec<u8>, FsError> {
-        let at = self.base.locate(&names(path), links)?;
+        let at = locate(&self.base, &names(path), links)?;
         Ok(self.base.open_file(&at, SIZE_MAX)?.read(0, 1 << 16)?.bytes)
     }
 
     /// Lists the names of a directory.
     pub(crate) fn list(&self, path: &str, links: Links) -> Result<Vec<Vec<u8>>, FsError> {
-        let at = self.base.locate(&names(path), links)?;
+        let at = locate(&self.base, &names(path), links)?;
         let listing = self.base.list(&at, 1000)?;
         Ok(listing.entries.into_iter().map(|entry| entry.name).collect())
     }
@@ -86,7 +108,7 @@ impl World {
         links: Links,
     ) -> Result<Written, WriteFailure> {
         let early = |error| WriteFailure { error, effect: Effect::NotDone, folders: 0 };
-        let at = self.base.locate(&names(path), links).map_err(early)?;
+        let at = locate(&self.base, &names(path), links).map_err(early)?;
         self.write_at(&at, content, existing, parents, &mut |_| Ok(()))
     }
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use syscap_syscalls::beneath::{
-    Base, CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Links, Location,
-    Parents, Refused, TempName, Write, WriteFailure, Written,
+    Base, CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Parents,
+    Refused, TempName, Write, WriteFailure, Written,
 };
 
-use crate::support::{World, is_root, mount, snapshot, with_mounts};
+use crate::support::{Links, World, is_root, mount, snapshot, with_mounts};
 
 fn at(names: &[&str]) -> Location {
     Location::new(names).unwrap()

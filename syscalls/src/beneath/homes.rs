@@ -1,0 +1,165 @@
+//! Homes of syscap among the files: folders with a log and keys, in which nothing is opened.
+//!
+//! A granted root can be a home, hold one, or become one while it is open. So every folder that a
+//! walk passes is looked at, whatever a token says of it.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::time::{ClockId, clock_gettime};
+use syscap_kernel::control::Role;
+
+use super::error::FsError;
+use super::gate::{Changed, Ident, Node};
+
+/// The log of a home. Whatever has this name marks the folder that it lies in: a home without it
+/// can't be, and to look into it would drop the locks of a process that has it open.
+const LOG: &str = "home.db";
+/// The folder of a home that holds its keys, where they don't lie elsewhere. The name alone marks
+/// nothing: many projects have such a folder. It does with a role's key in it.
+const KEYS: &str = "keys";
+/// What the file of a role's key is called behind the role's name.
+const KEY_SUFFIX: &str = ".key";
+/// A role's key is a seed of 32 bytes. A larger file of that name is a project's own, as PEM is; a
+/// smaller one is a key that is being written.
+const KEY_BYTES_MAX: u64 = 32;
+
+/// How long a folder must have been as it is for a look at it to be remembered: two changes within
+/// one tick of the file system's clock leave one time. So whatever changes after the look shows.
+const SETTLED_S: i64 = 2;
+/// How many folders are remembered. Past that all are looked at again.
+const SEEN_MAX: usize = 4_096;
+
+/// The folders that were looked at, and are no homes.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    seen: Mutex<HashMap<Ident, Seen>>,
+}
+
+/// A folder as it was when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    changed: Changed,
+    /// The folder in it that is called [`KEYS`]: what comes into that does not change this one.
+    keys: Option<(Ident, Changed)>,
+}
+
+impl Homes {
+    /// Whether a folder is no home. One that did not change since is not looked at again.
+    pub(super) fn expect_none(&self, dir: impl AsFd, node: &Node) -> Result<(), FsError> {
+        self.expect_none_at(dir, node, || clock_gettime(ClockId::RealtimeCoarse).tv_sec)
+    }
+
+    fn expect_none_at(
+        &self,
+        dir: impl AsFd,
+        node: &Node,
+        now_s: impl FnOnce() -> i64,
+    ) -> Result<(), FsError> {
+        let known = self.known(node);
+        if known.is_some_and(|seen| seen.keys.is_none()) {
+            return Ok(());
+        }
+        let keys = Node::at(&dir, KEYS)?.filter(Node::is_directory);
+        let seen =
+            Seen { changed: node.changed, keys: keys.map(|keys| (keys.ident, keys.changed)) };
+        if known == Some(seen) {
+            return Ok(());
+        }
+        if Node::at(&dir, LOG)?.is_some() || (keys.is_some() && holds_key(&dir, "keys/")?) {
+            return Err(FsError::Home);
+        }
+        self.remember(node.ident, seen, now_s());
+        Ok(())
+    }
+
+    /// Whether something is a folder that is no home, and known to be so without a further look.
+    pub(super) fn knows(&self, node: &Node) -> bool {
+        node.is_directory() && self.known(node).is_some_and(|seen| seen.keys.is_none())
+    }
+
+    fn known(&self, node: &Node) -> Option<Seen> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&node.ident).filter(|seen| seen.changed == node.changed).copied()
+    }
+
+    fn remember(&self, ident: Ident, seen: Seen, now_s: i64) {
+        let settled = |changed: Changed| changed.is_before(now_s.saturating_sub(SETTLED_S));
+        if !settled(seen.changed) || seen.keys.is_some_and(|(_, changed)| !settled(changed)) {
+            return;
+        }
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SEEN_MAX {
+            all.clear();
+        }
+        all.insert(ident, seen);
+    }
+}
+
+/// Whether a name marks a home wherever it stands: nobody may open it, and nobody may make it.
+pub(super) fn is_mark(name: &str) -> bool {
+    name.eq_ignore_ascii_case(LOG)
+}
+
+/// Whether a file of this name and size would be a role's key. It is none to open or to make,
+/// whatever folder it lies in.
+pub(super) fn is_key(name: &str, size_bytes: u64) -> bool {
+    let role = name.strip_suffix(KEY_SUFFIX);
+    size_bytes <= KEY_BYTES_MAX && Role::ALL.iter().any(|known| role == Some(known.name()))
+}
+
+/// Whether a folder holds a role's key, by names that begin so.
+pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
+    for role in Role::ALL {
+        let name = format!("{}{KEY_SUFFIX}", role.name());
+        let found = Node::at(&dir, &format!("{begin}{name}"))?;
+        if found.is_some_and(|node| node.is_file() && is_key(&name, node.size_bytes)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    use rustix::fs::{CWD, Mode, OFlags};
+
+    /// A folder that did not change is looked at once, and again after each change; one that just
+    /// changed is not remembered, nor is one whose keys just did.
+    #[test]
+    fn a_folder_is_looked_at_again_when_it_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = OFlags::PATH | OFlags::DIRECTORY;
+        let dir = rustix::fs::openat(CWD, folder.path(), open, Mode::empty()).unwrap();
+        let homes = Homes::default();
+        let node = || Node::of(&dir).unwrap();
+        let now = clock_gettime(ClockId::Realtime).tv_sec;
+        let is_remembered = |later: i64| {
+            homes.expect_none_at(&dir, &node(), || now + later).unwrap();
+            homes.known(&node()).is_some()
+        };
+        assert!(!is_remembered(0));
+        assert!(!is_remembered(-100), "a clock that was set back");
+        assert!(is_remembered(100));
+        // Nobody asks for the time: nothing is looked at.
+        homes.expect_none_at(&dir, &node(), || panic!("looked at again")).unwrap();
+        fs::create_dir(folder.path().join("keys")).unwrap();
+        assert!(homes.known(&node()).is_none());
+        assert!(is_remembered(100));
+        homes.expect_none_at(&dir, &node(), || panic!("looked at again")).unwrap();
+        // The folder itself does not change.
+        fs::write(folder.path().join("keys/policy.key"), [7; 32]).unwrap();
+        assert!(homes.known(&node()).is_some());
+        let seen = homes.expect_none_at(&dir, &node(), || now + 100);
+        assert_eq!(seen, Err(FsError::Home));
+        fs::remove_file(folder.path().join("keys/policy.key")).unwrap();
+        assert!(is_remembered(100));
+        fs::write(folder.path().join("home.db"), "").unwrap();
+        let seen = homes.expect_none_at(&dir, &node(), || now + 100);
+        assert_eq!(seen, Err(FsError::Home));
+    }
+}
