@@ -42,6 +42,7 @@ const STATED: &[Stated] = &[
     (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
     (Reason::ReferenceErased, ["$ref", "", ""], "after a redaction"),
+    (Reason::ReferenceInFlight, ["$ref.record", "", ""], "a race"),
     (Reason::ToolsMismatch, ["", "", ""], "by the host"),
     (Reason::Exhausted, ["", "", ""], "by measured time"),
     (Reason::Overloaded, ["", "", ""], "by load"),

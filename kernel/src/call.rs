@@ -222,6 +222,8 @@ pub(crate) struct Seat<'a> {
     pub(crate) agent: Option<&'a AgentState>,
     /// The facts of the agent's head.
     pub(crate) facts: &'a Facts,
+    /// The last record that is durable: what lies behind it may still be lost.
+    pub(crate) durable: Seq,
 }
 
 impl Seat<'_> {
@@ -298,9 +300,13 @@ impl Call<Checked> {
                 return stop(self.fields, Refused::new(Reason::NotBound).field("idempotency_key"));
             }
             return match used.state {
-                Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
-                InFlight => stop(self.fields, keyed(Reason::KeyInFlight)),
-                Unknown => stop(self.fields, keyed(Reason::OutcomeUnknown)),
+                Done(outcome) if outcome <= seat.durable => {
+                    Ok((self, Needs::Repeat(used.intent, outcome)))
+                }
+                Unknown(said) if said <= seat.durable => {
+                    stop(self.fields, keyed(Reason::OutcomeUnknown))
+                }
+                InFlight | Done(_) | Unknown(_) => stop(self.fields, keyed(Reason::KeyInFlight)),
             };
         }
         self.at.references = match args::references(self.at.call.args()) {
@@ -314,6 +320,9 @@ impl Call<Checked> {
         let found: Option<Vec<Released>> =
             wanted.iter().map(|outcome| seat.session.released(*outcome)).collect();
         match found {
+            Some(found) if found.iter().any(|result| result.outcome > seat.durable) => {
+                stop(self.fields, Refused::new(Reason::ReferenceInFlight).field("$ref.record"))
+            }
             Some(found) => Ok((self, Needs::Results(found))),
             None => stop(self.fields, unknown_record(&wanted[..], seat)),
         }

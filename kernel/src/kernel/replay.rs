@@ -187,7 +187,8 @@ impl Walk<'_> {
         let hold = registered.manifest.hold_for(hold);
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = state.agents.get(&session.agent);
-        let seat = Seat { state, session, number, agent, facts };
+        let durable = state.head.seq;
+        let seat = Seat { state, session, number, agent, facts, durable };
         let asked = |left: &Amounts| {
             let place = (&resources[..], &hold, left);
             let question = question(&seat, session.token, self.registry, tool, args, place, now);

@@ -120,6 +120,9 @@ impl Kernel {
         if !proposal.inputs.iter().all(known) {
             return Err(Refused::new(Reason::UnknownReference).field("inputs"));
         }
+        if proposal.inputs.iter().any(|input| *input > self.durable_seq()) {
+            return Err(Refused::new(Reason::ReferenceInFlight).field("inputs"));
+        }
         if proposal.base.is_some_and(|base| base != state.id()) {
             let head = alloc::format!("{}", state.id());
             let got = proposal.base.map(|base| alloc::format!("{base}")).unwrap_or_default();

@@ -144,7 +144,7 @@ impl State {
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
                 self.tokens.settle(token, &slot, &Amounts::ZERO);
             }
-            Body::Recovery(recovery) => self.recovery(recovery)?,
+            Body::Recovery(recovery) => self.recovery(record.seq, recovery)?,
         }
         Some(Ok(()))
     }
@@ -294,7 +294,7 @@ impl State {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => self.keys.release(slot),
                 (_, crate::envelope::TxOutcome::Unknown) => {
-                    self.keys.end(slot, KeyState::Unknown);
+                    self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {
                     let result = (outcome.call.result_hash?, outcome.status);
@@ -346,7 +346,7 @@ impl State {
         Some(())
     }
 
-    fn recovery(&mut self, recovery: &Recovery) -> Option<()> {
+    fn recovery(&mut self, seq: Seq, recovery: &Recovery) -> Option<()> {
         match &recovery.control {
             None => {
                 let open = self.open.remove(&recovery.intent)?;
@@ -355,7 +355,7 @@ impl State {
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),
-                        _ => self.keys.end(slot, KeyState::Unknown),
+                        _ => self.keys.end(slot, KeyState::Unknown(seq)),
                     }
                 }
             }
