@@ -16,7 +16,7 @@ use crate::{
     hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
     id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
     policy::{Question, Verdict},
-    provenance::Provenance,
+    provenance::{Provenance, Source},
     reason::{ErrorKind, Reason, Refused},
     record::{CallFields, RefusalKind},
     registry::{Mode, Registered, Registry},
@@ -174,7 +174,7 @@ impl Call<Decoded> {
             token: seat.session.token_id,
             snapshot: seat.head().unwrap_or(seat.session.snapshot),
             policy,
-            provenance: Provenance::agent(now),
+            provenance: Provenance::new(seat.source, now),
         };
         let call = match ToolCall::decode(received, form, defaults) {
             Ok(call) => call,
@@ -222,6 +222,8 @@ pub(crate) struct Seat<'a> {
     pub(crate) agent: Option<&'a AgentState>,
     /// The facts of the agent's head.
     pub(crate) facts: &'a Facts,
+    /// Who brought the call about, by the host's word.
+    pub(crate) source: Source,
     /// The last record that is durable: what lies behind it may still be lost.
     pub(crate) durable: Seq,
 }
@@ -498,6 +500,7 @@ pub(crate) fn question<'a>(
         hold,
         left,
         facts: seat.facts,
+        source: seat.source,
         now,
     })
 }

@@ -100,6 +100,7 @@ fn a_change_holds_what_it_must_and_no_more() {
             ("another time", &|r| from(r).time = Some(UnixMillis::new(START_MS + 1)), form),
             ("no time", &|r| from(r).time = None, form),
             ("a trace", &|r| from(r).trace = Some("t".into()), form),
+            ("a claim", &|r| from(r).claimed = Some(Source::User), form),
             ("what it was not given", &|r| from(r).inputs = List(vec![Seq::new(12)]), form),
             ("what it was given", &|r| from(r).inputs = List(vec![Seq::new(9)]), &[]),
             (

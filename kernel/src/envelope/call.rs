@@ -10,7 +10,7 @@ use crate::{
     id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
     json::{self, JsonFault},
     limits::ENVELOPE_BYTES_MAX,
-    provenance::Provenance,
+    provenance::{Provenance, Source},
     reason::{Reason, Refused},
 };
 
@@ -127,7 +127,7 @@ impl ToolCall {
                 converted.as_bytes()
             }
         };
-        let seen = Seen::read(bytes)?;
+        let seen = Seen::read(bytes, defaults.provenance.source)?;
         seen.complete(bytes, defaults)
     }
 }
@@ -147,14 +147,14 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(bytes: &[u8]) -> Result<Self, Refused> {
+    fn read(bytes: &[u8], source: Source) -> Result<Self, Refused> {
         let mut seen = Self::default();
         // Which field a schema fault belongs to: the last key that was read.
         let mut field: Option<Box<str>> = None;
         let mut decoder = Decoder::new(bytes, Profile::DATA);
         let walked = decoder.text_map(|key, decoder| {
             field = Some(Box::from(key));
-            seen.take(key, decoder)
+            seen.take(key, decoder, source)
         });
         let walked = walked.and_then(|()| {
             field = None;
@@ -164,7 +164,12 @@ impl Seen {
         Ok(seen)
     }
 
-    fn take<'a>(&mut self, key: &str, decoder: &mut Decoder<'a>) -> Result<(), DecodeError> {
+    fn take<'a>(
+        &mut self,
+        key: &str,
+        decoder: &mut Decoder<'a>,
+        source: Source,
+    ) -> Result<(), DecodeError> {
         let fault = decoder.fault(Fault::Value);
         match key {
             "v" => self.version = Some(decoder.uint()?),
@@ -187,7 +192,7 @@ impl Seen {
                 self.policy = Some(id(decoder, PolicyHash::from_bytes, PolicyHash::from_hex)?);
             }
             "provenance" => {
-                self.provenance = Some(Provenance::from_envelope(decoder.item()?)?);
+                self.provenance = Some(Provenance::from_envelope(decoder.item()?, source)?);
             }
             "idempotency_key" => {
                 self.key = Some(IdempotencyKey::new(decoder.text()?).ok_or(fault)?);

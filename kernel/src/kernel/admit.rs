@@ -94,7 +94,8 @@ impl Kernel {
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = self.state.agents.get(&session.agent);
         let (state, number, durable) = (&self.state, submit.session, self.durable_seq());
-        let seat = Seat { state, session, number, agent, facts, durable };
+        let source = submit.source;
+        let seat = Seat { state, session, number, agent, facts, source, durable };
         let now = self.now();
         let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;

@@ -188,7 +188,8 @@ impl Walk<'_> {
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = state.agents.get(&session.agent);
         let durable = state.head.seq;
-        let seat = Seat { state, session, number, agent, facts, durable };
+        let source = call.provenance.as_ref().ok_or(unplanned)?.source;
+        let seat = Seat { state, session, number, agent, facts, source, durable };
         let asked = |left: &Amounts| {
             let place = (&resources[..], &hold, left);
             let question = question(&seat, session.token, self.registry, tool, args, place, now);

@@ -110,6 +110,7 @@ impl Kernel {
             time: Some(self.now()),
             inputs: List(proposal.inputs.clone()),
             trace: None,
+            claimed: None,
         });
         self.may_write(agent, session.token)?;
         let known = |input: &Seq| session.released(*input).is_some();

@@ -140,7 +140,7 @@ fn may_write(change: &StateChange) -> bool {
 /// All that the record must hold is there, and nothing else; its keys are sorted, each once.
 fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
     let StateChange { call, writer, set, removed, .. } = change;
-    let Some(Provenance { source, time, trace, .. }) = &call.provenance else {
+    let Some(Provenance { source, time, trace, claimed, inputs: _ }) = &call.provenance else {
         return false;
     };
     // What is left of the call is that nothing else is known of it.
@@ -163,7 +163,7 @@ fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
         && call.session.is_some();
     known
         && rest == CallFields::unknown()
-        && (source, *time, trace) == (writer, Some(entry.time), &None)
+        && (source, *time, trace, claimed) == (writer, Some(entry.time), &None, &None)
         && (1..=CHANGES_MAX).contains(&keys().count())
         && keys().collect::<BTreeSet<_>>().len() == keys().count()
         && set.0.is_sorted()
