@@ -14,7 +14,7 @@ use crate::{
     envelope::{Defaults, Form, ToolCall},
     facts::Facts,
     hash::{args_hash, call_digest, call_hash, prefix, sent_hash},
-    id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
+    id::{CallDigest, SentHash, Seq, SnapshotId, TokenId, ToolId},
     policy::{Question, Verdict},
     provenance::{Provenance, Source},
     reason::{ErrorKind, Reason, Refused},
@@ -159,6 +159,7 @@ impl Call<Decoded> {
         form: Form,
         salts: &CallSalts,
         seat: &Seat<'_>,
+        registry: &Registry,
         now: UnixMillis,
     ) -> Stepped<Decoded> {
         let mut fields = Box::new(CallFields::unknown());
@@ -176,34 +177,41 @@ impl Call<Decoded> {
             policy,
             provenance: Provenance::new(seat.source, now),
         };
-        let call = match ToolCall::decode(received, form, defaults) {
-            Ok(call) => call,
-            Err(refused) => {
-                fields.call_hash = Some(call_hash(&salts.call, received));
-                return stop(fields, with_tools(refused, seat));
-            }
+        let decoded = ToolCall::decode(received, form, defaults);
+        let named = match &decoded {
+            Ok(call) => call.named(),
+            Err(faulty) => faulty.named(),
         };
-        fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
-        fields.provenance = Some(call.provenance.clone());
-        // What a record names, the home knows: an id that a caller made up is not recorded.
-        fields.capability_token_id = seat.state.tokens.find(&call.token).map(|_| call.token);
-        let known = seat.agent.is_some_and(|agent| agent.knows(&call.snapshot));
-        fields.state_snapshot_id = known.then_some(call.snapshot);
-        Ok(Self { fields, at: Decoded { call } })
+        fields.provenance = named.provenance.cloned();
+        // What a record names, the home knows: what a caller made up is not recorded.
+        let registered = named.tool.and_then(|tool| registry.find(tool));
+        fields.tool_id = registered.map(|found| found.manifest.tool.clone());
+        fields.manifest = registered.map(|found| found.manifest_id);
+        let is_token = |token: &TokenId| seat.state.tokens.find(token).is_some();
+        fields.capability_token_id = named.token.filter(is_token);
+        let is_known = |snapshot: &SnapshotId| seat.agent.is_some_and(|a| a.knows(snapshot));
+        fields.state_snapshot_id = named.snapshot.filter(is_known);
+        match decoded {
+            Ok(call) => {
+                fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
+                Ok(Self { fields, at: Decoded { call } })
+            }
+            Err(faulty) => {
+                fields.call_hash = Some(call_hash(&salts.call, received));
+                stop(fields, with_tools(faulty.refused, seat))
+            }
+        }
     }
 
     /// Binding, revocation, freeze, expiry, grant: in this order.
     pub(crate) fn check(
-        mut self,
+        self,
         seat: &Seat<'_>,
         registry: &Registry,
         now: UnixMillis,
     ) -> Stepped<Checked> {
         let call = self.at.call;
-        let registered = registry.find(&call.tool);
-        self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
-        self.fields.manifest = registered.map(|found| found.manifest_id);
-        match standing(&call, seat, registered, now) {
+        match standing(&call, seat, registry.find(&call.tool), now) {
             Ok(token) => {
                 let references = References::default();
                 Ok(Call { fields: self.fields, at: Checked { call, token, references } })

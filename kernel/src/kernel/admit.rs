@@ -97,7 +97,8 @@ impl Kernel {
         let source = submit.source;
         let seat = Seat { state, session, number, agent, facts, source, durable };
         let now = self.now();
-        let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
+        let (received, form, registry) = (&submit.received, submit.form, &self.registry);
+        let decoded = Call::decode(received, form, &submit.salts, &seat, registry, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;
         let checked = self.is_open(checked)?;
         let (checked, needs) = checked.needs(&seat)?;
