@@ -102,7 +102,7 @@ reasons! {
     206 NotGranted "not_granted" Ask "The token does not grant this tool; use one that is allowed."
     207 UnknownTool "unknown_tool" Fix "There is no such tool; use one that is allowed."
     208 BadProof "bad_proof" Fix "A session in process takes no proof; leave it out."
-    209 ReadOnlyToken "read_only_token" Ask "The token is read only; this tool changes things."
+    209 ReadOnlyToken "read_only_token" Ask "The token is read only; this would change things."
     210 ClockUnconfirmed "clock_unconfirmed" Ask "An operator must confirm the time first."
     211 ToolChanged "tool_changed" Ask "The definition has changed; an operator must accept it."
     212 NoProvider "no_provider" Wait "The process that runs this tool is not attached."

@@ -24,6 +24,7 @@ use crate::{
     snapshot::Snapshot,
     state::{State, TokenIndex},
     store::{CallSalts, Store, VaultWrite},
+    token::TokenFlags,
 };
 
 /// A change to the state of a session's agent: a map from keys to values, null to take a key
@@ -138,7 +139,8 @@ impl Kernel {
         Ok(Change { set, removed, next })
     }
 
-    /// The session's token is live and has a call left, and nobody has stopped the agent.
+    /// The session's token is live, not for reading only and has a call left, and nobody has
+    /// stopped the agent.
     fn may_write(&self, agent: &AgentId, token: TokenIndex) -> Result<(), Refused> {
         let tokens = &self.state.tokens;
         let body = tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
@@ -157,6 +159,8 @@ impl Kernel {
             Reason::NotYetValid
         } else if self.state.unconfirmed_before.is_some_and(|b| tokens.issued(token) < Some(b)) {
             Reason::ClockUnconfirmed
+        } else if body.flags.has(TokenFlags::READ_ONLY) {
+            Reason::ReadOnlyToken
         } else if tokens.is_exhausted(token) {
             Reason::Exhausted
         } else if let Some(lacks) = tokens.lacks(token, &Amounts::ZERO.with(Dimension::Calls, 1)) {

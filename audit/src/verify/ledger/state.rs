@@ -11,6 +11,7 @@ use syscap_kernel::{
     record::{CallFields, StateChange},
     snapshot::Snapshot,
     store::StoreError,
+    token::TokenFlags,
 };
 
 use super::{
@@ -49,6 +50,9 @@ impl Ledger {
         entry.expect(may_write(change), Fault::Namespace);
         if let Some(account) = self.writer(entry, change) {
             self.live(entry, account);
+            let body = self.accounts.body(account);
+            let only_reads = body.is_some_and(|body| body.flags.has(TokenFlags::READ_ONLY));
+            entry.expect(!only_reads, Fault::ReadOnlyToken);
             entry.expect(!self.accounts.is_exhausted(account), Fault::Exhausted);
             let one = Amounts::ZERO.with(Dimension::Calls, 1);
             entry.expect(call.used == one, Fault::Fee);
