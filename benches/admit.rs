@@ -22,6 +22,7 @@ use syscap::{
         envelope::Form,
         hash::leaf,
         kernel::{Effect, Event, Measured, Submit},
+        provenance::Source,
         record::Record,
         token::Token,
     },
@@ -44,7 +45,8 @@ fn main() {
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let received = envelope.as_bytes().to_vec();
             let form = Form::Cbor;
-            let submit = Submit { ticket, session, received, form, salts };
+            let source = Source::Agent;
+            let submit = Submit { ticket, session, received, form, source, salts };
             let reading = sim.reading();
             sim.kernel.handle(Event::Submit(submit), reading);
             drain(&mut sim);
@@ -88,7 +90,8 @@ fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::Figu
         for _ in 0..1_000 {
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let (received, form) = (envelope.as_bytes().to_vec(), Form::Cbor);
-            let submit = Submit { ticket, session, received, form, salts };
+            let source = Source::Agent;
+            let submit = Submit { ticket, session, received, form, source, salts };
             let reading = sim.reading();
             let start = std::time::Instant::now();
             sim.kernel.handle(Event::Submit(submit), reading);

@@ -11,6 +11,7 @@ use syscap_kernel::{
     json,
     kernel::{Ack, Event, Submit, Ticket},
     limits::ENVELOPE_BYTES_MAX,
+    provenance::Source,
 };
 
 use crate::{
@@ -30,6 +31,8 @@ pub struct Session {
     number: Seq,
     agent: AgentId,
     token: TokenId,
+    /// Who brings about what is called here, by the host's word.
+    source: Source,
 }
 
 impl Session {
@@ -40,7 +43,31 @@ impl Session {
         agent: AgentId,
         token: TokenId,
     ) -> Self {
-        Self { core, providers, number, agent, token }
+        Self { core, providers, number, agent, token, source: Source::Agent }
+    }
+
+    /// The same seat, for what somebody else than the agent brings about: a person who pressed a
+    /// button, say. Calls and proposals through it are on record as by that source. It is the
+    /// host's word, so agents must not reach it; what an envelope says of its source is never
+    /// more than a claim. Closing it closes the seat.
+    ///
+    /// ```
+    /// use syscap::{kernel::provenance::Source, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let pressed = agent.by(Source::User).call("echo", args! { "value": "hello" })?;
+    /// assert_eq!(pressed.provenance().map(|from| from.source), Some(Source::User));
+    /// # rt.close()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn by(&self, source: Source) -> Self {
+        let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+        let (number, agent, token) = (self.number, self.agent.clone(), self.token);
+        Self { core, providers, number, agent, token, source }
     }
 
     /// Calls a tool. The answer is on record, and durable, when this returns.
@@ -116,6 +143,13 @@ impl Session {
         self.token
     }
 
+    /// Who brings about what is called here, by the host's word: the agent, but for
+    /// [`Session::by`].
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
     /// The record that opened the session.
     #[must_use]
     pub const fn number(&self) -> Seq {
@@ -149,10 +183,10 @@ impl Session {
         form: Form,
         named: impl FnOnce(Ticket),
     ) -> Result<ToolResult, Error> {
-        let (session, salts) = (self.number, self.core.salts.draw()?);
+        let (session, source, salts) = (self.number, self.source, self.core.salts.draw()?);
         let answer = self.core.request(|ticket| {
             named(ticket);
-            Event::Submit(Submit { ticket, session, received, form, salts })
+            Event::Submit(Submit { ticket, session, received, form, source, salts })
         })?;
         match answer {
             Answer::Reply(result) => {

@@ -42,7 +42,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`], with the reason on record; else as [`Session::call`].
     pub fn propose(&self, changes: Args) -> Result<Changed, Error> {
-        self.change(Source::Agent, Vec::new(), changes.finish(), None)
+        self.change(self.source(), Vec::new(), changes.finish(), None)
     }
 
     /// The same, made from a head that must still be the head.
@@ -50,7 +50,7 @@ impl Session {
     /// # Errors
     /// As [`Session::propose`].
     pub fn propose_from(&self, base: SnapshotId, changes: Args) -> Result<Changed, Error> {
-        self.change(Source::Agent, Vec::new(), changes.finish(), Some(base))
+        self.change(self.source(), Vec::new(), changes.finish(), Some(base))
     }
 
     pub(crate) fn change(

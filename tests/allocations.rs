@@ -16,6 +16,7 @@ use syscap::{
     kernel::{
         envelope::Form,
         kernel::{Event, Submit},
+        provenance::Source,
     },
 };
 
@@ -38,7 +39,8 @@ fn allocations_per_decision() {
             let canonical = syscap::kernel::json::to_cbor(envelope).unwrap().into_bytes();
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let form = Form::Cbor;
-            let submit = Submit { ticket, session, received: canonical, form, salts };
+            let (received, source) = (canonical, Source::Agent);
+            let submit = Submit { ticket, session, received, form, source, salts };
             let reading = sim.reading();
             let region = Region::new(ALLOCATOR);
             sim.kernel.handle(Event::Submit(submit), reading);

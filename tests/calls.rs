@@ -10,8 +10,10 @@ use sim::{Ending, records, refused_with, seated};
 use syscap::kernel::{
     budget::{Amounts, Dimension},
     envelope::Status,
-    kernel::{Event, Lost},
-    reason::Reason,
+    json,
+    kernel::{Event, Lost, Proposal},
+    provenance::Source,
+    reason::{Reason, Refused, Retry},
     record::Body,
 };
 
@@ -47,6 +49,95 @@ fn a_key_runs_once() {
     assert_eq!(sim.reply_to(again).unwrap().status(), Status::Ok);
     assert_eq!(sim.world.lock().unwrap().spent.len(), 3);
     refused_with(&mut sim, session, other, Reason::KeyReused);
+}
+
+/// An outcome that is not durable yet is no outcome: until it is, its key is in flight. A client
+/// that is told otherwise takes another key, and doubles the effect.
+#[test]
+fn a_repeat_waits_until_the_first_outcome_is_durable() {
+    let (mut sim, session) = seated();
+    let first_of = |key: &str, tool: &str, args: &str| {
+        format!(r#"{{"tool_id": "{tool}", "args": {args}, "idempotency_key": "{key}"}}"#)
+    };
+    let cases = [
+        (first_of("w", "spend", r#"{"units": 3}"#), Ending::Runs, None),
+        (first_of("r", "look", r#"{"at": 1}"#), Ending::Runs, None),
+        (first_of("u", "spend", r#"{"units": 1}"#), Ending::Panics, Some(Reason::OutcomeUnknown)),
+    ];
+    for (once, ending, after) in cases {
+        let first = sim.submit_json(session, &once);
+        if sim.jobs.is_empty() {
+            sim.commit();
+        }
+        sim.end_job(0, ending);
+        // Not with a batch yet; then with a batch that is on its way.
+        let early = sim.submit_json(session, &once);
+        let batch = sim.kernel.take_batch().unwrap();
+        let later = sim.submit_json(session, &once);
+        assert_eq!(sim.reply_to(first), None);
+        let stored = batch.commit(&mut sim.store).unwrap();
+        sim.event(Event::Stored(stored));
+        let durable = sim.submit_json(session, &once);
+        sim.commit();
+        for waits in [early, later] {
+            assert_eq!(sim.reason_of(waits), Some(Reason::KeyInFlight), "{once}");
+        }
+        assert_eq!(sim.reason_of(durable), after, "{once}");
+        if after.is_none() {
+            let (first, again) = (sim.reply_to(first).unwrap(), sim.reply_to(durable).unwrap());
+            assert_eq!(again.delivered(), first.delivered());
+        }
+    }
+    assert_eq!(sim.world.lock().unwrap().spent.len(), 3, "nothing ran twice");
+}
+
+/// A result that is not durable yet can't be referred to, by a number that was guessed: it may
+/// still be lost. It is neither erased nor unknown: the reference waits.
+#[test]
+fn a_reference_waits_until_its_result_is_durable() {
+    let (mut sim, session) = seated();
+    let look = |at: &str| format!(r#"{{"tool_id": "look", "args": {{"at": {at}}}}}"#);
+    let first = sim.submit_json(session, &look("7"));
+    sim.end_job(0, Ending::Runs);
+    let seq = sim.kernel.head().seq;
+    let refer = look(&format!(r#"{{"$ref": {{"record": {seq}, "path": ["saw"]}}}}"#));
+    let other = look(r#"{"$ref": {"record": 9999, "path": []}}"#);
+    let early = sim.submit_json(session, &refer);
+    let batch = sim.kernel.take_batch().unwrap();
+    let (later, unknown) = (sim.submit_json(session, &refer), sim.submit_json(session, &other));
+    assert!(sim.jobs.is_empty(), "nothing was read");
+    let stored = batch.commit(&mut sim.store).unwrap();
+    sim.event(Event::Stored(stored));
+    let durable = sim.submit_json(session, &refer);
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    assert_eq!(sim.reply_to(first).unwrap().receipt().outcome_seq, seq);
+    for waits in [early, later] {
+        assert_eq!(sim.reason_of(waits), Some(Reason::ReferenceInFlight));
+        assert_eq!(Reason::ReferenceInFlight.retry(), Retry::Wait);
+    }
+    // Nor is it named where another is looked for.
+    let unknown = sim.reply_to(unknown).unwrap();
+    assert_eq!(unknown.reason(), Some(Reason::UnknownReference));
+    let allowed = unknown.delivered().item().get("allowed").unwrap();
+    assert_eq!(allowed.as_text(), Some("nothing"));
+    let (first, durable) = (sim.reply_to(first).unwrap(), sim.reply_to(durable).unwrap());
+    assert_eq!(durable.delivered(), first.delivered());
+    // Nor may a change of the state name it as its source.
+    sim.submit_json(session, &look("8"));
+    sim.end_job(0, Ending::Runs);
+    let seq = sim.kernel.head().seq;
+    let propose = |sim: &mut sim::Sim| {
+        let (ticket, salts) = (sim.ticket(), sim.salts());
+        let changes = json::to_cbor(br#"{"fact.seen": 8}"#).unwrap();
+        let (writer, inputs, base) = (Source::Tool, vec![seq], None);
+        let proposal = Proposal { ticket, session, writer, inputs, base, changes, salts };
+        sim.event(Event::Propose(Box::new(proposal)));
+        sim.commit();
+        sim.acked(ticket).unwrap().as_ref().map(drop).map_err(Refused::reason)
+    };
+    assert_eq!(propose(&mut sim), Err(Reason::ReferenceInFlight));
+    assert_eq!(propose(&mut sim), Ok(()));
 }
 
 #[test]

@@ -43,6 +43,7 @@ const STATED: &[Stated] = &[
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
     (Reason::WrongLane, ["", "", ""], "by the socket"),
     (Reason::ReferenceErased, ["$ref", "", ""], "after a redaction"),
+    (Reason::ReferenceInFlight, ["$ref.record", "", ""], "a race"),
     (Reason::ToolsMismatch, ["", "", ""], "by the host"),
     (Reason::Exhausted, ["", "", ""], "by measured time"),
     (Reason::Overloaded, ["", "", ""], "by load"),

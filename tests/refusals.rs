@@ -23,6 +23,7 @@ use syscap::{
         field::List,
         id::{Seq, TokenId, ToolId},
         kernel::{Ack, Event, Submit},
+        provenance::Source,
         reason::Reason,
         record::{Body, HomeLimits, Kind, Recovered, RefusalKind, RunPhase},
         sign::{PublicKey, Signature, preimage},
@@ -445,7 +446,8 @@ fn a_flood_is_bounded() {
     for n in 0..calls {
         let (ticket, salts) = (sim.ticket(), sim.salts());
         let received = bad[usize::try_from(n % 3).unwrap()].to_vec();
-        let submit = Submit { ticket, session: flooder, received, form: Form::Json, salts };
+        let (session, form, source) = (flooder, Form::Json, Source::Agent);
+        let submit = Submit { ticket, session, received, form, source, salts };
         let reading = sim.reading();
         sim.kernel.handle(Event::Submit(submit), reading);
         while sim.kernel.wants_commit() {

@@ -16,7 +16,7 @@ use syscap::{
         verify::{Extent, FromStore, Options, verify},
     },
     kernel::{
-        budget::Dimension,
+        budget::{Budget, Dimension},
         cbor::Canonical,
         control::{Freeze, FreezeChange, FreezeTarget},
         facts::Fact,
@@ -30,6 +30,7 @@ use syscap::{
         record::{Body, HomeLimits, Kind, StateChange},
         snapshot::Snapshot,
         store::{Next, Room, Store as _, VaultEntry},
+        token::{TokenBody, TokenFlags},
     },
 };
 
@@ -421,6 +422,33 @@ fn who_may_not_call_may_not_change() {
     let ticket = sim.ticket();
     sim.event(Event::CloseSession(ticket, brief));
     assert_eq!(aim(&mut sim, brief, goal), Err(Reason::Closing));
+    verifies(&mut sim);
+    replays(&mut sim);
+}
+
+/// A token for reading only changes nothing, whoever the host says writes.
+#[test]
+fn a_token_that_only_reads_changes_no_state() {
+    let mut sim = sim::home();
+    let mut body = sim.token_body("a0", Budget::standard(), 1_000_000);
+    body.flags = TokenFlags::READ_ONLY;
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    sim.open("a0", TokenBody::id_of(&body.to_bytes()));
+    sim.commit();
+    let session = sim.sessions[0];
+    let goal = (r#"{"goal.a": 1}"#, [Source::Agent, Source::User]);
+    let fact = (r#"{"fact.a": 1}"#, [Source::Tool, Source::Encoder]);
+    for (json, writers) in [goal, fact] {
+        for writer in writers {
+            let refused = propose(&mut sim, session, writer, json);
+            assert_eq!(refused, Err(Reason::ReadOnlyToken), "{writer}");
+            let Body::Refusal(refusal) = last(&mut sim) else { panic!("not on record") };
+            assert_eq!(refusal.reason, Reason::ReadOnlyToken);
+            assert_eq!(refusal.call.used.get(Dimension::Calls), 1);
+        }
+    }
+    assert_eq!((number(&sim.kernel), known(&sim.kernel, "goal.a")), (0, None));
     verifies(&mut sim);
     replays(&mut sim);
 }

@@ -91,9 +91,27 @@ where
     if resolved.len() > ENVELOPE_BYTES_MAX {
         return Err(too_large(resolved.len()));
     }
-    match Item::check(&resolved, Profile::DATA) {
-        Ok(_) => Ok(Cow::Owned(resolved)),
-        Err(_) => Err(Refused::new(Reason::TooDeep).field("args").allowed(&levels())),
+    let Ok(item) = Item::check(&resolved, Profile::DATA) else {
+        return Err(Refused::new(Reason::TooDeep).field("args").allowed(&levels()));
+    };
+    // What was put in may have any keys. One that is no text names no argument: no manifest and
+    // no policy would see it.
+    if has_text_keys(&mut reader(item)).is_none() {
+        let refused = Refused::new(Reason::BadArgument).field("args");
+        return Err(refused.got("a key that is no text").allowed("text keys"));
+    }
+    Ok(Cow::Owned(resolved))
+}
+
+/// `None` where a map of the item has other keys than text.
+fn has_text_keys(decoder: &mut Decoder<'_>) -> Option<()> {
+    match decoder.peek().ok()? {
+        Kind::Array => (0..decoder.array().ok()?).try_for_each(|_| has_text_keys(decoder)),
+        Kind::Map => (0..decoder.map_head().ok()?).try_for_each(|_| {
+            decoder.text().ok()?;
+            has_text_keys(decoder)
+        }),
+        _ => decoder.item().ok().map(|_| ()),
     }
 }
 

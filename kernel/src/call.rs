@@ -14,9 +14,9 @@ use crate::{
     envelope::{Defaults, Form, ToolCall},
     facts::Facts,
     hash::{args_hash, call_digest, call_hash, sent_hash},
-    id::{CallDigest, SentHash, Seq, SnapshotId, ToolId},
+    id::{CallDigest, SentHash, Seq, SnapshotId, TokenId, ToolId},
     policy::{Question, Verdict},
-    provenance::Provenance,
+    provenance::{Provenance, Source},
     reason::{ErrorKind, Reason, Refused},
     record::{CallFields, RefusalKind},
     registry::{Mode, Registered, Registry},
@@ -167,6 +167,7 @@ impl Call<Decoded> {
         form: Form,
         salts: &CallSalts,
         seat: &Seat<'_>,
+        registry: &Registry,
         now: UnixMillis,
     ) -> Stepped<Decoded> {
         let mut fields = Box::new(CallFields::unknown());
@@ -182,36 +183,43 @@ impl Call<Decoded> {
             token: seat.session.token_id,
             snapshot: seat.head().unwrap_or(seat.session.snapshot),
             policy,
-            provenance: Provenance::agent(now),
+            provenance: Provenance::new(seat.source, now),
         };
-        let call = match ToolCall::decode(received, form, defaults) {
-            Ok(call) => call,
-            Err(refused) => {
-                fields.call_hash = Some(call_hash(&salts.call, received));
-                return stop(fields, with_tools(refused, seat));
+        let decoded = ToolCall::decode(received, form, defaults);
+        let named = match &decoded {
+            Ok(call) => call.named(),
+            Err(faulty) => faulty.named(),
+        };
+        fields.provenance = named.provenance.cloned();
+        // What a record names, the home knows: what a caller made up is not recorded.
+        let registered = named.tool.and_then(|tool| registry.find(tool));
+        fields.tool_id = registered.map(|found| found.manifest.tool.clone());
+        fields.manifest = registered.map(|found| found.manifest_id);
+        let is_token = |token: &TokenId| seat.state.tokens.find(token).is_some();
+        fields.capability_token_id = named.token.filter(is_token);
+        let is_known = |snapshot: &SnapshotId| seat.agent.is_some_and(|a| a.knows(snapshot));
+        fields.state_snapshot_id = named.snapshot.filter(is_known);
+        match decoded {
+            Ok(call) => {
+                fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
+                Ok(Self { fields, at: Decoded { call } })
             }
-        };
-        fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
-        fields.provenance = Some(call.provenance.clone());
-        // What a record names, the home knows: an id that a caller made up is not recorded.
-        fields.capability_token_id = seat.state.tokens.find(&call.token).map(|_| call.token);
-        let known = seat.agent.is_some_and(|agent| agent.knows(&call.snapshot));
-        fields.state_snapshot_id = known.then_some(call.snapshot);
-        Ok(Self { fields, at: Decoded { call } })
+            Err(faulty) => {
+                fields.call_hash = Some(call_hash(&salts.call, received));
+                stop(fields, with_tools(faulty.refused, seat))
+            }
+        }
     }
 
     /// Binding, revocation, freeze, expiry, grant: in this order.
     pub(crate) fn check(
-        mut self,
+        self,
         seat: &Seat<'_>,
         registry: &Registry,
         now: UnixMillis,
     ) -> Stepped<Checked> {
         let call = self.at.call;
-        let registered = registry.find(&call.tool);
-        self.fields.tool_id = registered.map(|found| found.manifest.tool.clone());
-        self.fields.manifest = registered.map(|found| found.manifest_id);
-        match standing(&call, seat, registered, now) {
+        match standing(&call, seat, registry.find(&call.tool), now) {
             Ok(token) => {
                 let references = References::default();
                 Ok(Call { fields: self.fields, at: Checked { call, token, references } })
@@ -230,6 +238,10 @@ pub(crate) struct Seat<'a> {
     pub(crate) agent: Option<&'a AgentState>,
     /// The facts of the agent's head.
     pub(crate) facts: &'a Facts,
+    /// Who brought the call about, by the host's word.
+    pub(crate) source: Source,
+    /// The last record that is durable: what lies behind it may still be lost.
+    pub(crate) durable: Seq,
 }
 
 impl Seat<'_> {
@@ -310,9 +322,13 @@ impl Call<Checked> {
                 return stop(self.fields, Refused::new(Reason::NotBound).field("idempotency_key"));
             }
             return match used.state {
-                Done(outcome) => Ok((self, Needs::Repeat(used.intent, outcome))),
-                InFlight => stop(self.fields, keyed(Reason::KeyInFlight)),
-                Unknown => stop(self.fields, keyed(Reason::OutcomeUnknown)),
+                Done(outcome) if outcome <= seat.durable => {
+                    Ok((self, Needs::Repeat(used.intent, outcome)))
+                }
+                Unknown(said) if said <= seat.durable => {
+                    stop(self.fields, keyed(Reason::OutcomeUnknown))
+                }
+                InFlight | Done(_) | Unknown(_) => stop(self.fields, keyed(Reason::KeyInFlight)),
             };
         }
         self.at.references = match args::references(self.at.call.args()) {
@@ -326,6 +342,9 @@ impl Call<Checked> {
         let found: Option<Vec<Released>> =
             wanted.iter().map(|outcome| seat.session.released(*outcome)).collect();
         match found {
+            Some(found) if found.iter().any(|result| result.outcome > seat.durable) => {
+                stop(self.fields, Refused::new(Reason::ReferenceInFlight).field("$ref.record"))
+            }
             Some(found) => Ok((self, Needs::Results(found))),
             None => stop(self.fields, unknown_record(&wanted[..], seat)),
         }
@@ -510,6 +529,7 @@ pub(crate) fn question<'a>(
         hold,
         left,
         facts: seat.facts,
+        source: seat.source,
         now,
     })
 }

@@ -12,6 +12,7 @@ use crate::{
     limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
     manifest::Manifest,
     obligation::Obligation,
+    provenance::Source,
     time::UnixMillis,
     token::{Grant, TokenBody},
     tool::Demand,
@@ -139,6 +140,8 @@ pub struct Question<'a> {
     pub left: &'a Amounts,
     /// The facts of the agent's head snapshot.
     pub facts: &'a Facts,
+    /// Who brought the call about, by the host's word; what its caller says of that is not asked.
+    pub source: Source,
     /// Kernel time.
     pub now: UnixMillis,
 }

@@ -1,4 +1,5 @@
-//! Where a call came from, as the caller says. It is recorded; it is never authority.
+//! Where a call came from. The host says who brought it about; all else is the caller's word, which
+//! is recorded and is never authority.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -29,7 +30,7 @@ code! {
 shape! {
     /// Where a call came from.
     pub struct Provenance {
-        /// Who brought it about.
+        /// Who brought it about, by the host's word.
         1 => pub source: Source,
         /// When, by the caller's clock.
         2 => pub time: Option<UnixMillis>,
@@ -37,21 +38,26 @@ shape! {
         3 => pub inputs: List<Seq>,
         /// The caller's trace id.
         4 => pub trace: Option<Box<str>>,
+        /// Who brought it about as the caller says, where it says so: a claim, by which nothing
+        /// is decided.
+        5 => pub claimed: Option<Source>,
     }
 }
 
 impl Provenance {
-    /// Provenance of a call by an agent at `time`, with no inputs named.
+    /// Provenance of a call that `source` brought about at `time`, of which its caller says
+    /// nothing.
     #[must_use]
-    pub const fn agent(time: UnixMillis) -> Self {
-        Self { source: Source::Agent, time: Some(time), inputs: List(Vec::new()), trace: None }
+    pub const fn new(source: Source, time: UnixMillis) -> Self {
+        let inputs = List(Vec::new());
+        Self { source, time: Some(time), inputs, trace: None, claimed: None }
     }
 
-    /// Reads the envelope's form: a map with text keys `source`, `time`, `inputs`, `trace`.
-    /// Unknown keys are kept in the envelope and mean nothing.
-    pub(crate) fn from_envelope(item: Item<'_>) -> Result<Self, DecodeError> {
-        let mut source = None;
-        let mut provenance = Self { source: Source::Agent, ..Self::agent(UnixMillis::default()) };
+    /// Reads the envelope's form: a map with text keys `source`, `time`, `inputs`, `trace`. Its
+    /// `source` is a claim; `source` is the host's word. Unknown keys are kept in the envelope
+    /// and mean nothing.
+    pub(crate) fn from_envelope(item: Item<'_>, source: Source) -> Result<Self, DecodeError> {
+        let mut provenance = Self::new(source, UnixMillis::default());
         provenance.time = None;
         let mut decoder = Decoder::new(item.as_bytes(), crate::cbor::Profile::DATA);
         let fault = decoder.fault(Fault::Value);
@@ -59,7 +65,8 @@ impl Provenance {
             match key {
                 "source" => {
                     let name = decoder.text()?;
-                    source = Source::ALL.iter().copied().find(|s| s.name() == name);
+                    let claimed = Source::ALL.iter().copied().find(|s| s.name() == name);
+                    provenance.claimed = Some(claimed.ok_or(fault)?);
                 }
                 "time" => provenance.time = Some(UnixMillis::new(decoder.uint()?)),
                 "inputs" => decoder.each(|decoder| {
@@ -71,7 +78,7 @@ impl Provenance {
             }
             Ok(())
         })?;
-        provenance.source = source.ok_or(fault)?;
+        provenance.claimed.ok_or(fault)?;
         let trace_len = provenance.trace.as_ref().map_or(0, |trace| trace.len());
         if provenance.inputs.0.len() > PROVENANCE_INPUTS_MAX || trace_len > TRACE_BYTES_MAX {
             return Err(fault);
@@ -79,10 +86,14 @@ impl Provenance {
         Ok(provenance)
     }
 
-    /// The envelope's form.
+    /// The envelope's form; in a result, with the claim.
     #[must_use]
     pub fn to_envelope(&self) -> crate::cbor::Canonical {
         let map = MapBuilder::new().text("source", self.source.name());
+        let map = match self.claimed {
+            Some(claimed) => map.text("claimed", claimed.name()),
+            None => map,
+        };
         let map = match self.time {
             Some(time) => map.uint("time", time.get()),
             None => map,

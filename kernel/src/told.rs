@@ -68,7 +68,8 @@ pub(crate) fn unknown_record(wanted: &[Seq], seat: &Seat<'_>) -> Refused {
     let Some(unknown) = wanted.iter().find(|record| session.released(**record).is_none()) else {
         return refused;
     };
-    let mut given: Vec<Seq> = session.all_released().collect();
+    let durable = |record: &Seq| *record <= seat.durable;
+    let mut given: Vec<Seq> = session.all_released().filter(durable).collect();
     given.sort_by_key(|record| record.get().abs_diff(unknown.get()));
     let allowed = match given.is_empty() {
         true => String::from("nothing"),

@@ -10,6 +10,7 @@ fn attack(ticket: Ticket, session: Seq, salts: CallSalts) -> Submit {
         session,
         received: Vec::new(),
         form: Form::Cbor,
+        source: Source::Agent,
         salts,
         decision: Decision::plain(Verdict::Allow), //~
     }

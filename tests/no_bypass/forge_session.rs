@@ -11,6 +11,7 @@ fn attack(agent: AgentId, token: TokenId) -> Session {
         number: Seq::new(1), //~
         agent,               //~
         token,               //~
+        source: any(),       //~
     }
 }
 

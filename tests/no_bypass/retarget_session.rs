@@ -7,6 +7,7 @@ use support::*;
 fn attack(session: &mut Session, number: Seq, token: TokenId) {
     session.number = number; //~
     session.token = token; //~
+    session.source = Source::User; //~
 }
 
 fn main() {

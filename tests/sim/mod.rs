@@ -426,8 +426,18 @@ impl Sim {
     }
 
     pub fn submit(&mut self, session: Seq, envelope: Vec<u8>, form: Form) -> Ticket {
+        self.submit_by(Source::Agent, session, envelope, form)
+    }
+
+    pub fn submit_by(
+        &mut self,
+        source: Source,
+        session: Seq,
+        received: Vec<u8>,
+        form: Form,
+    ) -> Ticket {
         let (ticket, salts) = (self.ticket(), self.salts());
-        self.event(Event::Submit(Submit { ticket, session, received: envelope, form, salts }));
+        self.event(Event::Submit(Submit { ticket, session, received, form, source, salts }));
         ticket
     }
 

@@ -130,6 +130,7 @@ impl Host {
             ticket: self.ticket(),
             session,
             received: received.into_bytes(),
+            source: syscap::kernel::provenance::Source::Agent,
             form: Form::Json,
             salts: salts(),
         }))

@@ -117,7 +117,7 @@ impl Maker {
             capability_token_id: Some(self.log.token_id()),
             tool_id: Some(tool()),
             args_hash: Some(args_hash(&salts().args, &tool(), &manifest, args.item())),
-            provenance: Some(Provenance::agent(time())),
+            provenance: Some(Provenance::new(Source::Agent, time())),
             call_hash: Some(call_hash(&salts().call, envelope.as_bytes())),
             session: Some(SESSION),
             decision: Some(Decision::plain(Verdict::Allow)),
@@ -212,7 +212,7 @@ fn control(maker: &Maker) -> Vec<Body> {
 /// `input`, `state`, `declassify`.
 fn sources(maker: &Maker) -> Vec<Body> {
     let next = maker.next();
-    let provenance = Provenance { source: Source::User, ..Provenance::agent(time()) };
+    let provenance = Provenance { source: Source::User, ..Provenance::new(Source::Agent, time()) };
     let call = CallFields {
         args_hash: Some(changes_hash(&salts().args, changes().item())),
         provenance: Some(provenance),

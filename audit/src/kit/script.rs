@@ -14,6 +14,7 @@ use syscap_kernel::{
     kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
     object::Object,
     policy::PolicyObject,
+    provenance::Source,
     record::{Durability, HomeLimits},
     registry::{Registry, ToolsDelta},
     sign::{PublicKey, Signature, preimage},
@@ -177,7 +178,8 @@ impl Script {
         let salt = Salt::from_bytes(salt);
         let salts = CallSalts { call: salt, args: salt, result: salt };
         let form = Form::Json;
-        self.handle(Event::Submit(Submit { ticket, session, received, form, salts }))
+        let source = Source::Agent;
+        self.handle(Event::Submit(Submit { ticket, session, received, form, source, salts }))
     }
 
     /// One event, and all that the kernel asks for besides a commit.

@@ -432,6 +432,7 @@ impl<S: Store> Driver<S> {
             session,
             received: json.as_bytes().to_vec(),
             form: Form::Json,
+            source: Source::Agent,
             salts: salts(self.next),
         }));
         ticket

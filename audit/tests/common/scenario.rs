@@ -186,6 +186,7 @@ fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) {
         session,
         received: json.as_bytes().to_vec(),
         form: Form::Json,
+        source: Source::Agent,
         salts: super::salts(ticket.0),
     };
     driver.kernel.handle(Event::Submit(submit), driver.reading);

@@ -4,12 +4,14 @@ use syscap_audit::verify::Fault;
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
+    envelope::Filled,
     field::List,
     id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
     label::Label,
     manifest::{EffectClass, Enforcement},
     obligation::Obligation,
     policy::{Decision, Verdict},
+    provenance::{Provenance, Source},
     record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown},
     time::UnixMillis,
     token::{Grant, Grants, TokenFlags},
@@ -346,6 +348,34 @@ fn an_intent_was_allowed() {
                 "no decision",
                 &|r| both(r, LAST, |c| c.decision = None),
                 &[(LAST, Fault::IntentForm), (LAST, Fault::Decision)],
+            ),
+        ],
+    );
+}
+
+/// Changes where the last call came from, in intent and outcome.
+fn from(records: &mut [Record], change: impl Fn(&mut Provenance)) {
+    both(records, LAST, |call| change(call.provenance.as_mut().unwrap()));
+}
+
+/// Of a provenance that was filled in the caller said nothing.
+#[test]
+fn what_was_filled_in_says_nothing_for_the_caller() {
+    let form = |place| (place, Fault::IntentForm);
+    check(
+        &base(),
+        &[
+            ("a claim", &|r| from(r, |f| f.claimed = Some(Source::User)), &[form(LAST)]),
+            ("a trace", &|r| from(r, |f| f.trace = Some("t".into())), &[form(LAST)]),
+            ("an input", &|r| from(r, |f| f.inputs.0.push(Seq::new(9))), &[form(LAST)]),
+            ("another source", &|r| from(r, |f| f.source = Source::User), &[]),
+            (
+                "a claim of its own",
+                &|r| {
+                    from(r, |f| f.claimed = Some(Source::User));
+                    intent(&mut r[LAST]).filled = Filled::default();
+                },
+                &[],
             ),
         ],
     );

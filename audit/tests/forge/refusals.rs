@@ -3,7 +3,7 @@
 use syscap_audit::verify::Fault;
 use syscap_kernel::{
     budget::{Amounts, Dimension},
-    id::{RefusalsDigest, Seq},
+    id::{RefusalsDigest, Seq, SnapshotId, TokenId},
     policy::{Decision, Verdict},
     reason::Reason,
     record::{Body, CallFields, Kind, Record, RefusalKind, Refusals, RunPhase},
@@ -81,6 +81,54 @@ fn a_refusals_parts_agree() {
                 &|r| refusal(&mut r[PLACE]).call.session = Some(Seq::new(3)),
                 &[(PLACE, Fault::UnknownSession)],
             ),
+        ],
+    );
+}
+
+/// Of a call that got nowhere a refusal may name what the home knew, and nothing else.
+#[test]
+fn what_a_refusal_names_the_home_knew() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, r#"{"tool_id":"post"}"#);
+    }));
+    assert_eq!(log.places(Kind::Refusal), [PLACE]);
+    let form: &[(usize, Fault)] = &[(PLACE, Fault::RefusalForm)];
+    let named = |r: &mut [Record]| {
+        let call = &refusal(&mut r[PLACE]).call;
+        call.tool_id.is_some() && call.capability_token_id.is_some() && call.provenance.is_some()
+    };
+    check(
+        &log,
+        &[
+            ("as it is", &|r| assert!(named(r)), &[]),
+            ("a tool alone", &|r| refusal(&mut r[PLACE]).call.manifest = None, form),
+            ("a manifest alone", &|r| refusal(&mut r[PLACE]).call.tool_id = None, form),
+            (
+                "no tool",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.tool_id, call.manifest) = (None, None);
+                },
+                &[],
+            ),
+            (
+                "a token that was never issued",
+                &|r| {
+                    let token = TokenId::from_bytes([1; 32]);
+                    refusal(&mut r[PLACE]).call.capability_token_id = Some(token);
+                },
+                &[(PLACE, Fault::UnknownToken)],
+            ),
+            ("no token", &|r| refusal(&mut r[PLACE]).call.capability_token_id = None, &[]),
+            (
+                "a snapshot that there was not",
+                &|r| {
+                    let snapshot = SnapshotId::from_bytes([1; 32]);
+                    refusal(&mut r[PLACE]).call.state_snapshot_id = Some(snapshot);
+                },
+                &[(PLACE, Fault::Snapshot)],
+            ),
+            ("no provenance", &|r| refusal(&mut r[PLACE]).call.provenance = None, &[]),
         ],
     );
 }
@@ -271,7 +319,7 @@ fn a_count_of_overload_stands_alone() {
     with(&|refusals| refusals.answers_max = 7);
     with(&|refusals| refusals.digest = None);
     with(&|refusals| refusals.opened = Some(Seq::new(1)));
-    with(&|refusals| refusals.token = Some(syscap_kernel::id::TokenId::from_bytes([1; 32])));
+    with(&|refusals| refusals.token = Some(TokenId::from_bytes([1; 32])));
 }
 
 #[test]

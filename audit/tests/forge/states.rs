@@ -16,6 +16,7 @@ use syscap_kernel::{
     record::{Body, Charge, Kind, Record, Shutdown, StateChange},
     snapshot::Snapshot,
     time::UnixMillis,
+    token::{TokenBody, TokenFlags},
 };
 
 use super::{
@@ -64,6 +65,24 @@ fn from(records: &mut [Record]) -> &mut Provenance {
     last(records).call.provenance.as_mut().unwrap()
 }
 
+/// A change under a token of the same agent that only reads.
+#[test]
+fn a_token_that_only_reads_changes_nothing() {
+    let only_reads = |body: &mut TokenBody| body.flags = TokenFlags::READ_ONLY;
+    let log = Log::of(&small_with(only_reads, |driver, _| {
+        let (_, other) = driver.agent("ada", 3);
+        driver.propose(other, Source::Agent, r#"{"goal.a":1}"#).unwrap();
+    }));
+    let [place] = log.places(Kind::State)[..] else { panic!("one change") };
+    let (issued, opened) = (log.places(Kind::Issue)[0], log.places(Kind::Session)[0]);
+    let by_reader = |r: &mut Vec<Record>| {
+        let (token, session) = (issue(&mut r[issued]).token, r[opened].seq);
+        let call = &mut state(&mut r[place]).call;
+        (call.capability_token_id, call.session) = (Some(token), Some(session));
+    };
+    check(&log, &[("a reader", &by_reader, &[(place, Fault::ReadOnlyToken)])]);
+}
+
 #[test]
 fn a_change_holds_what_it_must_and_no_more() {
     let form = &one(Fault::StateForm);
@@ -100,6 +119,7 @@ fn a_change_holds_what_it_must_and_no_more() {
             ("another time", &|r| from(r).time = Some(UnixMillis::new(START_MS + 1)), form),
             ("no time", &|r| from(r).time = None, form),
             ("a trace", &|r| from(r).trace = Some("t".into()), form),
+            ("a claim", &|r| from(r).claimed = Some(Source::User), form),
             ("what it was not given", &|r| from(r).inputs = List(vec![Seq::new(12)]), form),
             ("what it was given", &|r| from(r).inputs = List(vec![Seq::new(9)]), &[]),
             (

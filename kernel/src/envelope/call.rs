@@ -10,7 +10,7 @@ use crate::{
     id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
     json::{self, JsonFault},
     limits::ENVELOPE_BYTES_MAX,
-    provenance::Provenance,
+    provenance::{Provenance, Source},
     reason::{Reason, Refused},
 };
 
@@ -50,8 +50,15 @@ impl Filled {
         self.0
     }
 
-    fn add(&mut self, other: Self) {
-        self.0 |= other.0;
+    /// What an envelope without any field leaves out.
+    const ALL: Self = Self(63);
+
+    const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
     }
 }
 
@@ -106,33 +113,83 @@ impl ToolCall {
         Item::trusted(self.bytes.get(self.args.clone()).unwrap_or_default())
     }
 
+    /// What it names.
+    pub(crate) const fn named(&self) -> Named<'_> {
+        Named {
+            tool: Some(&self.tool),
+            token: Some(self.token),
+            snapshot: Some(self.snapshot),
+            provenance: Some(&self.provenance),
+        }
+    }
+
     /// Decodes an envelope and fills in what it leaves out.
     pub(crate) fn decode(
         received: &[u8],
         form: Form,
         defaults: Defaults<'_>,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, Box<Faulty>> {
         if received.len() > ENVELOPE_BYTES_MAX {
-            return Err(Refused::new(Reason::TooLarge)
-                .field("envelope")
-                .got(&format!("{} bytes", received.len()))
-                .allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes")));
+            return Err(Faulty::unread(
+                Refused::new(Reason::TooLarge)
+                    .field("envelope")
+                    .got(&format!("{} bytes", received.len()))
+                    .allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes")),
+            ));
         }
         let converted: Canonical;
         let bytes = match form {
-            Form::NotJson(error) => return Err(from_json(error, received)),
+            Form::NotJson(error) => return Err(Faulty::unread(from_json(error, received))),
             Form::Cbor => received,
             Form::Json => {
-                converted = json::to_cbor(received).map_err(|error| from_json(error, received))?;
+                converted = json::to_cbor(received)
+                    .map_err(|error| Faulty::unread(from_json(error, received)))?;
                 converted.as_bytes()
             }
         };
-        let seen = Seen::read(bytes)?;
-        seen.complete(bytes, defaults)
+        let source = defaults.provenance.source;
+        Seen::read(bytes, source).map_err(Faulty::unread)?.complete(bytes, defaults)
     }
 }
 
-/// The fields of an envelope as far as they are present.
+/// What an envelope names, as far as its fields could be read.
+#[derive(Default)]
+pub(crate) struct Named<'a> {
+    pub(crate) tool: Option<&'a ToolId>,
+    pub(crate) token: Option<TokenId>,
+    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) provenance: Option<&'a Provenance>,
+}
+
+/// An envelope that is no call: why, and what could be read of it. A fault in one field takes no
+/// other that is well-formed out of answer and record.
+pub(crate) struct Faulty {
+    pub(crate) refused: Refused,
+    tool: Option<ToolId>,
+    token: Option<TokenId>,
+    snapshot: Option<SnapshotId>,
+    provenance: Option<Provenance>,
+}
+
+impl Faulty {
+    /// Bytes of which nothing could be read.
+    fn unread(refused: Refused) -> Box<Self> {
+        let (tool, token, snapshot, provenance) = (None, None, None, None);
+        Box::new(Self { refused, tool, token, snapshot, provenance })
+    }
+
+    /// What it names.
+    pub(crate) const fn named(&self) -> Named<'_> {
+        Named {
+            tool: self.tool.as_ref(),
+            token: self.token,
+            snapshot: self.snapshot,
+            provenance: self.provenance.as_ref(),
+        }
+    }
+}
+
+/// The fields of an envelope as far as they are present and well-formed.
 #[derive(Default)]
 struct Seen {
     version: Option<u64>,
@@ -144,17 +201,27 @@ struct Seen {
     policy: Option<PolicyHash>,
     provenance: Option<Provenance>,
     key: Option<IdempotencyKey>,
+    /// What is not there at all.
+    absent: Filled,
+    /// The first field that is not well-formed.
+    fault: Option<Refused>,
 }
 
 impl Seen {
-    fn read(bytes: &[u8]) -> Result<Self, Refused> {
-        let mut seen = Self::default();
-        // Which field a schema fault belongs to: the last key that was read.
+    /// Reads all fields. Bytes that are no canonical map have none.
+    fn read(bytes: &[u8], source: Source) -> Result<Self, Refused> {
+        let mut seen = Self { absent: Filled::ALL, ..Self::default() };
+        // Which field a fault of the bytes lies in: the last key that was read.
         let mut field: Option<Box<str>> = None;
         let mut decoder = Decoder::new(bytes, Profile::DATA);
         let walked = decoder.text_map(|key, decoder| {
             field = Some(Box::from(key));
-            seen.take(key, decoder)
+            let start = decoder.position();
+            let item = decoder.item()?;
+            if !seen.take(key, item, start..decoder.position(), source) {
+                seen.fault.get_or_insert_with(|| bad_field(key, item));
+            }
+            Ok(())
         });
         let walked = walked.and_then(|()| {
             field = None;
@@ -164,88 +231,89 @@ impl Seen {
         Ok(seen)
     }
 
-    fn take<'a>(&mut self, key: &str, decoder: &mut Decoder<'a>) -> Result<(), DecodeError> {
-        let fault = decoder.fault(Fault::Value);
-        match key {
-            "v" => self.version = Some(decoder.uint()?),
-            "tool_id" => self.tool = Some(ToolId::new(decoder.text()?).ok_or(fault)?),
-            "args" => {
-                let start = decoder.position();
-                if decoder.item()?.kind() != Kind::Map {
-                    return Err(fault);
-                }
-                self.args = Some(start..decoder.position());
+    /// Takes one field; says whether it is well-formed.
+    fn take(&mut self, key: &str, item: Item<'_>, at: Range<usize>, source: Source) -> bool {
+        fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+            *place = value;
+            place.is_some()
+        }
+        let (fine, given) = match key {
+            "v" => (set(&mut self.version, item.as_uint()), Filled::VERSION),
+            "agent_id" => {
+                let agent = item.as_text().and_then(AgentId::new);
+                (set(&mut self.agent, agent), Filled::AGENT)
             }
-            "agent_id" => self.agent = Some(AgentId::new(decoder.text()?).ok_or(fault)?),
             "capability_token_id" => {
-                self.token = Some(id(decoder, TokenId::from_bytes, TokenId::from_hex)?);
+                let token = id(item, TokenId::from_bytes, TokenId::from_hex);
+                (set(&mut self.token, token), Filled::TOKEN)
             }
             "state_snapshot_id" => {
-                self.snapshot = Some(id(decoder, SnapshotId::from_bytes, SnapshotId::from_hex)?);
+                let snapshot = id(item, SnapshotId::from_bytes, SnapshotId::from_hex);
+                (set(&mut self.snapshot, snapshot), Filled::SNAPSHOT)
             }
             "policy_hash" => {
-                self.policy = Some(id(decoder, PolicyHash::from_bytes, PolicyHash::from_hex)?);
+                let policy = id(item, PolicyHash::from_bytes, PolicyHash::from_hex);
+                (set(&mut self.policy, policy), Filled::POLICY)
             }
             "provenance" => {
-                self.provenance = Some(Provenance::from_envelope(decoder.item()?)?);
+                let provenance = Provenance::from_envelope(item, source).ok();
+                (set(&mut self.provenance, provenance), Filled::PROVENANCE)
             }
+            "tool_id" => return set(&mut self.tool, item.as_text().and_then(ToolId::new)),
+            "args" => return set(&mut self.args, (item.kind() == Kind::Map).then_some(at)),
             "idempotency_key" => {
-                self.key = Some(IdempotencyKey::new(decoder.text()?).ok_or(fault)?);
+                return set(&mut self.key, item.as_text().and_then(IdempotencyKey::new));
             }
             // A proof stands for a remote holder; there is none in process. It is refused
             // rather than ignored, so that nobody takes it for checked.
-            "proof" => return Err(DecodeError { fault: Fault::Key, at: decoder.position() }),
-            _ => drop(decoder.item()?),
-        }
-        Ok(())
+            "proof" => return false,
+            _ => return true,
+        };
+        self.absent.remove(given);
+        fine
     }
 
-    fn complete(self, bytes: &[u8], defaults: Defaults<'_>) -> Result<ToolCall, Refused> {
+    /// The call, with what was left out; or what there is, where a field is not well-formed or
+    /// lacks.
+    fn complete(self, bytes: &[u8], defaults: Defaults<'_>) -> Result<ToolCall, Box<Faulty>> {
+        let Self { version, agent, token, snapshot, policy, provenance, key, absent, .. } = self;
         let missing =
             |field| Refused::new(Reason::MissingField).field(field).allowed(form_of(field));
-        if self.version.is_some_and(|version| version != 1) {
-            let got = self.version.unwrap_or_default();
-            let refused = Refused::new(Reason::UnknownVersion).field("v");
-            return Err(refused.got(&format!("{got}")).allowed("1"));
-        }
-        let tool = self.tool.clone().ok_or_else(|| missing("tool_id"))?;
-        let args = self.args.clone().ok_or_else(|| missing("args"))?;
-        let filled = self.absent();
-        let mut call = ToolCall {
-            bytes: Vec::new(),
-            args,
-            tool,
-            agent: self.agent.unwrap_or_else(|| defaults.agent.clone()),
-            token: self.token.unwrap_or(defaults.token),
-            snapshot: self.snapshot.unwrap_or(defaults.snapshot),
-            policy: self.policy.unwrap_or(defaults.policy),
-            provenance: self.provenance.unwrap_or(defaults.provenance),
-            key: self.key,
-            filled,
-        };
-        if filled == Filled::default() {
-            call.bytes = bytes.to_vec();
-        } else {
-            fill(&mut call, bytes);
-        }
-        Ok(call)
-    }
-
-    fn absent(&self) -> Filled {
-        let mut filled = Filled::default();
-        for (absent, bit) in [
-            (self.version.is_none(), Filled::VERSION),
-            (self.agent.is_none(), Filled::AGENT),
-            (self.token.is_none(), Filled::TOKEN),
-            (self.snapshot.is_none(), Filled::SNAPSHOT),
-            (self.policy.is_none(), Filled::POLICY),
-            (self.provenance.is_none(), Filled::PROVENANCE),
-        ] {
-            if absent {
-                filled.add(bit);
+        let (refused, tool) = match (self.fault, version, self.tool, self.args) {
+            (None, None | Some(1), Some(tool), Some(args)) => {
+                let mut call = ToolCall {
+                    bytes: Vec::new(),
+                    args,
+                    tool,
+                    agent: agent.unwrap_or_else(|| defaults.agent.clone()),
+                    token: token.unwrap_or(defaults.token),
+                    snapshot: snapshot.unwrap_or(defaults.snapshot),
+                    policy: policy.unwrap_or(defaults.policy),
+                    provenance: provenance.unwrap_or(defaults.provenance),
+                    key,
+                    filled: absent,
+                };
+                if absent == Filled::default() {
+                    call.bytes = bytes.to_vec();
+                } else {
+                    fill(&mut call, bytes);
+                }
+                return Ok(call);
             }
-        }
-        filled
+            (Some(fault), _, tool, _) => (fault, tool),
+            (None, Some(version), tool, _) if version != 1 => {
+                let refused = Refused::new(Reason::UnknownVersion).field("v");
+                (refused.got(&format!("{version}")).allowed("1"), tool)
+            }
+            (None, _, None, _) => (missing("tool_id"), None),
+            (None, _, tool, _) => (missing("args"), tool),
+        };
+        // What is left out stands for what the session has; what is not well-formed for nothing.
+        let token = token.or(absent.has(Filled::TOKEN).then_some(defaults.token));
+        let snapshot = snapshot.or(absent.has(Filled::SNAPSHOT).then_some(defaults.snapshot));
+        let said_nothing = absent.has(Filled::PROVENANCE);
+        let provenance = if said_nothing { Some(defaults.provenance) } else { provenance };
+        Err(Box::new(Faulty { refused, tool, token, snapshot, provenance }))
     }
 }
 
@@ -270,7 +338,7 @@ fn fill(call: &mut ToolCall, bytes: &[u8]) {
     let mut entries: Vec<(&str, &[u8])> =
         present.entries().map(|(key, value)| (key, value.as_bytes())).collect();
     for (bit, key, value) in &added {
-        if call.filled.bits() & bit.bits() != 0 {
+        if call.filled.has(*bit) {
             entries.push((key, value));
         }
     }
@@ -290,14 +358,13 @@ fn fill(call: &mut ToolCall, bytes: &[u8]) {
 
 /// An id: 32 bytes, or 64 lower-case hexadecimal digits for those who write JSON.
 fn id<T>(
-    decoder: &mut Decoder<'_>,
+    item: Item<'_>,
     from_bytes: impl FnOnce([u8; 32]) -> T,
     from_hex: impl FnOnce(&str) -> Option<T>,
-) -> Result<T, DecodeError> {
-    let fault = decoder.fault(Fault::Value);
-    match decoder.peek()? {
-        Kind::Text => from_hex(decoder.text()?).ok_or(fault),
-        _ => decoder.array_of().map(from_bytes),
+) -> Option<T> {
+    match item.as_text() {
+        Some(digits) => from_hex(digits),
+        None => item.as_byte_string()?.try_into().ok().map(from_bytes),
     }
 }
 
@@ -324,6 +391,13 @@ fn form_of(field: &str) -> &'static str {
 const NUMBERS: &str =
     "integers from -9223372036854775808 to 18446744073709551615 but -0, and finite floats";
 
+/// What is said of a field that is not well-formed.
+fn bad_field(field: &str, item: Item<'_>) -> Refused {
+    let reason = if field == "proof" { Reason::BadProof } else { Reason::BadField };
+    let got = item.as_text().unwrap_or(kind_name(item.kind()));
+    Refused::new(reason).field(field).got(got).allowed(form_of(field))
+}
+
 /// What is said of a fault of bytes, by the field in which it lies.
 fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused {
     let field = field.unwrap_or("envelope");
@@ -331,8 +405,8 @@ fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused
         Fault::Depth => Reason::TooDeep,
         Fault::DuplicateKey => Reason::DuplicateKey,
         Fault::IntRange | Fault::NotFinite => Reason::NumberRange,
-        Fault::Type | Fault::Value => Reason::BadField,
-        Fault::Key => Reason::BadProof,
+        // Of the envelope itself: its fields are read whole, whatever they are.
+        Fault::Type => Reason::BadField,
         _ => Reason::Malformed,
     };
     let refused = Refused::new(reason).field(field);
@@ -340,33 +414,15 @@ fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused
         Reason::TooDeep => refused.allowed(&levels()),
         Reason::DuplicateKey => refused.got(&format!("{error}")).allowed("each key once"),
         Reason::NumberRange => refused.got(&format!("{error}")).allowed(NUMBERS),
-        Reason::BadField | Reason::BadProof => {
+        Reason::BadField => {
             let refused = refused.allowed(form_of(field));
-            match stood(bytes, field) {
-                Some(got) => refused.got(&got),
-                None => refused,
+            match Decoder::new(bytes, Profile::DATA).peek() {
+                Ok(kind) => refused.got(kind_name(kind)),
+                Err(_) => refused,
             }
         }
         _ => refused.got(&format!("{error}")).allowed("canonical CBOR"),
     }
-}
-
-/// What stands in a field: its text, or what it is. Everything before it was read without fault.
-fn stood(bytes: &[u8], field: &str) -> Option<String> {
-    let mut decoder = Decoder::new(bytes, Profile::DATA);
-    if field == "envelope" {
-        return decoder.peek().ok().map(|kind| String::from(kind_name(kind)));
-    }
-    let count = decoder.map_head().ok()?;
-    for _ in 0..count {
-        if decoder.text().ok()? == field {
-            let item = decoder.item().ok()?;
-            let named = || String::from(kind_name(item.kind()));
-            return Some(item.as_text().map_or_else(named, String::from));
-        }
-        decoder.item().ok()?;
-    }
-    None
 }
 
 /// Most of a text that is shown from the place of a fault on, in bytes.

@@ -122,6 +122,12 @@ impl ToolResult {
         self.tool.as_ref()
     }
 
+    /// Where the call came from, as its record says; `None` where the call could not be read.
+    #[must_use]
+    pub const fn provenance(&self) -> Option<&Provenance> {
+        self.provenance.as_ref()
+    }
+
     /// The result.
     ///
     /// # Errors

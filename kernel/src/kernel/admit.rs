@@ -151,9 +151,12 @@ impl Kernel {
         };
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = self.state.agents.get(&session.agent);
-        let seat = Seat { state: &self.state, session, number: submit.session, agent, facts };
+        let (state, number, durable) = (&self.state, submit.session, self.durable_seq());
+        let source = submit.source;
+        let seat = Seat { state, session, number, agent, facts, source, durable };
         let now = self.now();
-        let decoded = Call::decode(&submit.received, submit.form, &submit.salts, &seat, now)?;
+        let (received, form, registry) = (&submit.received, submit.form, &self.registry);
+        let decoded = Call::decode(received, form, &submit.salts, &seat, registry, now)?;
         let checked = decoded.check(&seat, &self.registry, now)?;
         let checked = self.is_open(checked)?;
         let (checked, needs) = checked.needs(&seat, now)?;

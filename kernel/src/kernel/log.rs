@@ -118,6 +118,11 @@ impl Kernel {
         Ok((record.seq, leaf, record.body))
     }
 
+    /// The last record that is durable.
+    pub(super) fn durable_seq(&self) -> Seq {
+        self.pending.durable().map_or(Seq::GENESIS, |head| head.seq)
+    }
+
     fn clock_flags(&self) -> ClockFlags {
         let beyond = self.clock.as_ref().is_some_and(|clock| clock.skew() == Skew::Beyond);
         let skewed = if beyond { ClockFlags::SKEWED } else { ClockFlags::default() };

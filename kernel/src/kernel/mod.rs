@@ -55,6 +55,7 @@ use crate::{
     label::Label,
     manifest::Manifest,
     policy::PolicyEngine,
+    provenance::Source,
     reason::Refused,
     record::{CallFields, Durability, Kind, Opened},
     registry::{Registry, ToolsDelta},
@@ -86,6 +87,9 @@ pub struct Submit {
     pub received: Vec<u8>,
     /// How they are written.
     pub form: Form,
+    /// Who brought the call about, by the host's word: an agent, unless the host knows better.
+    /// What the envelope says of it is recorded as a claim.
+    pub source: Source,
     /// Random salts for its commitments.
     pub salts: CallSalts,
 }

@@ -187,7 +187,9 @@ impl Walk<'_> {
         let hold = registered.manifest.hold_for(hold);
         let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
         let agent = state.agents.get(&session.agent);
-        let seat = Seat { state, session, number, agent, facts };
+        let durable = state.head.seq;
+        let source = call.provenance.as_ref().ok_or(unplanned)?.source;
+        let seat = Seat { state, session, number, agent, facts, source, durable };
         let asked = |left: &Amounts| {
             let place = (&resources[..], &hold, left);
             let question = question(&seat, session.token, self.registry, tool, args, place, now);

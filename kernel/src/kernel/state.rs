@@ -24,6 +24,7 @@ use crate::{
     snapshot::Snapshot,
     state::{State, TokenIndex},
     store::{CallSalts, Store, VaultEntry, VaultWrite},
+    token::TokenFlags,
 };
 
 /// A change to the state of a session's agent: a map from keys to values, null to take a key
@@ -110,6 +111,7 @@ impl Kernel {
             time: Some(self.now()),
             inputs: List(proposal.inputs.clone()),
             trace: None,
+            claimed: None,
         });
         self.may_write(agent, session.token)?;
         let known = |input: &Seq| session.released(*input).is_some();
@@ -119,6 +121,9 @@ impl Kernel {
         }
         if !proposal.inputs.iter().all(known) {
             return Err(Refused::new(Reason::UnknownReference).field("inputs"));
+        }
+        if proposal.inputs.iter().any(|input| *input > self.durable_seq()) {
+            return Err(Refused::new(Reason::ReferenceInFlight).field("inputs"));
         }
         if proposal.base.is_some_and(|base| base != state.id()) {
             let head = alloc::format!("{}", state.id());
@@ -134,7 +139,8 @@ impl Kernel {
         Ok(Change { set, removed, next })
     }
 
-    /// The session's token is live and has a call left, and nobody has stopped the agent.
+    /// The session's token is live, not for reading only and has a call left, and nobody has
+    /// stopped the agent.
     fn may_write(&self, agent: &AgentId, token: TokenIndex) -> Result<(), Refused> {
         let tokens = &self.state.tokens;
         let body = tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
@@ -153,6 +159,8 @@ impl Kernel {
             Reason::NotYetValid
         } else if self.state.unconfirmed_before.is_some_and(|b| tokens.issued(token) < Some(b)) {
             Reason::ClockUnconfirmed
+        } else if body.flags.has(TokenFlags::READ_ONLY) {
+            Reason::ReadOnlyToken
         } else if tokens.is_exhausted(token) {
             Reason::Exhausted
         } else if let Some(lacks) = tokens.lacks(token, &Amounts::ZERO.with(Dimension::Calls, 1)) {

@@ -38,7 +38,7 @@ shape! {
         15 => pub args_hash: Option<ArgsHash>,
         /// Commitment to what was delivered.
         16 => pub result_hash: Option<ResultHash>,
-        /// Where the call came from, as the caller says.
+        /// Where the call came from: by the host's word and the caller's.
         17 => pub provenance: Option<Provenance>,
         /// Commitment to the envelope's bytes.
         18 => pub call_hash: Option<CallHash>,

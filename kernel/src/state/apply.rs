@@ -324,7 +324,7 @@ impl State {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => self.keys.release(slot),
                 (_, crate::envelope::TxOutcome::Unknown) => {
-                    self.keys.end(slot, KeyState::Unknown);
+                    self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {
                     let result = (outcome.call.result_hash?, outcome.status);
@@ -385,7 +385,7 @@ impl State {
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),
-                        _ => self.keys.end(slot, KeyState::Unknown),
+                        _ => self.keys.end(slot, KeyState::Unknown(seq)),
                     }
                 }
             }

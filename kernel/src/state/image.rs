@@ -252,9 +252,9 @@ shape! {
         7 => pub until: UnixMillis,
         /// What became of it.
         8 => pub standing: KeyStanding,
-        /// The outcome, where it is done; null otherwise, and so the next two.
+        /// The outcome, or the record which says that nobody knows; null in flight.
         9 => pub outcome: Option<Seq>,
-        /// What the outcome commits to.
+        /// What the outcome commits to, where it is done; null otherwise, and so the next.
         10 => pub result_hash: Option<ResultHash>,
         /// Whether there was a result.
         11 => pub status: Option<Status>,
@@ -362,7 +362,7 @@ fn key_image((slot, used): (&KeySlot, &KeyUse)) -> KeyImage {
     let (standing, outcome) = match used.state {
         KeyState::InFlight => (KeyStanding::InFlight, None),
         KeyState::Done(outcome) => (KeyStanding::Done, Some(outcome)),
-        KeyState::Unknown => (KeyStanding::Unknown, None),
+        KeyState::Unknown(said) => (KeyStanding::Unknown, Some(said)),
     };
     KeyImage {
         agent: slot.agent.clone(),

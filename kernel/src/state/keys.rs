@@ -26,8 +26,8 @@ pub(crate) enum KeyState {
     InFlight,
     /// It has one.
     Done(Seq),
-    /// What it did is not known.
-    Unknown,
+    /// What it did is not known, as this record says.
+    Unknown(Seq),
 }
 
 /// The first call with a key.

@@ -11,6 +11,7 @@ use syscap_kernel::{
     json,
     manifest::{EffectClass, Manifest},
     policy::Question,
+    provenance::Source,
     scope::{Resource, Rights, Root, RootedPath},
     sign::PublicKey,
     time::UnixMillis,
@@ -113,6 +114,7 @@ impl Asked {
             hold: &self.hold,
             left: &self.left,
             facts: &self.facts,
+            source: Source::Agent,
             now: self.now,
         }
     }

@@ -13,6 +13,7 @@ pub use syscap::{
         kernel::{Effect, Event, Kernel, Submit, Ticket},
         manifest::{EffectClass, Manifest},
         policy::{Decision, Verdict},
+        provenance::Source,
         reason::Refused,
         registry::Registry,
         store::{Batch, CallSalts, Head, Store, Stored},

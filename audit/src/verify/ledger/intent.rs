@@ -2,6 +2,7 @@
 
 use syscap_kernel::{
     budget::{Amounts, Dimension},
+    envelope::Filled,
     id::{AgentId, ToolId},
     label::Label,
     manifest::Manifest,
@@ -153,7 +154,12 @@ fn is_whole(intent: &Intent) -> bool {
         && call.manifest.is_some();
     let later = call.result_hash.is_some() || call.enforcement.is_some();
     let keyed = intent.key.is_some() == intent.sent_hash.is_some();
-    known && !later && keyed && call.used == Amounts::ZERO
+    // Of what the kernel filled in the caller said nothing.
+    let filled = intent.filled.bits() & Filled::PROVENANCE.bits() != 0;
+    let said = call.provenance.as_ref().is_some_and(|from| {
+        from.claimed.is_some() || from.trace.is_some() || !from.inputs.0.is_empty()
+    });
+    known && !later && keyed && !(filled && said) && call.used == Amounts::ZERO
 }
 
 fn slot(intent: &Intent) -> Option<Slot> {

@@ -29,6 +29,9 @@ impl Ledger {
     pub(super) fn refusal(&mut self, entry: &mut Entry<'_>, refusal: &Refusal) {
         let call = &refusal.call;
         entry.expect(is_consistent(refusal), Fault::RefusalForm);
+        // What a record names, the home knew.
+        let known = |token| self.accounts.find(&token).is_some();
+        entry.expect(call.capability_token_id.is_none_or(known), Fault::UnknownToken);
         let Some(account) = self.fee(entry, call) else {
             return;
         };
@@ -194,7 +197,8 @@ fn is_consistent(refusal: &Refusal) -> bool {
     };
     let whole = call.decision.is_none() || is_whole(call);
     let ran = call.held != Amounts::ZERO || call.enforcement.is_some();
-    said && whole && !ran && call.result_hash.is_some()
+    let named = call.tool_id.is_some() == call.manifest.is_some();
+    said && whole && named && !ran && call.result_hash.is_some()
 }
 
 /// All is there that a policy is asked about.

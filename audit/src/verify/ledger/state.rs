@@ -11,6 +11,7 @@ use syscap_kernel::{
     record::{CallFields, StateChange},
     snapshot::Snapshot,
     store::StoreError,
+    token::TokenFlags,
 };
 
 use super::{
@@ -49,6 +50,9 @@ impl Ledger {
         entry.expect(may_write(change), Fault::Namespace);
         if let Some(account) = self.writer(entry, change) {
             self.live(entry, account);
+            let body = self.accounts.body(account);
+            let only_reads = body.is_some_and(|body| body.flags.has(TokenFlags::READ_ONLY));
+            entry.expect(!only_reads, Fault::ReadOnlyToken);
             entry.expect(!self.accounts.is_exhausted(account), Fault::Exhausted);
             let one = Amounts::ZERO.with(Dimension::Calls, 1);
             entry.expect(call.used == one, Fault::Fee);
@@ -140,7 +144,7 @@ fn may_write(change: &StateChange) -> bool {
 /// All that the record must hold is there, and nothing else; its keys are sorted, each once.
 fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
     let StateChange { call, writer, set, removed, .. } = change;
-    let Some(Provenance { source, time, trace, .. }) = &call.provenance else {
+    let Some(Provenance { source, time, trace, claimed, inputs: _ }) = &call.provenance else {
         return false;
     };
     // What is left of the call is that nothing else is known of it.
@@ -163,7 +167,7 @@ fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
         && call.session.is_some();
     known
         && rest == CallFields::unknown()
-        && (source, *time, trace) == (writer, Some(entry.time), &None)
+        && (source, *time, trace, claimed) == (writer, Some(entry.time), &None, &None)
         && (1..=CHANGES_MAX).contains(&keys().count())
         && keys().collect::<BTreeSet<_>>().len() == keys().count()
         && set.0.is_sorted()

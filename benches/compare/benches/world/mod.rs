@@ -9,6 +9,7 @@ use syscap_kernel::{
     id::{AgentId, HomeId, TokenId, ToolId},
     manifest::{EffectClass, Manifest, Param, ParamType},
     policy::Question,
+    provenance::Source,
     scope::{Host, Resource, Rights, Root, RootedPath},
     sign::PublicKey,
     time::UnixMillis,
@@ -236,6 +237,7 @@ impl Kernel {
             hold: &self.hold,
             left: &self.left,
             facts: Facts::none(),
+            source: Source::Agent,
             now: UnixMillis::new(1_790_000_001_000),
         }
     }

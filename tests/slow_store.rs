@@ -1,0 +1,109 @@
+//! A store that takes its time: what callers are told meanwhile.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use syscap::{
+    audit::memory::MemoryStore,
+    host::HostTool,
+    kernel::{
+        id::{ObjectId, Seq},
+        manifest::EffectClass,
+        object::Object,
+        reason::Retry,
+        record::Durability,
+        store::{Batch, Next, Room, Store, StoreError},
+    },
+    prelude::*,
+};
+
+/// How long a commit takes.
+const COMMIT: Duration = Duration::from_millis(3);
+
+struct SlowStore(MemoryStore);
+
+impl Store for SlowStore {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        std::thread::sleep(COMMIT);
+        self.0.commit(batch)
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.0.records(from, each)
+    }
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.0.object(id)
+    }
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.vault(seq)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.0.room()
+    }
+}
+
+/// Threads repeat each key until it is answered. They may be told to wait, and nothing else; then
+/// each gets the first outcome, and the effect was made once.
+#[test]
+fn repeats_over_a_slow_store_wait_for_the_first_outcome() {
+    const THREADS: u64 = 32;
+    const KEYS: u64 = 100;
+    let dir = tempfile::tempdir().unwrap();
+    let effects = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&effects);
+    let count = HostTool::new("count", EffectClass::LocalWrite)
+        .unwrap()
+        .run(move |_| Ok(counted.fetch_add(1, Ordering::SeqCst)));
+    let options = Options::new().durability(Durability::Memory);
+    let options = options.store(SlowStore(MemoryStore::new())).tool(count).unwrap();
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let budget = Budget::standard().with(Dimension::Calls, 1 << 40);
+    let budget = budget.with(Dimension::Concurrent, 64);
+    let token = rt.issue(Grant::to("a").tools(["count"]).budget(budget)).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let start = Barrier::new(usize::try_from(THREADS).unwrap());
+    // Whatever is no first outcome and no word to wait ends it: `None`.
+    let ask = |key: &str, told: &mut BTreeMap<Reason, u64>| loop {
+        let result = agent.call_once(key, "count", args! {}).unwrap();
+        let Some(reason) = result.reason() else { break Some(result.delivered().clone()) };
+        *told.entry(reason).or_default() += 1;
+        if reason.retry() != Retry::Wait {
+            break None;
+        }
+    };
+    let answered = || {
+        let (mut told, mut all) = (BTreeMap::new(), Vec::new());
+        for key in 0..KEYS {
+            start.wait();
+            all.push(ask(&format!("k{key}"), &mut told));
+        }
+        (told, all)
+    };
+    let each: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(answered)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(effects.load(Ordering::SeqCst), KEYS, "each key made its effect once");
+    for (told, all) in &each {
+        assert!(told.keys().all(|reason| *reason == Reason::KeyInFlight), "{told:?}");
+        assert_eq!(*all, each[0].1, "every thread got the first outcome");
+    }
+    // What is durable is given again, each time.
+    for (key, first) in each[0].1.iter().enumerate() {
+        for _ in 0..2 {
+            let again = agent.call_once(&format!("k{key}"), "count", args! {}).unwrap();
+            assert_eq!((again.reason(), Some(again.delivered())), (None, first.as_ref()));
+        }
+    }
+    rt.close().unwrap();
+}
