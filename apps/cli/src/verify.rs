@@ -52,7 +52,7 @@ impl Verify {
         let anchor_need =
             if self.require_anchor { AnchorNeed::Required } else { AnchorNeed::Optional };
         let trust = match &self.trust {
-            Some(path) => TrustSource::Given(read_trust(path)?),
+            Some(path) => TrustSource::Given(Box::new(read_trust(path)?)),
             None => TrustSource::SelfAnchored,
         };
         let Some(report) = verify(&self.log, &Options { trust, anchor_need })? else {

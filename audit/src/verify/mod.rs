@@ -35,7 +35,7 @@ pub enum TrustSource {
     /// A file.
     File(PathBuf),
     /// The caller.
-    Given(Trust),
+    Given(Box<Trust>),
 }
 
 /// How a log is verified.
@@ -139,7 +139,7 @@ pub fn verify(
 ) -> Result<Report, VerifyError> {
     let trust = match &options.trust {
         TrustSource::SelfAnchored => None,
-        TrustSource::Given(trust) => Some(trust.clone()),
+        TrustSource::Given(trust) => Some(Trust::clone(trust)),
         TrustSource::File(path) => {
             let bytes = std::fs::read(path)
                 .map_err(|error| VerifyError::TrustFile(error.raw_os_error().unwrap_or(0)))?;

@@ -126,7 +126,7 @@ impl Log {
 
     /// Verified with a trust file for the home that this began as.
     pub(crate) fn verify(&self, trust: Trust) -> Report {
-        let options = Options { trust: TrustSource::Given(trust), ..Options::default() };
+        let options = Options { trust: TrustSource::Given(Box::new(trust)), ..Options::default() };
         self.verify_with(Extent::AtRest, &options)
     }
 

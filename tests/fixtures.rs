@@ -1,0 +1,142 @@
+//! Homes that earlier versions made: every later one opens and verifies them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use syscap::{
+    audit::{
+        sqlite::SqliteReader,
+        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    },
+    kernel::{
+        control::{Freeze, FreezeChange, FreezeTarget},
+        id::Seq,
+        record::{Kind, Record},
+        store::Next,
+    },
+    policy::WithinToken,
+    prelude::*,
+};
+
+/// Where they lie, each under the name of what it was made for.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}
+
+fn kinds(home: &Path) -> BTreeSet<Kind> {
+    let mut kinds = BTreeSet::new();
+    let mut reader = SqliteReader::open(home).unwrap();
+    let each = &mut |_: Seq, bytes: &[u8]| {
+        kinds.insert(Record::decode(bytes).unwrap().body.kind());
+        Next::More
+    };
+    reader.records(Seq::GENESIS, each).unwrap();
+    kinds
+}
+
+fn verdict(home: &Path) -> Verdict {
+    let trust = TrustSource::File(home.join("trust.cbor"));
+    let report = verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap();
+    assert_eq!(report.findings, []);
+    report.verdict()
+}
+
+/// From the settled formats on a home made by any version opens, goes on and verifies.
+#[test]
+fn homes_of_earlier_versions_open_and_verify() {
+    let mut seen = 0;
+    for entry in fs::read_dir(fixtures()).unwrap() {
+        let entry = entry.unwrap();
+        if !entry.file_type().unwrap().is_dir() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        copy(&entry.path(), &home);
+        assert_eq!(verdict(&home), Verdict::Sound, "{:?}", entry.file_name());
+        let rt = Runtime::open(&home).unwrap();
+        let token = rt.issue(Grant::to("ada").tools(["fs.read", "fs.write"]).workspace()).unwrap();
+        let session = rt.session("ada", token).unwrap();
+        session.call("fs.write", args! { "path": "new.txt", "text": "x" }).unwrap().text().unwrap();
+        rt.close().unwrap();
+        assert_eq!(verdict(&home), Verdict::Sound);
+        seen += 1;
+    }
+    assert!(seen >= 1, "a home for each set of formats");
+}
+
+/// Makes a home with a record of most kinds, as `SYSCAP_FIXTURE` names it; and, always, one in a
+/// temporary folder, so that what is committed can be made again.
+#[test]
+fn a_home_for_later_versions() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = match std::env::var_os("SYSCAP_FIXTURE") {
+        Some(name) => fixtures().join(name),
+        None => dir.path().join("home"),
+    };
+    make(&home);
+    let wanted = [
+        Kind::Genesis,
+        Kind::Boot,
+        Kind::Shutdown,
+        Kind::Issue,
+        Kind::Session,
+        Kind::Revoke,
+        Kind::Freeze,
+        Kind::Policy,
+        Kind::Tools,
+        Kind::State,
+        Kind::Charge,
+        Kind::Intent,
+        Kind::Outcome,
+        Kind::Refusal,
+        Kind::Refusals,
+        Kind::Repeat,
+    ];
+    let made = kinds(&home);
+    assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+fn make(home: &Path) {
+    let rt = Runtime::create(home).unwrap();
+    let tools = ["fs.read", "fs.list", "fs.write", "echo"];
+    let token = rt.issue(Grant::to("ada").tools(tools).workspace()).unwrap();
+    let session = rt.session("ada", token).unwrap();
+    let write = || args! { "path": "a.txt", "text": "hello" };
+    session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
+    session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
+    session.call("fs.read", args! { "path": "a.txt" }).unwrap().text().unwrap();
+    session.propose(args! { "goal.topic": "bees" }).unwrap();
+    let amounts = syscap::kernel::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1);
+    session.charge(amounts).unwrap();
+    for _ in 0..20 {
+        session.call("fs.read", args! { "path": "../../../etc/passwd" }).unwrap();
+    }
+    let freeze = |change| Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
+    rt.freeze(&freeze(FreezeChange::Freeze)).unwrap();
+    rt.freeze(&freeze(FreezeChange::Thaw)).unwrap();
+    let other = rt.issue(Grant::to("bob").tools(["echo"])).unwrap();
+    rt.revoke(other).unwrap();
+    rt.set_shadow(WithinToken).unwrap();
+    session.call("fs.list", args! { "path": "." }).unwrap().value().unwrap();
+    rt.close().unwrap();
+    Runtime::open(home).unwrap().close().unwrap();
+}
