@@ -61,7 +61,7 @@ pub(super) fn holds_vault(store: &mut dyn Store, kept: &[Kept]) -> Result<(), Fo
         }
     }
     let records = kept.iter().flat_map(|kept| &kept.links).map(|link| link.seq);
-    let beyond = records.clone().last().map_or(Seq::GENESIS, Seq::next);
+    let beyond = records.clone().next_back().map_or(Seq::GENESIS, Seq::next);
     let mut others = records.chain([beyond]).filter(|seq| !has_one.contains(seq));
     others.try_for_each(|seq| lacks_row(store, seq))
 }

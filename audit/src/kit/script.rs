@@ -54,7 +54,7 @@ impl Step {
             0 => Self::Genesis,
             1 => Self::Setup,
             2 => Self::Calls(1, 0),
-            _ => Self::Calls(number % 3 + 1, number.wrapping_mul(997) % 20_000),
+            _ => Self::Calls((number % 3).saturating_add(1), number.saturating_mul(997) % 20_000),
         }
     }
 }
@@ -173,7 +173,9 @@ impl Script {
         let (session, ticket) = (self.session.ok_or(Found::Script)?, self.ticket());
         let received = format!(r#"{{"tool_id":"{FILL}","args":{{"bytes":{bytes}}}}}"#).into_bytes();
         let mut salt = [0; 32];
-        salt.first_chunk_mut().map(|first| *first = self.tickets.to_le_bytes());
+        if let Some(first) = salt.first_chunk_mut() {
+            *first = self.tickets.to_le_bytes();
+        }
         let salt = Salt::from_bytes(salt);
         let salts = CallSalts { call: salt, args: salt, result: salt };
         let form = Form::Json;
