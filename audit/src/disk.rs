@@ -74,6 +74,15 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
+/// How many bytes its user may still write on the disk of a folder.
+///
+/// # Errors
+/// What the operating system says.
+pub fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Opens a regular file to read, without waiting for the other end of a pipe.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);

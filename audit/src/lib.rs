@@ -2,8 +2,9 @@
 //!
 //! Stores implement [`syscap_kernel::store::Store`]: [`sqlite::SqliteStore`] keeps a home in one
 //! SQLite file, [`memory::MemoryStore`] in memory, [`fault::FaultStore`] fails where a test
-//! wants it to. [`lock`] says who holds a home, whatever its store is. [`verify`] derives a log anew and says what is wrong with it; [`export`] writes
-//! it out as plain files, which [`verify`] reads as well.
+//! wants it to; [`kit`] proves any other. [`lock`] says who holds a home, whatever its store is.
+//! [`verify`] derives a log anew and says what is wrong with it; [`export`] writes it out as plain
+//! files, which [`verify`] reads as well.
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub mod disk;

@@ -50,9 +50,20 @@ struct Findings<'a> {
 
 impl Findings<'_> {
     fn add(&mut self, level: Level, what: &str, text: &str) -> Result<(), Failure> {
+        self.add_with(level, what, text, |json| json)
+    }
+
+    /// The same, with more for machines.
+    fn add_with(
+        &mut self,
+        level: Level,
+        what: &str,
+        text: &str,
+        more: impl FnOnce(Object) -> Object,
+    ) -> Result<(), Failure> {
         self.bad = self.bad.saturating_add(u32::from(level == Level::Bad));
         let json = Object::new().text("level", level.name()).text("what", what).text("says", text);
-        self.out.both(&format!("{:<4}  {what:<12} {text}", level.name()), json)
+        self.out.both(&format!("{:<4}  {what:<12} {text}", level.name()), more(json))
     }
 
     fn fine(&mut self, what: &str, text: &str) -> Result<(), Failure> {

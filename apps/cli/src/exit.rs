@@ -97,7 +97,7 @@ pub(crate) enum Failure {
     #[error("the kernel refused it: {0}")]
     Refused(Refused),
     /// The kernel stopped on the way, or something about a home's files failed.
-    #[error("{0}")]
+    #[error("{0}{advice}", advice = stopped(.0))]
     Runtime(Box<syscap::Error>),
     /// A file can't be read or written.
     #[error("{}: {source}", path.display())]
@@ -256,6 +256,17 @@ fn unsound(error: &LoadError) -> String {
 /// What to do about a process that holds the home for itself.
 const UNSERVED: &str = "; end that process or wait (everything that only reads works)";
 
+/// What to do where there is no room for another record.
+const FULL: &str = "; make room: `syscap doctor` with the home says how much, and what goes on";
+
+/// What to do about a kernel that stopped on the way.
+fn stopped(error: &syscap::Error) -> &'static str {
+    match error {
+        syscap::Error::Home(StoreError::Full) => FULL,
+        _ => "",
+    }
+}
+
 /// What to do about a home that can't be made or opened.
 fn advice(error: &syscap::Error) -> &'static str {
     match error {
@@ -265,7 +276,7 @@ fn advice(error: &syscap::Error) -> &'static str {
             StoreError::Locked => UNSERVED,
             StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
             StoreError::Newer(_) => "; use the newer syscap",
-            StoreError::Full => "; make room",
+            StoreError::Full => FULL,
             _ => "; `syscap doctor` may say more",
         },
         syscap::Error::Unserved(_) => UNSERVED,

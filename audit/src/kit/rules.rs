@@ -308,10 +308,9 @@ fn whole(kit: &mut Kit<'_>, folder: &mut Folder) -> Checked {
 
 /// Whether the log goes on with a batch's first record after these batches.
 fn has(store: &mut dyn Store, batch: &Batch, kept: &[Kept]) -> Result<bool, Found> {
-    let mut ends = kept.iter().flat_map(|kept| &kept.links).map(|link| link.seq.next());
-    let after = ends.next_back();
+    let last = kept.iter().flat_map(|kept| &kept.links).next_back();
     let mut found = false;
-    store.records(after.unwrap_or(Seq::GENESIS), &mut |_, bytes| {
+    store.records(last.map_or(Seq::GENESIS, |link| link.seq.next()), &mut |_, bytes| {
         found = batch.links().first().is_some_and(|link| link.bytes == bytes);
         Next::Enough
     })?;

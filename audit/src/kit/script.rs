@@ -55,11 +55,7 @@ impl Step {
             0 => Self::Genesis,
             1 => Self::Setup,
             2 => Self::Calls(1, 0),
-            _ => {
-                let calls = number.checked_rem(3).unwrap_or(0).saturating_add(1);
-                let bytes = number.saturating_mul(997).checked_rem(20_000).unwrap_or(0);
-                Self::Calls(calls, bytes)
-            }
+            _ => Self::Calls((number % 3).saturating_add(1), number.saturating_mul(997) % 20_000),
         }
     }
 }

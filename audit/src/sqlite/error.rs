@@ -1,6 +1,6 @@
 //! SQLite's errors in the store's terms.
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
 use syscap_kernel::store::StoreError;
 
 pub(super) fn from_sqlite(error: Error) -> StoreError {
@@ -10,6 +10,11 @@ pub(super) fn from_sqlite(error: Error) -> StoreError {
     };
     match failure.code {
         ErrorCode::DiskFull => StoreError::Full,
+        // The index of the WAL can't grow. It is made anew whenever it is missing, so nothing is
+        // lost with it, and trying again does no harm.
+        ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            StoreError::Full
+        }
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,
         // A constraint is broken only where a row that must not be there is.
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {

@@ -6,6 +6,9 @@
 //! | `home.db-lock` | locked by the process that writes them |
 //! | `reserve` | [`BALLAST_BYTES`] that are given up when the disk is full |
 //!
+//! The reserve is given up where a commit, or opening, finds no room; and taken up again, when the
+//! home is opened and while nobody waits, where [`ROOM_BYTES_MIN`] are free besides.
+//!
 //! The operating system's lock makes the store the only writer; SQLite's own locks only keep
 //! readers ([`SqliteReader`]) and writer apart. The process must not open `home.db` by other
 //! means than SQLite: closing such a file would drop SQLite's locks.
@@ -28,7 +31,7 @@ use syscap_kernel::{
 };
 
 use crate::{
-    disk::{self, from_errno, from_io},
+    disk::{self, from_io},
     lock::FileLock,
 };
 use error::from_sqlite;
@@ -38,7 +41,7 @@ use settings::Pages;
 pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, WAL_FILE, WRITER_FILE};
 pub use reader::SqliteReader;
 pub use schema::{APPLICATION_ID, FORMAT};
-pub use settings::{ROOM_BYTES_MIN, Settings};
+pub use settings::{ROOM_BYTES_MIN, ROOM_BYTES_SPARE, Settings};
 
 /// A WAL of this size, in bytes, is checkpointed when nobody waits: a few milliseconds' work.
 const WAL_BYTES_IDLE: u64 = 4 << 20;
@@ -103,7 +106,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Locked`], [`StoreError::Damaged`],
-    /// [`StoreError::Newer`], [`StoreError::Library`] or [`StoreError::Io`].
+    /// [`StoreError::Newer`], [`StoreError::Library`] or [`StoreError::Io`];
+    /// [`StoreError::Full`] where the disk is full and what was kept back is given up.
     pub fn open(home: &Path, durability: Durability) -> Result<Self, StoreError> {
         Self::open_with(home, &Settings::new(durability))
     }
@@ -122,13 +126,20 @@ impl SqliteStore {
     }
 
     fn with(home: &Path, settings: &Settings, lock: FileLock) -> Result<Self, StoreError> {
-        let connection = schema::open_writer(home, settings.durability)?;
+        let mut ballast = Ballast::of(home);
+        let connection = match schema::open_writer(home, settings.durability) {
+            // Who revokes or settles on a full disk has to open the home first.
+            Err(StoreError::Full) if ballast.release()? == Release::Released => {
+                schema::open_writer(home, settings.durability)
+            }
+            opened => opened,
+        }?;
         if let Pages::AtMost(pages) = settings.pages {
             limit_pages(&connection, pages)?;
         }
         let mut store = Self {
             connection,
-            ballast: Ballast::of(home),
+            ballast,
             settings: *settings,
             home: home.to_path_buf(),
             poisoned: false,
@@ -226,8 +237,7 @@ impl SqliteStore {
     }
 
     fn free_bytes(&self) -> Result<u64, StoreError> {
-        let disk = rustix::fs::statvfs(&self.home).map_err(from_errno)?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let free = disk::free_bytes(&self.home).map_err(|error| from_io(&error))?;
         match self.settings.pages {
             Pages::Unlimited => Ok(free),
             Pages::AtMost(_) => Ok(free.min(self.free_pages()?.saturating_mul(4_096))),
@@ -246,7 +256,8 @@ impl SqliteStore {
 
     /// Makes the ballast again, if there is room for it and to spare.
     fn refill(&mut self) -> Result<(), StoreError> {
-        let wanted = self.settings.room_bytes_min.saturating_add(BALLAST_BYTES);
+        let calls = self.settings.room_bytes_min.saturating_add(ROOM_BYTES_SPARE);
+        let wanted = calls.saturating_add(BALLAST_BYTES);
         if !self.ballast.is_present() && self.free_bytes()? >= wanted {
             self.ballast.fill()?;
         }

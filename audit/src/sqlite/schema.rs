@@ -98,9 +98,9 @@ pub(super) fn open_reader(home: &Path) -> Result<Connection, StoreError> {
     let read = flags(OpenFlags::SQLITE_OPEN_READ_ONLY);
     let connection = Connection::open_with_flags(&path, read).map_err(from_sqlite)?;
     match check(&connection) {
-        // A WAL database in a folder that can't be written to can be read only as a file that
-        // nobody changes; without a WAL it is one.
-        Err(StoreError::Io(_)) if is_at_rest(home) => {
+        // A WAL database in a folder that can't be written to, or on a full disk, can be read only
+        // as a file that nobody changes; without a WAL it is one.
+        Err(StoreError::Io(_) | StoreError::Full) if is_at_rest(home) => {
             let uri = immutable_uri(&path).ok_or(StoreError::Missing)?;
             let read = read | OpenFlags::SQLITE_OPEN_URI;
             let connection = Connection::open_with_flags(uri, read).map_err(from_sqlite)?;

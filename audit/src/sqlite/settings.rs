@@ -5,6 +5,9 @@ use syscap_kernel::record::Durability;
 /// Below this much free room, in bytes, no new call is admitted: four times the ballast, so
 /// that calls in flight settle long before the ballast is needed.
 pub const ROOM_BYTES_MIN: u64 = 16 << 20;
+/// So much more is to be free before the ballast is taken up again, in bytes: or the next records
+/// would leave too little for new calls at once.
+pub const ROOM_BYTES_SPARE: u64 = 1 << 20;
 /// How a store is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {

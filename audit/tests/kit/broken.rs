@@ -78,7 +78,7 @@ pub(crate) enum Fault {
     Tears,
     LosesRowsOfATornBatch,
     IsStuckAfterAnError,
-    HealsAfterAFault,
+    GoesOnAfterAnError,
 }
 
 /// What lies at a place.
@@ -113,10 +113,8 @@ impl Places {
         let mut all = self.all.lock().unwrap();
         let found = all.get(path);
         let open = found.is_some_and(|place| *place.open.lock().unwrap());
-        if found.is_some()
-            && !(self.fault == Fault::MakesAnew && !open)
-            && !(self.fault == Fault::MakesAnewWhatIsOpen && open)
-        {
+        let anew = if open { Fault::MakesAnewWhatIsOpen } else { Fault::MakesAnew };
+        if found.is_some() && self.fault != anew {
             return Err(StoreError::Exists);
         }
         let place = Place::default();
@@ -274,7 +272,7 @@ impl Store for Broken {
         let heals = match self.fault {
             Fault::HealsByItself => true,
             Fault::HealsAtTheSecondTry => self.tries > 5,
-            Fault::HealsAfterAFault => self.fails_at > 0,
+            Fault::GoesOnAfterAnError => self.fails_at > 0,
             _ => false,
         };
         if self.poisoned && !heals {

@@ -79,79 +79,75 @@ fn check(fault: Fault) -> Result<(), KitError> {
 }
 
 /// Each fault, by the rule that it breaks.
+const FAULTS: &[(Rule, &[Fault])] = &[
+    (Rule::Empty, &[Fault::HasAnyObject, Fault::BeginsWithARecord]),
+    (Rule::Follow, &[Fault::RefusesTheFirst, Fault::RefusesTheSecond]),
+    (
+        Rule::Order,
+        &[Fault::Swaps, Fault::SkipsOne, Fault::ChangesAByte, Fault::BeginsAtTheBeginning],
+    ),
+    (Rule::Enough, &[Fault::ReadsOn]),
+    (Rule::Objects, &[Fault::LosesObjects, Fault::CutsObjects, Fault::RefusesAnObjectAgain]),
+    (
+        Rule::Vault,
+        &[
+            Fault::LosesLargeRows,
+            Fault::LosesSmallRows,
+            Fault::RefusesLargeRows,
+            Fault::GivesTheRowBefore,
+        ],
+    ),
+    (
+        Rule::Reopen,
+        &[
+            Fault::ForgetsTheLastRecord,
+            Fault::ForgetsObjects,
+            Fault::ForgetsRows,
+            Fault::ForgetsTheHead,
+        ],
+    ),
+    (Rule::Long, &[Fault::CutsLongRecords]),
+    (Rule::Many, &[Fault::ReadsFourThousand, Fault::RefusesLargeBatches]),
+    (Rule::Idle, &[Fault::ClearsTheVaultWhenIdle, Fault::FailsWhenIdle]),
+    (Rule::Place, &[Fault::OpensWhatIsMissing, Fault::MakesAnew, Fault::SaysDamagedForMissing]),
+    (Rule::Exclusive, &[Fault::Shares, Fault::GivesTheLockToWhoTries, Fault::MakesAnewWhatIsOpen]),
+    (
+        Rule::HeadSeq,
+        &[
+            Fault::TakesAnyHead,
+            Fault::TakesAnyHeadOnAnEmptyLog,
+            Fault::TakesAGenesisAgain,
+            Fault::SaysDamagedForHeadMoved,
+        ],
+    ),
+    (Rule::HeadLeaf, &[Fault::TakesAnyLeaf]),
+    (
+        Rule::Refused,
+        &[
+            Fault::KeepsRowsOfWhatItRefuses,
+            Fault::KeepsObjectsOfWhatItRefuses,
+            Fault::KeepsRecordsOfWhatItRefuses,
+        ],
+    ),
+    (Rule::Poisoned, &[Fault::HealsByItself, Fault::HealsAtTheSecondTry, Fault::SaysIoForPoisoned]),
+    (
+        Rule::Whole,
+        &[
+            Fault::Tears,
+            Fault::LosesRowsOfATornBatch,
+            Fault::IsStuckAfterAnError,
+            Fault::GoesOnAfterAnError,
+        ],
+    ),
+];
+
 #[test]
 fn every_rule_is_seen_to_be_broken() {
     let mut broken = BTreeSet::new();
-    for (rule, faults) in [
-        (Rule::Empty, &[Fault::HasAnyObject, Fault::BeginsWithARecord][..]),
-        (Rule::Follow, &[Fault::RefusesTheFirst, Fault::RefusesTheSecond]),
-        (
-            Rule::Order,
-            &[Fault::Swaps, Fault::SkipsOne, Fault::ChangesAByte, Fault::BeginsAtTheBeginning],
-        ),
-        (Rule::Enough, &[Fault::ReadsOn]),
-        (Rule::Objects, &[Fault::LosesObjects, Fault::CutsObjects, Fault::RefusesAnObjectAgain]),
-        (
-            Rule::Vault,
-            &[
-                Fault::LosesLargeRows,
-                Fault::LosesSmallRows,
-                Fault::RefusesLargeRows,
-                Fault::GivesTheRowBefore,
-            ],
-        ),
-        (
-            Rule::Reopen,
-            &[
-                Fault::ForgetsTheLastRecord,
-                Fault::ForgetsObjects,
-                Fault::ForgetsRows,
-                Fault::ForgetsTheHead,
-            ],
-        ),
-        (Rule::Long, &[Fault::CutsLongRecords]),
-        (Rule::Many, &[Fault::ReadsFourThousand, Fault::RefusesLargeBatches]),
-        (Rule::Idle, &[Fault::ClearsTheVaultWhenIdle, Fault::FailsWhenIdle]),
-        (Rule::Place, &[Fault::OpensWhatIsMissing, Fault::MakesAnew, Fault::SaysDamagedForMissing]),
-        (
-            Rule::Exclusive,
-            &[Fault::Shares, Fault::GivesTheLockToWhoTries, Fault::MakesAnewWhatIsOpen],
-        ),
-        (
-            Rule::HeadSeq,
-            &[
-                Fault::TakesAnyHead,
-                Fault::TakesAnyHeadOnAnEmptyLog,
-                Fault::TakesAGenesisAgain,
-                Fault::SaysDamagedForHeadMoved,
-            ],
-        ),
-        (Rule::HeadLeaf, &[Fault::TakesAnyLeaf]),
-        (
-            Rule::Refused,
-            &[
-                Fault::KeepsRowsOfWhatItRefuses,
-                Fault::KeepsObjectsOfWhatItRefuses,
-                Fault::KeepsRecordsOfWhatItRefuses,
-            ],
-        ),
-        (
-            Rule::Poisoned,
-            &[Fault::HealsByItself, Fault::HealsAtTheSecondTry, Fault::SaysIoForPoisoned],
-        ),
-        (
-            Rule::Whole,
-            &[
-                Fault::Tears,
-                Fault::LosesRowsOfATornBatch,
-                Fault::IsStuckAfterAnError,
-                Fault::HealsAfterAFault,
-            ],
-        ),
-    ] {
-        for fault in faults {
+    for (rule, faults) in FAULTS {
+        for fault in *faults {
             let error = check(*fault).expect_err("a fault");
-            assert_eq!(error.rule, rule, "{fault:?}: {error}");
+            assert_eq!(error.rule, *rule, "{fault:?}: {error}");
             assert!(!matches!(error.found, Found::Script | Found::Host(_)), "{fault:?}: {error}");
         }
         broken.insert(rule.name());

@@ -27,6 +27,10 @@ use super::{Findings, Level, holder, machine};
 use crate::{exit::Failure, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+    // First: where there is none, the home can't be opened either.
+    if folder.is_dir() {
+        machine::room(findings, folder)?;
+    }
     let mut reader = match SqliteReader::open(folder) {
         Ok(reader) => reader,
         Err(error) => {
@@ -34,7 +38,6 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
             return findings.bad("home", &failure.to_string());
         }
     };
-    machine::room(findings, folder)?;
     holder::look(findings, folder, &reader)?;
     let home = Home::at(folder);
     permissions(findings, &home)?;

@@ -5,13 +5,15 @@ use std::{fs, path::Path};
 use rustix::process::{Resource, getrlimit};
 use syscap::{
     SystemClock, SystemEntropy,
-    audit::sqlite::{ROOM_BYTES_MIN, library_version},
+    audit::sqlite::{
+        BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
+    },
     kernel::ports::{Clock as _, Entropy as _},
     syscalls::beneath::{Base, FsError},
 };
 
 use super::{Findings, Level};
-use crate::exit::Failure;
+use crate::{exit::Failure, output::Object};
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
 const DESCRIPTORS_MIN: u64 = 64;
@@ -65,19 +67,48 @@ fn descriptors(findings: &mut Findings<'_>) -> Result<(), Failure> {
     findings.add(level, "descriptors", &format!("{left} left of {limit}"))
 }
 
-/// Room on the disk of a folder.
-pub(super) fn room(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
-    let disk = match rustix::fs::statvfs(folder) {
+/// Room on the disk of a home: whether calls are taken, how much has to be freed where they are
+/// not, and what goes on then.
+pub(super) fn room(findings: &mut Findings<'_>, home: &Path) -> Result<(), Failure> {
+    let disk = match rustix::fs::statvfs(home) {
         Ok(disk) => disk,
-        Err(errno) => return findings.bad("disk", &format!("{}: {errno}", folder.display())),
+        Err(errno) => return findings.bad("disk", &format!("{}: {errno}", home.display())),
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let text = format!("{} MiB free at {}", free >> 20, folder.display());
-    match free {
-        ..ROOM_BYTES_MIN => findings.bad("disk", &format!("{text}: calls are refused, make room")),
-        _ if disk.f_favail == 0 && disk.f_files > 0 => {
-            findings.bad("disk", &format!("{text}, but no inode: remove files"))
-        }
-        _ => findings.fine("disk", &text),
+    let reserve = home.join(BALLAST_FILE);
+    let has_reserve = fs::metadata(&reserve).is_ok_and(|meta| meta.len() == BALLAST_BYTES);
+    let wanted = ROOM_BYTES_MIN.saturating_add(ROOM_BYTES_SPARE);
+    let wanted = wanted.saturating_add(if has_reserve { 0 } else { BALLAST_BYTES });
+    let missing = match free {
+        ROOM_BYTES_MIN.. if has_reserve => 0,
+        _ => wanted.saturating_sub(free),
+    };
+    let next = format!("syscap serve {}", home.display());
+    let text = format!("{} MiB free at {}", free >> 20, home.display());
+    let level = if free < ROOM_BYTES_MIN { Level::Bad } else { Level::Fine };
+    let text = match (level, has_reserve) {
+        (Level::Bad, true) => format!(
+            "{text}, calls are refused: free {missing} bytes, then `{next}`; what only revokes or \
+             freezes works now, by the reserve"
+        ),
+        (Level::Bad, false) => format!(
+            "{text}, calls are refused and the reserve is spent: free {missing} bytes, then \
+             `{next}`; what only revokes or freezes needs {BALLAST_BYTES} bytes at the most"
+        ),
+        _ => text,
+    };
+    let room = |json: Object| {
+        let json = json.uint("free_bytes", free).uint("missing_bytes", missing);
+        let json = json.flag("reserve", has_reserve);
+        if level == Level::Bad { json.text("next", &next) } else { json }
+    };
+    findings.add_with(level, "disk", &text, room)?;
+    if disk.f_favail == 0 && disk.f_files > 0 {
+        findings.bad("inodes", "none is left: remove files")?;
+    }
+    match (has_reserve, missing) {
+        (true, _) => findings.fine("reserve", "kept back for the last records on a full disk"),
+        (false, 0) => findings.note("reserve", &format!("given up; `{next}` takes it up again")),
+        (false, _) => findings.note("reserve", "given up; it needs more room than there is"),
     }
 }

@@ -6,6 +6,7 @@ mod calls;
 mod damage;
 mod demo;
 mod doctor;
+mod full;
 mod homes;
 mod hook;
 mod learn;
