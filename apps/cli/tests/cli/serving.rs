@@ -217,11 +217,13 @@ fn a_holder_of_another_version_is_4() {
 #[test]
 fn it_ends_where_the_home_is_shut_down() {
     let home = TestHome::new();
-    let serving = Serving::of(&home.path(), &["--idle", "1h"]);
-    Operator::open(home.path()).unwrap().shutdown().unwrap();
-    assert_eq!(end(&home), "clean");
-    assert_eq!(serving.end(), Some(0));
-    assert!(!home.beside("home/socket").exists());
+    for idle in [&["--idle", "1h"][..], &[]] {
+        let serving = Serving::of(&home.path(), idle);
+        Operator::open(home.path()).unwrap().shutdown().unwrap();
+        assert_eq!(end(&home), "clean");
+        assert_eq!(serving.end(), Some(0));
+        assert!(!home.beside("home/socket").exists());
+    }
 }
 
 /// Where the policy only records, whoever lets calls through says so.
