@@ -273,7 +273,8 @@ fn what_is_reserved_is_refused_by_name() {
     assert_eq!(world.faults(), [(at.get(), Fault::Reserved)]);
 
     let text = syscap::kernel::id::TextHash::from_bytes([1; 32]);
-    let changes: [(&str, Kind, &dyn Fn(&mut Body)); 2] = [
+    type Change<'a> = (&'a str, Kind, &'a dyn Fn(&mut Body));
+    let changes: [Change<'_>; 2] = [
         ("principal", Kind::Session, &|body| {
             if let Body::Session(session) = body {
                 session.principal = Some(text);

@@ -265,6 +265,8 @@ fn read_only_tokens_and_missing_grants() {
     let mut narrow = sim.token_body("a0", Budget::standard(), 1_000_000);
     narrow.grants = Grants::new().with(ToolId::new("look").unwrap(), Default::default());
     for body in [body, narrow] {
+        sim.commit();
+        let body = TokenBody { head: sim.kernel.durable(), ..body };
         let ticket = sim.ticket();
         sim.event(Event::Issue(ticket, Sim::wire(&body), None));
         sim.open("a0", TokenBody::id_of(&body.to_bytes()));

@@ -6,7 +6,7 @@
 mod world;
 
 use syscap::{
-    kernel::{kernel::NotAsked, policy::Verdict, provenance::Source},
+    kernel::{kernel::NotAsked, policy::Verdict, provenance::Source, store::VaultEntry},
     policy::Policy,
     prelude::*,
 };
@@ -117,15 +117,21 @@ fn what_was_erased_is_not_guessed_at() {
     let erased = first.changed[0].seq;
     let database = rusqlite::Connection::open(world.home().join("home.db")).unwrap();
     let gone = i64::try_from(erased.get()).unwrap();
-    assert_eq!(database.execute("DELETE FROM vault_args WHERE seq = ?1", [gone]).unwrap(), 1);
+    let row: Vec<u8> = database
+        .query_row("SELECT row FROM vault WHERE seq = ?1", [gone], |row| row.get(0))
+        .unwrap();
+    assert_eq!(database.execute("DELETE FROM vault WHERE seq = ?1", [gone]).unwrap(), 1);
     let own = Policy::from_json(curious().as_bytes()).unwrap();
     let tally = world.inspect().replay(&own).unwrap();
     assert_eq!(tally.changed, []);
     assert_eq!(tally.not_asked.len(), 1);
     assert_eq!((tally.not_asked[0].seq, &tally.not_asked[0].now), (erased, &Err(NotAsked::Erased)));
     // Other arguments in their place are not taken for them.
-    let sql = "INSERT INTO vault_args (seq, body) VALUES (?1, x'a0')";
-    database.execute(sql, [gone]).unwrap();
+    let entry = VaultEntry::from_row(&row).unwrap();
+    assert!(entry.args.is_some());
+    let other = VaultEntry { args: Some(vec![0xa0]), ..entry }.to_row();
+    let sql = "INSERT INTO vault (seq, row) VALUES (?1, ?2)";
+    database.execute(sql, rusqlite::params![gone, other]).unwrap();
     let tally = world.inspect().replay(&own).unwrap();
     assert_eq!(tally.not_asked.len(), 1);
 }
@@ -145,7 +151,7 @@ fn an_erased_fact_is_unknown_after_the_home_is_opened_again() {
     runtime.close().unwrap();
     let database = rusqlite::Connection::open(home.join("home.db")).unwrap();
     let gone = i64::try_from(record.get()).unwrap();
-    assert_eq!(database.execute("DELETE FROM vault_salts WHERE seq = ?1", [gone]).unwrap(), 1);
+    assert_eq!(database.execute("DELETE FROM vault WHERE seq = ?1", [gone]).unwrap(), 1);
     drop(database);
     let (runtime, effects) = World::open(&home);
     let agent = runtime.session("a", token).unwrap();

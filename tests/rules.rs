@@ -408,11 +408,12 @@ fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     let engine = || Policy::from_json(allow_all().as_bytes()).unwrap();
     let replayed = world.control_policy(old.clone(), engine());
     assert_eq!(replayed, Reason::StaleCounter);
-    let mut stripped = old.clone();
+    let head = world.runtime.durable().unwrap();
+    let mut stripped = Control { head, ..old.clone() };
     stripped.signatures.0[0].counter = u64::MAX;
     stripped.signatures.0[0].signature = syscap::kernel::sign::Signature::from_bytes([0; 64]);
     assert_eq!(world.control_policy(stripped, engine()), Reason::BadSignature);
-    let mut bumped = old;
+    let mut bumped = Control { head, ..old };
     bumped.signatures.0[0].counter = u64::MAX;
     assert_eq!(world.control_policy(bumped, engine()), Reason::BadSignature);
     assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()), second);

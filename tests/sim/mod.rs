@@ -345,7 +345,8 @@ impl Sim {
 
     /// A key signs again only once it has seen its last record durable.
     fn catch_up(&mut self, key: &PublicKey) -> Head {
-        if self.kernel.durable().unwrap().seq < self.kernel.last_signed(key) {
+        let last = self.kernel.last_signed(key);
+        if self.kernel.durable().is_none_or(|head| head.seq < last) {
             self.commit();
         }
         self.kernel.durable().unwrap()
