@@ -272,15 +272,14 @@ fn what_is_reserved_is_refused_by_name() {
     assert_eq!(world.halt(), Halt::Reserved { seq: at, name: "cancel" });
     assert_eq!(world.faults(), [(at.get(), Fault::Reserved)]);
 
-    let text = syscap::kernel::id::TextHash::from_bytes([1; 32]);
-    type Change<'a> = (&'a str, Kind, &'a dyn Fn(&mut Body));
-    let changes: [Change<'_>; 2] = [
-        ("principal", Kind::Session, &|body| {
+    type Change = (&'static str, Kind, fn(&mut Body));
+    let changes: [Change; 2] = [
+        ("principal", Kind::Session, |body| {
             if let Body::Session(session) = body {
-                session.principal = Some(text);
+                session.principal = Some(syscap::kernel::id::TextHash::from_bytes([1; 32]));
             }
         }),
-        ("approval", Kind::Intent, &|body| {
+        ("approval", Kind::Intent, |body| {
             if let Body::Intent(intent) = body {
                 intent.approval = Some(Seq::new(1));
             }
