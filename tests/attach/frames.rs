@@ -151,7 +151,7 @@ fn a_request_that_makes_no_sense_is_answered() {
     // Nor is another's session anybody's.
     let others = world.holder.view().unwrap().sessions[0].number;
     let taken = map(4, "call").uint("session", others.get()).bytes("envelope", b"\xa0");
-    let taken = ask(taken.boolean("json", false).uint("tag", 0));
+    let taken = ask(taken.text("form", "cbor").uint("tag", 0));
     assert_eq!(code(&taken), Some(Reason::Closing.code()));
     assert_eq!(world.holder.view().unwrap().counts.calls, 0);
     let named = ask(map(5, "open").text("agent", "No Agent").bytes("token", &[7; 32]));
