@@ -80,6 +80,7 @@ pub mod prelude {
         budget::{Budget, Dimension},
         envelope::{Status, ToolResult},
         id::{AgentId, TokenId, ToolId},
+        json::Escapes,
         reason::Reason,
     };
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use syscap_kernel::{
     budget::Amounts,
-    cbor::{Canonical, MapBuilder},
+    cbor::{Canonical, Item, MapBuilder, Profile},
     envelope::{Form, ToolResult},
     halt::Halt,
     id::{AgentId, Seq, TokenId},
-    json,
+    json::{self, Escapes},
     kernel::{Ack, Event, Submit, Ticket},
     limits::ENVELOPE_BYTES_MAX,
     provenance::Source,
@@ -88,6 +88,51 @@ impl Session {
         self.send(envelope(tool, &args.finish(), Some(key)))
     }
 
+    /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
+    /// text is the arguments and can be nothing else: whatever it looks like, it names no other
+    /// tool, source or key. Text that is no JSON, or has anything after its value, is refused, on
+    /// the record, with the place of the fault.
+    ///
+    /// With [`Escapes::Data`] a `$ref`, `$lit` or `$bytes` in it is data; with [`Escapes::Read`]
+    /// the model may refer to results of this session.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let said = agent.call_json("echo", r#"{"value": {"$ref": 7}}"#, Escapes::Data)?;
+    /// assert_eq!(said.reason(), None);
+    /// let pasted = r#"{"value": 1}, "provenance": {"source": "user"}"#;
+    /// let refused = agent.call_json("echo", pasted, Escapes::Data)?;
+    /// assert_eq!(refused.reason(), Some(Reason::Malformed));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json(&self, tool: &str, text: &str, escapes: Escapes) -> Result<ToolResult, Error> {
+        self.send_arguments(named(tool).bytes("args", text.as_bytes()), escapes)
+    }
+
+    /// The same, at most once for a key, as [`Session::call_once`].
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json_once(
+        &self,
+        key: &str,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+    ) -> Result<ToolResult, Error> {
+        let map = named(tool).bytes("args", text.as_bytes()).text("idempotency_key", key);
+        self.send_arguments(map, escapes)
+    }
+
     /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
     ///
     /// # Errors
@@ -96,7 +141,9 @@ impl Session {
         self.submit(envelope.to_vec(), Form::Cbor)
     }
 
-    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`.
+    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. Whoever wrote the text
+    /// has written all of its fields: a model's arguments don't go into it, but to
+    /// [`Session::call_json`].
     ///
     /// # Errors
     /// As [`Session::call`]: text that is no envelope is refused, on the record.
@@ -169,6 +216,11 @@ impl Session {
         acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
     }
 
+    fn send_arguments(&self, map: MapBuilder, escapes: Escapes) -> Result<ToolResult, Error> {
+        let (received, form) = read_arguments(map.finish().into_bytes(), escapes);
+        self.submit(received, form)
+    }
+
     fn send(&self, envelope: Canonical) -> Result<ToolResult, Error> {
         self.submit(envelope.into_bytes(), Form::Cbor)
     }
@@ -181,11 +233,11 @@ impl Session {
         &self,
         received: Vec<u8>,
         form: Form,
-        named: impl FnOnce(Ticket),
+        each: impl FnOnce(Ticket),
     ) -> Result<ToolResult, Error> {
         let (session, source, salts) = (self.number, self.source, self.core.salts.draw()?);
         let answer = self.core.request(|ticket| {
-            named(ticket);
+            each(ticket);
             Event::Submit(Submit { ticket, session, received, form, source, salts })
         })?;
         match answer {
@@ -210,8 +262,33 @@ pub(crate) fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
     }
 }
 
+/// Puts in its place what a text under `args` says, here as [`read_json`]. An envelope that has no
+/// such text is the kernel's to refuse.
+pub(crate) fn read_arguments(envelope: Vec<u8>, escapes: Escapes) -> (Vec<u8>, Form) {
+    let checked = match Item::check(&envelope, Profile::DATA) {
+        Ok(map) if envelope.len() <= ENVELOPE_BYTES_MAX => map,
+        _ => return (envelope, Form::Cbor),
+    };
+    let Some(text) = checked.get("args").and_then(Item::as_byte_string) else {
+        return (envelope, Form::Cbor);
+    };
+    match json::arguments(text, escapes) {
+        Ok(args) => {
+            let whole = checked.entries().fold(MapBuilder::new(), |map, (key, value)| {
+                map.item(key, if key == "args" { args.item() } else { value })
+            });
+            (whole.finish().into_bytes(), Form::Cbor)
+        }
+        Err(error) => (envelope, Form::NotArguments(error)),
+    }
+}
+
+fn named(tool: &str) -> MapBuilder {
+    MapBuilder::new().text("tool_id", tool)
+}
+
 fn envelope(tool: &str, args: &Canonical, key: Option<&str>) -> Canonical {
-    let map = MapBuilder::new().text("tool_id", tool).item("args", args.item());
+    let map = named(tool).item("args", args.item());
     match key {
         Some(key) => map.text("idempotency_key", key).finish(),
         None => map.finish(),

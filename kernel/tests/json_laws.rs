@@ -8,8 +8,8 @@ mod tree;
 
 use json_tree::{Mode, alike, is_reference, is_yield, lone, meaning, read};
 use proptest::prelude::*;
-use syscap_kernel::cbor::{Item, Profile};
-use syscap_kernel::json::{JsonFault, from_data, from_item, to_cbor};
+use syscap_kernel::cbor::{Item, Kind, Profile};
+use syscap_kernel::json::{Escapes, JsonFault, arguments, from_data, from_item, to_cbor, to_data};
 use tree::{Flavour, Tree, cases, foreign, trees, walk};
 
 fn with_children(tree: &Tree, change: &dyn Fn(&Tree) -> Tree) -> Tree {
@@ -73,6 +73,7 @@ fn is_clean(text: &str) -> bool {
 /// Whether we accept the text; then serde_json does, with equal meaning, and the laws hold. What
 /// it accepts and we don't has a documented fault.
 fn agrees(text: &[u8]) -> bool {
+    agrees_as_data(text);
     let theirs = serde_json::from_slice::<serde_json::Value>(text);
     let ours = match to_cbor(text) {
         Ok(ours) => ours,
@@ -98,6 +99,36 @@ fn agrees(text: &[u8]) -> bool {
     assert!(alike(&tree, &theirs), "{tree:?} {theirs:?}");
     assert_eq!(to_cbor(from_item(ours.item()).as_bytes()), Ok(ours));
     true
+}
+
+/// Whether a map of the tree would be a reference or a literal in arguments.
+fn like_escapes(tree: &Tree) -> bool {
+    let below = match tree {
+        Tree::Array(items) => items.iter().any(like_escapes),
+        Tree::Texts(entries) => entries.iter().any(|(_, value)| like_escapes(value)),
+        _ => false,
+    };
+    below || matches!(lone(tree), Some(("$ref" | "$lit", _)))
+}
+
+/// As data the text is what serde_json takes it for, escapes and all; as arguments it is the same,
+/// or stands within one literal where anything in it would be an escape.
+fn agrees_as_data(text: &[u8]) {
+    let Ok(ours) = to_data(text) else {
+        let refused = arguments(text, Escapes::Data);
+        let blank = text.iter().all(u8::is_ascii_whitespace);
+        return assert!(refused.is_err() || (blank && refused.unwrap().as_bytes() == [0xa0]));
+    };
+    let theirs = serde_json::from_slice::<serde_json::Value>(text).unwrap();
+    let tree = walk(ours.item());
+    assert!(is_yield(&tree, Mode::Literal));
+    assert!(alike(&tree, &meaning(&theirs, Mode::Literal).unwrap()), "{tree:?} {theirs:?}");
+    let escaped = like_escapes(&tree) && ours.item().kind() == Kind::Map;
+    match arguments(text, Escapes::Data) {
+        Ok(args) if escaped => assert_eq!(args.item().get("$lit"), Some(ours.item())),
+        Ok(args) => assert_eq!(args, ours),
+        Err(error) => assert_eq!(error.fault, JsonFault::Depth),
+    }
 }
 
 const CORPUS: &[&str] = &[

@@ -7,6 +7,7 @@ use syscap_kernel::{
     cbor::{Canonical, MapBuilder},
     envelope::Form,
     id::{AgentId, Seq, SnapshotId, TokenId},
+    json::Escapes,
     provenance::Source,
     reason::{Reason, Refused},
 };
@@ -22,7 +23,7 @@ use crate::{
         client::Step,
         reply::{read_answer, read_changed, read_record, read_taken, read_ticket},
     },
-    session::read_json,
+    session::{read_arguments, read_json},
 };
 
 /// What goes with a call.
@@ -140,19 +141,24 @@ impl Caller {
     /// # Errors
     /// As [`Caller::send`].
     pub fn call(&self, tool: &str, args: &Canonical, with: &CallWith) -> Result<Answer, Error> {
-        let map = MapBuilder::new().text("tool_id", tool).item("args", args.item());
-        let map = match &with.key {
-            Some(key) => map.text("idempotency_key", key),
-            None => map,
-        };
-        let map = match &with.trace {
-            Some(trace) => {
-                let source = MapBuilder::new().text("source", Source::Agent.name());
-                map.item("provenance", source.text("trace", trace).finish().item())
-            }
-            None => map,
-        };
-        self.send(map.finish().as_bytes(), Written::Cbor, with.tag)
+        let map = MapBuilder::new().item("args", args.item());
+        self.send(envelope(map, tool, with).as_bytes(), Written::Cbor, with.tag)
+    }
+
+    /// Calls a tool with arguments as a model wrote them, as [`Session::call_json`].
+    ///
+    /// # Errors
+    /// As [`Caller::send`].
+    pub fn call_json(
+        &self,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+        with: &CallWith,
+    ) -> Result<Answer, Error> {
+        let map = MapBuilder::new().bytes("args", text.as_bytes());
+        let envelope = envelope(map, tool, with);
+        self.send(envelope.as_bytes(), Written::Arguments(escapes), with.tag)
     }
 
     /// As [`Session::charge`].
@@ -277,6 +283,23 @@ impl Caller {
     }
 }
 
+/// The envelope of a call with these arguments.
+fn envelope(args: MapBuilder, tool: &str, with: &CallWith) -> Canonical {
+    let map = args.text("tool_id", tool);
+    let map = match &with.key {
+        Some(key) => map.text("idempotency_key", key),
+        None => map,
+    };
+    let map = match &with.trace {
+        Some(trace) => {
+            let source = MapBuilder::new().text("source", Source::Agent.name());
+            map.item("provenance", source.text("trace", trace).finish().item())
+        }
+        None => map,
+    };
+    map.finish()
+}
+
 /// Sends an envelope through a session of this process.
 pub(crate) fn send(
     session: &Session,
@@ -286,6 +309,7 @@ pub(crate) fn send(
     let received = match form {
         Written::Cbor => (envelope, Form::Cbor),
         Written::Json => read_json(&envelope),
+        Written::Arguments(escapes) => read_arguments(envelope, escapes),
     };
     session.send_tagged(received, tag).map(|result| Answer::of(&result))
 }

@@ -50,6 +50,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use syscap_kernel::{
     control::Freeze,
     id::{HomeId, ObjectId, Seq, SnapshotId, TokenId, ToolId},
+    json::Escapes,
     manifest::Manifest,
     policy::PolicyObject,
     provenance::Source,
@@ -87,6 +88,8 @@ pub enum Written {
     Cbor,
     /// JSON.
     Json,
+    /// Canonical CBOR whose `args` are a byte string: the text of [`Caller::call_json`].
+    Arguments(Escapes),
 }
 
 /// A home, held by this process or by another. It can be shared between threads.

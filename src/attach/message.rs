@@ -5,6 +5,7 @@ use syscap_kernel::{
     budget::Amounts,
     cbor::{Canonical, Item, Kind, MapBuilder},
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
+    json::Escapes,
     limits::PROVENANCE_INPUTS_MAX,
     manifest::Manifest,
     policy::PolicyObject,
@@ -102,7 +103,7 @@ impl Ask {
             Self::Call { session, envelope, form, tag } => op("call")
                 .uint("session", session.get())
                 .bytes("envelope", envelope)
-                .boolean("json", *form == Written::Json)
+                .text("form", name_of(*form))
                 .uint("tag", *tag),
             Self::Charge { session, amounts: charged } => {
                 op("charge").uint("session", session.get()).item("amounts", amounts(charged).item())
@@ -149,7 +150,7 @@ impl Ask {
             "call" => Self::Call {
                 session: Seq::new(f.uint("session")?),
                 envelope: f.bytes("envelope")?.to_vec(),
-                form: if f.boolean("json")? { Written::Json } else { Written::Cbor },
+                form: read_form(f)?,
                 tag: f.uint("tag")?,
             },
             "charge" => Self::Charge {
@@ -178,6 +179,28 @@ impl Ask {
         fields.end()?;
         Ok(ask)
     }
+}
+
+/// How an envelope may be written.
+const FORMS: [Written; 4] = [
+    Written::Cbor,
+    Written::Json,
+    Written::Arguments(Escapes::Data),
+    Written::Arguments(Escapes::Read),
+];
+
+const fn name_of(form: Written) -> &'static str {
+    match form {
+        Written::Cbor => "cbor",
+        Written::Json => "json",
+        Written::Arguments(Escapes::Data) => "arguments",
+        Written::Arguments(Escapes::Read) => "escaped arguments",
+    }
+}
+
+fn read_form(fields: &mut Fields<'_>) -> Result<Written, Broken> {
+    let name = fields.text("form")?;
+    FORMS.into_iter().find(|form| name_of(*form) == name).ok_or(Broken::Form)
 }
 
 impl Proposed {

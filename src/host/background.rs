@@ -12,6 +12,7 @@ use std::{
 use syscap_kernel::{
     envelope::ToolResult,
     id::{AgentId, TokenId},
+    json::Escapes,
 };
 
 use crate::{args::Args, error::Error, guard::caught, session::Session};
@@ -67,6 +68,31 @@ impl AsyncSession {
         let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
         let key = key.to_owned();
         background(&self.spawn, move || session.call_once(&key, &tool, args))
+    }
+
+    /// Calls a tool with arguments as a model wrote them, as [`Session::call_json`].
+    pub fn call_json(
+        &self,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+    ) -> Background<Result<ToolResult, Error>> {
+        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
+        let text = text.to_owned();
+        background(&self.spawn, move || session.call_json(&tool, &text, escapes))
+    }
+
+    /// The same, at most once for a key, as [`Session::call_json_once`].
+    pub fn call_json_once(
+        &self,
+        key: &str,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+    ) -> Background<Result<ToolResult, Error>> {
+        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
+        let (key, text) = (key.to_owned(), text.to_owned());
+        background(&self.spawn, move || session.call_json_once(&key, &tool, &text, escapes))
     }
 
     /// The agent.

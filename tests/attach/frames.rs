@@ -116,7 +116,7 @@ fn a_request_that_makes_no_sense_is_answered() {
     // Nor is another's session anybody's.
     let others = world.holder.view().unwrap().sessions[0].number;
     let called = map(4, "call").uint("session", others.get()).bytes("envelope", b"\xa0");
-    let called = ask(called.boolean("json", false).uint("tag", 0));
+    let called = ask(called.text("form", "cbor").uint("tag", 0));
     assert_eq!(code(&called), Some(Reason::Closing.code()));
     let lent_others = ask(map(5, "lend").uint("session", others.get()));
     assert_eq!(code(&lent_others), Some(Reason::Closing.code()));

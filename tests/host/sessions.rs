@@ -71,6 +71,20 @@ fn a_call_is_a_future() {
 }
 
 #[test]
+fn a_call_with_a_models_text_is_a_future() {
+    let (world, _release) = gated();
+    let agent = AsyncSession::new(session(&world));
+    let call = |text| block_on(agent.call_json("echo", text, Escapes::Data)).unwrap();
+    assert_eq!(call(r#"{"value": {"$ref": 1}}"#).reason(), None);
+    assert_eq!(call(r#"{"value": 1}, "idempotency_key": "k""#).reason(), Some(Reason::Malformed));
+    let once = |text| block_on(agent.call_json_once("k", "echo", text, Escapes::Data)).unwrap();
+    let first = once(r#"{"value": 1}"#);
+    assert_eq!(once(r#"{ "value": 1 }"#).delivered(), first.delivered());
+    assert_eq!(world.outcomes().len(), 2, "the key's second call is a repeat");
+    world.close();
+}
+
+#[test]
 fn a_future_that_is_never_polled_sends_nothing() {
     let (world, _release) = gated();
     let agent = AsyncSession::new(session(&world));

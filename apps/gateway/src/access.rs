@@ -9,6 +9,7 @@ use syscap::{
         budget::Budget,
         cbor::Canonical,
         id::{ObjectId, TokenId, ToolId},
+        json::Escapes,
         limits::GRANTS_MAX,
         manifest::Manifest,
     },
@@ -206,7 +207,7 @@ impl Seat for Sat {
     fn send(&self, envelope: &Envelope, tag: u64) -> Result<Told, Unreached> {
         let (bytes, form) = match envelope {
             Envelope::Canonical(map) => (map.as_bytes(), Written::Cbor),
-            Envelope::Json(text) => (text.as_slice(), Written::Json),
+            Envelope::Text(map) => (map.as_bytes(), Written::Arguments(Escapes::Data)),
         };
         let answer = self.caller()?.send(bytes, form, tag).map_err(unreached)?;
         Ok(Told {

@@ -4,12 +4,18 @@ use std::sync::{Arc, PoisonError};
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, JsonObject, RequestId},
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, RequestId,
+        ServerResult,
+    },
     service::RequestContext,
 };
 use serde_json::{Value, json};
 use syscap::kernel::{
-    cbor::MapBuilder, hash::object_id, limits::TRACE_BYTES_MAX, provenance::Source,
+    cbor::{Canonical, MapBuilder},
+    hash::object_id,
+    limits::TRACE_BYTES_MAX,
+    provenance::Source,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -53,29 +59,49 @@ pub(crate) async fn call(
     }
 }
 
-/// A `tools/call` that has not the form of one: the kernel refuses it, on the record.
+/// A `tools/call` that has not the form of one. Where its name and its arguments have, it is a call
+/// without what stands beside them; else the kernel refuses it, on the record.
 pub(crate) async fn malformed(
     hub: &Arc<Hub>,
     params: Option<Value>,
     context: &RequestContext<RoleServer>,
-) -> Value {
+) -> Result<Value, ErrorData> {
     let mut params = params.unwrap_or_default();
-    let name = params.get_mut("name").map(Value::take).unwrap_or_default();
-    let called = name.as_str().unwrap_or_default().to_owned();
-    let name = name.as_str().map_or(name.clone(), |name| Value::from(tool(hub, name)));
-    let args = params.get_mut("arguments").map(Value::take);
-    let args = args.unwrap_or_else(|| Value::Object(JsonObject::new()));
-    let text = json!({ "tool_id": name, "args": args }).to_string();
+    let mut take = |key| params.get_mut(key).map(Value::take);
+    let empty = || Value::Object(JsonObject::new());
+    let response = match (take("name").unwrap_or_default(), take("arguments").unwrap_or_else(empty))
+    {
+        (Value::String(name), Value::Object(args)) => {
+            let params = CallToolRequestParams::new(name).with_arguments(args);
+            call(hub, params, context).await?
+        }
+        (name, args) => refused(hub, &name, &args, context).await.into(),
+    };
+    Ok(serde_json::to_value(ServerResult::from(response)).unwrap_or_default())
+}
+
+/// What the kernel says of a call without a name, or of arguments that are no object.
+async fn refused(
+    hub: &Arc<Hub>,
+    name: &Value,
+    args: &Value,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let said = |value| data::to_canonical(value).unwrap_or_else(|_| Canonical::null());
+    let map = MapBuilder::new().item("args", said(args).item());
+    let map = match name.as_str() {
+        Some(name) => map.text("tool_id", &tool(hub, name)),
+        None => map.item("tool_id", said(name).item()),
+    };
     let flight = Arc::new(Flight::new(context, None));
-    let told = send(hub, Envelope::Json(text.into_bytes()), flight, &context.id).await;
-    let result = match told {
+    match send(hub, Envelope::Canonical(map.finish()), flight, &context.id).await {
         Ok(Told { reason: Some(reason), delivered, record }) => {
-            refusal::result((reason, delivered.item(), record), &called, &hub.catalog())
+            let refused = (reason, delivered.item(), record);
+            refusal::result(refused, name.as_str().unwrap_or_default(), &hub.catalog())
         }
         Ok(told) => result::built_in(told.delivered.item()),
         Err(words) => refusal::lost(&words),
-    };
-    serde_json::to_value(result).unwrap_or_default()
+    }
 }
 
 /// The id of the tool that clients call by that name; one that there is not, where there is none.
@@ -99,25 +125,31 @@ fn envelope(
     flight: &Flight,
     request: &RequestId,
 ) -> Envelope {
-    let as_text = || {
-        let text = json!({ "tool_id": id, "args": args }).to_string();
-        Envelope::Json(text.into_bytes())
+    let map =
+        MapBuilder::new().text("tool_id", id).text("idempotency_key", &key(&hub.run, request));
+    let map = match flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
+        Some(trace) => {
+            let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
+            map.item("provenance", from.finish().item())
+        }
+        None => map,
     };
-    let Ok(args_item) = data::to_args(args) else { return as_text() };
-    let mut map = MapBuilder::new()
-        .text("tool_id", id)
-        .item("args", args_item.item())
-        .text("idempotency_key", &key(&hub.run, request));
-    if let Some(trace) = flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
-        let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
-        map = map.item("provenance", from.finish().item());
+    let map = match &flight.input {
+        Some(input) => {
+            let input = json!({ "responses": input.responses, "state": input.state });
+            match data::to_canonical(&input) {
+                Ok(input) => map.item("mcp_input", input.item()),
+                // As text, where it is deeper than what is data.
+                Err(_) => map.text("mcp_input", &input.to_string()),
+            }
+        }
+        None => map,
+    };
+    match data::to_args(args) {
+        Ok(args) => Envelope::Canonical(map.item("args", args.item()).finish()),
+        // The kernel says what is wrong with it.
+        Err(_) => Envelope::Text(map.bytes("args", json!(args).to_string().as_bytes()).finish()),
     }
-    if let Some(input) = &flight.input {
-        let input = json!({ "responses": input.responses, "state": input.state });
-        let Ok(input) = data::to_canonical(&input) else { return as_text() };
-        map = map.item("mcp_input", input.item());
-    }
-    Envelope::Canonical(map.finish())
 }
 
 /// One request of one run of the gateway is one call: who sends it again gets the first answer.

@@ -202,7 +202,7 @@ impl ServerHandler for Face {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         }
         self.begin(&context).await?;
-        let mut result = calls::malformed(&self.hub, request.params, &context).await;
+        let mut result = calls::malformed(&self.hub, request.params, &context).await?;
         if Able::of(&context).wire == WireKind::Session
             && let Some(map) = result.as_object_mut()
         {

@@ -58,8 +58,9 @@ pub(crate) trait Seat: Send + Sync + 'static {
 pub(crate) enum Envelope {
     /// In canonical form.
     Canonical(Canonical),
-    /// As text, where there is no such form: it is refused, on the record.
-    Json(Vec<u8>),
+    /// The same, but with the arguments as text, where they have no such form: they are refused,
+    /// on the record.
+    Text(Canonical),
 }
 
 /// The kernel's answer to a call.

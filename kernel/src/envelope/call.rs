@@ -24,6 +24,10 @@ pub enum Form {
     /// JSON that the host has tried to convert, outside the kernel, and could not: it is refused
     /// for that reason.
     NotJson(json::JsonError),
+    /// Canonical CBOR whose `args` are a text that the host has tried to read as a caller's
+    /// arguments ([`json::arguments`]), outside the kernel, and could not: it is refused for that
+    /// reason.
+    NotArguments(json::JsonError),
 }
 
 /// Which fields the kernel filled in because the caller left them out: a set of bits.
@@ -139,16 +143,23 @@ impl ToolCall {
         }
         let converted: Canonical;
         let bytes = match form {
-            Form::NotJson(error) => return Err(Faulty::unread(from_json(error, received))),
-            Form::Cbor => received,
+            Form::NotJson(error) => {
+                return Err(Faulty::unread(from_json("envelope", error, received)));
+            }
+            Form::Cbor | Form::NotArguments(_) => received,
             Form::Json => {
                 converted = json::to_cbor(received)
-                    .map_err(|error| Faulty::unread(from_json(error, received)))?;
+                    .map_err(|error| Faulty::unread(from_json("envelope", error, received)))?;
                 converted.as_bytes()
             }
         };
         let source = defaults.provenance.source;
-        Seen::read(bytes, source).map_err(Faulty::unread)?.complete(bytes, defaults)
+        let mut seen = Seen::read(bytes, source).map_err(Faulty::unread)?;
+        if let Form::NotArguments(error) = form {
+            let text = Item::trusted(bytes).get("args").and_then(Item::as_byte_string);
+            seen.fault = Some(from_json("args", error, text.unwrap_or_default()));
+        }
+        seen.complete(bytes, defaults)
     }
 }
 
@@ -430,7 +441,7 @@ const EXCERPT_BYTES: usize = 40;
 
 /// What is said of a fault of JSON: where it lies and what stands there. All of it is the
 /// caller's own text.
-fn from_json(error: json::JsonError, text: &[u8]) -> Refused {
+fn from_json(field: &str, error: json::JsonError, text: &[u8]) -> Refused {
     let (reason, allowed) = match error.fault {
         JsonFault::Depth => (Reason::TooDeep, levels()),
         JsonFault::DuplicateKey => (Reason::DuplicateKey, String::from("each key once")),
@@ -443,5 +454,5 @@ fn from_json(error: json::JsonError, text: &[u8]) -> Refused {
     let behind = behind.get(..EXCERPT_BYTES).unwrap_or(behind);
     let excerpt = String::from_utf8_lossy(behind);
     let got = if behind.is_empty() { format!("{error}") } else { format!("{error}: {excerpt}") };
-    Refused::new(reason).field("envelope").got(&got).allowed(&allowed)
+    Refused::new(reason).field(field).got(&got).allowed(&allowed)
 }

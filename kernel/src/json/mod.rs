@@ -107,6 +107,34 @@ pub fn to_cbor(text: &[u8]) -> Result<Canonical, JsonError> {
     read::to_cbor(text)
 }
 
+/// Reads one JSON value as data: in canonical CBOR it is what it looks like, and nothing in it is
+/// an escape.
+///
+/// # Errors
+/// As [`to_cbor`].
+pub fn to_data(text: &[u8]) -> Result<Canonical, JsonError> {
+    read::to_data(text)
+}
+
+/// What `$ref`, `$lit` and `$bytes` mean in arguments that somebody else than the host wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Escapes {
+    /// Nothing: they are data like all else.
+    Data,
+    /// What they mean in an envelope: whoever wrote the text may refer to results of its session.
+    Read,
+}
+
+/// Reads a text as what stands under `args` in an envelope: one JSON value, which should be an
+/// object; a text of whitespace alone is one without entries. It can set nothing else. Data that
+/// would be an escape stands within one `$lit`, and may have a level less.
+///
+/// # Errors
+/// As [`to_cbor`].
+pub fn arguments(text: &[u8], escapes: Escapes) -> Result<Canonical, JsonError> {
+    read::arguments(text, escapes)
+}
+
 /// Prints arguments, as they are before references are resolved, as compact JSON.
 ///
 /// The law: `to_cbor(from_item(x)) == x` for every item `x` of the profile `DATA`

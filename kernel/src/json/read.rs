@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::{cmp::Ordering, ops::Range};
 
 use super::lex::{Lexer, Number, brackets, fault, skip_space};
-use super::{JsonError, JsonFault, base64, is_reference};
-use crate::cbor::{Canonical, Decoder, Encoder, Profile};
+use super::{Escapes, JsonError, JsonFault, base64, is_reference};
+use crate::cbor::{Canonical, Decoder, Encoder, Kind, MapBuilder, Profile};
 
 /// How many arrays and maps may enclose one another in the CBOR.
 const DEPTH_MAX: u8 = Profile::DATA.depth_max();
@@ -23,7 +23,7 @@ const REF: &[u8] = b"\x64$ref";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Arguments,
-    /// Within the value of `$lit`.
+    /// Within the value of `$lit`, or in a text that is data as a whole.
     Literal,
 }
 
@@ -40,19 +40,48 @@ struct Reader<'t> {
     out: Vec<u8>,
     /// Where each array and map of the text opens and closes, once a `$lit` has asked for it.
     pairs: Option<Vec<(usize, usize)>>,
+    /// Whether a map that was read as data has the form of a `$ref` or a `$lit`.
+    like_escapes: bool,
 }
 
 /// See [`super::to_cbor`].
 pub(super) fn to_cbor(text: &[u8]) -> Result<Canonical, JsonError> {
-    let lexer = Lexer::new(text)?;
-    let mut reader = Reader { lexer, out: Vec::with_capacity(text.len()), pairs: None };
-    reader.value(Mode::Arguments, 0)?;
+    whole(text, Mode::Arguments, 0).map(|(value, _)| value)
+}
+
+/// See [`super::to_data`].
+pub(super) fn to_data(text: &[u8]) -> Result<Canonical, JsonError> {
+    whole(text, Mode::Literal, 0).map(|(value, _)| value)
+}
+
+/// See [`super::arguments`]. The envelope is a level of its own, and so is a `$lit`.
+pub(super) fn arguments(text: &[u8], escapes: Escapes) -> Result<Canonical, JsonError> {
+    if text.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+        return Ok(MapBuilder::new().finish());
+    }
+    if escapes == Escapes::Read {
+        return whole(text, Mode::Arguments, 1).map(|(value, _)| value);
+    }
+    let (data, like_escapes) = whole(text, Mode::Literal, 1)?;
+    if !like_escapes || data.item().kind() != Kind::Map {
+        return Ok(data);
+    }
+    let (data, _) = whole(text, Mode::Literal, 2)?;
+    Ok(MapBuilder::new().item("$lit", data.item()).finish())
+}
+
+/// The whole text as one value that `depth` arrays and maps enclose; whether a map that was read
+/// as data would be an escape elsewhere.
+fn whole(text: &[u8], mode: Mode, depth: u8) -> Result<(Canonical, bool), JsonError> {
+    let (lexer, out) = (Lexer::new(text)?, Vec::with_capacity(text.len()));
+    let mut reader = Reader { lexer, out, pairs: None, like_escapes: false };
+    reader.value(mode, depth)?;
     if reader.lexer.token().is_some() {
         return fault(JsonFault::Trailing, reader.lexer.at());
     }
     let mut encoder = Encoder::with_capacity(reader.out.len());
     encoder.raw(&reader.out);
-    Ok(Canonical::from_encoder(encoder))
+    Ok((Canonical::from_encoder(encoder), reader.like_escapes))
 }
 
 impl Reader<'_> {
@@ -155,6 +184,10 @@ impl Reader<'_> {
             if key == REF && !is_reference(value) {
                 return fault(JsonFault::Reference, at);
             }
+        }
+        if let ([only], Mode::Literal) = (entries.as_slice(), mode) {
+            let key = self.out.get(only.key..only.value).unwrap_or_default();
+            self.like_escapes |= key == REF || key == LIT;
         }
         if depth == DEPTH_MAX {
             return fault(JsonFault::Depth, at);

@@ -30,9 +30,10 @@ pub(super) enum Phase {
 }
 
 impl Event {
-    /// Reads one JSON object. What else stands there is the client's affair.
+    /// Reads one JSON object. What else stands there is the client's affair; a model wrote part of
+    /// it, so nothing in it is an escape.
     pub(super) fn read(client: Client, text: &[u8]) -> Result<Self, String> {
-        let map = json::to_cbor(text).map_err(|error| format!("the event is no JSON: {error}"))?;
+        let map = json::to_data(text).map_err(|error| format!("the event is no JSON: {error}"))?;
         let map = map.item();
         if map.kind() != Kind::Map {
             return Err("the event is no JSON object".to_owned());
@@ -110,6 +111,27 @@ mod tests {
         }
         event(Client::ClaudeCode, &whole.replace("{}", "[]")).unwrap_err();
         event(Client::GeminiCli, whole).unwrap_err();
+    }
+
+    /// What a model wrote is data, whatever it looks like: what is judged is what the client runs.
+    #[test]
+    fn what_looks_like_an_escape_is_data() {
+        for input in [
+            r#"{"a":{"$bytes":"AAE="}}"#,
+            r#"{"a":{"$bytes":"no base64"}}"#,
+            r#"{"a":{"$ref":"https://x"}}"#,
+            r#"{"$ref":{"record":1,"path":[]}}"#,
+            r#"{"$lit":{"a":1}}"#,
+            r#"{"$bytes":"AAE="}"#,
+        ] {
+            let text = format!(
+                r#"{{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Read",
+                    "tool_use_id":"t","tool_input":{input}}}"#
+            );
+            let args = event(Client::ClaudeCode, &text).unwrap().args;
+            assert_eq!(args.item().kind(), Kind::Map, "{input}");
+            assert_eq!(json::to_data(input.as_bytes()).unwrap(), args);
+        }
     }
 
     #[test]

@@ -194,3 +194,37 @@ fn traces_are_recorded_and_passed_on() {
     let provenance = outcomes[0].call.provenance.as_ref().unwrap();
     assert_eq!(provenance.trace.as_deref(), Some(trace));
 }
+
+/// A call that has not the form of one, or says what can't be recorded, refers to nothing either:
+/// what looks like a reference arrives as it was sent, or not at all, and a request that comes
+/// twice is made once.
+#[test]
+fn a_call_of_another_form_refers_to_nothing() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    gateway.call("echo", json!({"text": "secret"}));
+    let record = bench.records().into_iter().find_map(|record| match record.body {
+        Body::Outcome(_) => Some(record.seq.get()),
+        _ => None,
+    });
+    let reference = json!({"$ref": {"record": record.unwrap(), "path": []}});
+    let args = json!({"more": reference, "bytes": {"$bytes": "AAE="}});
+    let deep = (0..70).fold(json!(1), |inner, _| json!({"x": inner}));
+    let input = json!({"a": {"action": "accept", "content": deep}});
+    let cases = [json!({"requestState": 7}), json!({"inputResponses": input})];
+    for more in &cases {
+        let mut params = json!({"name": "echo", "arguments": args});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let id = gateway.id();
+        for _ in 0..2 {
+            gateway.send(&id, "tools/call", params.clone());
+            let result = gateway.result(&id);
+            let echoed: serde_json::Value = serde_json::from_str(text(&result)).unwrap();
+            assert_eq!(echoed, args, "{more}");
+        }
+    }
+    assert!(gateway.end().success());
+    let calls = u64::try_from(bench.got_method("odd", "tools/call")).unwrap();
+    assert_eq!(calls, 1 + u64::try_from(cases.len()).unwrap());
+    bench.settled();
+}

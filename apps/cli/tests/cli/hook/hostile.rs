@@ -46,6 +46,26 @@ fn input_that_is_no_event_is_a_no() {
     hooked.end();
 }
 
+/// What a model wrote means nothing to the kernel, whatever it looks like, and stops no hook.
+#[test]
+fn an_input_that_looks_like_an_escape_is_data() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let inputs = [
+        json!({ "file_path": "a", "x": { "$ref": "https://x" } }),
+        json!({ "file_path": "a", "x": { "$ref": { "record": 1, "path": [] } } }),
+        json!({ "file_path": "a", "x": { "$bytes": "no base64" } }),
+        json!({ "file_path": "a", "x": [{ "$lit": { "$lit": { "$ref": 1 } } }] }),
+    ];
+    for (n, input) in inputs.into_iter().enumerate() {
+        let event = claude("PreToolUse", &format!("toolu_{n}"), "Read", input.clone());
+        hooked.hook(&event).fine();
+        assert_eq!(hooked.last()["kind"], "intent", "{input}");
+        hooked.hook(&with(event, "hook_event_name", json!("PostToolUse"))).fine();
+        assert_eq!(hooked.last()["status"], "ok", "{input}");
+    }
+    hooked.end();
+}
+
 /// An input that is larger than an envelope is refused by the kernel, on the record.
 #[test]
 fn a_call_that_is_too_large_is_refused_on_the_record() {
