@@ -104,8 +104,8 @@ impl Grant {
         self
     }
 
-    /// Grants only tools that leave everything as it is, whatever else is said, and no change of the
-    /// agent's state.
+    /// Grants only tools that leave everything as it is, whatever else is said, and no change of
+    /// the agent's state.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.flags = self.flags.and(TokenFlags::READ_ONLY);

@@ -571,8 +571,7 @@ const JOINED_BYTES_MAX: usize = 64 << 10;
 
 fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {
     let joined = args.len() <= JOINED_BYTES_MAX;
-    let room = if joined { args.len() } else { 0 };
-    let mut start = Encoder::with_capacity(room.saturating_add(384));
+    let mut start = Encoder::with_capacity(args.len().min(JOINED_BYTES_MAX).saturating_add(384));
     start.array(7);
     start.bytes(seat.state.home.as_bytes());
     start.text(registered.manifest.tool.as_str());
@@ -585,14 +584,12 @@ fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>
             None => encoder.null(),
         }
     };
+    let (mut tail, apart) = (Encoder::new(), if joined { &[][..] } else { args });
     if joined {
         start.item(Item::trusted(args));
-        end(&mut start);
-        return call_digest(&start.into_bytes(), &[], &[]);
     }
-    let mut tail = Encoder::with_capacity(256);
-    end(&mut tail);
-    call_digest(&start.into_bytes(), args, &tail.into_bytes())
+    end(if joined { &mut start } else { &mut tail });
+    call_digest(&start.into_bytes(), apart, &tail.into_bytes())
 }
 
 impl Call<Reserved> {

@@ -146,7 +146,7 @@ fn the_holder_keeps_the_lanes_apart() {
     }
     // Nor is another's session to be called through, or closed.
     let call = MapBuilder::new().uint("id", 1).text("op", "call").uint("session", number);
-    let call = call.bytes("envelope", b"\xa0").boolean("json", false).uint("tag", 0);
+    let call = call.bytes("envelope", b"\xa0").text("form", "cbor").uint("tag", 0);
     assert_eq!(code(&asked(call)), Some(Reason::Closing.code()));
     let close = MapBuilder::new().uint("id", 1).text("op", "close").uint("session", number);
     assert_eq!(code(&asked(close)), Some(Reason::Closing.code()));

@@ -31,7 +31,8 @@ Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lin
 A line that is no envelope is refused, on the record. Whoever writes a line sets all of its
 fields: don't paste a model's arguments into one; programs have `Session::call_json` for them.
 Each answer is printed as soon as it is durable. Where nobody holds the home this process does,
-and serves it to others. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log and leaves) are hexadecimal text;
+and serves it to others. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log
+and leaves) are hexadecimal text;
 byte strings in results are {\"$bytes\": base64}.")]
 pub(crate) struct Call {
     /// The home.
