@@ -108,12 +108,12 @@ fn garbage_is_no_home() {
 #[test]
 fn a_newer_home_is_left_alone() {
     let home = TestHome::new();
-    database(&home).pragma_update(None, "user_version", 2).unwrap();
+    database(&home).pragma_update(None, "user_version", 3).unwrap();
     expect_closed(&home);
     run(["verify", &home.path()]).failed(4);
     run(["log", "show", &home.path()]).failed(4);
     run(["init", &home.path()]).failed(4);
-    database(&home).pragma_update(None, "user_version", 1).unwrap();
+    database(&home).pragma_update(None, "user_version", 2).unwrap();
     assert_eq!(home.verify(), 0);
 }
 

@@ -198,7 +198,7 @@ fn learning_reads_what_there_is() {
     assert_eq!(holder.end(), 0);
     let database = Connection::open(home.beside("home").join("home.db")).unwrap();
     let first = home.log().iter().find(|record| record["kind"] == "intent").unwrap()["seq"].clone();
-    let erased = database.execute("DELETE FROM vault_args WHERE seq = ?1", [first.as_i64()]);
+    let erased = database.execute("DELETE FROM vault WHERE seq = ?1", [first.as_i64()]);
     assert_eq!(erased, Ok(1));
     drop(database);
     assert_eq!(calls(), 6);

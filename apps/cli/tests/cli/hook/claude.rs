@@ -56,7 +56,7 @@ fn a_use_is_on_record_before_and_after() {
     assert_eq!(outcome["kind"], "outcome");
     assert_eq!((&outcome["status"], &outcome["tx"]), (&json!("ok"), &json!("no_op")));
     assert_eq!(outcome["intent"], intent["seq"]);
-    assert_eq!(outcome["enforcement"], "delegated");
+    assert_eq!(outcome["enforcement"], "hearsay");
     hooked.end();
 }
 

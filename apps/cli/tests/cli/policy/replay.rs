@@ -80,7 +80,7 @@ fn arguments_are_asked_about() {
 fn what_was_erased_is_not_asked_about() {
     let home = busy();
     let database = Connection::open(home.beside("home/home.db")).unwrap();
-    database.execute_batch("DELETE FROM vault_args").unwrap();
+    database.execute_batch("DELETE FROM vault").unwrap();
     drop(database);
     let run = replay(&home, "preset:read-only", &["--json"]);
     assert_eq!((run.code, &*run.err), (5, ""));
@@ -99,7 +99,7 @@ fn what_was_erased_is_not_asked_about() {
 fn what_was_erased_in_part_is_1_or_5() {
     let home = busy();
     let database = Connection::open(home.beside("home/home.db")).unwrap();
-    let erase = "DELETE FROM vault_args WHERE rowid = (SELECT min(rowid) FROM vault_args)";
+    let erase = "DELETE FROM vault WHERE seq = (SELECT min(seq) FROM vault)";
     assert_eq!(database.execute(erase, []).unwrap(), 1);
     drop(database);
     let changed = replay(&home, "preset:read-only", &["--json"]);
