@@ -83,6 +83,7 @@ fn child() -> TokenBody {
         holder: None,
         agent: AgentId::new("team/researcher").unwrap(),
         parent: Some(TokenBody::id_of(&parent.to_bytes())),
+        head: None,
         depth: 1,
         depth_max: 2,
         not_before: UnixMillis::new(2_000),
@@ -190,7 +191,10 @@ fn no_bit_of_a_wire_can_be_changed() {
 #[test]
 fn forms_that_version_one_does_not_have_are_refused() {
     let table: Vec<(Reason, fn(&mut TokenBody))> = vec![
-        (Reason::BadToken, |b| b.version = 2),
+        (Reason::BadToken, |b| b.version = 1),
+        (Reason::BadToken, |b| b.version = 3),
+        (Reason::BadToken, |b| b.head = None),
+        (Reason::UnknownAuthority, |b| b.renews = Some(TokenId::from_bytes([1; 32]))),
         (Reason::BadToken, |b| b.depth_max = TOKEN_DEPTH_MAX + 1),
         (Reason::BadToken, |b| (b.depth, b.depth_max) = (1, 1)),
         (Reason::BadToken, |b| b.parent = Some(TokenId::from_bytes([1; 32]))),
@@ -222,11 +226,11 @@ fn forms_that_version_one_does_not_have_are_refused() {
 /// The body with the value of one key replaced.
 fn replace(body: &[u8], key: u64, value: &[u8]) -> Vec<u8> {
     let mut decoder = syscap_kernel::cbor::Decoder::new(body, Profile::CONTROL);
-    decoder.shape(18).unwrap();
+    decoder.shape(20).unwrap();
     let mut out = Encoder::new();
-    out.map(18);
+    out.map(20);
     let mut bytes = out.into_bytes();
-    for n in 0..18 {
+    for n in 0..20 {
         decoder.key(n).unwrap();
         let item = decoder.item().unwrap();
         let mut head = Encoder::new();
@@ -240,7 +244,7 @@ fn replace(body: &[u8], key: u64, value: &[u8]) -> Vec<u8> {
 fn extra_key(body: &[u8]) -> Vec<u8> {
     let mut bytes = body.to_vec();
     bytes[0] += 1;
-    bytes.extend_from_slice(&[0x12, 0xf6]);
+    bytes.extend_from_slice(&[0x14, 0xf6]);
     bytes
 }
 
