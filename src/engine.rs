@@ -13,7 +13,7 @@ use syscap_kernel::{
 };
 use syscap_policy::{LoadError, Policy};
 
-use crate::{Error, Runtime, core::Answer, guard::GuardedEngine, session::acknowledged};
+use crate::{Error, Runtime, core::Answer, guard::GuardedEngine};
 
 /// Opens a kernel with an engine that was given, else with the one whose policy is on record. A
 /// shadow is always the one on record.
@@ -102,9 +102,28 @@ impl Runtime {
         engine: impl PolicyEngine + 'static,
     ) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        let ancestor = self.ancestor(Some(control.head))?;
-        let event = |ticket| Event::Policy(ticket, control, ancestor, vec![engine]);
-        acknowledged(self.core.request(event))
+        self.submit_engines(control, vec![engine])
+    }
+
+    /// The same with an engine that this version has for the object, or, where the change needs
+    /// no other than those in force, with none.
+    pub(crate) fn submit_policy_object(
+        &self,
+        control: Control,
+        object: Option<&PolicyObject>,
+    ) -> Result<Seq, Error> {
+        let engine = object.map(|object| self.engine_for(object)).transpose()?;
+        self.submit_engines(control, engine.into_iter().collect())
+    }
+
+    fn submit_engines(
+        &self,
+        control: Control,
+        engines: Vec<Box<dyn PolicyEngine>>,
+    ) -> Result<Seq, Error> {
+        self.submit_as(control, |ticket, control, ancestor| {
+            Event::Policy(ticket, control, ancestor, engines)
+        })
     }
 
     /// Asks another policy beside the one in force, for the record only: what it would have said

@@ -3,12 +3,15 @@
 use std::{io, path::PathBuf};
 
 use syscap_kernel::{
-    envelope::ToolError, halt::Halt, ports::NoEntropy, reason::Refused, registry::RegistryError,
-    store::StoreError,
+    envelope::ToolError, halt::Halt, id::ToolId, ports::NoEntropy, reason::Refused,
+    registry::RegistryError, store::StoreError,
 };
 use syscap_syscalls::beneath::FsError;
 
-use crate::{access::Versions, keys::SignerError};
+use crate::{
+    access::Versions,
+    keys::{KeyFileError, SignerError},
+};
 
 /// What can go wrong for a host.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,23 @@ pub enum Error {
     /// A signature can't be had.
     #[error("signing failed: {0}")]
     Signer(#[from] SignerError),
+    /// A key file can't be used.
+    #[error("{path}: {why}")]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: KeyFileError,
+    },
+    /// Another process rotates a key in this folder.
+    #[error("another process rotates a key in {0}")]
+    KeysBusy(PathBuf),
+    /// A tool is not on record yet, and the operator's key can't put it there without a person.
+    #[error(
+        "{0} is not on record, and the operator's key signs only where a person is asked; \
+             `syscap tools accept` puts it there"
+    )]
+    Awaits(ToolId),
     /// Randomness can't be had.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),

@@ -1,21 +1,25 @@
-//! Who signs: the keys of the five roles.
+//! Who signs: the keys of the roles, the recovery key, and the files that they lie in.
+//!
+//! Each role has keys on record; a home's folder has at most one of them for each, and the
+//! recovery key until its owner takes it away. `docs/keys.md` says what that protects against.
 
-use std::{
-    fs,
-    io::{self, Read},
-    os::unix::fs::DirBuilderExt,
-    path::Path,
-};
+mod change;
+mod file;
+mod folder;
+mod seal;
 
-use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_audit::disk;
 use syscap_kernel::{
     control::{Role, Roles},
-    ports::Entropy,
     sign::{PublicKey, Signature},
 };
 
-use crate::error::{Error, at};
+pub(crate) use self::file::write_new;
+pub use self::{
+    change::{adding, alone, removing, replacing},
+    file::{KeyFile, KeyFileError, KeyUse, SecretKey},
+    folder::{FileKeys, Passphrases, Rotation},
+    seal::{Passphrase, Seal},
+};
 
 /// Why a signature can't be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +31,18 @@ pub enum SignerError {
     /// A key is not one that can be used.
     #[error("the key can't be used")]
     BadKey,
+    /// A person must unseal the key first, and there is none to be asked here.
+    #[error("the {0} key is sealed, and there is nobody here to be asked for its passphrase")]
+    Sealed(KeyUse),
+    /// The passphrase is another; or the file was changed, which can't be told from that.
+    #[error("this is not the passphrase of the {0} key, or its file was changed")]
+    Passphrase(KeyUse),
+    /// The role has other keys by now.
+    #[error("the {0} key that lies here is not one on record")]
+    NotOnRecord(Role),
+    /// There is not the memory to unseal a key.
+    #[error("there is not enough memory to unseal a key")]
+    NoMemory,
 }
 
 /// Signs for roles. Keys may lie in files, in hardware or with another process.
@@ -42,71 +58,20 @@ pub trait Signer: Send + Sync {
     /// # Errors
     /// [`SignerError`].
     fn sign(&self, role: Role, message: &[u8]) -> Result<Signature, SignerError>;
-}
 
-/// Keys in a folder, one file of 32 bytes a role, readable by their owner only.
-///
-/// By default the folder lies in the home. That protects against nobody who owns the folder;
-/// [`crate::Options::signer`] puts the keys elsewhere.
-pub struct FileKeys {
-    keys: Vec<(Role, SigningKey)>,
-}
-
-impl FileKeys {
-    /// Makes five keys in a folder that must not exist yet. When it returns, no power cut takes
-    /// them away.
+    /// Does beforehand what may take long, such as asking a person: while it does nothing else
+    /// waits for the signature.
     ///
     /// # Errors
-    /// [`Error::File`] or [`Error::Entropy`].
-    pub fn create(folder: &Path, entropy: &dyn Entropy) -> Result<Self, Error> {
-        fs::DirBuilder::new().mode(0o700).create(folder).map_err(at(folder))?;
-        disk::sync_parent(folder).map_err(at(folder))?;
-        let mut keys = Vec::new();
-        for role in &Role::IN_USE {
-            let mut seed = [0; 32];
-            entropy.fill(&mut seed)?;
-            write_new(&file(folder, *role), &seed)?;
-            keys.push((*role, SigningKey::from_bytes(&seed)));
-        }
-        Ok(Self { keys })
+    /// [`SignerError`]: there will be no signature.
+    fn prepare(&self, role: Role) -> Result<(), SignerError> {
+        self.public_key(role).map(drop)
     }
 
-    /// Reads the keys that are there; a role whose file is missing can't sign.
-    ///
-    /// # Errors
-    /// [`Error::File`], or [`Error::Signer`] where a file does not hold 32 bytes.
-    pub fn open(folder: &Path) -> Result<Self, Error> {
-        let mut keys = Vec::new();
-        for role in &Role::IN_USE {
-            let path = file(folder, *role);
-            let mut bytes = Vec::new();
-            match crate::home::regular(&path) {
-                Ok(file) => {
-                    // One byte more than a key has, to tell a longer file.
-                    file.take(33).read_to_end(&mut bytes).map_err(at(&path))?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(at(&path)(error)),
-            }
-            let seed: [u8; 32] = bytes.try_into().map_err(|_| SignerError::BadKey)?;
-            keys.push((*role, SigningKey::from_bytes(&seed)));
-        }
-        Ok(Self { keys })
-    }
-
-    fn key(&self, role: Role) -> Result<&SigningKey, SignerError> {
-        let found = self.keys.iter().find(|(r, _)| *r == role);
-        found.map(|(_, key)| key).ok_or(SignerError::NoKey)
-    }
-}
-
-impl Signer for FileKeys {
-    fn public_key(&self, role: Role) -> Result<PublicKey, SignerError> {
-        PublicKey::new(self.key(role)?.verifying_key().to_bytes()).map_err(|_| SignerError::BadKey)
-    }
-
-    fn sign(&self, role: Role, message: &[u8]) -> Result<Signature, SignerError> {
-        Ok(Signature::from_bytes(self.key(role)?.sign(message).to_bytes()))
+    /// Says which keys are on record: whoever has several for a role signs with one of those from
+    /// here on.
+    fn renew(&self, _on_record: &Roles) {
+        // Most have one, and nothing to choose.
     }
 }
 
@@ -130,13 +95,4 @@ pub(crate) fn known_keys(signer: &dyn Signer) -> Result<Vec<(Role, PublicKey)>, 
         Err(error) => Err(error),
     });
     known.filter_map(Result::transpose).collect()
-}
-
-fn file(folder: &Path, role: Role) -> std::path::PathBuf {
-    folder.join(format!("{}.key", role.name()))
-}
-
-/// Writes a file that must not exist, durably, for its owner only.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    disk::write_new(path, bytes).map_err(at(path))
 }

@@ -44,13 +44,14 @@ mod grant;
 mod guard;
 mod home;
 pub mod host;
-mod keys;
+pub mod keys;
 pub mod learn;
 pub mod provide;
 mod run;
 mod runtime;
 mod session;
 mod state;
+mod submit;
 mod tools;
 
 pub use crate::{
@@ -65,6 +66,7 @@ pub use crate::{
     runtime::{Inspection, Options, Runtime},
     session::Session,
     state::{AgentState, Changed},
+    submit::{Beside, PolicyPlace},
     tools::{ConnectionId, Withdrawn},
 };
 pub use syscap_audit as audit;

@@ -70,6 +70,9 @@ pub enum Standing {
     Changed,
     /// Its name, or an alias, is that of a tool that the holder runs itself.
     Taken,
+    /// It is not on record, and nobody was there to sign that: it can't be called until an
+    /// operator accepts it.
+    New,
 }
 
 /// A tool that was offered, and how it stands.

@@ -40,10 +40,10 @@ use crate::{
     guard::{Guarded, GuardedEngine},
     home::{BasePlace, Home, Kept},
     host::desk::Desk,
-    keys::{FileKeys, Signer, known_keys, roles, write_new},
+    keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles, write_new},
     session::{Session, acknowledged},
     state::{AgentState, states},
-    tools::{self, Providers},
+    tools::{self, By, Providers},
 };
 
 /// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
@@ -58,7 +58,20 @@ pub struct Options {
     store: Option<Box<dyn Store>>,
     limits: HomeLimits,
     trust: Option<Trust>,
-    recovery: Option<PublicKey>,
+    seal: Seal,
+    recovery: RecoveryKey,
+}
+
+/// The recovery key of a home that is made.
+#[derive(Default)]
+enum RecoveryKey {
+    /// One is made with the other keys, where they are made.
+    #[default]
+    Made,
+    /// This one.
+    Given(PublicKey),
+    /// None.
+    Without,
 }
 
 impl Default for Options {
@@ -74,7 +87,8 @@ impl Default for Options {
             store: None,
             limits: HomeLimits::default(),
             trust: None,
-            recovery: None,
+            seal: Seal::Open,
+            recovery: RecoveryKey::Made,
         }
     }
 }
@@ -176,10 +190,26 @@ impl Options {
     }
 
     /// Sets the recovery key of a home that is made: it can give every role other keys, whoever
-    /// has stolen the operator's. Keep it where nobody who has the others can reach it.
+    /// has stolen the operator's. Keep it where nobody who has the others can reach it. Without
+    /// this one is made in the home, as `keys/recovery.key`, where the keys lie there.
     #[must_use]
-    pub const fn recovery(mut self, key: PublicKey) -> Self {
-        self.recovery = Some(key);
+    pub fn recovery(mut self, key: PublicKey) -> Self {
+        self.recovery = RecoveryKey::Given(key);
+        self
+    }
+
+    /// Makes the home without a recovery key: who steals the operator's key has the home for good.
+    #[must_use]
+    pub fn no_recovery(mut self) -> Self {
+        self.recovery = RecoveryKey::Without;
+        self
+    }
+
+    /// Seals the keys that are made with the home, as [`KeyUse::SEALED`] says. The runtime that
+    /// makes it signs with them all the same.
+    #[must_use]
+    pub fn seal(mut self, seal: Seal) -> Self {
+        self.seal = seal;
         self
     }
 
@@ -196,10 +226,7 @@ impl Options {
             Some(store) => store,
             None => Box::new(SqliteStore::create(home.folder(), self.durability)?),
         };
-        let signer = match self.signer.take() {
-            Some(signer) => signer,
-            None => Box::new(FileKeys::create(&home.keys(), &*self.entropy)?),
-        };
+        let (signer, recovery) = self.signer_of_new(&home)?;
         home.settle_base(&self.base)?;
         let files = home.open_files()?;
         files.prepare_root("shared")?;
@@ -212,7 +239,7 @@ impl Options {
             limits: self.limits.clone(),
             durability: self.durability,
             roles: roles(&*signer)?,
-            recovery: self.recovery.as_ref().map(recovery_hash),
+            recovery: recovery.as_ref().map(recovery_hash),
         };
         let engine = match self.engine.take() {
             Some(engine) => engine,
@@ -254,6 +281,7 @@ impl Options {
         let mut kernel = engine::open(&mut *store, self.engine, self.registry, &anchor)?;
         let providers = Arc::default();
         let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
+        signer.renew(kernel.roles());
         let store = Held { store, _lock: lock };
         let started = Started { kernel, store, signer, files, home, providers, absent };
         started.boot(self.clock, self.entropy, self.durability)
@@ -272,8 +300,29 @@ impl Options {
         let anchor = Anchor { trust, keys: Vec::new() };
         let mut kernel = engine::open(&mut store, self.engine, self.registry, &anchor)?;
         let providers = Arc::default();
-        tools::adopt(&mut kernel, &mut store, &providers)?;
-        Ok(Inspection { kernel, home, providers })
+        let absent = tools::adopt(&mut kernel, &mut store, &providers)?;
+        Ok(Inspection { kernel, home, providers, absent })
+    }
+
+    /// Who signs for a home that is made, and its recovery key.
+    fn signer_of_new(
+        &mut self,
+        home: &Home,
+    ) -> Result<(Box<dyn Signer>, Option<PublicKey>), Error> {
+        let given = match self.recovery {
+            RecoveryKey::Given(key) => Some(key),
+            _ => None,
+        };
+        if let Some(signer) = self.signer.take() {
+            return Ok((signer, given));
+        }
+        let keys = FileKeys::create(&home.keys(), &self.seal, &*self.entropy)?;
+        if !matches!(self.recovery, RecoveryKey::Made) {
+            return Ok((Box::new(keys), given));
+        }
+        let (file, _) = KeyFile::generate(KeyUse::Recovery, &self.seal, &*self.entropy)?;
+        file.write_new(&KeyUse::Recovery.path(&home.keys()))?;
+        Ok((Box::new(keys), Some(file.public_key())))
     }
 
     const fn kept(&self) -> Kept {
@@ -299,6 +348,8 @@ pub struct Inspection {
     pub(crate) home: Home,
     /// The delegated tools on record, which nobody offers here.
     pub(crate) providers: Arc<Providers>,
+    /// Those of them that the kernel still lacks, since its own are not those on record.
+    pub(crate) absent: ToolsDelta,
 }
 
 impl Inspection {
@@ -353,21 +404,31 @@ impl Started {
         acknowledged(core.request(|ticket| Event::Boot { ticket, id, software, durability }))?;
         let (signing, tooling) = (Mutex::default(), Mutex::default());
         let desk = Desk::default();
-        let inner = Arc::new(Inner { signer, files, home, signing, tooling, desk });
+        let absent = Mutex::new(absent);
+        let inner = Arc::new(Inner { signer, files, home, signing, tooling, absent, desk });
         let runtime = Runtime { core, providers, inner };
         let (tools, on_record) = runtime.core.look(|k| (k.registry_hash(), k.tools_hash()));
         if on_record != Some(tools) {
-            runtime.change_tools(absent)?;
+            unless_unsigned(runtime.record_own_tools(By::Signer))?;
         }
         let (policy, on_record) = runtime.core.look(|k| (k.engine_hash(), k.policy_hash()));
         if on_record.is_none() {
             // The first policy is the engine that the kernel was made with.
             let change = PolicyChange { policy, shadow: None };
-            runtime.sign(&change, |ticket, control, ancestor| {
+            unless_unsigned(runtime.sign(&change, |ticket, control, ancestor| {
                 Event::Policy(ticket, control, ancestor, Vec::new())
-            })?;
+            }))?;
         }
         Ok(runtime)
+    }
+}
+
+/// A home opens without those who sign for it: where they can't be had, what differs from the
+/// record stays so, and the kernel refuses all calls until a person has put it there.
+fn unless_unsigned(recorded: Result<Seq, Error>) -> Result<(), Error> {
+    match recorded {
+        Ok(_) | Err(Error::Signer(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -387,6 +448,8 @@ struct Inner {
     signing: Mutex<()>,
     /// Held while tools are offered and put on record.
     tooling: Mutex<()>,
+    /// The tools on record that the kernel lacks, until its own are on record too.
+    absent: Mutex<ToolsDelta>,
     /// What agents' clients run themselves.
     desk: Desk,
 }
@@ -501,6 +564,10 @@ impl Runtime {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.inner.desk
+    }
+
+    pub(crate) fn absent(&self) -> MutexGuard<'_, ToolsDelta> {
+        self.inner.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn tooling(&self) -> MutexGuard<'_, ()> {

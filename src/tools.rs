@@ -6,6 +6,7 @@
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
 mod place;
+mod record;
 mod room;
 
 use std::{
@@ -16,10 +17,9 @@ use std::{
 use syscap_kernel::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Profile},
-    control::ToolsChange,
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId},
-    kernel::{Event, Kernel, Ticket},
+    kernel::{Kernel, Ticket},
     manifest::{Enforcement, Manifest},
     object::ObjectKind,
     reason::{Reason, Refused},
@@ -29,7 +29,10 @@ use syscap_kernel::{
 };
 
 use self::place::{Known, Place};
-pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
+pub(crate) use self::{
+    record::By,
+    room::{DELEGATED_MAX, MANIFEST_BYTES_MAX},
+};
 use crate::{
     Error, Runtime,
     provide::{Cancel, HostCall, Offer, Provider, Standing},
@@ -72,6 +75,8 @@ pub(crate) struct Providers(Mutex<Table>);
 struct Table {
     /// The delegated tools as they are on record, and who offers each.
     tools: BTreeMap<ToolId, Known>,
+    /// Who offers tools that are not on record, since whoever signs for that was not there.
+    awaiting: BTreeMap<ToolId, Vec<Place>>,
     /// Which connection opened a session.
     sessions: BTreeMap<Seq, ConnectionId>,
     /// The callers' names for calls that are out.
@@ -109,6 +114,18 @@ impl Providers {
         let cancels: Vec<Cancel> =
             self.lock().runs.values().map(|(_, cancel)| cancel.clone()).collect();
         cancels.iter().for_each(Cancel::cancel);
+    }
+
+    /// The newest offer of each tool that waits for an operator to put it on record.
+    pub(crate) fn awaiting(&self) -> Vec<Manifest> {
+        let table = self.lock();
+        let newest = table.awaiting.values().filter_map(|places| places.last());
+        newest.map(|place| place.offered.clone()).collect()
+    }
+
+    /// Whether somebody offers it, and it waits for an operator.
+    pub(crate) fn awaits(&self, tool: &ToolId) -> bool {
+        self.lock().awaiting.contains_key(tool)
     }
 
     /// As [`Runtime::delegated`].
@@ -327,7 +344,9 @@ impl Providers {
             match table.tools.get_mut(&manifest.tool) {
                 Some(known) => (known.pinned, known.bytes) = (pinned, bytes),
                 None => {
-                    let known = Known { pinned, bytes, places: Vec::new() };
+                    // Who offered it before it was on record offers it now.
+                    let places = table.awaiting.remove(&manifest.tool).unwrap_or_default();
+                    let known = Known { pinned, bytes, places };
                     table.tools.insert(manifest.tool.clone(), known);
                 }
             }
@@ -359,7 +378,8 @@ fn bounded(mut manifest: Manifest) -> Manifest {
 
 impl Runtime {
     /// Offers tools that a process runs itself. Those that are offered for the first time are
-    /// put on record, in one signed change; of the others the manifest on record stays. A tool
+    /// put on record, in one signed change; where nobody is there who signs it they wait for an
+    /// operator, as [`Standing::New`]. Of the others the manifest on record stays. A tool
     /// needs no scope: what a delegated run touches nobody here sees, so its manifest must name
     /// no dimensions.
     ///
@@ -383,21 +403,33 @@ impl Runtime {
             offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();
         let pins = table.room_for(connection, &offered, &new)?;
         drop(table);
+        let mut waiting: Vec<ToolId> = Vec::new();
         if !new.is_empty() {
-            self.change_tools(delta(new, Vec::new(), &self.providers)?)?;
-            self.providers.lock().pins.insert(connection, pins);
+            let names = new.iter().map(|manifest| manifest.tool.clone()).collect();
+            match self.change_tools(delta(new, Vec::new(), &self.providers)?, By::Signer) {
+                Ok(_) => drop(self.providers.lock().pins.insert(connection, pins)),
+                Err(Error::Signer(_)) => waiting = names,
+                Err(error) => return Err(error),
+            }
         }
         // What is a provider's is dropped when nothing is locked: it may do anything then.
         let mut gone = Vec::new();
         let mut table = self.providers.lock();
         let offers = offered.into_iter().map(|offered| {
+            let own = |place: &mut Place| place.connection == connection;
+            let place = |offered| Place::new(connection, offered, Arc::clone(provider));
+            if waiting.contains(&offered.tool) {
+                let places = table.awaiting.entry(offered.tool.clone()).or_default();
+                gone.extend(places.extract_if(.., own));
+                places.push(place(offered.clone()));
+                return Offer { manifest: offered, standing: Standing::New };
+            }
             let known = table.tools.get_mut(&offered.tool).filter(|_| fits(&offered));
             let Some(known) = known else {
                 return Offer { manifest: offered, standing: Standing::Taken };
             };
-            let own = |place: &mut Place| place.connection == connection;
             gone.extend(known.places.extract_if(.., own));
-            let place = Place::new(connection, offered, Arc::clone(provider));
+            let place = place(offered);
             let standing = place.standing(identity(&known.pinned));
             known.places.push(place);
             Offer { manifest: known.pinned.clone(), standing }
@@ -425,77 +457,20 @@ impl Runtime {
                 Withdrawn::These(_) => {}
             }
         }
+        for (tool, places) in &mut table.awaiting {
+            let of_these = match which {
+                Withdrawn::All => true,
+                Withdrawn::These(tools) => tools.contains(tool),
+            };
+            let own = |place: &mut Place| of_these && place.connection == connection;
+            gone.extend(places.extract_if(.., own).map(|place| place.provider));
+        }
+        table.awaiting.retain(|_, places| !places.is_empty());
         if let Withdrawn::All = which {
             table.pins.remove(&connection);
         }
         drop(table);
         drop(gone);
-    }
-
-    /// Puts the definitions on record that are offered at present, in the place of those that
-    /// are there: an operator accepts the change.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
-    /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
-    /// record.
-    pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
-        self.accept_such(tools, |_, _| true)
-    }
-
-    /// The same for definitions that somebody has looked at: each must be offered as the manifest
-    /// of that id.
-    ///
-    /// # Errors
-    /// As [`Runtime::accept`].
-    pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
-        let names: Vec<ToolId> = tools.iter().map(|(tool, _)| tool.clone()).collect();
-        self.accept_such(&names, |tool, offered| {
-            let id = offered.id();
-            tools.iter().any(|(named, manifest)| named == tool && *manifest == id)
-        })
-    }
-
-    fn accept_such(
-        &self,
-        tools: &[ToolId],
-        such: impl Fn(&ToolId, &Manifest) -> bool,
-    ) -> Result<Seq, Error> {
-        let _one_at_a_time = self.tooling();
-        let table = self.providers.lock();
-        let mut manifests = Vec::new();
-        for tool in tools {
-            let known = table.tools.get(tool);
-            let other = known.and_then(|known| {
-                let offers = known.places.iter().rev().map(|place| &place.offered);
-                let other = |offered: &Manifest| *offered != known.pinned && such(tool, offered);
-                offers.into_iter().find(|offered| other(offered))
-            });
-            let none = || {
-                let what = "a tool whose definition has changed";
-                Error::BadName { what, got: tool.as_str().to_owned() }
-            };
-            manifests.push(other.ok_or_else(none)?.clone());
-        }
-        table.has_room(&manifests)?;
-        drop(table);
-        self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?)
-    }
-
-    /// Takes delegated tools off the record. One that is offered again is new.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
-    /// on record.
-    pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
-        let _one_at_a_time = self.tooling();
-        let table = self.providers.lock();
-        if let Some(unknown) = tools.iter().find(|tool| !table.tools.contains_key(tool)) {
-            let got = unknown.as_str().to_owned();
-            return Err(Error::BadName { what: "a delegated tool", got });
-        }
-        drop(table);
-        self.change_tools(ToolsDelta { remove: tools.to_vec(), add: Registry::new() })
     }
 
     /// The delegated tools as they are on record; for each, how every offer of it stands, with
@@ -516,30 +491,6 @@ impl Runtime {
         self.providers.give_up_session(session);
         self.providers.lock().sessions.remove(&session);
     }
-
-    pub(crate) fn change_tools(&self, delta: ToolsDelta) -> Result<Seq, Error> {
-        let pins = ToolsDelta { remove: delta.remove.clone(), add: again(&delta.add, self)? };
-        let changed = self.sign_made(
-            syscap_kernel::record::Kind::Tools,
-            || {
-                let tools = self.core.look(|kernel| kernel.registry_hash_after(&pins));
-                let got = || Error::BadName { what: "a tool's alias", got: String::new() };
-                use syscap_kernel::control::ControlBody as _;
-                Ok(ToolsChange { tools: tools.ok_or_else(got)? }.to_bytes())
-            },
-            |ticket, control, ancestor| Event::Tools(ticket, control, ancestor, delta),
-        );
-        if changed.is_ok() {
-            self.providers.pin(&pins);
-        }
-        changed
-    }
-}
-
-/// The same delegated tools once more.
-fn again(registry: &Registry, runtime: &Runtime) -> Result<Registry, Error> {
-    let manifests = registry.manifests().cloned().collect();
-    delta(manifests, Vec::new(), &runtime.providers).map(|delta| delta.add)
 }
 
 /// Which tools are taken back.

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use syscap::{FileKeys, SystemEntropy, prelude::*};
+use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*};
 
 const FOLDER: &str = "SYSCAP_DURABLE_FOLDER";
 
@@ -22,7 +22,7 @@ fn child() {
     let base = folder.join("base");
     let rt = Runtime::create(folder.join("deep/er/home")).unwrap();
     let other = Options::new().base(&base).create(folder.join("apart/there")).unwrap();
-    FileKeys::create(&folder.join("keys"), &SystemEntropy).unwrap();
+    FileKeys::create(&folder.join("keys"), &Seal::Open, &SystemEntropy).unwrap();
     fs::write(folder.join("marker"), "").unwrap();
     rt.close().unwrap();
     other.close().unwrap();

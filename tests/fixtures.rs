@@ -8,16 +8,18 @@ use std::{
 };
 
 use syscap::{
+    Beside, Options, SystemEntropy,
     audit::{
         sqlite::SqliteReader,
         verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
     },
     kernel::{
-        control::{Freeze, FreezeChange, FreezeTarget},
+        control::{Freeze, FreezeChange, FreezeTarget, Role},
         id::Seq,
         record::{Kind, Record},
         store::Next,
     },
+    keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
     policy::WithinToken,
     prelude::*,
 };
@@ -109,6 +111,7 @@ fn a_home_for_later_versions() {
         Kind::Refusal,
         Kind::Refusals,
         Kind::Repeat,
+        Kind::Key,
     ];
     let made = kinds(&home);
     assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
@@ -138,5 +141,25 @@ fn make(home: &Path) {
     rt.set_shadow(WithinToken).unwrap();
     session.call("fs.list", args! { "path": "." }).unwrap().value().unwrap();
     rt.close().unwrap();
-    Runtime::open(home).unwrap().close().unwrap();
+    rotate(home, Role::Issuer);
+}
+
+/// Another key for a role, as `syscap keys rotate` puts it there; then a token by it.
+fn rotate(home: &Path, role: Role) {
+    let keys = home.join("keys");
+    let make = || Ok(KeyFile::generate(KeyUse::Role(role), &Seal::Open, &SystemEntropy)?.0);
+    let rotation = Rotation::begin(&keys, role, make).unwrap();
+    let old = KeyFile::read(&KeyUse::Role(role).path(&keys)).unwrap().public_key();
+    let operator = KeyFile::read(&KeyUse::Role(Role::Operator).path(&keys)).unwrap();
+    let log = Options::new().inspect(home).unwrap();
+    let set = log.kernel().roles().set(role).unwrap();
+    let proof = rotation.next().open().unwrap().possession(&log.kernel().home(), role);
+    let change = replacing(set, &[old], proof).unwrap();
+    let key = operator.open().unwrap();
+    let signed = log.sign(&change, &key.public_key(), |message| Ok(key.sign(message))).unwrap();
+    let rt = Runtime::open(home).unwrap();
+    rt.submit_with(Kind::Key, signed, &Beside::Nothing).unwrap();
+    rotation.finish().unwrap();
+    rt.issue(Grant::to("eve").tools(["echo"])).unwrap();
+    rt.close().unwrap();
 }

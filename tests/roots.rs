@@ -21,7 +21,9 @@ use syscap::{
         sign::preimage,
         token::{self, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
     },
+    keys::Seal,
     prelude::*,
+    syscalls::beneath::KEY_FILE_BEGINS,
 };
 
 const TOOLS: [&str; 3] = ["fs.read", "fs.list", "fs.write"];
@@ -198,7 +200,7 @@ fn a_root_that_becomes_a_home_is_one_at_once() {
         assert_eq!(listed(&agent, &at), Ok(BTreeSet::new()));
         fs::create_dir(folder.join("keys")).unwrap();
         assert_eq!(listed(&agent, &at), Ok(BTreeSet::from([String::from("keys")])));
-        fs::write(folder.join("keys/issuer.key"), [7; 32]).unwrap();
+        fs::write(folder.join("keys/issuer.key"), KEY_FILE_BEGINS).unwrap();
         assert_eq!(listed(&agent, &at), Err(Reason::AccessDenied), "{round}");
         assert_eq!(listed(&agent, &format!("{at}/keys")), Err(Reason::AccessDenied));
         fs::remove_file(folder.join("keys/issuer.key")).unwrap();
@@ -226,7 +228,7 @@ fn a_root_that_becomes_a_home_is_one_at_once() {
 fn keys_below_a_granted_root_are_not_opened() {
     let world = world();
     let signing = world.base.join("proj/signing");
-    FileKeys::create(&signing, &SystemEntropy).unwrap();
+    FileKeys::create(&signing, &Seal::Open, &SystemEntropy).unwrap();
     let elsewhere = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
     elsewhere.create(world.base.join("proj/mem")).unwrap().close().unwrap();
     let agent = world.seat("proj");
@@ -242,6 +244,14 @@ fn keys_below_a_granted_root_are_not_opened() {
         let path = format!("proj/signing/{}.key", role.name());
         assert_eq!(read(&agent, &path), Err(Reason::AccessDenied));
         assert_eq!(write(&agent, &path, &"x".repeat(100)), Some(Reason::AccessDenied));
+        // One that waits to take its place, and one that is being written.
+        for (suffix, bytes) in [("next", &KEY_FILE_BEGINS[..]), ("part", b""), ("part", b"\xa5")] {
+            let other = format!("{path}.{suffix}");
+            fs::write(world.base.join(&other), bytes).unwrap();
+            assert_eq!(read(&agent, &other), Err(Reason::AccessDenied));
+            assert_eq!(write(&agent, &other, "x"), Some(Reason::AccessDenied));
+            fs::remove_file(world.base.join(&other)).unwrap();
+        }
     }
     assert!(tree(&world.base.join("proj")) == before, "something was changed");
     assert_eq!(write(&agent, "proj/signing/README", "x"), None);
@@ -251,7 +261,8 @@ fn keys_below_a_granted_root_are_not_opened() {
     }
     assert_eq!(listed(&agent, "proj/mem"), Err(Reason::AccessDenied));
     // The home that uses them is opened with them, and gives them to nobody.
-    let keys = FileKeys::create(&world.base.join("proj/signing2"), &SystemEntropy).unwrap();
+    let keys =
+        FileKeys::create(&world.base.join("proj/signing2"), &Seal::Open, &SystemEntropy).unwrap();
     let options = Options::new().signer(keys).durability(Durability::Memory);
     let options = options.store(MemoryStore::new()).base(&world.base);
     let second = options.create(world.home.with_file_name("second")).unwrap();
@@ -267,7 +278,7 @@ fn keys_below_a_granted_root_are_not_opened() {
 fn a_home_is_no_root_when_it_is_granted() {
     let world = world();
     make_home(&world.base.join("proj/inner"));
-    FileKeys::create(&world.base.join("signing"), &SystemEntropy).unwrap();
+    FileKeys::create(&world.base.join("signing"), &Seal::Open, &SystemEntropy).unwrap();
     for path in ["other", "other/files", "proj/inner", "proj/inner/keys", "signing"] {
         let grants = [
             Grant::to("a").tools(TOOLS).read(path),
@@ -292,14 +303,14 @@ fn a_folder_called_keys_is_no_home() {
     let keys = world.base.join("proj/web/keys");
     fs::create_dir_all(&keys).unwrap();
     let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----\n";
-    for name in ["server.key", "issuer.key", "trust.cbor"] {
+    for name in ["server.key", "issuer.key", "recovery.key", "trust.cbor"] {
         fs::write(keys.join(name), pem).unwrap();
     }
     fs::write(keys.join("client.key"), [7; 32]).unwrap();
     fs::create_dir(world.base.join("proj/web/operator.key")).unwrap();
     let agent = world.seat("proj");
     assert_eq!(read(&agent, "proj/web/keys/issuer.key"), Ok(pem.into()));
-    assert_eq!(listed(&agent, "proj/web/keys").unwrap().len(), 4);
+    assert_eq!(listed(&agent, "proj/web/keys").unwrap().len(), 5);
     assert_eq!(listed(&agent, "proj/web").unwrap().len(), 2);
     assert_eq!(write(&agent, "proj/web/keys/new.key", "0123456789"), None);
     assert_eq!(write(&agent, "proj/web/keys/issuer.key", pem), None);
@@ -322,9 +333,7 @@ fn no_agent_makes_a_home() {
         "proj/keys/operator.key",
         "proj/operator.key",
     ] {
-        assert_eq!(write(&agent, path, "01234567890123456789012345678901"), {
-            Some(Reason::AccessDenied)
-        });
+        assert_eq!(write(&agent, path, ""), Some(Reason::AccessDenied));
     }
     assert_eq!(tree(&world.base.join("proj")), before);
     assert_eq!(read(&agent, "proj/src/a.txt"), Ok(String::from("code")));

@@ -29,6 +29,7 @@ use syscap::{
         store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
+    keys::Seal,
     prelude::*,
 };
 
@@ -486,7 +487,7 @@ fn no_base_leads_to_a_home() {
     // Keys that lie in the base, or are it, whoever uses them.
     let inner = outer.path().join("inner");
     fs::create_dir(&inner).unwrap();
-    let keys = || FileKeys::create(&inner.join("keys"), &SystemEntropy).unwrap();
+    let keys = || FileKeys::create(&inner.join("keys"), &Seal::Open, &SystemEntropy).unwrap();
     let made = Options::new().base(&inner).signer(keys()).create(outer.path().join("second"));
     assert!(matches!(made, Err(Error::BaseContainsHome(_))));
     let made = Options::new().base(inner.join("keys")).create(outer.path().join("third"));

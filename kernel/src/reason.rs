@@ -126,7 +126,7 @@ reasons! {
     404 Deferred "deferred" Wait "The policy defers this call."
     405 Obligation "obligation" Never "The policy asks of the tool what it can't do."
     406 UnknownSnapshot "unknown_snapshot" Fix "Name a snapshot of this agent, or none."
-    407 ToolsMismatch "tools_mismatch" Never "The tools differ from those on record."
+    407 ToolsMismatch "tools_mismatch" Never "An operator must put this program's tools on record."
     408 Constraint "constraint" Fix "Change the argument that is named to what is allowed."
     409 Reduced "reduced" Fix "The policy leaves less than that; ask for no more than is allowed."
     411 Namespace "namespace" Fix "Agents write goal.*, tools and encoders fact.*, nobody else."

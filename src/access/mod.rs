@@ -48,12 +48,13 @@ mod view;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use syscap_kernel::{
-    control::Freeze,
+    control::{Control, Freeze},
     id::{HomeId, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     json::Escapes,
     manifest::Manifest,
     policy::PolicyObject,
     provenance::Source,
+    record::Kind,
 };
 use syscap_policy::Policy;
 
@@ -79,6 +80,7 @@ use crate::{
     engine,
     host::{Begun, Reported, ToolUse},
     provide::{Offer, Provider},
+    submit::{Beside, Submission},
 };
 
 /// How an envelope is written.
@@ -355,6 +357,16 @@ impl Access {
     pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         let ask = Ask::Forget(tools.to_vec());
         self.act(&ask, |runtime| runtime.forget(tools), read_record)
+    }
+
+    /// As [`Runtime::submit_with`].
+    ///
+    /// # Errors
+    /// As [`Runtime::submit_with`]; [`Error::HolderGone`], after which it may have been done.
+    pub fn submit(&self, kind: Kind, control: &Control, beside: &Beside) -> Result<Seq, Error> {
+        let submission = Submission { kind, control: control.clone(), beside: beside.clone() };
+        let here = |runtime: &Runtime| runtime.submit_with(kind, control.clone(), beside);
+        self.act(&Ask::Submit(Box::new(submission)), here, read_record)
     }
 
     /// Asks for leave to use a tool that the caller runs itself, and tells of afterwards by

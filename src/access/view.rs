@@ -25,6 +25,9 @@ use crate::{
     provide::{Offer, Standing},
 };
 
+/// The delegated tools on record with their offers, and what is offered that is not on record.
+type Offered = (Vec<(Manifest, Vec<Offer>)>, Vec<Manifest>);
+
 /// Tools, tokens, sessions, running calls and counters, as they are at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,10 +79,10 @@ pub struct ToolInfo {
     pub title: String,
     /// The hash of the foreign definition that it was made from.
     pub definition: Option<DefinitionHash>,
-    /// The id of its manifest, as it is on record.
+    /// The id of its manifest, as it is on record; as it is offered, where it is new.
     pub manifest: ObjectId,
     /// How it stands: [`Changed`](Standing::Changed) where only another definition than that on
-    /// record is offered.
+    /// record is offered, [`New`](Standing::New) where it is not on record.
     pub standing: Standing,
     /// The id of what [`accept`](crate::access::Access::accept) would put on record: the newest
     /// offer that is not as the manifest on record.
@@ -204,11 +207,12 @@ impl View {
     }
 
     pub(crate) fn of(runtime: &Runtime) -> Self {
-        let (delegated, counts) = (runtime.delegated(), runtime.counters().counts());
-        runtime.look(|kernel| Self::new(kernel, delegated, counts))
+        let (providers, counts) = (&*runtime.providers, runtime.counters().counts());
+        let (delegated, awaiting) = (providers.delegated(), providers.awaiting());
+        runtime.look(|kernel| Self::new(kernel, (delegated, awaiting), counts))
     }
 
-    fn new(kernel: &Kernel, delegated: Vec<(Manifest, Vec<Offer>)>, counts: Counts) -> Self {
+    fn new(kernel: &Kernel, (delegated, awaiting): Offered, counts: Counts) -> Self {
         let delegated = delegated.into_iter().map(|(manifest, offers)| (manifest.tool, offers));
         let delegated: BTreeMap<ToolId, Vec<Offer>> = delegated.collect();
         let frozen = kernel.frozen();
@@ -220,8 +224,8 @@ impl View {
             shadow: kernel.shadow_hash(),
             frozen_in_all: count(frozen.len()),
             frozen: frozen.into_iter().take(VIEW_MAX).collect(),
-            tools: tools(kernel, &delegated),
-            tools_in_all: count(kernel.manifests().count()),
+            tools: tools(kernel, &delegated, &awaiting),
+            tools_in_all: count(kernel.manifests().count().saturating_add(awaiting.len())),
             tokens: tokens(kernel),
             tokens_in_all: count(kernel.tokens().count()),
             sessions: sessions(kernel),
@@ -237,7 +241,7 @@ impl Inspection {
     /// What there is as the log leaves it: nobody offers a tool, and nothing is counted.
     #[must_use]
     pub fn view(&self) -> View {
-        View::new(self.kernel(), self.providers.delegated(), Counts::default())
+        View::new(self.kernel(), (self.providers.delegated(), Vec::new()), Counts::default())
     }
 
     /// One of its tools, whole.
@@ -245,7 +249,7 @@ impl Inspection {
     /// # Errors
     /// [`Error::BadName`] where there is no such tool.
     pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
-        ToolDetail::new(self.kernel(), self.providers.delegated(), tool)
+        ToolDetail::new(self.kernel(), (self.providers.delegated(), Vec::new()), tool)
     }
 }
 
@@ -267,21 +271,32 @@ impl ToolInfo {
             delegated: offers.is_some(),
         }
     }
+
+    /// One that is not on record: there is but what is offered.
+    fn awaiting(manifest: &Manifest) -> Self {
+        let (standing, offered) = (Standing::New, Some(manifest.id()));
+        let (provided, delegated) = (true, true);
+        Self { standing, offered, provided, delegated, ..Self::of(manifest, None) }
+    }
 }
 
 impl ToolDetail {
     /// The home's tool of that id.
     pub(crate) fn of(runtime: &Runtime, tool: &ToolId) -> Result<Self, Error> {
-        let delegated = runtime.delegated();
-        runtime.look(|kernel| Self::new(kernel, delegated, tool))
+        let providers = &*runtime.providers;
+        let offered = (providers.delegated(), providers.awaiting());
+        runtime.look(|kernel| Self::new(kernel, offered, tool))
     }
 
-    fn new(
-        kernel: &Kernel,
-        delegated: Vec<(Manifest, Vec<Offer>)>,
-        tool: &ToolId,
-    ) -> Result<Self, Error> {
+    fn new(kernel: &Kernel, (delegated, awaiting): Offered, tool: &ToolId) -> Result<Self, Error> {
         let got = || Error::BadName { what: "the tool", got: tool.as_str().to_owned() };
+        if let Some(new) = awaiting.into_iter().find(|new| new.tool == *tool) {
+            return Ok(Self {
+                info: ToolInfo::awaiting(&new),
+                manifest: new.clone(),
+                offered: Some(new),
+            });
+        }
         let manifest = kernel.manifests().find(|manifest| manifest.tool == *tool);
         let manifest = manifest.ok_or_else(got)?.clone();
         let offers = delegated.into_iter().find(|(known, _)| known.tool == *tool);
@@ -329,11 +344,18 @@ fn cut(title: &str) -> String {
     title.get(..end).unwrap_or_default().to_owned()
 }
 
-fn tools(kernel: &Kernel, delegated: &BTreeMap<ToolId, Vec<Offer>>) -> Vec<ToolInfo> {
-    let mut tools: Vec<&Manifest> = kernel.manifests().collect();
+fn tools(
+    kernel: &Kernel,
+    delegated: &BTreeMap<ToolId, Vec<Offer>>,
+    awaiting: &[Manifest],
+) -> Vec<ToolInfo> {
+    let info = |manifest: &Manifest| ToolInfo::of(manifest, delegated.get(&manifest.tool));
+    let on_record = kernel.manifests().map(info);
+    let mut tools: Vec<ToolInfo> =
+        on_record.chain(awaiting.iter().map(ToolInfo::awaiting)).collect();
     tools.sort_by(|one, other| one.tool.cmp(&other.tool));
-    let info = |manifest: &&Manifest| ToolInfo::of(manifest, delegated.get(&manifest.tool));
-    tools.iter().take(VIEW_TOOLS_MAX).map(info).collect()
+    tools.truncate(VIEW_TOOLS_MAX);
+    tools
 }
 
 fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {

@@ -24,6 +24,7 @@ use crate::{
     access::{Whose, Written},
     grant::Grant,
     provide::{Cancel, HostCall},
+    submit::Submission,
     tools::DELEGATED_MAX,
 };
 
@@ -69,6 +70,7 @@ pub(crate) enum Ask {
     AcceptAs(Vec<(ToolId, ObjectId)>),
     Forget(Vec<ToolId>),
     ReadPolicy(Vec<u8>),
+    Submit(Box<Submission>),
     Begin(Box<Begin>),
     Settle(Box<Settle>),
     View,
@@ -115,15 +117,10 @@ impl Ask {
             }
             Self::Withdraw(tools) => op("withdraw").item("tools", names(tools).item()),
             Self::Accept(tools) => op("accept").item("tools", names(tools).item()),
-            Self::AcceptAs(tools) => {
-                let tools = tools.iter().map(|(tool, manifest)| (tool.as_str(), manifest));
-                let tools = tools.fold(MapBuilder::new(), |map, (tool, manifest)| {
-                    map.bytes(tool, manifest.as_bytes())
-                });
-                op("accept_as").item("tools", tools.finish().item())
-            }
+            Self::AcceptAs(tools) => op("accept_as").item("tools", definitions(tools).item()),
             Self::Forget(tools) => op("forget").item("tools", names(tools).item()),
             Self::ReadPolicy(document) => op("read_policy").bytes("document", document),
+            Self::Submit(submission) => submission.write(op("submit")),
             Self::Begin(asked) => asked.write(op("begin")),
             Self::Settle(asked) => asked.write(op("settle")),
             Self::View => op("view"),
@@ -167,6 +164,7 @@ impl Ask {
             "accept_as" => Self::AcceptAs(read_definitions(f.take("tools")?)?),
             "forget" => Self::Forget(f.list("tools", DELEGATED_MAX, read_tool)?),
             "read_policy" => Self::ReadPolicy(f.bytes("document")?.to_vec()),
+            "submit" => Self::Submit(Box::new(Submission::read(f)?)),
             "begin" => Self::Begin(Box::new(Begin::read(f)?)),
             "settle" => Self::Settle(Box::new(Settle::read(f)?)),
             "view" => Self::View,
@@ -310,7 +308,15 @@ pub(super) fn read_tool(item: Item<'_>) -> Result<ToolId, Broken> {
 }
 
 /// Tools, each with the id of a manifest.
-fn read_definitions(item: Item<'_>) -> Result<Vec<(ToolId, ObjectId)>, Broken> {
+pub(super) fn definitions(tools: &[(ToolId, ObjectId)]) -> Canonical {
+    let tools = tools.iter().map(|(tool, manifest)| (tool.as_str(), manifest));
+    let map =
+        |map: MapBuilder, (tool, manifest): (&str, &ObjectId)| map.bytes(tool, manifest.as_bytes());
+    tools.fold(MapBuilder::new(), map).finish()
+}
+
+/// The same, read.
+pub(super) fn read_definitions(item: Item<'_>) -> Result<Vec<(ToolId, ObjectId)>, Broken> {
     if item.kind() != Kind::Map || item.count() > DELEGATED_MAX {
         return Err(Broken::Form);
     }
@@ -321,6 +327,6 @@ fn read_definitions(item: Item<'_>) -> Result<Vec<(ToolId, ObjectId)>, Broken> {
     item.entries().map(|entry| definition(entry).ok_or(Broken::Form)).collect()
 }
 
-fn names(tools: &[ToolId]) -> Canonical {
+pub(super) fn names(tools: &[ToolId]) -> Canonical {
     texts(tools.iter().map(ToolId::as_str))
 }

@@ -17,6 +17,7 @@
 //! | `client` | the attached side |
 //! | `relay` | a tool's run, carried to the process that offered it |
 //! | `views` | a view on the wire |
+//! | `submit` | a signed control event on the wire |
 //! | `uses` | uses of tools that an agent's client runs itself |
 //!
 //! A process that may open the socket could as well open the home: both are its owner's only. So
@@ -37,6 +38,7 @@ pub(crate) mod reply;
 mod seat;
 pub(crate) mod server;
 mod socket;
+mod submit;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uses;

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     access::Answer,
     error::Error,
+    keys::{KeyUse, SignerError},
     provide::{HostRan, Offer, Standing},
     state::Changed,
 };
@@ -34,6 +35,8 @@ pub(super) enum Reply {
 pub(super) enum Failure {
     /// A name is not of its form.
     Name { what: &'static str, got: String },
+    /// A key is sealed: whoever asked can sign in the holder's place.
+    Sealed(KeyUse),
     /// Anything else, in words.
     Other(String),
 }
@@ -74,6 +77,7 @@ impl Reply {
             Ok(value) => Self::Done(done(value)),
             Err(Error::Refused(refused)) => Self::Refused(refused),
             Err(Error::BadName { what, got }) => Self::Failed(Failure::Name { what, got }),
+            Err(Error::Signer(SignerError::Sealed(key))) => Self::Failed(Failure::Sealed(key)),
             Err(error) => Self::Failed(Failure::Other(error.to_string())),
         }
     }
@@ -84,6 +88,7 @@ impl Reply {
             Self::Done(item) => Ok(item),
             Self::Refused(refused) => Err(Error::Refused(refused)),
             Self::Failed(Failure::Name { what, got }) => Err(Error::BadName { what, got }),
+            Self::Failed(Failure::Sealed(key)) => Err(SignerError::Sealed(key).into()),
             Self::Failed(Failure::Other(text)) => Err(Error::Holder(text)),
         }
     }
@@ -118,6 +123,7 @@ impl Failure {
         let map = MapBuilder::new();
         match self {
             Self::Name { what, got } => map.text("name", what).text("got", got),
+            Self::Sealed(key) => map.text("sealed", key.name()),
             Self::Other(text) => map.text("text", text),
         }
         .finish()
@@ -128,6 +134,9 @@ impl Failure {
         let failure = if let Some(name) = fields.maybe("name").and_then(Item::as_text) {
             let what = NAMES.into_iter().find(|what| *what == name).ok_or(Broken::Form)?;
             Self::Name { what, got: fields.text("got")?.to_owned() }
+        } else if let Some(key) = fields.maybe("sealed") {
+            let key = key.as_text().and_then(KeyUse::named);
+            Self::Sealed(key.ok_or(Broken::Form)?)
         } else {
             Self::Other(fields.text("text")?.to_owned())
         };
@@ -285,11 +294,12 @@ pub(crate) const fn standing_name(standing: Standing) -> &'static str {
         Standing::Ready => "ready",
         Standing::Changed => "changed",
         Standing::Taken => "taken",
+        Standing::New => "new",
     }
 }
 
 pub(crate) fn standing_named(name: &str) -> Option<Standing> {
-    let all = [Standing::Ready, Standing::Changed, Standing::Taken];
+    let all = [Standing::Ready, Standing::Changed, Standing::Taken, Standing::New];
     all.into_iter().find(|standing| standing_name(*standing) == name)
 }
 

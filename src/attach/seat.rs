@@ -32,6 +32,7 @@ use crate::{
     attach::Ask,
     guard::caught,
     provide::{Offer, Provider, Standing},
+    submit::Submission,
     tools::MANIFEST_BYTES_MAX,
 };
 
@@ -143,6 +144,10 @@ impl Seat {
                 }
                 read => Reply::of(read, |_| Canonical::null()),
             },
+            Ask::Submit(submission) => {
+                let Submission { kind, control, beside } = *submission;
+                Reply::of(runtime.submit_with(kind, control, &beside), reply::record)
+            }
             Ask::Begin(asked) => {
                 let uses::Begin { token, used, manifest } = *asked;
                 let begun = runtime.desk().begin(runtime, (token, used), manifest);

@@ -211,17 +211,25 @@ impl<'a> Fields<'a> {
         most: usize,
         read: impl FnMut(Item<'a>) -> Result<T, Broken>,
     ) -> Result<Vec<T>, Broken> {
-        let item = self.take(key)?;
-        if item.kind() != Kind::Array || item.count() > most {
-            return Err(Broken::Form);
-        }
-        item.elements().map(read).collect()
+        list(self.take(key)?, most, read)
     }
 
     /// Nothing may be left over.
     pub(crate) fn end(self) -> Result<(), Broken> {
         if self.entries.is_empty() { Ok(()) } else { Err(Broken::Form) }
     }
+}
+
+/// A list whose items are all read by `read`, at most `most`.
+pub(crate) fn list<'a, T>(
+    item: Item<'a>,
+    most: usize,
+    read: impl FnMut(Item<'a>) -> Result<T, Broken>,
+) -> Result<Vec<T>, Broken> {
+    if item.kind() != Kind::Array || item.count() > most {
+        return Err(Broken::Form);
+    }
+    item.elements().map(read).collect()
 }
 
 /// An item of data inside a frame. It stands as a byte string, so that it may nest as deep as

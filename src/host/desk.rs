@@ -213,18 +213,19 @@ impl Desk {
     }
 
     fn offer(&self, runtime: &Runtime, manifest: Manifest) -> Result<(), Error> {
-        let known = |tool: &ToolId| {
+        let on_record = |tool: &ToolId| {
             runtime.look(|kernel| kernel.manifests().any(|known| known.tool == *tool))
         };
+        let known = |tool: &ToolId| on_record(tool) || runtime.providers.awaits(tool);
         let tool = manifest.tool.clone();
         // Those that are new come one at a time, and count once they are on record.
-        let mut new_tools = match known(&tool) {
+        let mut new_tools = match on_record(&tool) {
             true => None,
             false => Some(self.0.new_tools.lock().unwrap_or_else(PoisonError::into_inner)),
         };
         if let Some(new_tools) = &mut new_tools {
             new_tools.retain(known);
-            if new_tools.len() >= NEW_TOOLS_MAX {
+            if new_tools.len() >= NEW_TOOLS_MAX && !new_tools.contains(&tool) {
                 return Err(Error::TooManyTools);
             }
         }
@@ -235,9 +236,12 @@ impl Desk {
             return Err(Error::BadName { what: "a delegated tool", got });
         }
         if let Some(mut new_tools) = new_tools {
-            new_tools.insert(tool);
+            new_tools.insert(tool.clone());
         }
-        Ok(())
+        match offers.iter().any(|offer| offer.standing == Standing::New) {
+            true => Err(Error::Awaits(tool)),
+            false => Ok(()),
+        }
     }
 
     /// The session of a conversation; a new one where it has none.

@@ -11,13 +11,13 @@ use syscap_kernel::{
     kernel::{Ack, Event, Kernel, Ticket},
     manifest::Manifest,
     record::Kind,
-    sign::preimage,
+    sign::{PublicKey, preimage},
     store::{Ancestor, Head},
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
 };
 
 use super::{Inner, Runtime};
-use crate::{core::Answer, error::Error, grant::Grant, session::acknowledged};
+use crate::{core::Answer, error::Error, grant::Grant, keys::SignerError, session::acknowledged};
 
 impl Runtime {
     /// Signs and registers a token. It is valid from now on; the agent's workspace and the
@@ -32,8 +32,9 @@ impl Runtime {
         self.inner.files.prepare(&agent)?;
         let Inner { home, files, .. } = &*self.inner;
         grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
+        self.prepare(Role::Issuer)?;
         let _one_at_a_time = self.signing();
-        let issuer = self.inner.signer.public_key(Role::Issuer)?;
+        let issuer = self.signing_key(Role::Issuer)?;
         let (home, now, head) = self.core.look(|k| (k.home(), k.now(), k.durable()));
         let body = TokenBody {
             version: 2,
@@ -128,8 +129,19 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`], with the reason on record.
     pub fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+        self.submit_as(control, |ticket, control, ancestor| {
+            Event::Control(ticket, kind, control, ancestor)
+        })
+    }
+
+    /// The same of any kind.
+    pub(crate) fn submit_as(
+        &self,
+        control: Control,
+        event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
+    ) -> Result<Seq, Error> {
         let ancestor = self.ancestor(Some(control.head))?;
-        acknowledged(self.core.request(|ticket| Event::Control(ticket, kind, control, ancestor)))
+        acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
     }
 
     /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
@@ -163,9 +175,10 @@ impl Runtime {
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
-        let role = Role::of(kind).ok_or(crate::keys::SignerError::NoKey)?;
+        let role = Role::of(kind).ok_or(SignerError::NoKey)?;
+        self.prepare(role)?;
         let _one_at_a_time = self.signing();
-        let key = self.inner.signer.public_key(role)?;
+        let key = self.signing_key(role)?;
         let (home, counter, head) =
             self.core.look(|kernel| (kernel.home(), kernel.counter(&key), kernel.durable()));
         let (counter, head) = (counter.saturating_add(1), head.ok_or(Halt::Empty)?);
@@ -176,6 +189,26 @@ impl Runtime {
         // A signer may take its time: the head that it was given can be an old one by now.
         let ancestor = self.ancestor(Some(head))?;
         acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
+    }
+
+    /// Has whoever signs do what may take long before anybody has to wait for it.
+    pub(crate) fn prepare(&self, role: Role) -> Result<(), Error> {
+        self.signing_key(role)?;
+        Ok(self.inner.signer.prepare(role)?)
+    }
+
+    /// The key that signs for a role: one that the role has now, not one that it had.
+    fn signing_key(&self, role: Role) -> Result<PublicKey, Error> {
+        let signer = &self.inner.signer;
+        let on_record = |key: &PublicKey| self.core.look(|k| k.roles().holds(role, key));
+        if let Ok(key) = signer.public_key(role)
+            && on_record(&key)
+        {
+            return Ok(key);
+        }
+        signer.renew(&self.core.look(|kernel| kernel.roles().clone()));
+        let key = signer.public_key(role)?;
+        if on_record(&key) { Ok(key) } else { Err(SignerError::NotOnRecord(role).into()) }
     }
 
     /// Held from reading a counter and a head until what was signed is durable.

@@ -3,7 +3,7 @@
 
 use syscap_kernel::{id::ToolId, manifest::Manifest};
 
-use super::{ConnectionId, Known, Table};
+use super::{ConnectionId, Known, Place, Table};
 use crate::Error;
 
 /// How many tools can be known at a time.
@@ -40,8 +40,13 @@ impl Table {
         let stays = |(tool, _): &(&ToolId, &Known)| added.iter().all(|new| new.tool != **tool);
         let stay: Vec<usize> =
             self.tools.iter().filter(stays).map(|(_, known)| known.bytes).collect();
-        let bytes = stay.iter().fold(size_of_all(added), |sum, bytes| sum.saturating_add(*bytes));
-        let count = stay.len().saturating_add(added.len());
+        // What waits for an operator takes room too, until whoever offers it goes.
+        let waits = |(tool, _): &(&ToolId, &Vec<Place>)| added.iter().all(|new| new.tool != **tool);
+        let waiting = self.awaiting.iter().filter(waits);
+        let waiting: Vec<usize> = waiting.map(|(_, places)| size_of_largest(places)).collect();
+        let others = stay.iter().chain(&waiting);
+        let bytes = others.fold(size_of_all(added), |sum, bytes| sum.saturating_add(*bytes));
+        let count = stay.len().saturating_add(waiting.len()).saturating_add(added.len());
         match bytes <= MANIFEST_BYTES_MAX && count <= DELEGATED_MAX {
             true => Ok(()),
             false => Err(Error::TooManyTools),
@@ -53,4 +58,8 @@ impl Table {
 fn size_of_all(manifests: &[Manifest]) -> usize {
     let sizes = manifests.iter().map(|manifest| manifest.to_bytes().len());
     sizes.fold(0, usize::saturating_add)
+}
+
+fn size_of_largest(places: &[Place]) -> usize {
+    places.iter().map(|place| place.offered.to_bytes().len()).max().unwrap_or(0)
 }

@@ -20,6 +20,7 @@ use syscap::{
         sign::{PublicKey, Signature, preimage},
         store::Head,
     },
+    keys::Seal,
     prelude::*,
 };
 
@@ -73,7 +74,7 @@ fn a_slow_signer_is_not_starved_by_load() {
     let home = dir.path().join("home");
     let entropy = syscap::SystemEntropy;
     let place = dir.path().join("keys");
-    drop(FileKeys::create(&place, &entropy).unwrap());
+    drop(FileKeys::create(&place, &Seal::Open, &entropy).unwrap());
     let open = || FileKeys::open(&place).unwrap();
     let store = MemoryStore::new();
     let grows = Arc::new(AtomicBool::new(false));

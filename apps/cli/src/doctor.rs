@@ -2,6 +2,7 @@
 
 mod holder;
 mod home;
+mod keys;
 mod machine;
 
 use std::path::PathBuf;

@@ -7,7 +7,9 @@ use std::{
 };
 
 use syscap::{
+    SignerError,
     kernel::{id::TokenId, reason::Refused, store::StoreError},
+    keys::KeyUse,
     policy::LoadError,
 };
 
@@ -17,11 +19,12 @@ use crate::output::plain;
 pub(crate) const HELP: &str = "\
 Exit codes:
    0  done; verify: sound; call: every line was answered, perhaps by a refusal
-   1  failed: input or output, the kernel halted, demo or doctor found something wrong;
+   1  failed: input or output, the kernel halted, demo or doctor found something wrong, a key
+      is sealed and nobody is there to unseal it;
       policy: the document is not sound, a test fails, policies differ, somebody else can
    2  the command line is wrong; hook: the use must not be made
    3  the kernel refused a control event: a token, a session, a revocation, a freeze, a policy,
-      a state, a change of tools
+      a state, a change of tools or of keys
    4  the home can't be made, opened or attached to: missing, damaged, newer; the process that
       holds it went before it had answered, serves nobody, or is of another version or user;
       serve: another process holds it; tools accept: nobody does
@@ -93,6 +96,9 @@ pub(crate) enum Failure {
     /// Nobody holds the home, and somebody who does was to be asked.
     #[error("{}: no process holds it and serves it, so {why}", folder.display())]
     Nobody { folder: PathBuf, why: &'static str },
+    /// A person must unseal a key, and there is none.
+    #[error("the {0} key is sealed: run this at a terminal, where its passphrase is asked for")]
+    Sealed(KeyUse),
     /// A control event was refused.
     #[error("the kernel refused it: {0}")]
     Refused(Refused),
@@ -143,6 +149,7 @@ impl Failure {
             Self::Usage { .. } => Exit::Usage,
             Self::Unsound { exit, .. } => *exit,
             Self::Runtime(_)
+            | Self::Sealed(_)
             | Self::File { .. }
             | Self::Exists(_)
             | Self::Stream(_)
@@ -196,6 +203,7 @@ impl From<syscap::Error> for Failure {
             | syscap::Error::Unserved(_)
             | syscap::Error::Foreign(_)
             | syscap::Error::Version { .. }) => Self::Holder(Box::new(error)),
+            syscap::Error::Signer(SignerError::Sealed(key)) => Self::Sealed(key),
             error => Self::Runtime(Box::new(error)),
         }
     }

@@ -9,23 +9,30 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    Options,
+    Home, Options, Runtime, SystemEntropy,
     audit::disk,
     kernel::store::StoreError,
+    keys::{KeyFile, KeyUse, Seal},
     policy::{Policy, Preset},
     syscalls::beneath::Base,
 };
 
 use crate::{
     Ended,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, tell},
+    keys::make,
     learn::warn_of_policy,
-    output::{Object, Out},
+    output::{Object, Out, quote},
     parse,
 };
 
 /// What to make, and where.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+At a terminal a passphrase is asked for, which seals the keys of policy, approver, operator and
+recovery: from then on whoever changes policy, tools or keys is asked for it. Issuer and revoker
+are never sealed: machines issue tokens, and an emergency stop must always work. Without a terminal
+nothing is asked and nothing sealed.")]
 pub(crate) struct Init {
     /// The folder of the home: one that is empty, or not there yet.
     home: PathBuf,
@@ -38,7 +45,19 @@ pub(crate) struct Init {
     /// The policy to begin with: standard, read-only, coder, researcher, mailer or recording.
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = parse::preset)]
     preset: Preset,
+    /// Ask for no passphrase: seal no key. For machines.
+    #[arg(long)]
+    no_passphrase: bool,
+    /// Write the recovery key here, and not into the home.
+    #[arg(long, value_name = "FILE")]
+    recovery_out: Option<PathBuf>,
+    /// Make no recovery key: who steals the operator's key has the home for good.
+    #[arg(long, conflicts_with = "recovery_out")]
+    no_recovery: bool,
 }
+
+/// What the passphrase is for.
+const SEALED: &str = "the keys of policy, approver, operator and recovery";
 
 impl Init {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
@@ -53,23 +72,37 @@ impl Init {
             options = options.base(base);
         }
         self.trust_out.as_deref().map_or(Ok(()), expect_new)?;
-        let runtime = options.create(&self.home).map_err(Failure::home(&self.home))?;
+        self.recovery_out.as_deref().map_or(Ok(()), expect_new)?;
+        let (seal, told) = make::seal(SEALED, self.no_passphrase)?;
+        let sealed = seal != Seal::Open;
+        let runtime = self.create(options, seal)?;
         let (id, home) = (runtime.id(), runtime.home().clone());
         runtime.close()?;
         let base = home.base()?;
+        let recovery = self.recovery(&home);
         let mut json = Object::new()
             .shown("home_id", id)
             .shown("home", home.folder().display())
             .shown("keys", home.keys().display())
+            .flag("sealed", sealed)
+            .json("recovery", &recovery.as_ref().map_or("null".to_owned(), |path| quote(path)))
             .shown("trust", home.trust().display())
             .shown("files", base.display())
             .text("preset", self.preset.name())
             .shown("policy", hash);
         out.text(&format!("home    {id}"))?;
-        out.text(&format!(
-            "keys    {} (no protection against who owns the folder)",
-            home.keys().display()
-        ))?;
+        let protect = match sealed {
+            true => "issuer and revoker are not sealed",
+            false => "no protection against who owns the folder",
+        };
+        out.text(&format!("keys    {} ({protect})", home.keys().display()))?;
+        if let Some(path) = &recovery {
+            let advice = match self.recovery_out {
+                Some(_) => "",
+                None => " (move it off this machine: it takes the home back from a thief)",
+            };
+            out.text(&format!("        {path}{advice}"))?;
+        }
         out.text(&format!("trust   {}", home.trust().display()))?;
         if let Some(copy) = &self.trust_out {
             write_trust(&home.trust(), copy)?;
@@ -81,7 +114,35 @@ impl Init {
         if out.form() == crate::output::Form::Json {
             out.line(&json.finish())?;
         }
+        out.flush()?;
+        told.iter().for_each(|told| tell(told));
         Ok(Exit::Done)
+    }
+
+    /// Makes the home. A recovery key that lies elsewhere is there first: a home whose owner has
+    /// lost it can't be taken back.
+    fn create(&self, options: Options, seal: Seal) -> Result<Runtime, Failure> {
+        let options = options.seal(seal.clone());
+        let options = match (&self.recovery_out, self.no_recovery) {
+            (Some(path), _) => {
+                let (file, _) = KeyFile::generate(KeyUse::Recovery, &seal, &SystemEntropy)?;
+                file.write_new(path)?;
+                options.recovery(file.public_key())
+            }
+            (None, true) => options.no_recovery(),
+            (None, false) => options,
+        };
+        options.create(&self.home).map_err(Failure::home(&self.home))
+    }
+
+    /// Where the recovery key lies.
+    fn recovery(&self, home: &Home) -> Option<String> {
+        let path = match &self.recovery_out {
+            _ if self.no_recovery => return None,
+            Some(path) => path.clone(),
+            None => KeyUse::Recovery.path(&home.keys()),
+        };
+        Some(path.display().to_string())
     }
 }
 

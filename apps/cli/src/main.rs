@@ -12,6 +12,7 @@ mod fields;
 mod freeze;
 mod hook;
 mod init;
+mod keys;
 mod learn;
 mod lines;
 mod log;
@@ -22,7 +23,9 @@ mod parse;
 mod policy;
 mod runtime;
 mod serve;
+mod signing;
 mod state;
+mod terminal;
 mod token;
 mod tools;
 mod top;
@@ -63,6 +66,9 @@ enum Command {
     Freeze(freeze::Frozen),
     /// Let go on what was frozen.
     Thaw(freeze::Frozen),
+    /// List, add, remove and rotate the keys that sign.
+    #[command(subcommand)]
+    Keys(keys::Keys),
     /// List and show tools, accept changed definitions, forget tools.
     #[command(subcommand)]
     Tools(tools::Tools),
@@ -104,6 +110,7 @@ fn main() -> ExitCode {
         Command::Revoke(revoke) => revoke.run(&mut out),
         Command::Freeze(frozen) => frozen.run(FreezeChange::Freeze, &mut out),
         Command::Thaw(frozen) => frozen.run(FreezeChange::Thaw, &mut out),
+        Command::Keys(keys) => keys.run(&mut out),
         Command::Tools(tools) => tools.run(&mut out),
         Command::Policy(policy) => policy.run(&mut out),
         Command::State(state) => state.run(&mut out),

@@ -5,10 +5,12 @@ use std::time::Duration;
 use syscap::kernel::{
     budget::Dimension,
     cbor::Canonical,
+    control::Role,
     id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
     json,
     limits::TOKEN_LIFE_MS_MAX,
     manifest::EffectClass,
+    sign::{PublicKey, Signature},
 };
 use syscap::policy::Preset;
 
@@ -43,6 +45,12 @@ pub(crate) enum BadWord {
     Class,
     #[error("there is no such preset; there are {}", presets())]
     Preset,
+    #[error("there is no such role; there are {}", roles())]
+    Role,
+    #[error("a public key has 64 hexadecimal digits, and is one that can be used")]
+    Key,
+    #[error("a proof has 128 hexadecimal digits")]
+    Proof,
     #[error("write a percentage as a number from 0 to 100")]
     Percent,
 }
@@ -60,6 +68,33 @@ pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
 /// A tool.
 pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
     ToolId::new(text).ok_or(BadWord::Tool)
+}
+
+/// A role.
+pub(crate) fn role(text: &str) -> Result<Role, BadWord> {
+    Role::IN_USE.into_iter().find(|role| role.name() == text).ok_or(BadWord::Role)
+}
+
+/// A public key.
+pub(crate) fn key(text: &str) -> Result<PublicKey, BadWord> {
+    let bytes = bytes(text).ok_or(BadWord::Key)?;
+    PublicKey::new(bytes).map_err(|_| BadWord::Key)
+}
+
+/// A signature that proves that somebody holds a key.
+pub(crate) fn proof(text: &str) -> Result<Signature, BadWord> {
+    bytes(text).map(Signature::from_bytes).ok_or(BadWord::Proof)
+}
+
+/// Bytes in hexadecimal digits.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| {
+        let digits = std::str::from_utf8(pair).ok().filter(|_| pair[0] != b'+')?;
+        u8::from_str_radix(digits, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    bytes.filter(|_| rest.is_empty())?.try_into().ok()
 }
 
 /// A tool, perhaps with the id of a manifest: `files.read=5d1f..`.
@@ -143,6 +178,10 @@ fn dimensions() -> String {
 
 fn classes() -> String {
     EffectClass::ALL.iter().map(|class| class.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn roles() -> String {
+    Role::IN_USE.map(Role::name).join(", ")
 }
 
 fn presets() -> String {

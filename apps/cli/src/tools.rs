@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use syscap::{
-    Error,
+    Beside, Error, Inspection,
     access::{Access, ToolDetail, ToolInfo, View},
-    kernel::id::ToolId,
+    kernel::{
+        control::{Role, ToolsChange},
+        id::ToolId,
+    },
     provide::Standing,
 };
 
@@ -20,6 +23,7 @@ use crate::{
     near::hint,
     output::{Object, Out},
     parse, runtime,
+    signing::{self, Hand},
 };
 
 /// What to do with tools.
@@ -27,8 +31,9 @@ use crate::{
 #[command(after_long_help = "\
 A tool that another process runs is pinned when it is first offered. Where its definition is
 another one later it is refused as `changed`, until somebody has looked at the difference and
-accepts it. Who offers what only the process knows that holds the home: where none does, nothing
-is offered. Standings: built_in, ready, changed, no_provider.")]
+accepts it. Where the operator's key is sealed, one that is offered first is `new` until somebody
+has accepted it. Who offers what only the process knows that holds the home: where none does,
+nothing is offered. Standings: built_in, ready, changed, new, no_provider.")]
 pub(crate) enum Tools {
     /// List the tools and how they stand.
     List(List),
@@ -93,16 +98,32 @@ pub(crate) struct Forget {
 
 impl Forget {
     fn run(self, out: &mut Out) -> Ended {
+        let hand = signing::hand(&self.home, Role::Operator)?;
         let seq = runtime::with(&self.home, |access| {
-            access.forget(&self.tools).map_err(|error| match error {
+            let known = |error| match error {
                 Error::BadName { what: "a delegated tool", got } => not_delegated(access, got),
                 error => error.into(),
-            })
+            };
+            match &hand {
+                Hand::Holder => access.forget(&self.tools).map_err(known),
+                Hand::Person(person) => {
+                    let change = |log: &Inspection| changed(log.tools_change(&[], &self.tools));
+                    person.submit(access, change, &Beside::Forgotten(self.tools.clone()), known)
+                }
+            }
         })?;
         let json = Object::new().json("tools", &names(&self.tools)).uint("record", seq.get());
         out.both(&format!("forgotten by record {seq}"), json)?;
         Ok(Exit::Done)
     }
+}
+
+/// A change of tools that can be signed.
+pub(crate) fn changed(change: Option<ToolsChange>) -> Result<ToolsChange, Failure> {
+    change.ok_or_else(|| Failure::Usage {
+        what: "the tools on record".to_owned(),
+        advice: "are not those of this program: first `syscap tools accept HOME --own`".to_owned(),
+    })
 }
 
 /// What is known of a home: by its holder, else by its log.
@@ -135,6 +156,7 @@ pub(crate) fn standing(info: &ToolInfo) -> &'static str {
         (true, false, _) => "no_provider",
         (true, true, Standing::Ready) => "ready",
         (true, true, Standing::Changed | Standing::Taken) => "changed",
+        (true, true, Standing::New) => "new",
     }
 }
 

@@ -18,7 +18,7 @@ use syscap::{
 
 use crate::{
     Options,
-    kernelside::{Envelope, Kernelside, Seat, Told, Unreached},
+    kernelside::{Accepted, Envelope, Kernelside, Seat, Told, Unreached},
     say::say,
 };
 
@@ -102,8 +102,12 @@ impl Kernelside for Home {
         self.access()?.withdraw(tools).map_err(unreached)
     }
 
-    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<(), Unreached> {
-        self.access()?.accept_as(tools).map(drop).map_err(unreached)
+    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<Accepted, Unreached> {
+        match self.access()?.accept_as(tools) {
+            Ok(_) => Ok(Accepted::Recorded),
+            Err(Error::Signer(_)) => Ok(Accepted::Waits),
+            Err(error) => Err(unreached(error)),
+        }
     }
 
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {

@@ -17,6 +17,15 @@ use syscap::{
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);
 
+/// Whether what was accepted is on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It is.
+    Recorded,
+    /// Nobody was there who could sign it.
+    Waits,
+}
+
 /// A kernel, in this process or at another's.
 pub(crate) trait Kernelside: Send + Sync + 'static {
     /// Offers tools.
@@ -31,7 +40,7 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 
     /// Puts what is offered in the place of what is on record, where it is the manifest of that
     /// id.
-    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<(), Unreached>;
+    fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<Accepted, Unreached>;
 
     /// The manifests of the tools that the home itself runs.
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached>;

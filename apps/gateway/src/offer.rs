@@ -20,7 +20,7 @@ use crate::{
     catalog::{Catalog, Offered},
     effect::class,
     hub::{Hub, blocking},
-    kernelside::Unreached,
+    kernelside::{Accepted, Unreached},
     manifest::{Definition, Limits},
     names,
     provider::Runs,
@@ -95,6 +95,16 @@ async fn restate(
     }
     let ids: Vec<(ToolId, ObjectId)> =
         other.iter().map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
+    provide(hub, other.clone()).await?;
+    let kernel = Arc::clone(&hub.kernel);
+    if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
+        say(
+            "what is said otherwise of tools on record waits for an operator, whose key is sealed: \
+             `syscap tools accept HOME TOOL` puts it on record while this runs; until then what \
+             is on record counts",
+        );
+        return Ok(BTreeMap::new());
+    }
     for manifest in &other {
         let results = if manifest.label == Label::PUBLIC { "trusted" } else { "untrusted" };
         say(&format!(
@@ -103,9 +113,6 @@ async fn restate(
             manifest.effect.name()
         ));
     }
-    provide(hub, other.clone()).await?;
-    let kernel = Arc::clone(&hub.kernel);
-    blocking(move || kernel.accept(&ids)).await??;
     let ready =
         |manifest: Manifest| (manifest.tool.clone(), Offer { manifest, standing: Standing::Ready });
     Ok(other.into_iter().map(ready).collect())
@@ -166,6 +173,10 @@ fn tell(tool: &ToolId, standing: Standing) {
             "its definition is not the one on record; it is refused until an operator accepts it"
         }
         Standing::Taken => "the home has a tool of that name; it is not offered",
+        Standing::New => {
+            "it is not on record, and the operator's key is sealed: `syscap tools accept HOME \
+             TOOL` puts it there while this runs; then start the client again"
+        }
     };
     say(&format!("{tool}: {why}"));
 }

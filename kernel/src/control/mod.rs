@@ -76,24 +76,24 @@ impl Control {
         encoder.into_bytes()
     }
 
-    /// The canonical bytes, as they stand in its record.
+    /// An event with the signature of one key.
+    #[must_use]
+    pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {
+        Self { head, body, signatures: List([signed].into()) }
+    }
+
+    /// The canonical bytes, as they stand in a record.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
 
-    /// Reads an event as it stands in its record, of the version that its kind has now.
+    /// Reads an event as it stands in its record.
     ///
     /// # Errors
     /// The first fault.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode::<Self>(bytes)
-    }
-
-    /// An event with the signature of one key.
-    #[must_use]
-    pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {
-        Self { head, body, signatures: List([signed].into()) }
     }
 
     /// Whether there is a signature, not too many, sorted by keys, no key twice.

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
+use rustix::io::{pread, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 use syscap_kernel::control::Role;
 
 use super::error::FsError;
-use super::gate::{Changed, Ident, Node};
+use super::gate::{Changed, Ident, Node, READ, walk};
 
 /// The log of a home. Whatever has this name marks the folder that it lies in: a home without it
 /// can't be, and to look into it would drop the locks of a process that has it open.
@@ -19,11 +20,14 @@ const LOG: &str = "home.db";
 /// The folder of a home that holds its keys, where they don't lie elsewhere. The name alone marks
 /// nothing: many projects have such a folder. It does with a role's key in it.
 const KEYS: &str = "keys";
-/// What the file of a role's key is called behind the role's name.
-const KEY_SUFFIX: &str = ".key";
-/// A role's key is a seed of 32 bytes. A larger file of that name is a project's own, as PEM is; a
-/// smaller one is a key that is being written.
-const KEY_BYTES_MAX: u64 = 32;
+/// What the file of a key is called behind its use, and behind that while it is made or waits.
+const KEY_SUFFIXES: [&str; 3] = [".key", ".key.next", ".key.part"];
+/// The use of the key that is no role's.
+const RECOVERY: &str = "recovery";
+/// How every key file begins, sealed or not: a canonical map of five entries, the shortest name
+/// first. A file of such a name that begins otherwise is a project's own, as PEM is; an empty one
+/// is a key that is being written.
+pub const KEY_FILE_BEGINS: [u8; 5] = *b"\xa5\x63use";
 
 /// How long a folder must have been as it is for a look at it to be remembered: two changes within
 /// one tick of the file system's clock leave one time. So whatever changes after the look shows.
@@ -102,23 +106,58 @@ pub(super) fn is_mark(name: &str) -> bool {
     name.eq_ignore_ascii_case(LOG)
 }
 
-/// Whether a file of this name and size would be a role's key. It is none to open or to make,
-/// whatever folder it lies in.
-pub(super) fn is_key(name: &str, size_bytes: u64) -> bool {
-    let role = name.strip_suffix(KEY_SUFFIX);
-    size_bytes <= KEY_BYTES_MAX && Role::ALL.iter().any(|known| role == Some(known.name()))
+/// Whether a file of this name and content would be a key. It is none to open or to make, whatever
+/// folder it lies in.
+pub(super) fn is_key(name: &str, content: &[u8]) -> bool {
+    is_named_as_key(name) && begins_as_key(content)
 }
 
-/// Whether a folder holds a role's key, by names that begin so.
+/// That an open file which is named as a key is none.
+pub(super) fn expect_no_key(fd: impl AsFd) -> Result<(), FsError> {
+    let mut bytes = [0; KEY_FILE_BEGINS.len()];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let at = u64::try_from(filled).unwrap_or(u64::MAX);
+        match retry_on_intr(|| pread(&fd, &mut *rest, at))? {
+            0 => break,
+            count => filled = filled.saturating_add(count),
+        }
+    }
+    let is_key = begins_as_key(bytes.get(..filled).unwrap_or(&bytes));
+    if is_key { Err(FsError::Home) } else { Ok(()) }
+}
+
+/// Whether a folder holds a key, by names that begin so. What can't be looked at, such as another
+/// user's, is taken for one.
 pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
-    for role in Role::ALL {
-        let name = format!("{}{KEY_SUFFIX}", role.name());
-        let found = Node::at(&dir, &format!("{begin}{name}"))?;
-        if found.is_some_and(|node| node.is_file() && is_key(&name, node.size_bytes)) {
-            return Ok(true);
+    for name in uses().map(|key_use| format!("{key_use}.key")) {
+        let path = format!("{begin}{name}");
+        if !Node::at(&dir, &path)?.is_some_and(|node| node.is_file()) {
+            continue;
+        }
+        let looked = walk(&dir, path.as_bytes(), READ).and_then(|fd| expect_no_key(&fd));
+        match looked {
+            Ok(()) | Err(FsError::NotFound | FsError::Link) => {}
+            Err(_) => return Ok(true),
         }
     }
     Ok(false)
+}
+
+fn uses() -> impl Iterator<Item = &'static str> {
+    Role::ALL.iter().map(|role| role.name()).chain([RECOVERY])
+}
+
+/// Whether a name is one of a key file: what it holds must be looked at.
+pub(super) fn is_named_as_key(name: &str) -> bool {
+    let mut suffixes = KEY_SUFFIXES.iter();
+    suffixes.any(|suffix| {
+        name.strip_suffix(suffix).is_some_and(|stem| uses().any(|known| known == stem))
+    })
+}
+
+fn begins_as_key(content: &[u8]) -> bool {
+    content.starts_with(&KEY_FILE_BEGINS) || KEY_FILE_BEGINS.starts_with(content)
 }
 
 #[cfg(test)]
@@ -152,7 +191,7 @@ mod tests {
         assert!(is_remembered(100));
         homes.expect_none_at(&dir, &node(), || panic!("looked at again")).unwrap();
         // The folder itself does not change.
-        fs::write(folder.path().join("keys/policy.key"), [7; 32]).unwrap();
+        fs::write(folder.path().join("keys/policy.key"), KEY_FILE_BEGINS).unwrap();
         assert!(homes.known(&node()).is_some());
         let seen = homes.expect_none_at(&dir, &node(), || now + 100);
         assert_eq!(seen, Err(FsError::Home));

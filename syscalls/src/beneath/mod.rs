@@ -31,6 +31,7 @@ mod write;
 pub use base::{Base, FolderMode};
 pub use error::FsError;
 pub use gate::Kind;
+pub use homes::KEY_FILE_BEGINS;
 pub use list::{Entry, Listing, SCAN_MAX};
 pub use location::Location;
 pub use read::{Chunk, OpenFile};

@@ -8,7 +8,7 @@ use rustix::io::{pread, retry_on_intr};
 use super::base::Base;
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
-use super::homes::{is_key, is_mark};
+use super::homes::{expect_no_key, is_mark, is_named_as_key};
 use super::location::Location;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
@@ -55,30 +55,36 @@ impl Base {
         if let Ok(named) = walk(self.handle(), path, NAMED)
             && self.is_known(parent)
         {
-            let named = self.judge(name, &named, max_size_bytes)?;
+            let named = self.judge(&named, max_size_bytes)?;
             let fd = walk(self.handle(), path, READ)?;
-            let opened = self.judge(name, &fd, max_size_bytes)?;
+            let opened = self.judge_open(name, &fd, max_size_bytes)?;
             // What was known is the way of the first walk: to the same file, or it says nothing.
             if opened.ident == named.ident {
                 return Ok(OpenFile { fd, size_bytes: opened.size_bytes });
             }
         }
         let dir = self.name_directory(parent)?;
-        self.judge(name, &walk(&dir, name.as_bytes(), NAMED)?, max_size_bytes)?;
+        self.judge(&walk(&dir, name.as_bytes(), NAMED)?, max_size_bytes)?;
         let fd = walk(&dir, name.as_bytes(), READ)?;
-        let size_bytes = self.judge(name, &fd, max_size_bytes)?.size_bytes;
+        let size_bytes = self.judge_open(name, &fd, max_size_bytes)?.size_bytes;
         Ok(OpenFile { fd, size_bytes })
     }
 
     /// A file that may be read.
-    fn judge(&self, name: &str, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
+    fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
         let node = Node::of(fd)?;
         node.expect_file(self.device())?;
-        // Its folder may have been looked at before it was there, or larger.
-        if is_key(name, node.size_bytes) {
-            return Err(FsError::Home);
-        }
         if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node) }
+    }
+
+    /// The same once it is open, and is no key: its folder may have been looked at before it was
+    /// there.
+    fn judge_open(&self, name: &str, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
+        let node = self.judge(fd, max_size_bytes)?;
+        if is_named_as_key(name) {
+            expect_no_key(fd)?;
+        }
+        Ok(node)
     }
 }
 

@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, unlinkat};
 
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
-use super::gate::{NAMED, Node, walk};
-use super::homes::{is_key, is_mark};
+use super::gate::{NAMED, Node, READ, walk};
+use super::homes::{expect_no_key, is_key, is_mark, is_named_as_key};
 use super::location::Location;
 use super::temp::{TempName, create, fill, put};
 
@@ -129,7 +129,7 @@ impl Base {
     ) -> Result<Written, FsError> {
         let (parent, name) = job.at.split()?;
         let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
-        if is_mark(name) || is_key(name, size_bytes) {
+        if is_mark(name) || is_key(name, job.content) {
             return Err(FsError::Home);
         }
         let dir = self.open_parent(parent, job.parents, meter, state)?;
@@ -189,8 +189,8 @@ impl Base {
         }
         let node = Node::of(&named)?;
         node.expect_file(self.device())?;
-        if is_key(name, node.size_bytes) {
-            return Err(FsError::Home);
+        if is_named_as_key(name) {
+            expect_no_key(walk(dir, name.as_bytes(), READ)?)?;
         }
         // A rename needs no right on the file, so a file marked read-only is seen here or never.
         if node.permissions & 0o222 == 0 {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use syscap::{
-    FileKeys, Home, Signer as _, SystemClock,
+    Home, SystemClock,
     audit::{
         sqlite::{DATABASE_FILE, SqliteReader},
         verify::{End, Options, Verdict},
@@ -23,7 +23,7 @@ use syscap::{
     },
 };
 
-use super::{Findings, Level, holder, machine};
+use super::{Findings, Level, holder, keys, machine};
 use crate::{exit::Failure, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
     match runtime::look(folder) {
         Ok(inspection) => {
             let kernel = inspection.kernel();
-            keys(findings, &home, kernel)?;
+            keys::look(findings, &home, kernel)?;
             on_record(findings, &home, kernel)?;
             time(findings, kernel)?;
         }
@@ -65,7 +65,7 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
         (folder.join(DATABASE_FILE), 0o022),
         (home.keys(), 0o077),
     ];
-    paths.extend(Role::ALL.iter().map(|role| (key_file(home, *role), 0o077)));
+    paths.extend(keys::files(home).into_iter().map(|path| (path, 0o077)));
     for (path, forbidden) in paths {
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
@@ -90,35 +90,17 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
     if wrong > 0 { Ok(()) } else { findings.fine("permissions", "only the owner can write") }
 }
 
-fn key_file(home: &Home, role: Role) -> PathBuf {
-    home.keys().join(format!("{}.key", role.name()))
-}
-
-fn keys(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(), Failure> {
-    if !home.keys().exists() {
-        return findings.note("keys", "not in the home; this command can't see where they lie");
-    }
-    let keys = match FileKeys::open(&home.keys()) {
-        Ok(keys) => keys,
-        Err(error) => return findings.bad("keys", &error.to_string()),
-    };
-    for role in &Role::IN_USE {
-        match keys.public_key(*role) {
-            Ok(key) if kernel.roles().holds(*role, &key) => {}
-            Ok(_) => findings.bad("keys", &format!("{} key is not the one on record", role))?,
-            Err(error) => findings.note("keys", &format!("{role}: {error}"))?,
-        }
-    }
-    let text = "in the home: that protects against nobody who owns the folder";
-    findings.note("keys", text)
-}
-
 fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(), Failure> {
     policy(findings, home.folder(), kernel)?;
     match kernel.tools_hash() {
         Some(tools) if tools == kernel.registry_hash() => {
             findings.fine("tools", &format!("on record: {tools}"))
         }
+        _ if keys::is_sealed(home, Role::Operator) => findings.bad(
+            "tools",
+            "others on record than this program's: every call is refused until a person runs \
+             `syscap tools accept HOME --own`",
+        ),
         Some(_) => findings.note("tools", "others on record; the next run records this program's"),
         None => findings.note("tools", "none on record yet; the next run records them"),
     }
@@ -137,6 +119,11 @@ fn policy(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Result
         Err(failure) => (false, format!("{hash}: {failure}")),
     };
     let Some(hash) = kernel.policy_hash() else {
+        if keys::is_sealed(&Home::at(folder), Role::Policy) {
+            let text = "none on record: every call is refused until a person runs `syscap policy \
+                        set`";
+            return findings.bad("policy", text);
+        }
         return findings.note("policy", "none on record yet; the next run records one");
     };
     match found(hash) {

@@ -3,12 +3,13 @@
 use std::{env, path::Path, sync::Arc, time::Duration};
 
 use syscap::{
-    Grant,
-    access::Access,
+    Beside, Grant, Inspection,
+    access::{Access, ToolDetail},
     kernel::{
         budget::{Amounts, Dimension},
+        control::Role,
         envelope::TxOutcome,
-        id::ToolId,
+        id::{ObjectId, ToolId},
         label::Label,
         limits::RESULT_BYTES_MAX,
         manifest::{Extra, Manifest},
@@ -23,6 +24,8 @@ use crate::{
     exit::{Exit, Failure, tell},
     output::{Object, Out, array},
     runtime,
+    signing::{self, Hand},
+    tools,
 };
 
 /// How much longer the client waits than the hook takes at most, in seconds: it must start, and
@@ -44,8 +47,9 @@ impl Hook {
             })
             .collect();
         let manifests = manifests?;
+        let hand = signing::hand(&self.home, Role::Operator)?;
         runtime::with(&self.home, |access| {
-            let tools = pin(access, manifests)?;
+            let tools = pin(access, &hand, manifests)?;
             let token = match self.token {
                 Some(token) => token,
                 None => {
@@ -102,7 +106,8 @@ impl Hook {
 }
 
 /// Puts tools on record; a definition that has changed is accepted: the operator asks for it.
-fn pin(access: &Access, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure> {
+fn pin(access: &Access, hand: &Hand, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure> {
+    let offered = manifests.clone();
     let offers = access.provide(manifests, Arc::new(Elsewhere))?;
     let with = |standing: Standing| {
         let offers = offers.iter().filter(move |offer| offer.standing == standing);
@@ -112,13 +117,37 @@ fn pin(access: &Access, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure
         let advice = "is the name of another tool here".to_owned();
         return Err(Failure::Usage { what: taken.to_string(), advice });
     }
-    let changed = with(Standing::Changed);
-    if !changed.is_empty() {
-        access.accept(&changed)?;
+    let changed = [with(Standing::Changed), with(Standing::New)].concat();
+    match hand {
+        _ if changed.is_empty() => {}
+        Hand::Holder => drop(access.accept(&changed)?),
+        Hand::Person(person) => {
+            let offers = changed.iter().map(|tool| access.tool(tool));
+            let offers: Vec<ToolDetail> = offers.collect::<Result<_, _>>()?;
+            // Nothing else than what was offered here: another may offer tools of these names too.
+            let ours = offers.into_iter().filter_map(|detail| detail.offered);
+            let ours = ours.filter(|manifest| offered.iter().any(|own| is_of(manifest, own)));
+            let accepted: Vec<(ToolId, ObjectId)> =
+                ours.map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
+            if accepted.len() < changed.len() {
+                let what = format!("{} tools", changed.len().saturating_sub(accepted.len()));
+                let advice = "another process offers others of these names".to_owned();
+                return Err(Failure::Usage { what, advice });
+            }
+            let change = |log: &Inspection| tools::changed(log.tools_change(&accepted, &[]));
+            let beside = Beside::Accepted(accepted.clone());
+            person.submit(access, change, &beside, Failure::from)?;
+        }
     }
     let tools: Vec<ToolId> = offers.iter().map(|offer| offer.tool().clone()).collect();
     access.withdraw(&tools)?;
     Ok(tools)
+}
+
+/// Whether a manifest is one that was offered here: limits are the home's to complete.
+fn is_of(manifest: &Manifest, own: &Manifest) -> bool {
+    let (hold, wall_ms_max) = (own.hold, own.wall_ms_max);
+    Manifest { hold, wall_ms_max, ..manifest.clone() } == *own
 }
 
 /// Who runs these tools is not here.

@@ -4,10 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    Error, Home,
+    Beside, Error, Home, Inspection, PolicyPlace,
     access::{Access, Whose},
-    kernel::{id::Seq, policy::PolicyObject},
-    policy::{LoadError, analysis::NODES_DEFAULT},
+    kernel::{
+        control::Role,
+        id::Seq,
+        policy::PolicyObject,
+        reason::{Reason, Refused},
+    },
+    policy::{LoadError, Policy, analysis::NODES_DEFAULT},
 };
 
 use super::{
@@ -20,6 +25,7 @@ use crate::{
     learn::warn_of_policy,
     output::{Object, Out, quote},
     runtime,
+    signing::{self, Hand},
 };
 
 /// Most constraints of a document that is analysed when it is put in force.
@@ -52,11 +58,24 @@ impl Set {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         // What can't be read is no matter for the log.
         let document = self.document.as_deref().map(Target::document).transpose()?;
+        // What is not sound nobody has to sign: the kernel refuses it.
+        let signs = document.as_ref().is_none_or(|(_, bytes)| parse(bytes).is_ok());
+        let hand = match signs {
+            true => signing::hand(&self.home, Role::Policy)?,
+            false => Hand::Holder,
+        };
         let mut warnings = Vec::new();
         let (seq, policy, shadow) = runtime::with(&self.home, |access| {
             let seq = match &document {
-                None => access.clear_shadow()?,
-                Some((_, bytes)) => put(access, bytes, self.shadow)?,
+                None => put(access, &hand, PolicyPlace::NoShadow)?,
+                Some((_, bytes)) => {
+                    let policy = PolicyObject::of(&read(access, bytes)?);
+                    let place = match self.shadow {
+                        true => PolicyPlace::Shadow(policy),
+                        false => PolicyPlace::InForce(policy),
+                    };
+                    put(access, &hand, place)?
+                }
             };
             let view = access.view()?;
             if let Some((_, bytes)) = &document
@@ -108,14 +127,34 @@ fn own(bytes: &[u8]) -> Vec<Warning> {
     }
 }
 
-fn put(access: &Access, bytes: &[u8], shadow: bool) -> Result<Seq, Failure> {
-    let policy = access.read_policy(bytes).map_err(|error| match error {
+/// Reads a document as the home does; one that is not sound is refused, on the record.
+fn read(access: &Access, bytes: &[u8]) -> Result<Policy, Failure> {
+    access.read_policy(bytes).map_err(|error| match error {
         Error::Policy(error) => {
             let error = LoadError { place: located(bytes, &error.place).into(), ..error };
             Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Refused }
         }
         error => error.into(),
-    })?;
-    let policy = PolicyObject::of(&policy);
-    Ok(if shadow { access.set_shadow(&policy)? } else { access.set_policy(&policy)? })
+    })
+}
+
+fn put(access: &Access, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure> {
+    let Hand::Person(person) = hand else {
+        return Ok(match &place {
+            PolicyPlace::InForce(policy) => access.set_policy(policy)?,
+            PolicyPlace::Shadow(policy) => access.set_shadow(policy)?,
+            PolicyPlace::NoShadow => access.clear_shadow()?,
+        });
+    };
+    let beside = match &place {
+        PolicyPlace::InForce(policy) | PolicyPlace::Shadow(policy) => {
+            Beside::Policy(Box::new(policy.clone()))
+        }
+        PolicyPlace::NoShadow => Beside::Nothing,
+    };
+    let change = |log: &Inspection| {
+        let none = Refused::new(Reason::PolicyMismatch);
+        log.policy_change(&place).ok_or(Failure::Refused(none))
+    };
+    person.submit(access, change, &beside, Failure::from)
 }

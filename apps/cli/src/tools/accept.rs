@@ -4,17 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    Error,
+    Beside, Error, Inspection,
     access::{Access, ToolInfo},
-    kernel::id::{ObjectId, ToolId},
+    kernel::{
+        control::Role,
+        id::{ObjectId, ToolId},
+    },
+    provide::Standing,
 };
 
-use super::{delegated, names, show};
+use super::{changed, delegated, names, show};
 use crate::{
     Ended,
     exit::{Exit, Failure},
     output::{Object, Out},
-    parse,
+    parse, runtime,
+    signing::{self, Hand},
 };
 
 /// Which definitions to put on record.
@@ -22,17 +27,27 @@ use crate::{
 #[command(after_long_help = "\
 The process that holds the home knows what is offered: it must be there, and so must the process
 that offers the tool. With =MANIFEST, the id that `tools show` names, nothing else is accepted than
-what was looked at; without it, what is offered at present, and the difference is printed.")]
+what was looked at; without it, what is offered at present, and the difference is printed.
+
+--own puts the tools that this program has itself on record, where others are there and the
+operator's key is sealed: until then every call is refused.")]
 pub(crate) struct Accept {
     /// The home.
     home: PathBuf,
     /// The tools.
-    #[arg(value_name = "TOOL[=MANIFEST]", value_parser = parse::definition, required = true)]
+    #[arg(value_name = "TOOL[=MANIFEST]", value_parser = parse::definition,
+          required_unless_present = "own")]
     tools: Vec<(ToolId, Option<ObjectId>)>,
+    /// The tools that this program has itself.
+    #[arg(long, conflicts_with = "tools")]
+    own: bool,
 }
 
 impl Accept {
     pub(super) fn run(self, out: &mut Out) -> Ended {
+        if self.own {
+            return self.own(out);
+        }
         let attached = Access::attach_only(&self.home).map_err(Failure::home(&self.home))?;
         let access = attached.ok_or_else(|| Failure::Nobody {
             folder: self.home.clone(),
@@ -53,15 +68,48 @@ impl Accept {
         for detail in &details {
             out.text(&format!("{}:", detail.info.tool))?;
             show::changes(detail, out)?;
+            if detail.info.standing == Standing::New {
+                show::whole(detail, out)?;
+            }
         }
         // Nothing but what has just been shown.
-        let seq = access.accept_as(&accepted).map_err(|error| match error {
+        out.flush()?;
+        let other = |error| match error {
             Error::BadName { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
             error => error.into(),
-        })?;
+        };
+        let seq = match signing::hand(&self.home, Role::Operator)? {
+            Hand::Holder => access.accept_as(&accepted).map_err(other)?,
+            Hand::Person(person) => {
+                let change = |log: &Inspection| changed(log.tools_change(&accepted, &[]));
+                let beside = Beside::Accepted(accepted.clone());
+                person.submit(&access, change, &beside, other)?
+            }
+        };
         let tools: Vec<ToolId> = accepted.into_iter().map(|(tool, _)| tool).collect();
         let json = Object::new().json("tools", &names(&tools)).uint("record", seq.get());
         out.both(&format!("accepted by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+
+    /// Where nobody has to be asked it is on record as soon as the home is opened.
+    fn own(self, out: &mut Out) -> Ended {
+        let change = |log: &Inspection| {
+            log.own_tools_change().ok_or_else(|| Failure::Usage {
+                what: "--own".to_owned(),
+                advice: "this program's own tools are on record".to_owned(),
+            })
+        };
+        change(&runtime::look(&self.home)?)?;
+        let hand = signing::hand(&self.home, Role::Operator)?;
+        runtime::with(&self.home, |access| {
+            let Hand::Person(person) = &hand else { return Ok(()) };
+            person.submit(access, change, &Beside::OwnTools, Failure::from).map(drop)
+        })?;
+        let tools = runtime::look(&self.home)?;
+        let tools = tools.kernel().tools_hash().map_or("none".to_owned(), |hash| hash.to_string());
+        let json = Object::new().text("tools", &tools);
+        out.both(&format!("on record: {tools}"), json)?;
         Ok(Exit::Done)
     }
 }

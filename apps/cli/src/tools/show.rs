@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{access::ToolDetail, kernel::id::ToolId};
+use syscap::{access::ToolDetail, kernel::id::ToolId, provide::Standing};
 
 use super::{
     brief, detail,
@@ -36,12 +36,13 @@ impl Show {
         }
         out.line(&format!("tool        {}", self.tool))?;
         out.line(&format!("standing    {}", standing(&detail.info)))?;
-        for line in lines(&detail.manifest) {
-            out.line(&line)?;
-        }
+        whole(&detail, out)?;
         if let Some(offered) = &detail.offered {
             out.line("")?;
-            out.line("what is offered differs from what is on record:")?;
+            match detail.info.standing {
+                Standing::New => out.line("this is what is offered; nothing is on record yet")?,
+                _ => out.line("what is offered differs from what is on record:")?,
+            }
             changes(&detail, out)?;
             out.line(&format!(
                 "to take it: syscap tools accept {} {}={}",
@@ -54,9 +55,17 @@ impl Show {
     }
 }
 
+/// A manifest, line by line.
+pub(super) fn whole(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
+    lines(&detail.manifest).iter().try_for_each(|line| out.text(line))
+}
+
 /// The lines in which what is offered differs.
 pub(super) fn changes(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
     let Some(offered) = &detail.offered else { return Ok(()) };
+    if detail.info.standing == Standing::New {
+        return Ok(());
+    }
     let (old, new) = (lines(&detail.manifest), lines(offered));
     for line in between(&old, &new).iter().filter(|line| !matches!(line, Line::Both(_))) {
         out.text(&line.marked())?;

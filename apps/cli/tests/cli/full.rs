@@ -75,7 +75,7 @@ fn call(home: &str, token: &str) -> Run {
 fn there_is_a_way_back_from_a_full_disk() {
     let Some(disk) = Disk::mount() else { return };
     let at = TestHome { folder: tempfile::tempdir_in(disk.folder.path()).unwrap() };
-    run(["init", &at.path()]).fine();
+    run(["init", &at.path(), "--no-passphrase"]).fine();
     let (home, reserve) = (at.path(), at.beside("home/reserve"));
     let [token, other, third] = [(); 3].map(|()| at.token("a", &["--tool", "echo"]));
     assert_eq!(call(&home, &token).fine().one()["status"], "ok");

@@ -11,7 +11,7 @@ fn a_home_is_made_once() {
     for name in ["files", "home.db", "keys", "lock", "trust.cbor"] {
         assert!(made.iter().any(|made| made == name), "{name} in {made:?}");
     }
-    assert_eq!(names(&home.beside("home/keys")).len(), 5);
+    assert_eq!(names(&home.beside("home/keys")).len(), 6);
     run(["init", &home.path()]).failed(4);
     assert_eq!(home.verify(), 0);
 }
@@ -21,7 +21,7 @@ fn init_says_where_things_are() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::create_dir(at("base")).unwrap();
-    let flags = ["--json", "--base", &at("base"), "--trust-out", &at("trust")];
+    let flags = ["--no-passphrase", "--json", "--base", &at("base"), "--trust-out", &at("trust")];
     let made = run(["init", &at("home")].into_iter().chain(flags)).fine().one();
     assert!(is_hash(&made["home_id"]));
     for key in ["home", "keys", "trust", "trust_out", "files"] {
@@ -55,7 +55,7 @@ fn init_leaves_nothing_half_made() {
     run(["init", &at("trust")]).failed(1);
     assert_eq!(names(folder.path()), ["empty", "trust"]);
     assert_eq!(names(&folder.path().join("empty")), [""; 0]);
-    run(["init", &at("empty")]).fine();
+    run(["init", &at("empty"), "--no-passphrase"]).fine();
 }
 
 #[test]
@@ -74,8 +74,14 @@ fn every_command_has_help_and_usage_errors_are_2() {
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 31] = [
+    let commands: [&[&str]; 37] = [
         &["init"],
+        &["keys", "list"],
+        &["keys", "new"],
+        &["keys", "prove"],
+        &["keys", "add"],
+        &["keys", "remove"],
+        &["keys", "rotate"],
         &["policy", "check"],
         &["policy", "hash"],
         &["policy", "show"],
@@ -111,11 +117,10 @@ fn every_command_has_help_and_usage_errors_are_2() {
         assert_ne!(run(command.iter().chain(&["--help"])).fine().out, "");
         assert_eq!(run(command.iter().chain(&["--frob"])).code, 2, "{command:?}");
     }
-    for args in
-        [&[][..], &["frob"], &["token"], &["log"], &["policy"], &["tools"], &["init"], &["verify"]]
-    {
-        assert_eq!(run(args).code, 2, "{args:?}");
+    for word in ["frob", "token", "log", "policy", "tools", "keys", "init", "verify"] {
+        assert_eq!(run([word]).code, 2, "{word}");
     }
+    assert_eq!(run([""; 0]).code, 2);
 }
 
 #[test]
@@ -123,7 +128,9 @@ fn a_home_that_is_missing_is_4() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     let id = "0".repeat(64);
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 19] = [
+        &["keys", "list", &home],
+        &["keys", "rotate", &home, "--role", "issuer"],
         &["token", "issue", &home, "--agent", "a", "--tool", "echo"],
         &["token", "list", &home],
         &["token", "show", &home, &id],

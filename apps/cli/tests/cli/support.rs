@@ -85,7 +85,7 @@ pub(crate) struct TestHome {
 impl TestHome {
     pub(crate) fn new() -> Self {
         let home = Self { folder: tempfile::tempdir().unwrap() };
-        run(["init", &home.path()]).fine();
+        run(["init", &home.path(), "--no-passphrase"]).fine();
         home
     }
 

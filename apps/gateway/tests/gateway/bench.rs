@@ -38,8 +38,12 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::with(Options::new())
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Runtime::create(dir.path().join("home")).unwrap().close().unwrap();
+        options.create(dir.path().join("home")).unwrap().close().unwrap();
         let bench = Self { dir };
         fs::create_dir(bench.server("odd")).unwrap();
         bench

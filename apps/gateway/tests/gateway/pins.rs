@@ -2,9 +2,15 @@
 
 use serde_json::json;
 use syscap::{
+    Beside,
     access::Access,
-    kernel::{budget::Dimension, id::ToolId, label::Label, manifest::EffectClass, reason::Reason},
+    kernel::{
+        budget::Dimension, control::Role, id::ToolId, label::Label, manifest::EffectClass,
+        reason::Reason, record::Kind,
+    },
+    keys::{KeyFile, KeyUse, Passphrase, Seal},
     prelude::*,
+    provide::Standing,
 };
 
 use crate::bench::{Bench, refusal, text};
@@ -40,6 +46,43 @@ fn a_changed_definition_is_refused_until_accepted() {
     let let_through = gateway.request("tools/call", json!({"name": "extra"}));
     assert_eq!(let_through["error"]["message"], "extra", "{let_through}");
     assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// Where the operator's key is sealed nothing is put on record without a person, and nothing waits
+/// for one: the gateway begins, new tools are not listed, and are once somebody has accepted them.
+/// What the command line says otherwise of those on record waits too.
+#[test]
+fn with_a_sealed_key_new_tools_wait_for_a_person() {
+    let passphrase = || Passphrase::new(b"secret".to_vec()).unwrap();
+    let bench = Bench::with(Options::new().seal(Seal::By(passphrase())));
+    let mut gateway = bench.gateway(&[]).session();
+    assert_eq!(gateway.names(), [""; 0]);
+    assert!(refusal(&gateway.call("echo", json!({})))["code"].is_u64());
+    assert_eq!((bench.count("Tools"), bench.got_method("odd", "tools/call")), (1, 0));
+    let access = Access::attach_only(bench.home()).unwrap().unwrap();
+    let view = access.view().unwrap();
+    let new = view.tools.iter().filter(|tool| tool.standing == Standing::New);
+    let new: Vec<_> = new.map(|tool| (tool.tool.clone(), tool.offered.unwrap())).collect();
+    assert!(!new.is_empty());
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let path = KeyUse::Role(Role::Operator).path(&bench.home().join("keys"));
+    let key = KeyFile::read(&path).unwrap().unseal(&passphrase()).unwrap();
+    let change = log.tools_change(&new, &[]).unwrap();
+    let control = log.sign(&change, &key.public_key(), |bytes| Ok(key.sign(bytes))).unwrap();
+    access.submit(Kind::Tools, &control, &Beside::Accepted(new)).unwrap();
+    access.close().unwrap();
+    assert!(gateway.end().success());
+    for words in [&[][..], &["class=irreversible=echo"]] {
+        let mut gateway = bench.gateway(words).session();
+        assert!(gateway.names().contains(&String::from("echo")));
+        assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
+        assert!(gateway.end().success());
+    }
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let echo = log.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
+    assert_eq!(echo.effect, EffectClass::LocalWrite);
+    assert_eq!(bench.count("Tools"), 2);
     bench.settled();
 }
 

@@ -29,7 +29,8 @@ fn init_takes_a_preset() {
     for name in ["standard", "read-only", "coder", "researcher", "mailer"] {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home").to_str().unwrap().to_owned();
-        let made = run(["init", &home, "--preset", name, "--json"]).fine().one();
+        let init = ["init", &home, "--preset", name, "--json", "--no-passphrase"];
+        let made = run(init).fine().one();
         let preset = hash(&format!("preset:{name}"));
         assert_eq!((&made["preset"], &made["policy"]), (&json!(name), &json!(preset)));
         assert_eq!(hash(&home), preset);
@@ -37,7 +38,7 @@ fn init_takes_a_preset() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     assert_eq!(run(["init", &home, "--preset", "strict"]).code, 2);
-    let text = run(["init", &home]).fine().out;
+    let text = run(["init", &home, "--no-passphrase"]).fine().out;
     let line = format!("policy  standard {}", hash("preset:standard"));
     assert!(text.lines().any(|shown| shown == line), "{text}");
 }

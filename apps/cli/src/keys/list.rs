@@ -1,0 +1,115 @@
+//! `syscap keys list`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use syscap::{
+    Error, Home, Inspection,
+    kernel::control::{Role, RoleSet, recovery_hash},
+    keys::{KeyFile, KeyUse, Rotation},
+};
+
+use crate::{
+    Ended,
+    exit::{Exit, Failure},
+    output::{Object, Out, array},
+    runtime,
+};
+
+/// Which home.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// The home.
+    home: PathBuf,
+}
+
+/// The file that lies in a home for one use.
+pub(crate) fn here(home: &Home, key_use: KeyUse) -> Result<Option<KeyFile>, Failure> {
+    match KeyFile::read_as(&key_use.path(&home.keys()), key_use) {
+        Ok(file) => Ok(Some(file)),
+        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a file is sealed, in a word.
+pub(crate) const fn seal(file: &KeyFile) -> &'static str {
+    if file.is_sealed() { "sealed" } else { "not sealed" }
+}
+
+impl List {
+    pub(super) fn run(self, out: &mut Out) -> Ended {
+        let (home, log) = (Home::at(&self.home), runtime::look(&self.home)?);
+        for set in log.kernel().roles().sets() {
+            role(&home, &log, set, out)?;
+        }
+        let hash = log.kernel().recovery();
+        let file = here(&home, KeyUse::Recovery)?;
+        let lies = file.as_ref().map_or("null", |_| "true");
+        let json = Object::new().text("use", "recovery");
+        let json = match &hash {
+            Some(hash) => json.shown("hash", hash),
+            None => json.json("hash", "null"),
+        };
+        let ours = file.as_ref().map(|file| Some(recovery_hash(&file.public_key())) == hash);
+        let text = match (&hash, &file, ours) {
+            (None, ..) => "recovery  no key on record".to_owned(),
+            (Some(hash), None, _) => format!("recovery  hash {hash}"),
+            (Some(hash), Some(_), Some(false)) => {
+                format!("recovery  hash {hash}, and another key lies here")
+            }
+            (Some(hash), Some(file), _) => {
+                format!("recovery  hash {hash}, the key lies here, {}", seal(file))
+            }
+        };
+        let json = match &file {
+            Some(file) => json.flag("here", ours == Some(true)).flag("sealed", file.is_sealed()),
+            None => json.flag("here", false).json("sealed", lies),
+        };
+        out.both(&text, json)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn role(home: &Home, log: &Inspection, set: &RoleSet, out: &mut Out) -> Result<(), Failure> {
+    let kernel = log.kernel();
+    let own = here(home, KeyUse::Role(set.role))?;
+    let next = Rotation::left(&home.keys(), set.role)?;
+    let file_of = |key| {
+        let files = own.iter().chain(&next);
+        files.into_iter().find(|file| file.public_key() == key)
+    };
+    let (role, count) = (set.role, set.keys().count());
+    out.text(&format!("{role:<9} {} of {count} must sign", set.threshold))?;
+    let mut keys = Vec::new();
+    for key in set.keys() {
+        let (file, counter) = (file_of(key), kernel.counter(&key));
+        let lies = file.map_or(String::new(), |file| format!(", lies here, {}", seal(file)));
+        out.text(&format!("          {key}  counter {counter}{lies}"))?;
+        let object = Object::new().shown("key", key).uint("counter", counter);
+        keys.push(match file {
+            Some(file) => object.flag("here", true).flag("sealed", file.is_sealed()).finish(),
+            None => object.flag("here", false).json("sealed", "null").finish(),
+        });
+    }
+    let mut other = Vec::new();
+    for (file, what) in [(&own, "not on record"), (&next, "next, and not on record")] {
+        let Some(file) = file else { continue };
+        let key = file.public_key();
+        if !set.holds(&key) {
+            out.text(&format!("          {key}  lies here, {}, {what}", seal(file)))?;
+            other.push(crate::output::quote(&key.to_string()));
+        }
+    }
+    if out.form() == crate::output::Form::Json {
+        let json = Object::new()
+            .text("use", Role::name(role))
+            .uint("threshold", set.threshold)
+            .json("keys", &array(keys))
+            .json("not_on_record", &array(other));
+        out.line(&json.finish())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Who signs an operator's event: the process that holds the home, or, where the key is sealed,
+//! the person at this terminal. What is signed is made here, from the log, and not taken from the
+//! holder: a hostile one gets nothing signed but what was asked for.
+
+use std::path::{Path, PathBuf};
+
+use syscap::{
+    Beside, Error, FileKeys, Home, Inspection, Signer, SignerError,
+    access::Access,
+    kernel::{
+        control::{ControlBody, Role},
+        id::Seq,
+        reason::Reason,
+        sign::{PublicKey, Signature},
+    },
+};
+
+use crate::{
+    exit::Failure,
+    runtime,
+    terminal::{self, Terminal},
+};
+
+/// How often an event is signed anew where another one came first.
+const TRIES: u32 = 5;
+
+/// Who signs for a role.
+pub(crate) enum Hand {
+    /// Whoever holds the home.
+    Holder,
+    /// A person, who has unsealed the key.
+    Person(Box<Person>),
+}
+
+/// A key of the home's that a person has unsealed.
+pub(crate) struct Person {
+    home: PathBuf,
+    role: Role,
+    keys: FileKeys,
+}
+
+/// Who signs for a role; a person is asked at once, before anything is opened that others wait
+/// for.
+pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
+    let keys = FileKeys::open(&Home::at(home).keys());
+    let keys = match keys {
+        Ok(keys) => keys.asking(Terminal),
+        // The keys lie elsewhere: whoever holds the home may know where.
+        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Hand::Holder);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if keys.needs_person(role) || role_is_elsewhere(&keys, role) {
+        keys.renew(runtime::look(home)?.kernel().roles());
+    }
+    if !keys.needs_person(role) {
+        return Ok(Hand::Holder);
+    }
+    terminal::unsealed(|| keys.prepare(role)).map_err(Error::from)?;
+    Ok(Hand::Person(Box::new(Person { home: home.to_path_buf(), role, keys })))
+}
+
+fn role_is_elsewhere(keys: &FileKeys, role: Role) -> bool {
+    keys.public_key(role) == Err(SignerError::NoKey)
+}
+
+impl Person {
+    /// Has an event recorded that is made from the log as it is.
+    pub(crate) fn submit<B: ControlBody>(
+        &self,
+        access: &Access,
+        body: impl Fn(&Inspection) -> Result<B, Failure>,
+        beside: &Beside,
+        failed: impl Fn(Error) -> Failure,
+    ) -> Result<Seq, Failure> {
+        let key = self.keys.public_key(self.role).map_err(Error::from)?;
+        let sign = |message: &[u8]| self.keys.sign(self.role, message);
+        submit(&self.home, access, (&key, sign), body, (beside, failed))
+    }
+}
+
+/// Has an event recorded that some key signs. Where another event came first it is made and
+/// signed anew.
+pub(crate) fn submit<B: ControlBody>(
+    home: &Path,
+    access: &Access,
+    (key, sign): (&PublicKey, impl Fn(&[u8]) -> Result<Signature, SignerError>),
+    body: impl Fn(&Inspection) -> Result<B, Failure>,
+    (beside, failed): (&Beside, impl Fn(Error) -> Failure),
+) -> Result<Seq, Failure> {
+    let overtaken = |error: &Error| match error {
+        Error::Refused(refused) => {
+            matches!(refused.reason(), Reason::StaleCounter | Reason::StaleHead)
+        }
+        _ => false,
+    };
+    let mut tries = 0_u32;
+    loop {
+        let log = runtime::look(home)?;
+        let control = log.sign(&body(&log)?, key, &sign)?;
+        tries = tries.saturating_add(1);
+        match access.submit(B::KIND, &control, beside) {
+            Err(error) if overtaken(&error) && tries < TRIES => {}
+            done => return done.map_err(failed),
+        }
+    }
+}

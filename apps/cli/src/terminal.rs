@@ -1,0 +1,160 @@
+//! Asking a person at the terminal, as `ssh` does: by `/dev/tty`, without echo.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _, Read as _, Write as _},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
+};
+
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+    iterator::Signals,
+    low_level::emulate_default_handler,
+};
+use syscap::SignerError;
+use syscap::keys::{KeyUse, Passphrase, Passphrases, Seal};
+
+use crate::exit::{Failure, tell};
+
+/// Longest line that is read, in bytes: more than a passphrase may have.
+const LINE_BYTES_MAX: usize = 2_048;
+/// How often something is asked again that was not understood, or was wrong.
+pub(crate) const TRIES: u32 = 3;
+
+/// Whether there is a person to be asked: input and diagnostics are a terminal's.
+pub(crate) fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks for the passphrases of sealed keys.
+pub(crate) struct Terminal;
+
+impl Passphrases for Terminal {
+    fn ask(&self, key_use: KeyUse) -> Result<Passphrase, SignerError> {
+        let sealed = SignerError::Sealed(key_use);
+        if !is_there() {
+            return Err(sealed);
+        }
+        let asked = ask(&format!("Enter passphrase for the {key_use} key: "));
+        asked.ok().and_then(Passphrase::new).ok_or(sealed)
+    }
+}
+
+/// Asks for a new passphrase, twice; nothing is none.
+pub(crate) fn ask_new(what: &str) -> Result<Seal, Failure> {
+    for _ in 0..TRIES {
+        let first = ask(&format!("Enter passphrase for {what} (empty for no passphrase): "));
+        let first = Passphrase::new(first.map_err(Failure::Stream)?);
+        let again = Passphrase::new(ask("Enter same passphrase again: ").map_err(Failure::Stream)?);
+        if first == again {
+            return Ok(first.map_or(Seal::Open, Seal::By));
+        }
+        tell("Passphrases do not match. Try again.");
+    }
+    let advice = "the passphrases did not match, so nothing was made".to_owned();
+    Err(Failure::Usage { what: what.to_owned(), advice })
+}
+
+/// Tries a passphrase, and asks again where it was the wrong one.
+pub(crate) fn unsealed<T>(
+    mut unseal: impl FnMut() -> Result<T, SignerError>,
+) -> Result<T, SignerError> {
+    for _ in 1..TRIES {
+        match unseal() {
+            Err(wrong @ SignerError::Passphrase(_)) if is_there() => tell(&format!("{wrong}.")),
+            done => return done,
+        }
+    }
+    unseal()
+}
+
+/// One line of the terminal's, which does not show it.
+fn ask(prompt: &str) -> io::Result<Vec<u8>> {
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    let quiet = Quiet::begin(&terminal)?;
+    terminal.write_all(prompt.as_bytes())?;
+    let line = line(&terminal);
+    drop(quiet);
+    line
+}
+
+/// Read byte by byte, so that nothing of it stays in a buffer.
+fn line(mut terminal: &File) -> io::Result<Vec<u8>> {
+    // As long as it can become: what grows leaves copies behind.
+    let (mut line, mut byte) = (Vec::with_capacity(LINE_BYTES_MAX), [0]);
+    loop {
+        match terminal.read(&mut byte) {
+            Ok(0) => return Ok(line),
+            Ok(_) if byte == *b"\n" => return Ok(line),
+            Ok(_) if line.len() < LINE_BYTES_MAX => line.extend_from_slice(&byte),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The terminal whose echo is off at present, and as it was before.
+type Silenced = Arc<Mutex<Option<(File, Termios)>>>;
+
+/// A terminal that does not show what is typed. It does again when this is dropped, and when a
+/// signal ends the process.
+struct Quiet(Silenced);
+
+impl Quiet {
+    fn begin(terminal: &File) -> io::Result<Self> {
+        let silenced = silenced()?;
+        let before = tcgetattr(terminal)?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        // That a line has ended is seen.
+        quiet.local_modes.insert(LocalModes::ECHONL);
+        // Stopped, it would leave the shell without echo.
+        quiet.special_codes[SpecialCodeIndex::VSUSP] = 0;
+        *lock(&silenced) = Some((terminal.try_clone()?, before));
+        let this = Self(silenced);
+        // What was typed before the question is no answer to it.
+        tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
+        Ok(this)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        restore(&self.0);
+    }
+}
+
+fn restore(silenced: &Silenced) {
+    if let Some((terminal, before)) = lock(silenced).take() {
+        // A terminal that has gone needs no echo.
+        tcsetattr(&terminal, OptionalActions::Now, &before).unwrap_or(());
+    }
+}
+
+fn lock(silenced: &Silenced) -> MutexGuard<'_, Option<(File, Termios)>> {
+    silenced.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is silenced, for whoever hears of a signal: from the first question to the process's end.
+fn silenced() -> io::Result<Silenced> {
+    static SILENCED: OnceLock<Silenced> = OnceLock::new();
+    if let Some(silenced) = SILENCED.get() {
+        return Ok(Arc::clone(silenced));
+    }
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    let silenced = Silenced::default();
+    let heard = Arc::clone(&silenced);
+    thread::Builder::new().name("syscap-terminal".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            restore(&heard);
+            // It ends the process, as if nobody had heard.
+            emulate_default_handler(signal).unwrap_or(());
+        }
+    })?;
+    Ok(Arc::clone(SILENCED.get_or_init(|| silenced)))
+}

@@ -1,0 +1,5 @@
+//! `keys`, and the passphrases that are asked for.
+
+mod asked;
+mod changed;
+mod durable;

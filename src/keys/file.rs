@@ -1,0 +1,342 @@
+//! A file that holds one key.
+
+use std::{
+    fmt,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use syscap_audit::disk;
+use syscap_kernel::{
+    cbor::{Canonical, MapBuilder},
+    control::{Algorithm, POSSESSION_CONTEXT, Possession, Role, possession},
+    id::HomeId,
+    ports::Entropy,
+    sign::{PublicKey, Signature, preimage},
+};
+use zeroize::Zeroizing;
+
+use super::{
+    SignerError,
+    seal::{Passphrase, Seal, Sealed},
+};
+use crate::{
+    attach::wire::{Broken, Fields},
+    error::{Error, at},
+};
+
+/// Longest key file, in bytes: a sealed one has about 300.
+const BYTES_MAX: usize = 4_096;
+/// The version of the form that is written here.
+const VERSION: u64 = 1;
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// A role signs with it.
+    Role(Role),
+    /// It gives roles other keys, where the operator's was lost or stolen.
+    Recovery,
+}
+
+impl KeyUse {
+    /// Those that a passphrase seals, where there is one. Issuer and revoker sign without a
+    /// person: machines issue tokens, and an emergency stop must always work.
+    pub const SEALED: [Self; 4] = [
+        Self::Role(Role::Policy),
+        Self::Role(Role::Approver),
+        Self::Role(Role::Operator),
+        Self::Recovery,
+    ];
+
+    /// Its name, which is also that of its file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Role(role) => role.name(),
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// The use of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery]);
+        uses.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Where its file lies in a folder of keys: `NAME.key`.
+    #[must_use]
+    pub fn path(self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.key", self.name()))
+    }
+}
+
+impl fmt::Display for KeyUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a key file can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It is not of its form.
+    #[error("it is no key file, or it was cut off")]
+    Form,
+    /// Its version, or how it was sealed, is not known here.
+    #[error("its form is not known here: newer software wrote it")]
+    Unknown,
+    /// Its public key is not one, or not that of its seed.
+    #[error("its public key is not that of its seed")]
+    Public,
+    /// To unseal it would take more than this program gives.
+    #[error("to unseal it would take more memory or time than a key file may ask for")]
+    Costly,
+    /// It is for another use than the one that its name says.
+    #[error("it is the key of another role")]
+    Use,
+}
+
+/// A key as it lies in a file, sealed or not. The public key can be had without the passphrase.
+#[derive(Clone)]
+pub struct KeyFile {
+    key_use: KeyUse,
+    public: PublicKey,
+    secret: Secret,
+}
+
+#[derive(Clone)]
+enum Secret {
+    Open(Zeroizing<[u8; 32]>),
+    Sealed(Sealed),
+}
+
+impl KeyFile {
+    /// Makes a key.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`]; [`Error::Signer`] where there is not the memory to seal it.
+    pub fn generate(
+        key_use: KeyUse,
+        seal: &Seal,
+        entropy: &dyn Entropy,
+    ) -> Result<(Self, SecretKey), Error> {
+        let mut seed = Zeroizing::new([0; 32]);
+        entropy.fill(&mut seed[..])?;
+        let key = SecretKey::new(key_use, &seed)?;
+        let public = key.public;
+        let secret = match seal {
+            Seal::Open => Secret::Open(seed),
+            Seal::By(passphrase) => {
+                Secret::Sealed(Sealed::seal(&seed, passphrase, &head(key_use, &public), entropy)?)
+            }
+        };
+        Ok((Self { key_use, public, secret }, key))
+    }
+
+    /// Reads a file that says what it is for.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::KeyFile`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::from_bytes(&contents(path)?).map_err(bad(path))
+    }
+
+    /// Reads a file that must be for one use.
+    ///
+    /// # Errors
+    /// [`Error::File`] or [`Error::KeyFile`].
+    pub fn read_as(path: &Path, key_use: KeyUse) -> Result<Self, Error> {
+        let file = Self::read(path)?;
+        if file.key_use == key_use { Ok(file) } else { Err(bad(path)(KeyFileError::Use)) }
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// [`KeyFileError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyFileError> {
+        let form = |_: Broken| KeyFileError::Form;
+        let mut fields = Fields::read(bytes).map_err(form)?;
+        if fields.uint("version").map_err(form)? != VERSION {
+            return Err(KeyFileError::Unknown);
+        }
+        if fields.text("algorithm").map_err(form)? != Algorithm::Ed25519.name() {
+            return Err(KeyFileError::Unknown);
+        }
+        let key_use = KeyUse::named(fields.text("use").map_err(form)?).ok_or(KeyFileError::Form)?;
+        let public = fields.digest("public").map_err(form)?;
+        let public = PublicKey::new(public).map_err(|_| KeyFileError::Public)?;
+        let secret = match fields.maybe("sealed") {
+            Some(sealed) => Secret::Sealed(Sealed::read(Fields::of(sealed).map_err(form)?)?),
+            None => Secret::Open(Zeroizing::new(fields.digest("seed").map_err(form)?)),
+        };
+        fields.end().map_err(form)?;
+        if let Secret::Open(seed) = &secret {
+            let key = SecretKey::new(key_use, seed).map_err(|_| KeyFileError::Public)?;
+            if key.public != public {
+                return Err(KeyFileError::Public);
+            }
+        }
+        Ok(Self { key_use, public, secret })
+    }
+
+    /// The file's bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let map = described(self.key_use, &self.public);
+        let map = match &self.secret {
+            Secret::Open(seed) => map.bytes("seed", &seed[..]),
+            Secret::Sealed(sealed) => map.item("sealed", sealed.to_canonical().item()),
+        };
+        Zeroizing::new(map.finish().into_bytes())
+    }
+
+    /// Writes it to a file that must not exist, for its owner only; file and folder are durable.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn write_new(&self, path: &Path) -> Result<(), Error> {
+        write_new(path, &self.to_bytes())
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn key_use(&self) -> KeyUse {
+        self.key_use
+    }
+
+    /// Its public key.
+    #[must_use]
+    pub const fn public_key(&self) -> PublicKey {
+        self.public
+    }
+
+    /// Whether it takes a passphrase to sign with it.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        matches!(self.secret, Secret::Sealed(_))
+    }
+
+    /// The key, where it is not sealed.
+    ///
+    /// # Errors
+    /// [`SignerError::Sealed`].
+    pub fn open(&self) -> Result<SecretKey, SignerError> {
+        match &self.secret {
+            Secret::Open(seed) => SecretKey::new(self.key_use, seed),
+            Secret::Sealed(_) => Err(SignerError::Sealed(self.key_use)),
+        }
+    }
+
+    /// The key. A file that is not sealed takes any passphrase.
+    ///
+    /// # Errors
+    /// [`SignerError::Passphrase`] where it is the wrong one, or the file was changed;
+    /// [`SignerError::NoMemory`].
+    pub fn unseal(&self, passphrase: &Passphrase) -> Result<SecretKey, SignerError> {
+        let Secret::Sealed(sealed) = &self.secret else { return self.open() };
+        let opened = sealed.open(passphrase, &head(self.key_use, &self.public))?;
+        let seed = opened.ok_or(SignerError::Passphrase(self.key_use))?;
+        let key = SecretKey::new(self.key_use, &seed)?;
+        if key.public == self.public { Ok(key) } else { Err(SignerError::BadKey) }
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sealed = if self.is_sealed() { "sealed" } else { "open" };
+        write!(f, "KeyFile({}, {:?}, {sealed})", self.key_use, self.public)
+    }
+}
+
+/// A key that signs. It is wiped when it is dropped.
+pub struct SecretKey {
+    key_use: KeyUse,
+    public: PublicKey,
+    key: SigningKey,
+}
+
+impl SecretKey {
+    fn new(key_use: KeyUse, seed: &[u8; 32]) -> Result<Self, SignerError> {
+        let key = SigningKey::from_bytes(seed);
+        let public =
+            PublicKey::new(key.verifying_key().to_bytes()).map_err(|_| SignerError::BadKey)?;
+        Ok(Self { key_use, public, key })
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn key_use(&self) -> KeyUse {
+        self.key_use
+    }
+
+    /// Its public key.
+    #[must_use]
+    pub const fn public_key(&self) -> PublicKey {
+        self.public
+    }
+
+    /// Signs `message`, which already begins with its context.
+    #[must_use]
+    pub fn sign(&self, message: &[u8]) -> Signature {
+        Signature::from_bytes(self.key.sign(message).to_bytes())
+    }
+
+    /// Its own word, for one home and one role, that somebody holds it.
+    #[must_use]
+    pub fn possession(&self, home: &HomeId, role: Role) -> Possession {
+        let message = possession(home, role, &self.public);
+        let signature = self.sign(&preimage(POSSESSION_CONTEXT, &message));
+        Possession { key: self.public, signature }
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey({}, {:?})", self.key_use, self.public)
+    }
+}
+
+/// What a file says beside its secret.
+fn described(key_use: KeyUse, public: &PublicKey) -> MapBuilder {
+    MapBuilder::new()
+        .uint("version", VERSION)
+        .text("algorithm", Algorithm::Ed25519.name())
+        .text("use", key_use.name())
+        .bytes("public", public.as_bytes())
+}
+
+/// What a sealed seed is bound to: everything that the file says beside it.
+fn head(key_use: KeyUse, public: &PublicKey) -> Vec<u8> {
+    let described: Canonical = described(key_use, public).finish();
+    described.into_bytes()
+}
+
+fn bad(path: &Path) -> impl FnOnce(KeyFileError) -> Error {
+    let path = path.to_path_buf();
+    move |why| Error::KeyFile { path, why }
+}
+
+/// What a file holds. One that is too long for a key file is none.
+fn contents(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
+    // Room for all of it at once: what grows leaves copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX));
+    let file = crate::home::regular(path).map_err(at(path))?;
+    let most = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
+    file.take(most).read_to_end(&mut bytes).map_err(at(path))?;
+    Ok(bytes)
+}
+
+/// Writes a file that must not exist, for its owner only; file and name are durable.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    disk::write_new(path, bytes).map_err(at(path))
+}
+
+/// Makes the name of a file or folder durable.
+pub(crate) fn sync_folder_of(path: &Path) -> Result<(), Error> {
+    disk::sync_parent(path).map_err(at(path))
+}

@@ -1,0 +1,141 @@
+//! Control events that are signed by a process which need not hold the home: it has the key, or a
+//! person at a terminal who unseals it.
+
+use syscap_kernel::{
+    control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
+    field::List,
+    halt::Halt,
+    id::{ObjectId, Seq, ToolId},
+    kernel::Kernel,
+    policy::PolicyObject,
+    reason::{Reason, Refused},
+    record::Kind,
+    registry::{ToolEntry, ToolsObject},
+    sign::{PublicKey, Signature, preimage},
+};
+
+use crate::{Error, Inspection, Runtime, keys::SignerError, tools::By};
+
+/// What a signed event needs beside itself, for the kernel to hold it against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// The document of a policy.
+    Policy(Box<PolicyObject>),
+    /// What is offered of these tools, each as the manifest of that id.
+    Accepted(Vec<(ToolId, ObjectId)>),
+    /// These tools are taken off the record.
+    Forgotten(Vec<ToolId>),
+    /// The tools that the holder has itself.
+    OwnTools,
+}
+
+/// A signed event and what it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Submission {
+    pub(crate) kind: Kind,
+    pub(crate) control: Control,
+    pub(crate) beside: Beside,
+}
+
+impl Runtime {
+    /// Records a control event that was signed elsewhere, of any kind.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; [`Error::BadName`] where a tool is not there
+    /// to be accepted or forgotten.
+    pub fn submit_with(&self, kind: Kind, control: Control, beside: &Beside) -> Result<Seq, Error> {
+        let by = |control| By::Event(Box::new(control));
+        match (kind, beside) {
+            (Kind::Policy, Beside::Nothing) => self.submit_policy_object(control, None),
+            (Kind::Policy, Beside::Policy(object)) => {
+                self.submit_policy_object(control, Some(object))
+            }
+            (Kind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
+            (Kind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
+            (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
+            // The kernel refuses what is of no such kind, on the record.
+            (_, Beside::Nothing) => self.submit(kind, control),
+            _ => Err(Error::Refused(Refused::new(Reason::BadControl).field("kind"))),
+        }
+    }
+}
+
+impl Inspection {
+    /// Signs an event over the last record that there is, by a key that is not the kernel's
+    /// affair: `sign` is given the bytes, which begin with their context.
+    ///
+    /// # Errors
+    /// What `sign` says.
+    pub fn sign<B: ControlBody>(
+        &self,
+        body: &B,
+        key: &PublicKey,
+        sign: impl FnOnce(&[u8]) -> Result<Signature, SignerError>,
+    ) -> Result<Control, Error> {
+        let kernel = self.kernel();
+        let (home, head) = (kernel.home(), kernel.durable().ok_or(Halt::Empty)?);
+        let (counter, body) = (kernel.counter(key).saturating_add(1), body.to_bytes());
+        let message = Control::message(&home, &head, key, counter, B::KIND, &body);
+        let message = preimage(syscap_kernel::control::CONTROL_CONTEXT, &message);
+        let signature = sign(&message)?;
+        Ok(Control::by_one(head, body, Signed { key: *key, counter, signature }))
+    }
+
+    /// The change that puts a policy in force, or beside the one in force; the other stays.
+    #[must_use]
+    pub fn policy_change(&self, change: &PolicyPlace) -> Option<PolicyChange> {
+        let (policy, shadow) = (self.kernel().policy_hash(), self.kernel().shadow_hash());
+        Some(match change {
+            PolicyPlace::InForce(object) => PolicyChange { policy: object.hash(), shadow },
+            PolicyPlace::Shadow(object) => {
+                PolicyChange { policy: policy?, shadow: Some(object.hash()) }
+            }
+            PolicyPlace::NoShadow => PolicyChange { policy: policy?, shadow: None },
+        })
+    }
+
+    /// The change that puts manifests on record, each in the place of its tool's, and takes tools
+    /// off it. `None` where this program's own tools are not those on record: then they come
+    /// first.
+    #[must_use]
+    pub fn tools_change(
+        &self,
+        accepted: &[(ToolId, ObjectId)],
+        forgotten: &[ToolId],
+    ) -> Option<ToolsChange> {
+        let kernel = self.kernel();
+        if kernel.tools_hash() != Some(kernel.registry_hash()) {
+            return None;
+        }
+        let gone = |tool: &ToolId| {
+            forgotten.contains(tool) || accepted.iter().any(|(named, _)| named == tool)
+        };
+        let stay = kernel.manifests().filter(|manifest| !gone(&manifest.tool));
+        let stay = stay.map(|manifest| (manifest.tool.clone(), manifest.id()));
+        let entry = |(tool, manifest)| ToolEntry { tool, manifest };
+        let mut tools: Vec<ToolEntry> = stay.chain(accepted.to_vec()).map(entry).collect();
+        tools.sort_by(|one, other| one.tool.cmp(&other.tool));
+        Some(ToolsChange { tools: ToolsObject { tools: List(tools) }.hash() })
+    }
+
+    /// The change that puts this program's own tools on record. `None` where they are there.
+    #[must_use]
+    pub fn own_tools_change(&self) -> Option<ToolsChange> {
+        let kernel: &Kernel = self.kernel();
+        let tools = kernel.registry_hash_after(&self.absent)?;
+        (kernel.tools_hash() != Some(tools)).then_some(ToolsChange { tools })
+    }
+}
+
+/// Which policy a change is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyPlace {
+    /// The one in force becomes this.
+    InForce(PolicyObject),
+    /// This is asked beside it, for the record only.
+    Shadow(PolicyObject),
+    /// None is any more.
+    NoShadow,
+}

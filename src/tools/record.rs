@@ -1,0 +1,151 @@
+//! What is on record of the tools, and how it changes.
+
+use syscap_kernel::{
+    control::{Control, ControlBody as _, Role, ToolsChange},
+    id::{ObjectId, Seq, ToolId},
+    kernel::Event,
+    manifest::Manifest,
+    record::Kind,
+    registry::{Registry, ToolsDelta},
+};
+
+use super::delta;
+use crate::{Error, Runtime};
+
+/// Who signs a change of tools.
+pub(crate) enum By {
+    /// The runtime's own signer.
+    Signer,
+    /// Whoever signed this event, elsewhere.
+    Event(Box<Control>),
+}
+
+impl Runtime {
+    /// Puts the definitions on record that are offered at present, in the place of those that
+    /// are there: an operator accepts the change.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
+    /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
+    /// record.
+    pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        self.accept_such(tools, |_, _| true, By::Signer)
+    }
+
+    /// The same for definitions that somebody has looked at: each must be offered as the manifest
+    /// of that id.
+    ///
+    /// # Errors
+    /// As [`Runtime::accept`].
+    pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
+        self.accept_by(tools, By::Signer)
+    }
+
+    pub(crate) fn accept_by(&self, tools: &[(ToolId, ObjectId)], by: By) -> Result<Seq, Error> {
+        let names: Vec<ToolId> = tools.iter().map(|(tool, _)| tool.clone()).collect();
+        let such = |tool: &ToolId, offered: &Manifest| {
+            let id = offered.id();
+            tools.iter().any(|(named, manifest)| named == tool && *manifest == id)
+        };
+        self.accept_such(&names, such, by)
+    }
+
+    fn accept_such(
+        &self,
+        tools: &[ToolId],
+        such: impl Fn(&ToolId, &Manifest) -> bool,
+        by: By,
+    ) -> Result<Seq, Error> {
+        self.prepare_to_change_tools(&by)?;
+        let _one_at_a_time = self.tooling();
+        let table = self.providers.lock();
+        let mut manifests = Vec::new();
+        for tool in tools {
+            let known = table.tools.get(tool);
+            let places = known.map(|known| &known.places).or(table.awaiting.get(tool));
+            let offers = places.into_iter().flatten().rev().map(|place| &place.offered);
+            let is_other = |offered: &&Manifest| {
+                known.is_none_or(|known| **offered != known.pinned) && such(tool, offered)
+            };
+            let other = offers.into_iter().find(is_other);
+            let none = || {
+                let what = "a tool whose definition has changed";
+                Error::BadName { what, got: tool.as_str().to_owned() }
+            };
+            manifests.push(other.ok_or_else(none)?.clone());
+        }
+        table.has_room(&manifests)?;
+        drop(table);
+        self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?, by)
+    }
+
+    /// Takes delegated tools off the record. One that is offered again is new.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
+    /// on record.
+    pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        self.forget_by(tools, By::Signer)
+    }
+
+    pub(crate) fn forget_by(&self, tools: &[ToolId], by: By) -> Result<Seq, Error> {
+        self.prepare_to_change_tools(&by)?;
+        let _one_at_a_time = self.tooling();
+        let table = self.providers.lock();
+        if let Some(unknown) = tools.iter().find(|tool| !table.tools.contains_key(tool)) {
+            let got = unknown.as_str().to_owned();
+            return Err(Error::BadName { what: "a delegated tool", got });
+        }
+        drop(table);
+        self.change_tools(ToolsDelta { remove: tools.to_vec(), add: Registry::new() }, by)
+    }
+
+    /// Puts the tools that this runtime has itself on record, where others are.
+    pub(crate) fn record_own_tools(&self, by: By) -> Result<Seq, Error> {
+        let _one_at_a_time = self.tooling();
+        self.change_tools(ToolsDelta::default(), by)
+    }
+
+    /// Who has to be asked is asked before others have to wait.
+    fn prepare_to_change_tools(&self, by: &By) -> Result<(), Error> {
+        match by {
+            By::Signer => self.prepare(Role::Operator),
+            By::Event(_) => Ok(()),
+        }
+    }
+
+    /// Changes what is on record. What the kernel lacks of it since its own tools were others stays
+    /// there, and the kernel has it from here on.
+    pub(super) fn change_tools(&self, delta: ToolsDelta, by: By) -> Result<Seq, Error> {
+        let (delta, pins) = (self.whole(&delta)?, self.whole(&delta)?);
+        let event = |ticket, control, ancestor| Event::Tools(ticket, control, ancestor, delta);
+        let changed = match by {
+            By::Event(control) => self.submit_as(*control, event),
+            By::Signer => self.sign_made(
+                Kind::Tools,
+                || {
+                    let tools = self.core.look(|kernel| kernel.registry_hash_after(&pins));
+                    let got = || Error::BadName { what: "a tool's alias", got: String::new() };
+                    Ok(ToolsChange { tools: tools.ok_or_else(got)? }.to_bytes())
+                },
+                event,
+            ),
+        };
+        if changed.is_ok() {
+            self.providers.pin(&pins);
+            *self.absent() = ToolsDelta::default();
+        }
+        changed
+    }
+
+    /// The same change, with the delegated tools made anew, and with those that the kernel lacks.
+    fn whole(&self, change: &ToolsDelta) -> Result<ToolsDelta, Error> {
+        let other = |tool: &ToolId| {
+            !change.remove.contains(tool) && change.add.manifests().all(|new| new.tool != *tool)
+        };
+        let absent = self.absent();
+        let kept = absent.add.manifests().filter(|manifest| other(&manifest.tool));
+        let manifests = kept.chain(change.add.manifests()).cloned().collect();
+        delta(manifests, change.remove.clone(), &self.providers)
+    }
+}
