@@ -430,6 +430,9 @@ fn too_many_in_flight_are_turned_away_and_counted() {
         _ => None,
     });
     assert_eq!(counted, Some(3));
+    // Being turned away is in no record until then, and so in no state.
+    let replayed = sim.reopened().unwrap();
+    assert_eq!(replayed.state_image(), sim.kernel.state_image());
 }
 
 /// A million malformed and refused calls: the log grows by a bounded amount, the flooded token

@@ -1,6 +1,9 @@
 //! House style and the shape of the workspace, as far as a machine can check them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "tidy/mutants.rs"]
+mod mutants;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -452,15 +455,16 @@ fn names_a_test(said: &str, rust: &[File]) -> bool {
     let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
     let is_path = |name: &&str| name.contains("tests/") && name.ends_with(".rs");
     let is_there = |name: &str| rust.iter().any(|file| file.path == name);
-    let is_test = |name: &str| {
-        let function = format!("fn {name}(");
-        rust.iter().any(|file| {
-            let after = file.text.split("#[test]").skip(1);
-            let head = after.filter_map(|text| text.split_once('{').map(|(head, _)| head));
-            head.into_iter().any(|head| head.contains(&function))
-        })
-    };
+    let is_test = |name: &str| rust.iter().any(|file| has_test(file, name));
     let paths: Vec<&str> = quoted.iter().copied().filter(|name| is_path(name)).collect();
     let named = !paths.is_empty() || quoted.iter().any(|name| is_test(name));
     named && paths.into_iter().all(is_there)
+}
+
+/// Whether a test function of that name stands in a file.
+fn has_test(file: &File, name: &str) -> bool {
+    let function = format!("fn {name}(");
+    let after = file.text.split("#[test]").skip(1);
+    let mut head = after.filter_map(|text| text.split_once('{').map(|(head, _)| head));
+    head.any(|head| head.contains(&function))
 }

@@ -151,6 +151,34 @@ fn boot_event() -> syscap_kernel::kernel::Event {
     }
 }
 
+/// Neither its position alone nor its leaf alone makes a head the one that a batch was made after.
+#[test]
+fn a_batch_follows_the_very_head_that_it_was_made_after() {
+    let boot = |entropy: u8, store: &mut dyn Store| {
+        store.commit(&genesis(entropy)).unwrap();
+        let parts = parts(AllowAll::new(0));
+        let mut kernel = Kernel::open(store, parts, &Anchor::default()).unwrap();
+        kernel.handle(boot_event(), start());
+        kernel.take_batch().unwrap()
+    };
+    // Another home's, which is as long.
+    let dir = TempDir::new().unwrap();
+    let mut store = create(&dir);
+    let own = boot(1, &mut store);
+    let others = boot(2, &mut MemoryStore::new());
+    assert_eq!(store.commit(&others), Err(StoreError::HeadMoved));
+    drop(store);
+    let mut store = open(dir.path()).unwrap();
+    assert_eq!(records(&mut store, 0).len(), 1);
+    // The same a second time: the log has gone on.
+    store.commit(&own).unwrap();
+    assert_eq!(store.commit(&own), Err(StoreError::HeadMoved));
+    drop(store);
+    let mut store = open(dir.path()).unwrap();
+    assert_eq!(records(&mut store, 0).len(), 2);
+    assert_eq!(store.head().unwrap().unwrap().leaf, own.links()[0].leaf);
+}
+
 #[test]
 fn a_stale_batch_leaves_nothing_behind() {
     let dir = TempDir::new().unwrap();

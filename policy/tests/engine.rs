@@ -16,6 +16,7 @@ use syscap_kernel::{
 use syscap_policy::{
     Other, Policy, Seen, Truth, Value, Values,
     document::{Attribute, Effect},
+    scenario::{Given, Scenario},
 };
 
 const ALWAYS: &str = r#"{"op":"all","args":[]}"#;
@@ -176,6 +177,36 @@ fn lists_of_tools_and_agents_bind() {
     let question = read.question();
     let seen = Seen::new(&question, policy.written());
     assert_eq!(seen.value(&Attribute::Risk), Value::Int(70));
+}
+
+/// What an organisation says of a tool's risk counts where it is more than its class says.
+#[test]
+fn risk_is_raised_and_never_lowered() {
+    let text = format!(
+        concat!(
+            r#"{{"v":1,"constraints":[{{"effect":"allow","id":"a","on_fail":"block","#,
+            r#""subject":null,"when":{},"reason":""}}],"#,
+            r#""params":{{"risk":{{"disk.wipe":5,"fs.read":70}}}}}}"#
+        ),
+        test("lt", r#""risk",50"#)
+    );
+    let policy = load(&text);
+    for (tool, class, risk, wanted) in [
+        ("disk.wipe", EffectClass::Irreversible, 90, Verdict::Deny),
+        ("fs.read", EffectClass::Read, 70, Verdict::Deny),
+        ("fs.list", EffectClass::Read, 10, Verdict::Allow),
+    ] {
+        let call = Asked::new(tool, class, "{}");
+        let question = call.question();
+        let seen = Seen::new(&question, policy.written());
+        assert_eq!(seen.value(&Attribute::Risk), Value::Int(risk), "{tool}");
+        assert_eq!(verdict(&policy, &call).0, wanted, "{tool}");
+        // A scenario that says nothing of it gets the same.
+        let mut scenario = Scenario::new();
+        scenario.set(Attribute::Tool, Given::Text(tool.into()));
+        scenario.set(Attribute::EffectClass, Given::Text(class.name().into()));
+        assert_eq!(policy.decide_values(&scenario).verdict, wanted, "{tool}");
+    }
 }
 
 #[test]

@@ -177,3 +177,37 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, Option<Strin
 fn flags(access: OpenFlags) -> OpenFlags {
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use syscap_kernel::record::Durability;
+
+    use super::{create, open_reader, open_writer};
+
+    fn number(connection: &Connection, name: &str) -> i64 {
+        connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+    }
+
+    /// What no test of a running process can see: whether a commit waits for the disk.
+    #[test]
+    fn a_writer_is_set_up_as_its_durability_asks() {
+        let home = tempfile::tempdir().unwrap();
+        create(home.path()).unwrap();
+        let (normal, full) = (1, 2);
+        for (durability, synchronous) in
+            [(Durability::Full, full), (Durability::Process, normal), (Durability::Memory, normal)]
+        {
+            let writer = open_writer(home.path(), durability).unwrap();
+            assert_eq!(number(&writer, "synchronous"), synchronous, "{durability:?}");
+            assert_eq!(number(&writer, "wal_autocheckpoint"), 0);
+            assert_eq!(number(&writer, "secure_delete"), 1, "what is erased leaves nothing");
+            assert_eq!(number(&writer, "trusted_schema"), 0);
+            assert_eq!(number(&writer, "mmap_size"), 0);
+            let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+            assert_eq!(writer.pragma_query_value(None, "journal_mode", mode).unwrap(), "wal");
+        }
+        let reader = open_reader(home.path()).unwrap();
+        assert!(reader.execute_batch("DELETE FROM vault").is_err(), "a reader writes nothing");
+    }
+}

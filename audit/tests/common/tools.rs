@@ -6,6 +6,7 @@ use syscap_kernel::{
     envelope::TxOutcome,
     field::List,
     id::ConstraintId,
+    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::{Obligation, ObligationKind},
     policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict, matches_digest},
@@ -107,8 +108,10 @@ writer! { DiskWrite DiskWritePlan "disk.write" LocalWrite DiskWriteBytes }
 writer! { Post PostPlan "post" ExternalWrite EgressBytes }
 writer! { Trim TrimPlan "trim" ExternalWrite EgressBytes generous }
 
-/// Sets more aside than a plan needs, and keeps to all that only a tool can keep to.
+/// Sets more aside than a plan needs, and keeps to all that only a tool can keep to. What it
+/// brings is a stranger's word.
 fn generous(mut manifest: Manifest) -> Manifest {
+    manifest.label = Label::UNTRUSTED;
     manifest.hold = manifest.hold.with(Dimension::EgressBytes, 50);
     manifest.honours(ObligationKind::ResultCap).honours(ObligationKind::ReadOnly)
 }

@@ -12,6 +12,8 @@ mod control;
 mod decided;
 mod decisions;
 mod intents;
+mod keys;
+mod labels;
 mod life;
 mod objects;
 mod outcomes;

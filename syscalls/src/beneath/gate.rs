@@ -151,3 +151,43 @@ pub(super) fn walk(dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, 
     }
     Err(FsError::Busy)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink, path::Path};
+
+    use super::{FsError, Mode, NAMED, OFlags, READ, walk};
+
+    fn open(path: &Path) -> rustix::fd::OwnedFd {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    /// No caller hands it such a path: names are checked before. It would lead nowhere all the same.
+    #[test]
+    fn the_walk_refuses_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir_all(inside.join("d")).unwrap();
+        fs::write(folder.path().join("secret"), "outside").unwrap();
+        fs::write(inside.join("d/file"), "inside").unwrap();
+        symlink("d/file", inside.join("link")).unwrap();
+        symlink("d", inside.join("way")).unwrap();
+        let (base, absolute) = (open(&inside), folder.path().join("secret"));
+        assert!(walk(&base, b"d/file", READ).is_ok());
+        assert!(walk(&base, b"d/../d/file", READ).is_ok(), "beneath the base all the while");
+        for path in [&b"../secret"[..], b"d/../../secret", absolute.as_os_str().as_encoded_bytes()]
+        {
+            for how in [NAMED, READ] {
+                assert_eq!(walk(&base, path, how).err(), Some(FsError::OtherDevice), "{path:?}");
+            }
+        }
+        assert_eq!(walk(&base, b"link", READ).err(), Some(FsError::Link));
+        assert_eq!(walk(&base, b"way/file", READ).err(), Some(FsError::Link));
+        // Of /proc a magic link leads anywhere, whatever its text says.
+        let me = open(Path::new("/proc/self"));
+        for path in [&b"root/etc/passwd"[..], b"cwd/x", b"fd/0"] {
+            assert_eq!(walk(&me, path, READ).err(), Some(FsError::Link), "{path:?}");
+        }
+    }
+}

@@ -270,6 +270,21 @@ mod tests {
         }
     }
 
+    /// A token may grant the workspace of somebody else: it is reached by its own name only.
+    #[test]
+    fn a_granted_workspace_of_another_is_not_the_callers_own() {
+        let (own, other) = (AgentId::new("a").unwrap(), AgentId::new("b").unwrap());
+        let workspace = RootedPath::new(Root::Workspace(other), [""; 0]).unwrap();
+        let scope = Paths::new([Rule { path: workspace, rights: Rights::READ }]).unwrap();
+        for (text, leads_to) in [
+            ("workspace/x", "agents/a/workspace/workspace/x"),
+            ("../../b/workspace/x", "agents/b/workspace/x"),
+        ] {
+            let names = names(text, &own, &scope).unwrap();
+            assert_eq!(names.join("/"), leads_to, "{text}");
+        }
+    }
+
     #[test]
     fn only_workspaces_lie_below_agents() {
         assert_eq!(rooted(&["agents", "a", "workspace", "x"]).unwrap().below(), "x");

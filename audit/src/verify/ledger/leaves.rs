@@ -50,3 +50,57 @@ pub(super) struct Signer {
     pub(super) counter: u64,
     pub(super) last: Seq,
 }
+
+#[cfg(test)]
+mod tests {
+    use syscap_kernel::{
+        id::{Leaf, ObjectId, Seq},
+        object::Object,
+        store::{Head, StoreError},
+    };
+
+    use super::{super::super::Chunk, Leaves, RECENT_MAX, Source};
+
+    fn leaf(number: u64) -> Leaf {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        Leaf::from_bytes(bytes)
+    }
+
+    /// Has every leaf, and counts how often it is asked.
+    struct Asked(u64);
+
+    impl Source for Asked {
+        fn read(&mut self, _: Seq, _: &mut Chunk) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+            self.0 += 1;
+            Ok(Some(leaf(seq.get())))
+        }
+
+        fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
+            Ok(None)
+        }
+    }
+
+    /// One that is remembered is not asked for; one before those is held against the source.
+    #[test]
+    fn a_head_that_is_long_past_is_looked_up() {
+        let recent = u64::try_from(RECENT_MAX).unwrap();
+        let (mut leaves, mut source) = (Leaves::default(), Asked(0));
+        (0..recent + 2).for_each(|number| leaves.push(leaf(number)));
+        let mut has = |seq, of| {
+            let head = Head { seq: Seq::new(seq), leaf: leaf(of) };
+            leaves.has(&head, &mut source).map(|has| (has, source.0)).unwrap()
+        };
+        assert_eq!(has(recent + 2, recent + 2), (false, 0), "none is there yet");
+        assert_eq!(has(recent + 1, recent + 1), (true, 0), "the last");
+        assert_eq!(has(recent + 1, recent), (false, 0));
+        assert_eq!(has(2, 2), (true, 0), "the oldest that is remembered");
+        assert_eq!(has(2, 1), (false, 0));
+        assert_eq!(has(1, 1), (true, 1), "one that is not");
+        assert_eq!(has(1, 2), (false, 2));
+    }
+}
