@@ -149,6 +149,20 @@ fn a_key_whose_run_was_lost_is_never_run_again() {
     sim.end_job(0, Ending::Panics);
     sim.commit();
     refused_with(&mut sim, session, once, Reason::OutcomeUnknown);
+    // Nor one that was out when its process died.
+    let other = once.replace(r#""k""#, r#""l""#);
+    sim.submit_json(session, &other);
+    sim.commit();
+    assert_eq!(sim.jobs.len(), 1);
+    let token = sim.tokens[0].0;
+    sim.crash().unwrap();
+    sim.boot();
+    sim.open("a0", token);
+    sim.commit();
+    let session = *sim.sessions.last().unwrap();
+    for once in [once, &other] {
+        refused_with(&mut sim, session, once, Reason::OutcomeUnknown);
+    }
 }
 
 #[test]

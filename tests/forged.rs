@@ -239,6 +239,12 @@ fn a_call_that_was_cut_out_is_missed() {
         replace(&world.home, &whole);
         assert_eq!(world.verify().verdict(), Verdict::Sound);
     }
+    // Nor is one that was changed, with its place kept.
+    world.rewrite(|records| records[intents[1]].time = records[intents[1]].time.plus(1));
+    let issue = places(&world, Kind::Issue)[1] as u64;
+    assert!(world.faults().contains(&(issue, Fault::NamedHead)), "{:?}", world.faults());
+    assert_eq!(world.halt(), Halt::Forged { seq: Seq::new(issue), why: Forgery::Head });
+    replace(&world.home, &whole);
     // What stays open: all after the last head that somebody named.
     world.rewrite(cut(intents[2]));
     assert_eq!(world.verify().verdict(), Verdict::Sound);

@@ -49,6 +49,15 @@ impl Signer for Slow {
     }
 }
 
+/// Says, when a caller ends, that the log does not grow any more: nobody waits for that for ever.
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Signs a revocation over a head of one's choice.
 fn revocation(rt: &Runtime, keys: &FileKeys, token: TokenId, head: Head) -> Control {
     let key = keys.public_key(Role::Revoker).unwrap();
@@ -91,7 +100,9 @@ fn a_slow_signer_is_not_starved_by_load() {
     let callers: Vec<_> = (0..4)
         .map(|_| {
             let (rt, over) = (Arc::clone(&rt), Arc::clone(&over));
+            let grows = Ends(Arc::clone(&grows));
             thread::spawn(move || {
+                let _until_the_end = grows;
                 let session = rt.session("bob", busy).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     session.call("echo", args! { "value": 1 }).unwrap().value().unwrap();
@@ -110,6 +121,7 @@ fn a_slow_signer_is_not_starved_by_load() {
     let keys = open();
     let old = rt.durable().unwrap();
     while rt.look(|kernel| kernel.remembers(&old)) {
+        assert!(grows.load(Ordering::Relaxed), "a caller has ended");
         thread::yield_now();
     }
     let elsewhere = Head { leaf: syscap::kernel::id::Leaf::from_bytes([7; 32]), ..old };

@@ -142,6 +142,7 @@ fn a_key_that_is_new_proves_to_be_held() {
         *control(&mut r[14]) = event(&home(r), 2, &body);
     };
     let wrong: &[(usize, Fault)] = &[(14, Fault::KeySet)];
+    let third = seeded(78);
     let proof_of = |home: &HomeId, role, key| key_change(home, role, key).proofs;
     check(
         &log,
@@ -151,7 +152,7 @@ fn a_key_that_is_new_proves_to_be_held() {
                 "a proof of another key",
                 &|r| {
                     let home = home(r);
-                    with(r, &|body| body.proofs = proof_of(&home, Role::Revoker, &seeded(78)));
+                    with(r, &|body| body.proofs = proof_of(&home, Role::Revoker, &third));
                 },
                 wrong,
             ),

@@ -71,7 +71,7 @@ fn what_a_repeat_carries_stays_with_its_session() {
             (
                 "left out of the repeat",
                 &|r| super::tools::repeat(&mut r[17]).label = Label::PUBLIC,
-                &[(17, Fault::RepeatForm)],
+                &[(17, Fault::RepeatForm), (18, Fault::Label)],
             ),
         ],
     );

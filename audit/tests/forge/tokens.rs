@@ -184,15 +184,23 @@ fn a_token_issued_before_a_key_change_stays_good() {
 
 /// The kernel of this version accepts no derived tokens; a later one will, and is held to this.
 fn family() -> (Log, TokenBody, SigningKey) {
+    family_then(&[])
+}
+
+/// The same, and calls of the parent after the child's.
+fn family_then(calls: &[&str]) -> (Log, TokenBody, SigningKey) {
     let holder = SigningKey::from_bytes(&[50; 32]);
     let store = small_with(
         |body| {
             body.holder = Some(public(&holder));
             body.depth_max = 2;
         },
-        |driver, _| {
+        |driver, session| {
             let bob = syscap_kernel::id::Seq::new(7);
             driver.call(bob, r#"{"tool_id":"post","args":{"bytes":600}}"#);
+            for call in calls {
+                driver.call(session, call);
+            }
         },
     );
     let log = Log::of(&store);
@@ -295,6 +303,21 @@ fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
                     (17, Fault::SessionForm),
                 ],
             ),
+        ],
+    );
+    // What the child used, the parent has not left: 1,000 less 99 and 599.
+    let (after, child, holder) = family_then(&[r#"{"tool_id":"post","args":{"bytes":1}}"#]);
+    let after = with_token(&after, &holder, &child);
+    let hold = |r: &mut Vec<Record>, amount| {
+        super::tools::both(r, 16, |call| {
+            call.held = call.held.with(Dimension::EgressBytes, amount);
+        });
+    };
+    check(
+        &after,
+        &[
+            ("all that the child has left", &|r| hold(r, 302), &[]),
+            ("a byte more", &|r| hold(r, 303), &[(16, Fault::OverBudget)]),
         ],
     );
     let terminal = |body: &mut TokenBody| body.flags = TokenFlags::TERMINAL;
