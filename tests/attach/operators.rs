@@ -127,9 +127,6 @@ fn an_operator_needs_no_room() {
     let (_dir, home) = home();
     let holder = Access::open(&home).unwrap();
     let held: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
-    let mut stream = connect(&home);
-    assert_eq!(uints(&ask(&mut stream, &HELLO)), [3, Reason::Overloaded.code(), 1, 1]);
-    drop(stream);
     let waiting: Vec<UnixStream> = (0..200)
         .map(|n| {
             let mut stream = connect(&home);
@@ -143,6 +140,18 @@ fn an_operator_needs_no_room() {
     operator.close().unwrap();
     stops(connect(&home), &home, &holder);
     drop((held, waiting));
+}
+
+/// Who is turned away, since there is no room, can stop the home all the same.
+#[test]
+fn an_operator_that_is_turned_away_goes_on() {
+    let (_dir, home) = home();
+    let holder = Access::open(&home).unwrap();
+    let held: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
+    let mut stream = connect(&home);
+    assert_eq!(uints(&ask(&mut stream, &HELLO)), [3, Reason::Overloaded.code(), 1, 1]);
+    stops(stream, &home, &holder);
+    drop(held);
 }
 
 /// Those that only wait are as many as they may be, the newest: all others were told to end.
