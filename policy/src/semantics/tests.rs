@@ -208,6 +208,12 @@ fn lists_and_resources_agree_or_nothing_is_known() {
             r#"{"resources":[{"host":"a.b"},{"address":"169.254.169.254"}]}"#,
             Unknown,
         ),
+        // Nor is a text that reads like an address one of the resources that are asked about.
+        (
+            Ask::Cidr(Cidr::new("10.0.0.0".parse().unwrap(), 8).unwrap()),
+            r#"{"resources":[{"address":"10.1.1.1"},"10.1.1.2"]}"#,
+            Unknown,
+        ),
         (Ask::Within("ws".into()), r#"{"resources":[{"host":"b"}]}"#, Unknown),
         (Ask::Prefix("a".into()), r#"{"resources":["ab",{"host":"b"}]}"#, Unknown),
         (Ask::Eq(Constant::Bool(true)), r#"{"resources":["ab"]}"#, Unknown),

@@ -156,6 +156,8 @@ fn a_use_that_nobody_tells_of_is_given_up() {
     assert_eq!(outcome["tx"], "unknown");
     let used = |key: &str| outcome["used"][key].as_u64().unwrap();
     assert_eq!((used("calls"), used("wall_us")), (1, 2_000_000));
+    // Its place is free.
+    hooked.until("late", 1);
     let after = with(edit, "hook_event_name", json!("PostToolUse"));
     hooked.changes_nothing(1, |hooked| hooked.hook(&after));
     // The token has more: the next use goes on.
