@@ -252,6 +252,12 @@ fn keys_below_a_granted_root_are_not_opened() {
             assert_eq!(write(&agent, &other, "x"), Some(Reason::AccessDenied));
             fs::remove_file(world.base.join(&other)).unwrap();
         }
+        // Where names are told apart by letters alone, this is the same file.
+        let other = format!("proj/signing/{}.Key", role.name().to_uppercase());
+        fs::write(world.base.join(&other), KEY_FILE_BEGINS).unwrap();
+        assert_eq!(read(&agent, &other), Err(Reason::AccessDenied));
+        assert_eq!(write(&agent, &other, "x"), Some(Reason::AccessDenied));
+        fs::remove_file(world.base.join(&other)).unwrap();
     }
     assert!(tree(&world.base.join("proj")) == before, "something was changed");
     assert_eq!(write(&agent, "proj/signing/README", "x"), None);

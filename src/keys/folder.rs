@@ -205,7 +205,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Takes up what lies there, else what `make` makes.
+    /// Takes up what lies there, else what `make` makes. Whoever writes to the folder may have put
+    /// there what lies there: look at what is [left](Self::left) before it comes on record.
     ///
     /// # Errors
     /// [`Error::KeysBusy`] where another process rotates here; [`Error::File`];
@@ -215,33 +216,26 @@ impl Rotation {
         role: Role,
         make: impl FnOnce() -> Result<KeyFile, Error>,
     ) -> Result<Self, Error> {
-        let lock = File::open(folder).map_err(at(folder))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::KeysBusy(folder.to_path_buf())),
-            Err(TryLockError::Error(error)) => return Err(at(folder)(error)),
-        }
+        let lock = lock(folder)?;
         let next = match Self::left(folder, role)? {
             Some(next) => next,
-            None => {
-                let (next, path) = (make()?, next_path(folder, role));
-                if next.key_use() != KeyUse::Role(role) {
-                    return Err(SignerError::BadKey.into());
-                }
-                // Written under another name: what has this one is whole.
-                let part = path.with_extension("part");
-                match fs::remove_file(&part) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(at(&part)(error));
-                    }
-                    _ => {}
-                }
-                next.write_new(&part)?;
-                fs::rename(&part, &path).map_err(at(&path))?;
-                sync_folder_of(&path)?;
-                next
-            }
+            None => make_next(folder, role, make)?,
         };
+        Ok(Self { folder: folder.to_path_buf(), role, next, _lock: lock })
+    }
+
+    /// Takes up nothing: what `make` makes comes in the place of a next key that lies there, which
+    /// is lost. For whoever takes a home back: what lies there may be a thief's.
+    ///
+    /// # Errors
+    /// As [`Rotation::begin`].
+    pub fn anew(
+        folder: &Path,
+        role: Role,
+        make: impl FnOnce() -> Result<KeyFile, Error>,
+    ) -> Result<Self, Error> {
+        let lock = lock(folder)?;
+        let next = make_next(folder, role, make)?;
         Ok(Self { folder: folder.to_path_buf(), role, next, _lock: lock })
     }
 
@@ -272,6 +266,38 @@ impl Rotation {
         fs::rename(next_path(&self.folder, self.role), &path).map_err(at(&path))?;
         sync_folder_of(&path)
     }
+}
+
+/// One process rotates in a folder at a time.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let lock = File::open(folder).map_err(at(folder))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::KeysBusy(folder.to_path_buf())),
+        Err(TryLockError::Error(error)) => Err(at(folder)(error)),
+    }
+}
+
+/// Makes a role's next key, and its file durable.
+fn make_next(
+    folder: &Path,
+    role: Role,
+    make: impl FnOnce() -> Result<KeyFile, Error>,
+) -> Result<KeyFile, Error> {
+    let (next, path) = (make()?, next_path(folder, role));
+    if next.key_use() != KeyUse::Role(role) {
+        return Err(SignerError::BadKey.into());
+    }
+    // Written under another name: what has this one is whole.
+    let part = path.with_extension("part");
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&part)(error)),
+        _ => {}
+    }
+    next.write_new(&part)?;
+    fs::rename(&part, &path).map_err(at(&path))?;
+    sync_folder_of(&path)?;
+    Ok(next)
 }
 
 fn next_path(folder: &Path, role: Role) -> PathBuf {

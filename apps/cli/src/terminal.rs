@@ -48,15 +48,22 @@ impl Passphrases for Terminal {
 pub(crate) fn ask_new(what: &str) -> Result<Seal, Failure> {
     for _ in 0..TRIES {
         let first = ask(&format!("Enter passphrase for {what} (empty for no passphrase): "));
-        let first = Passphrase::new(first.map_err(Failure::Stream)?);
-        let again = Passphrase::new(ask("Enter same passphrase again: ").map_err(Failure::Stream)?);
-        if first == again {
-            return Ok(first.map_or(Seal::Open, Seal::By));
+        let first = typed(first.map_err(Failure::Stream)?);
+        let again = typed(ask("Enter same passphrase again: ").map_err(Failure::Stream)?);
+        match (first, again) {
+            (Some(first), Some(again)) if first == again => return Ok(first),
+            (Some(_), Some(_)) => tell("Passphrases do not match. Try again."),
+            _ => tell("That passphrase is too long. Try again."),
         }
-        tell("Passphrases do not match. Try again.");
     }
-    let advice = "the passphrases did not match, so nothing was made".to_owned();
+    let advice = "no passphrase was typed twice, so nothing was made".to_owned();
     Err(Failure::Usage { what: what.to_owned(), advice })
+}
+
+/// What a line is as a new passphrase: nothing seals nothing. `None` where it is too long: what was
+/// typed to seal a key must not leave it open.
+fn typed(line: Vec<u8>) -> Option<Seal> {
+    if line.is_empty() { Some(Seal::Open) } else { Passphrase::new(line).map(Seal::By) }
 }
 
 /// Tries a passphrase, and asks again where it was the wrong one.

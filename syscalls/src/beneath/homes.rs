@@ -148,8 +148,10 @@ fn uses() -> impl Iterator<Item = &'static str> {
     Role::ALL.iter().map(|role| role.name()).chain([RECOVERY])
 }
 
-/// Whether a name is one of a key file: what it holds must be looked at.
+/// Whether a name is one of a key file: what it holds must be looked at. Large letters and small
+/// ones are the same to some file systems.
 pub(super) fn is_named_as_key(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
     let mut suffixes = KEY_SUFFIXES.iter();
     suffixes.any(|suffix| {
         name.strip_suffix(suffix).is_some_and(|stem| uses().any(|known| known == stem))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    Home, Inspection, SystemEntropy,
+    Error, Home, Inspection, SystemEntropy,
     kernel::{
         control::{KeyChange, Possession, Role, RoleSet},
         sign::PublicKey,
@@ -25,7 +25,8 @@ use crate::{
 #[command(after_long_help = "\
 The new key is written beside the old one, put on record, and then takes the old one's place, which
 is lost. Where this breaks off, the next `keys rotate` of the role goes on with the same key; until
-then everything signs with the one of the two that is on record.
+then everything signs with the one of the two that is on record. With --recovery nothing is taken
+up: what lies there may be a thief's.
 
 By the operator's key the new key takes the place of the one that lies here, and the role's other
 keys stay. With --recovery it takes the place of all: then it alone signs for the role.")]
@@ -49,24 +50,44 @@ impl Rotate {
         let (home, role) = (Home::at(&self.home), self.role);
         let log = runtime::look(&self.home)?;
         let cut_off = self.cut_off.seq(role)?;
-        let left = Rotation::left(&home.keys(), role)?;
-        if let Some(left) = left.filter(|left| on_record(&log, role, &left.public_key())) {
-            Rotation::begin(&home.keys(), role, || Ok(left.clone()))?.finish()?;
-            return said(out, &left.public_key(), role, None);
+        let mut left = Rotation::left(&home.keys(), role)?;
+        if let Some(next) = left.take_if(|left| on_record(&log, role, &left.public_key())) {
+            Rotation::begin(&home.keys(), role, || Ok(next.clone()))?.finish()?;
+            // It took the place of one key, and cut nothing off: more is asked for now.
+            if self.by.recovery.is_none() && cut_off.is_none() {
+                return said(out, &next.public_key(), role, None);
+            }
         }
+        // Whoever made this necessary may have put there what lies there.
+        let takes_up = left.filter(|_| self.by.recovery.is_none());
         let old = self.old(&home, &log)?;
+        if let Some(left) = &takes_up {
+            self.check_left(&home, left)?;
+        }
         let authority = self.by.authority(&self.home, &log)?;
-        let seal = self.seal(&home)?;
+        let seal = match takes_up {
+            Some(_) => None,
+            None => Some(self.seal(&home)?),
+        };
         let mut made: Option<SecretKey> = None;
-        let rotation = Rotation::begin(&home.keys(), role, || {
-            let (file, key) = KeyFile::generate(KeyUse::Role(role), &seal, &SystemEntropy)?;
+        let make = || {
+            // What was to be taken up has gone: another rotation ended meanwhile.
+            let seal = seal.as_ref().ok_or_else(|| Error::KeysBusy(home.keys()))?;
+            let (file, key) = KeyFile::generate(KeyUse::Role(role), seal, &SystemEntropy)?;
             made = Some(key);
             Ok(file)
-        })?;
+        };
+        let rotation = match self.by.recovery {
+            Some(_) => Rotation::anew(&home.keys(), role, make),
+            None => Rotation::begin(&home.keys(), role, make),
+        }?;
         let key = match made {
             Some(key) => key,
             // One that broke off before it was on record.
-            None => unsealed(rotation.next())?,
+            None => {
+                self.check_left(&home, rotation.next())?;
+                unsealed(rotation.next())?
+            }
         };
         let proof = key.possession(&log.kernel().home(), role);
         let change = |set: &RoleSet| self.change(set, &old, &proof, cut_off);
@@ -114,15 +135,30 @@ impl Rotate {
         Ok(KeyChange { cut_off, ..change })
     }
 
+    /// A key that lies there and is not sealed takes the place of one that is only where somebody
+    /// says so: whoever writes to the folder may have put it there, and no passphrase is asked.
+    fn check_left(&self, home: &Home, left: &KeyFile) -> Result<(), Failure> {
+        if left.is_sealed() || self.no_passphrase || !self.was_sealed(home)? {
+            return Ok(());
+        }
+        let path = KeyUse::Role(self.role).path(&home.keys()).with_extension("key.next");
+        let advice = "is not sealed, and the key that it would replace is; remove it, or use it \
+                      with --no-passphrase if you made it so"
+            .to_owned();
+        Err(Failure::Usage { what: path.display().to_string(), advice })
+    }
+
+    fn was_sealed(&self, home: &Home) -> Result<bool, Failure> {
+        Ok(here(home, KeyUse::Role(self.role))?.is_some_and(|file| file.is_sealed()))
+    }
+
     /// How the new key is sealed. One that was is not made open without a word.
     fn seal(&self, home: &Home) -> Result<Seal, Failure> {
         let key_use = KeyUse::Role(self.role);
-        if !KeyUse::SEALED.contains(&key_use) || Rotation::left(&home.keys(), self.role)?.is_some()
-        {
+        if !KeyUse::SEALED.contains(&key_use) {
             return Ok(Seal::Open);
         }
-        let was_sealed = here(home, key_use)?.is_some_and(|file| file.is_sealed());
-        if was_sealed && !self.no_passphrase && !terminal::is_there() {
+        if self.was_sealed(home)? && !self.no_passphrase && !terminal::is_there() {
             return Err(Failure::Sealed(key_use));
         }
         let (seal, told) = make::seal(&format!("the new {key_use} key"), self.no_passphrase)?;

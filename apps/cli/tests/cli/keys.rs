@@ -3,3 +3,4 @@
 mod asked;
 mod changed;
 mod durable;
+mod planted;

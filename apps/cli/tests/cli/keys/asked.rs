@@ -75,6 +75,23 @@ fn a_person_is_asked_twice() {
     assert!(!folder.path().join("never").exists());
 }
 
+/// What is too long to seal anything leaves nothing open: it is asked again.
+#[test]
+fn a_passphrase_that_is_too_long_is_not_none() {
+    if !terminal::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home").to_str().unwrap().to_owned();
+    let mut person = Person::runs(["init", &home]);
+    person.sees("(empty for no passphrase): ").types(&"a".repeat(1_025));
+    person.sees("again: ").types(&"b".repeat(1_100));
+    person.sees("too long").sees("(empty for no passphrase): ").types("secret");
+    person.sees("again: ").types("secret");
+    person.end().fine();
+    assert_eq!(levels(&home, "sealed"), ["ok"]);
+}
+
 /// Whoever gives up at the prompt leaves the terminal as it was, and nothing made.
 #[test]
 fn an_interrupt_restores_the_echo() {
