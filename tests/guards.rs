@@ -5,15 +5,21 @@
 mod sim;
 
 use sim::{Ending, Policed, Sim, home, ok, records, refused_with, seated};
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    control::FreezeChange,
-    envelope::{Status, TxOutcome},
-    id::{Seq, TokenId},
-    kernel::{Anchor, Event, Kernel, Ticket},
-    label::Label,
-    reason::Reason,
-    record::{Body, OutcomeFlags, Record, Refusal},
+use syscap::{
+    audit::memory::MemoryStore,
+    kernel::{
+        budget::{Amounts, Dimension},
+        control::{FreezeChange, Resolution},
+        envelope::{Status, TxOutcome},
+        halt::{Forgery, Halt},
+        id::{ObjectId, Seq, TokenId},
+        kernel::{Anchor, Event, Kernel, Ticket},
+        label::Label,
+        object::Object,
+        reason::Reason,
+        record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal},
+        store::{Batch, Next, Room, Store, StoreError},
+    },
 };
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
@@ -341,4 +347,81 @@ fn a_freeze_stops_every_call() {
     assert_eq!(spent(&sim), 0);
     sim.freeze(FreezeChange::Thaw);
     ok(&mut sim, session);
+}
+
+/// A log in which the last record was changed.
+struct Changed {
+    store: MemoryStore,
+    records: Vec<Vec<u8>>,
+}
+
+impl Store for Changed {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.store.commit(batch)
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        let numbered = (0..).map(Seq::new).zip(&self.records);
+        for (seq, bytes) in numbered.skip_while(|(seq, _)| *seq < from) {
+            if each(seq, bytes) == Next::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.store.object(id)
+    }
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.vault(seq)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.store.room()
+    }
+}
+
+/// What a record says beside a signed word is what was signed.
+#[test]
+fn a_resolution_says_what_was_signed() {
+    let (mut sim, session) = seated();
+    for _ in 0..2 {
+        sim.submit_json(session, SPEND);
+    }
+    sim.commit();
+    sim.crash().unwrap();
+    sim.boot();
+    let recovered: Vec<Seq> = records(&mut sim)
+        .into_iter()
+        .filter_map(|record| match record.body {
+            Body::Recovery(recovery) => Some(recovery.intent),
+            _ => None,
+        })
+        .collect();
+    let [first, second] = recovered[..] else { panic!("{recovered:?}") };
+    let signed = sim.signed(&Resolution { intent: first, verdict: Recovered::NotDone });
+    let ticket = sim.ticket();
+    sim.event(Event::Control(ticket, Kind::Recovery, signed, None));
+    sim.commit();
+    let last = records(&mut sim).pop().unwrap();
+    let whole = sim.store.into_inner();
+    let world = sim.world;
+    let open = |change: &dyn Fn(&mut Recovery)| {
+        let store = whole.copy();
+        let mut records = store.all_records();
+        let mut last = last.clone();
+        let Body::Recovery(recovery) = &mut last.body else { panic!("{:?}", last.body) };
+        change(recovery);
+        *records.last_mut().unwrap() = last.encode();
+        let mut changed = Changed { store, records };
+        Kernel::open(&mut changed, sim::parts(&world), &Anchor::default()).map(drop)
+    };
+    open(&|_| ()).unwrap();
+    let forged = Err(Halt::Forged { seq: last.seq, why: Forgery::Form });
+    assert_eq!(open(&|recovery| recovery.intent = second), forged);
+    assert_eq!(open(&|recovery| recovery.verdict = Recovered::Done), forged);
+    let one = Amounts::ZERO.with(Dimension::Calls, 1);
+    assert_eq!(open(&|recovery| recovery.used = one), forged);
 }

@@ -5,7 +5,10 @@
 
 use super::{Objects, State};
 use crate::{
-    control::{Control, ControlBody, KeyChange, Revocation, Role, RoleSet, recovery_hash},
+    budget::Amounts,
+    control::{
+        Control, ControlBody, KeyChange, Resolution, Revocation, Role, RoleSet, recovery_hash,
+    },
     halt::{Forgery, Halt},
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
@@ -134,6 +137,13 @@ impl State {
                 }
                 Err(_) => Err(forged(Forgery::Form)),
             },
+            Body::Recovery(recovery) => {
+                // The record repeats what was signed: it must not say otherwise, and charges nothing.
+                let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
+                let same = Resolution::from_bytes(&event.body) == Ok(said);
+                let is_free = recovery.used == Amounts::ZERO;
+                if same && is_free { Ok(()) } else { Err(forged(Forgery::Form)) }
+            }
             _ => Ok(()),
         }
     }
