@@ -246,6 +246,25 @@ fn a_derived_token_takes_away() {
     assert_eq!(by_issuer.faults()[0], (6, Fault::Attenuation), "not by the parent's holder");
 }
 
+/// What the child used, its parent has not left: 1,000 less 99 and 599.
+#[test]
+fn what_a_derived_token_uses_its_parent_has_not() {
+    let (after, child, holder) = family_then(&[r#"{"tool_id":"post","args":{"bytes":1}}"#]);
+    let after = with_token(&after, &holder, &child);
+    let hold = |r: &mut Vec<Record>, amount| {
+        super::tools::both(r, 16, |call| {
+            call.held = call.held.with(Dimension::EgressBytes, amount);
+        });
+    };
+    check(
+        &after,
+        &[
+            ("all that the child has left", &|r| hold(r, 302), &[]),
+            ("a byte more", &|r| hold(r, 303), &[(16, Fault::OverBudget)]),
+        ],
+    );
+}
+
 #[test]
 fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
     let (log, child, holder) = family();
@@ -303,21 +322,6 @@ fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
                     (17, Fault::SessionForm),
                 ],
             ),
-        ],
-    );
-    // What the child used, the parent has not left: 1,000 less 99 and 599.
-    let (after, child, holder) = family_then(&[r#"{"tool_id":"post","args":{"bytes":1}}"#]);
-    let after = with_token(&after, &holder, &child);
-    let hold = |r: &mut Vec<Record>, amount| {
-        super::tools::both(r, 16, |call| {
-            call.held = call.held.with(Dimension::EgressBytes, amount);
-        });
-    };
-    check(
-        &after,
-        &[
-            ("all that the child has left", &|r| hold(r, 302), &[]),
-            ("a byte more", &|r| hold(r, 303), &[(16, Fault::OverBudget)]),
         ],
     );
     let terminal = |body: &mut TokenBody| body.flags = TokenFlags::TERMINAL;
