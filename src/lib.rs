@@ -40,6 +40,9 @@ mod counters;
 mod engine;
 mod entropy;
 mod error;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grant;
 mod guard;
 mod home;

@@ -14,7 +14,7 @@ use syscap::{
     },
     kernel::{
         budget::Amounts,
-        cbor::{Canonical, Encoder},
+        cbor::{Canonical, Encoder, Fault, Profile},
         envelope::TxOutcome,
         halt::Halt,
         id::{ObjectId, Seq},
@@ -25,6 +25,7 @@ use syscap::{
         reason::Refused,
         record::Durability,
         registry::{Registry, RegistryError},
+        snapshot::Snapshot,
         store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
@@ -137,7 +138,7 @@ fn a_tool_cannot_speak_for_the_kernel() {
 fn manifests_that_cannot_go_on_record_are_refused() {
     let mut float = Encoder::new();
     float.float(0.5);
-    let float = Canonical::check(float.into_bytes(), syscap::kernel::cbor::Profile::DATA).unwrap();
+    let float = Canonical::check(float.into_bytes(), Profile::DATA).unwrap();
     let any = |default| Param::optional("p", ParamType::Any, "").or(default);
     let mut twice = manifest("c", EffectClass::Pure).param(any(Canonical::text("x")));
     twice.params.0.push(any(Canonical::text("x")));
@@ -150,6 +151,39 @@ fn manifests_that_cannot_go_on_record_are_refused() {
         let mut registry = Registry::new();
         let tool = Denier { manifest, effects: Arc::default(), reason: Reason::Failed };
         assert!(matches!(registry.add(tool), Err(RegistryError::BadManifest(_))));
+    }
+}
+
+/// Levels are counted from the manifest's own map on: a default that fits its profile alone may be
+/// too deep where it stands. What is read is what may go on record, and no more.
+#[test]
+fn a_default_that_nests_too_deep_is_no_manifest() {
+    let nested = |levels| {
+        let default = [vec![0x81; levels], vec![0]].concat();
+        let default = Canonical::check(default, Profile::CONTROL).unwrap();
+        manifest("a", EffectClass::Pure).param(Param::optional("p", ParamType::Any, "").or(default))
+    };
+    let add = |manifest| {
+        let tool = Denier { manifest, effects: Arc::default(), reason: Reason::Failed };
+        Registry::new().add(tool)
+    };
+    // The map, the list of arguments and an argument's map enclose it.
+    for levels in 11..=16 {
+        let (read, bytes) = (nested(levels), nested(levels).to_bytes());
+        if levels <= 13 {
+            assert_eq!(Manifest::from_bytes(&bytes), Ok(read.clone()));
+            assert_eq!(add(read), Ok(()));
+        } else {
+            assert_eq!(Manifest::from_bytes(&bytes).map_err(|e| e.fault), Err(Fault::Depth));
+            assert!(matches!(add(read), Err(RegistryError::BadManifest(_))));
+        }
+    }
+    // The same where a document holds anything else.
+    let mut snapshot = Snapshot::genesis(AgentId::new("a").unwrap());
+    for (levels, read) in [(15, true), (16, false)] {
+        let facts = [vec![0x81; levels], vec![0]].concat();
+        snapshot.facts = Canonical::check(facts, Profile::CONTROL).unwrap();
+        assert_eq!(Snapshot::from_bytes(&snapshot.to_bytes()).is_ok(), read);
     }
 }
 

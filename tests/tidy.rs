@@ -391,7 +391,7 @@ fn the_oldest_compiler_is_named() {
     for file in files().iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
         let package = &tables(&file.text)["package"];
         let inherited = package.get("rust-version").is_some_and(|said| said == "true");
-        let outside = ["benches/compare/", "tests/no_std_probe/"];
+        let outside = ["benches/compare/", "fuzz/", "tests/no_std_probe/"];
         let outside = outside.iter().any(|folder| file.path.starts_with(folder));
         assert!(inherited || outside, "{} does not take `rust-version` over", file.path);
     }

@@ -104,7 +104,7 @@ macro_rules! shape {
                 decoder: &mut $crate::cbor::Decoder<'_>,
             ) -> Result<Self, $crate::cbor::DecodeError> {
                 decoder.shape($crate::field::count(Self::COUNT))?;
-                Self::take_fields(decoder)
+                decoder.nested(Self::take_fields)
             }
         }
     };

@@ -41,7 +41,7 @@ pub enum RegistryError {
     #[error("{0} is registered as a read but is of class {1}")]
     NotARead(ToolId, EffectClass),
     /// A manifest breaks a rule of its form.
-    #[error("the manifest of {0} is too large, has floats, or has bad parameters")]
+    #[error("the manifest of {0} is too large or too deep, has floats, or has bad parameters")]
     BadManifest(ToolId),
 }
 

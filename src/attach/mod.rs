@@ -6,6 +6,7 @@
 //! | `wire` | frames: a length and one canonical map; reading maps strictly |
 //! | `hello` | the first frame and its answers: versions, lanes; they never change |
 //! | `frozen` | the operator's frames that never change: revoke, freeze, status, shutdown |
+//! | `fuzz` | what the fuzz target `frame` tries of all these |
 //! | `message` | what is asked, from either side |
 //! | `reply` | what is answered |
 //! | `grants` | a grant on the wire |
@@ -27,6 +28,8 @@
 
 pub(crate) mod client;
 mod frozen;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzz;
 mod grants;
 mod hello;
 mod lend;

@@ -128,7 +128,7 @@ fn again(frame: &[u8]) -> Option<Canonical> {
     }
 }
 
-fn frames() -> Vec<Canonical> {
+pub(super) fn frames() -> Vec<Canonical> {
     let asks = asks().into_iter().map(|ask| ask.write(ID));
     let orders = orders().into_iter().map(|order| order.write(ID));
     let replies = replies().into_iter().map(|reply| reply.write(ID));

@@ -1,9 +1,12 @@
 //! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
 //! that are held back, a store that can fail; and what must hold after every step.
 
+pub mod flights;
 pub mod links;
 pub mod rule;
 pub mod tools;
+
+use std::collections::VecDeque;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
@@ -40,6 +43,7 @@ use syscap::{
     policy::WithinToken,
 };
 
+use flights::Flight;
 use links::Open;
 use rule::{Rule, Trim};
 pub use tools::Shared;
@@ -127,6 +131,8 @@ pub struct Sim {
     pub sessions: Vec<Seq>,
     /// Heads that there were, of any agent.
     pub snapshots: Vec<SnapshotId>,
+    /// Batches that were taken and of which the kernel has not heard, oldest first.
+    pub flights: VecDeque<Flight>,
 }
 
 impl Sim {
@@ -141,6 +147,17 @@ impl Sim {
 
     pub fn with(store: FaultStore<MemoryStore>, limits: HomeLimits, policed: Policed) -> Self {
         let world = Shared::default();
+        let parts = parts_of(&world, policed);
+        Self::of(store, limits, policed, (world, parts))
+    }
+
+    /// The same with an engine and tools of the caller's. It can't be reopened by the simulator.
+    pub fn of(
+        store: FaultStore<MemoryStore>,
+        limits: HomeLimits,
+        policed: Policed,
+        (world, parts): (Shared, Parts),
+    ) -> Self {
         let new = NewHome {
             entropy: [7; 32],
             origin: Box::from("sim"),
@@ -151,7 +168,7 @@ impl Sim {
         };
         let (wall, boottime) = (1_800_000_000_000, 1_000);
         let reading = Reading { wall: UnixMillis::new(wall), boottime_ms: boottime };
-        let kernel = Kernel::create(new, parts_of(&world, policed), reading).unwrap();
+        let kernel = Kernel::create(new, parts, reading).unwrap();
         let mut sim = Self {
             kernel,
             store,
@@ -170,6 +187,7 @@ impl Sim {
             tokens: Vec::new(),
             sessions: Vec::new(),
             snapshots: Vec::new(),
+            flights: VecDeque::new(),
         };
         sim.boot();
         sim
@@ -273,11 +291,8 @@ impl Sim {
 
     /// Commits what is pending. A failed commit halts the kernel.
     pub fn commit(&mut self) {
-        let Some(batch) = self.kernel.take_batch() else { return };
-        match batch.commit(&mut self.store) {
-            Ok(stored) => self.event(Event::Stored(stored)),
-            Err(halt) => self.kernel.halt(halt),
-        }
+        self.take();
+        self.land();
     }
 
     /// The process dies; another opens the log as it is on disk. Nothing in hand survives.
@@ -288,6 +303,7 @@ impl Sim {
         );
         self.store =
             FaultStore::new(store.into_inner().share(), syscap::audit::fault::FaultPoint::Nowhere);
+        self.flights.clear();
         self.jobs.clear();
         self.lookups.clear();
         // What was read and not answered is in no record.

@@ -300,7 +300,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn nested<T, F>(&mut self, read: F) -> Result<T, DecodeError>
+    /// What stands within an array or map, a level deeper: a caller that reads the head itself
+    /// counts it here, so that what it takes is never nested deeper than the profile allows.
+    pub(crate) fn nested<T, F>(&mut self, read: F) -> Result<T, DecodeError>
     where
         F: FnOnce(&mut Self) -> Result<T, DecodeError>,
     {

@@ -200,7 +200,7 @@ impl Token {
         }
         let (body_bytes, signature) =
             split(wire).map_err(|_| Refused::new(Reason::BadToken).field("wire"))?;
-        // Shapes don't count depth; the whole body must not nest deeper than the profile either.
+        // Before anything of it is looked at: what follows may take its form for granted.
         Item::check(body_bytes, Profile::CONTROL)
             .map_err(|_| Refused::new(Reason::BadToken).field("body"))?;
         let body: TokenBody =

@@ -76,7 +76,7 @@ mod tests {
         }
 
         fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
-            self.0 += 1;
+            self.0 = self.0.saturating_add(1);
             Ok(Some(leaf(seq.get())))
         }
 

@@ -1,0 +1,507 @@
+//! Histories: bytes that choose what happens to a simulated home, in any order. No effect comes
+//! before its intent is durable, no answer before its record, and nothing is overspent (the
+//! simulator looks after every step); what was revoked or frozen begins no run; what was done is on
+//! record and charged; nothing answered is lost; and the log makes the same state again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+    },
+    kernel::{
+        budget::{Amounts, Dimension},
+        control::{
+            ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            POSSESSION_CONTEXT, Possession, Resolution, Role, RoleSet, possession,
+        },
+        field::List,
+        hash::leaf,
+        id::{Seq, TokenId},
+        kernel::{Event, Kernel, Measured},
+        object::Object,
+        provenance::Source,
+        record::{Body, HomeLimits, Recovered},
+        scope::Rights,
+        sign::{PublicKey, Signature, preimage},
+        store::{Next, Room, Store as _},
+        time::UnixMillis,
+    },
+};
+
+use super::{
+    bytes::Bytes,
+    sim::{self, Ending, Policed, Sim, links, rule::Rule},
+    sound,
+};
+
+/// Most steps of a history: what comes back in reasonable time.
+const STEPS_MAX: usize = 200;
+
+pub fn events(data: &[u8]) {
+    let mut input = Bytes(data);
+    let mut sim = begin(&mut input);
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() || sim.kernel.halted().is_some() {
+            break;
+        }
+        let (stopped, running) = (Stopped::of(&sim.kernel), intents(&sim));
+        step(&mut sim, &mut input);
+        stopped.holds(&sim, &running);
+    }
+    // The store may fail as late as here.
+    sound::settled(&mut sim);
+    let live = sim.kernel.halted().is_none().then(|| sound::seen(&sim.kernel));
+    assert!(live.is_some() || sim.store.is_down(), "halted: {:?}", sim.kernel.halted());
+    sim.crash().unwrap();
+    if let Some(live) = live {
+        assert_eq!(sound::seen(&sim.kernel), live, "the log makes another state");
+    }
+    // Whatever was in flight is on the books again, and nothing answered is lost.
+    sim.boot();
+    let leaves: Vec<_> = records(&mut sim).iter().map(|bytes| leaf(bytes)).collect();
+    for (_, result) in &sim.replies {
+        let place = usize::try_from(result.receipt().outcome_seq.get()).unwrap();
+        assert_eq!(leaves[place], result.receipt().outcome_leaf);
+    }
+    sound::sound(&mut sim);
+    charged(&mut sim);
+}
+
+/// What may not begin a run, as it stood before a step.
+struct Stopped {
+    tokens: BTreeSet<TokenId>,
+    frozen: Vec<Freeze>,
+}
+
+impl Stopped {
+    fn of(kernel: &Kernel) -> Self {
+        let revoked = kernel.tokens().filter(|view| view.revoked).map(|view| view.id);
+        Self { tokens: revoked.collect(), frozen: kernel.frozen() }
+    }
+
+    /// No job that is new belongs to what was stopped before the step, and still is.
+    fn holds(&self, sim: &Sim, running: &BTreeSet<Seq>) {
+        let still = sim.kernel.frozen();
+        let new: BTreeSet<Seq> = intents(sim).difference(running).copied().collect();
+        for (_, _, call) in sim.kernel.running().filter(|(intent, ..)| new.contains(intent)) {
+            let token = call.capability_token_id.unwrap();
+            assert!(!self.tokens.contains(&token), "a run by a revoked token");
+            for freeze in self.frozen.iter().filter(|freeze| still.contains(freeze)) {
+                let name = Some(&*freeze.name);
+                assert!(
+                    match freeze.target {
+                        FreezeTarget::Kernel => false,
+                        FreezeTarget::Agent => call.agent_id.as_ref().map(|a| a.as_str()) != name,
+                        FreezeTarget::Tool => call.tool_id.as_ref().map(|t| t.as_str()) != name,
+                    },
+                    "a run of what is frozen"
+                );
+            }
+        }
+    }
+}
+
+/// The intents of the jobs that are in hand.
+fn intents(sim: &Sim) -> BTreeSet<Seq> {
+    sim.jobs.iter().map(|(_, job)| job.intent()).collect()
+}
+
+/// All that the tools really did is on record and charged, by call and by token.
+fn charged(sim: &mut Sim) {
+    let mut spent: BTreeMap<Seq, u64> = BTreeMap::new();
+    for (intent, units) in &sim.world.lock().unwrap().spent {
+        *spent.entry(*intent).or_default() += units;
+    }
+    let mut by_token: BTreeMap<TokenId, u64> = BTreeMap::new();
+    let mut intents = BTreeSet::new();
+    for record in sim::records(sim) {
+        match &record.body {
+            Body::Intent(intent) => {
+                intents.insert(record.seq);
+                let units = spent.get(&record.seq).copied().unwrap_or(0);
+                assert!(units <= held(&intent.call.held), "{record:?} did more than it held");
+                *by_token.entry(intent.call.capability_token_id.unwrap()).or_default() += units;
+            }
+            Body::Outcome(outcome) => {
+                let units = spent.get(&outcome.intent).copied().unwrap_or(0);
+                assert!(units <= held(&outcome.call.used), "{record:?} is not charged");
+            }
+            _ => {}
+        }
+    }
+    assert!(spent.keys().all(|intent| intents.contains(intent)), "an effect without an intent");
+    for (token, spent) in by_token {
+        let view = sim.kernel.token(&token).unwrap();
+        assert!(spent <= held(view.body.budget.amounts()), "a token is overspent");
+    }
+}
+
+fn held(amounts: &Amounts) -> u64 {
+    amounts.get(Dimension::DiskWriteBytes)
+}
+
+/// The records and documents that a history leaves, closed.
+pub fn log(data: &[u8]) -> (Vec<Vec<u8>>, Vec<Object>) {
+    let mut input = Bytes(data);
+    let mut sim = begin(&mut Bytes(&[0]));
+    while !input.is_empty() {
+        step(&mut sim, &mut input);
+    }
+    sim.commit();
+    let store = sim.store.into_inner();
+    (store.all_records(), store.all_objects())
+}
+
+/// Bytes that look random, of a number.
+pub fn stream(number: u64) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..400).map(|_| next()).collect()
+}
+
+/// A history, without what begins it, that has a record of each kind.
+pub fn history() -> Vec<u8> {
+    let spend = |key: u8| [7, 0, 15, 15, key << 4];
+    let end = |how: u8| [36, how, 0];
+    let reopen = [3, 0, 0, 47];
+    let steps: [&[u8]; 22] = [
+        &[25, 0, 200, 36, 0, 0, 47],
+        &spend(0),
+        &[47],
+        &end(0),
+        &[47],
+        // The same again; and one that comes back late.
+        &spend(0),
+        &spend(1),
+        &[47],
+        &end(10),
+        &[45, 47],
+        // A change of the agent's state, by the agent.
+        &[30, 0, 1, 255, 0],
+        // A freeze of an agent, and its end.
+        &[54, 0, 1, 54, 200, 1, 47],
+        // What the host charges, the time that an operator confirms, an issuer's second key.
+        &[58, 0, 1, 0, 5, 57, 5, 0, 55, 0, 1, 0, 100, 100, 47],
+        // A flood of what is no call, and the tick that counts it.
+        &[29, 0, 0, 0].repeat(80),
+        &[61, 255, 255, 0, 0, 60, 0, 47],
+        // A link, what it leads to, and the answer.
+        &[67, 0, 1, 64, 0, 0, 255, 68, 0, 0, 47],
+        // A revocation between an intent that is on its way and its run.
+        &[7, 1, 5, 5, 240, 71, 53, 1, 75, 78, 47],
+        // The process dies in a run, comes back, ends in order, and comes back.
+        &[7, 0, 5, 5, 240, 47, 62, 200],
+        &reopen,
+        &[62, 0],
+        &reopen,
+        &stream(1),
+    ];
+    steps.concat()
+}
+
+/// A home with two agents that have something to spend; its store may fail.
+fn begin(input: &mut Bytes<'_>) -> Sim {
+    let point = match input.byte() {
+        0..=199 => FaultPoint::Nowhere,
+        n @ 200..=227 => FaultPoint::Before(u64::from(n) - 196),
+        n => FaultPoint::After(u64::from(n) - 224),
+    };
+    let store = FaultStore::new(MemoryStore::new(), point);
+    let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    sim.paths = links::scope(Rights::READ.union(Rights::FOLLOW), Rights::NONE);
+    for agent in ["a0", "a1"] {
+        if sim.kernel.halted().is_none() {
+            let token = sim.issue(agent, 60, 200, 10_000_000);
+            sim.open(agent, token);
+        }
+    }
+    if sim.kernel.halted().is_none() {
+        sim.commit();
+    }
+    sim
+}
+
+/// The process dies, and another one goes on.
+fn restart(sim: &mut Sim) {
+    sim.crash().unwrap();
+    sim.boot();
+}
+
+fn records(sim: &mut Sim) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    let mut each = |_, bytes: &[u8]| {
+        records.push(bytes.to_vec());
+        Next::More
+    };
+    sim.store.records(Seq::GENESIS, &mut each).unwrap();
+    records
+}
+
+fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
+    match input.byte() % 80 {
+        0..=2 => issue(sim, input),
+        3..=6 => open(sim, input),
+        7..=15 => call(sim, input, spend),
+        16..=24 => call(sim, input, trim),
+        25..=28 => call(sim, input, look),
+        29 => call(sim, input, |_, input| String::from_utf8_lossy(input.part()).into_owned()),
+        30..=34 => propose(sim, input),
+        35 => drop(sim.rule(rule(input), (input.byte() < 128).then(|| rule(input)))),
+        36..=44 => {
+            let endings = [Ending::Runs, Ending::Panics, Ending::TimesOut, Ending::Dropped];
+            let ending = endings[input.below(12).saturating_sub(8)];
+            sim.end_job(input.below(6), ending);
+        }
+        45..=46 => {
+            if let Some(ran) = sim.late.pop() {
+                sim.event(Event::Ran(ran, Measured::default()));
+            }
+        }
+        47..=52 => sim.commit(),
+        53 => revoke(sim, input),
+        54 => freeze(sim, input),
+        55 => keys(sim, input),
+        56 => resolve(sim, input),
+        57 => confirm(sim, input),
+        58 => charge(sim, input),
+        59 => close(sim, input),
+        60 => {
+            let room = if input.byte() < 200 { Room::Enough } else { Room::Reserve };
+            sim.event(Event::Room(room));
+            sim.event(Event::Tick);
+        }
+        61 => {
+            let ahead = i64::from(input.pair()) - 8_192;
+            sim.wall = sim.wall.saturating_add_signed(ahead.saturating_mul(100));
+            sim.boottime += u64::from(input.pair());
+        }
+        62 => {
+            if input.byte() < 128 {
+                let ticket = sim.ticket();
+                sim.event(Event::Shutdown(ticket));
+                sim.commit();
+            }
+            if !sim.store.is_down() {
+                restart(sim);
+            }
+        }
+        63 => wire(sim, input),
+        64..=66 => call(sim, input, walk),
+        67 => {
+            let (from, to) = (place(input), place(input));
+            sim.world.lock().unwrap().links.insert(from, to);
+        }
+        68..=70 => {
+            let ending = if input.byte() < 224 { Ending::Runs } else { Ending::Panics };
+            sim.end_lookup(input.below(6), ending);
+        }
+        // A commit in its parts, so that others come between them.
+        71..=74 => sim.take(),
+        75..=77 => sim.write(),
+        _ => sim.tell(),
+    }
+}
+
+fn rule(input: &mut Bytes<'_>) -> u8 {
+    input.byte() % Rule::ALL.end
+}
+
+fn agent(input: &mut Bytes<'_>) -> String {
+    format!("a{}", input.below(3))
+}
+
+fn session(sim: &Sim, input: &mut Bytes<'_>) -> Option<Seq> {
+    // Now and then one that there is not.
+    match input.byte() {
+        255 => Some(Seq::new(u64::from(input.byte()))),
+        place => sim.sessions.get(usize::from(place) % sim.sessions.len().max(1)).copied(),
+    }
+}
+
+fn issue(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let (agent, calls, units) = (agent(input), input.byte() % 40, input.byte() % 60);
+    sim.issue(&agent, calls.into(), units.into(), u64::from(input.pair()) + 1);
+}
+
+fn open(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let agent = agent(input);
+    if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
+        sim.open(&agent, token);
+    }
+}
+
+fn call(sim: &mut Sim, input: &mut Bytes<'_>, write: fn(&Sim, &mut Bytes<'_>) -> String) {
+    if let Some(session) = session(sim, input) {
+        let envelope = write(sim, input);
+        sim.submit_json(session, &envelope);
+    }
+}
+
+fn spend(_: &Sim, input: &mut Bytes<'_>) -> String {
+    let (units, tries) = (input.byte() % 30, input.byte() % 40);
+    let odd = input.byte();
+    let lost = if odd & 7 == 7 { r#", "lost": true"# } else { "" };
+    let key = match odd >> 4 {
+        key @ 0..=3 => format!(r#", "idempotency_key": "k{key}""#),
+        _ => String::new(),
+    };
+    let args = format!(r#"{{"units": {units}, "tries": {tries}{lost}}}"#);
+    format!(r#"{{"tool_id": "spend", "args": {args}{key}}}"#)
+}
+
+fn trim(sim: &Sim, input: &mut Bytes<'_>) -> String {
+    let units = input.byte() % 24;
+    let lie = ["", "", r#", "greedy": true"#, r#", "long": true"#][input.below(4)];
+    let named = match input.byte() {
+        place @ 0..=63 => sim.snapshots.get(usize::from(place) % sim.snapshots.len().max(1)),
+        _ => None,
+    };
+    let named = named.map_or(String::new(), |id| format!(r#", "state_snapshot_id": "{id}""#));
+    format!(r#"{{"tool_id": "trim", "args": {{"units": {units}{lie}}}{named}}}"#)
+}
+
+fn look(_: &Sim, input: &mut Bytes<'_>) -> String {
+    let at = match input.byte() {
+        record @ 0..=100 => {
+            format!(r#"{{"$ref": {{"record": {record}, "path": ["saw"]}}}}"#)
+        }
+        _ => r#"[1, "x"]"#.to_owned(),
+    };
+    format!(r#"{{"tool_id": "look", "args": {{"at": {at}}}}}"#)
+}
+
+/// Where links lead from and to: some of it no token lets be opened.
+const PLACES: [&str; 8] = [
+    "shared/a",
+    "shared/b",
+    "shared/d/e",
+    "shared/l1",
+    "shared/l2",
+    "shared/secret",
+    "shared/secret/s",
+    "shared/bad*/x",
+];
+
+fn place(input: &mut Bytes<'_>) -> String {
+    PLACES[input.below(PLACES.len())].to_owned()
+}
+
+fn walk(_: &Sim, input: &mut Bytes<'_>) -> String {
+    let at = place(input);
+    let note = match input.byte() {
+        record @ 0..=80 => format!(r#"{{"$ref": {{"record": {record}, "path": []}}}}"#),
+        _ => "1".to_owned(),
+    };
+    format!(r#"{{"tool_id": "open", "args": {{"at": "{at}", "note": {note}}}}}"#)
+}
+
+/// Changes of a state, most of them sound for one writer or another.
+const CHANGES: [&str; 9] = [
+    r#"{"goal.aim": 1}"#,
+    r#"{"goal.aim": 7}"#,
+    r#"{"goal.aim": "high", "goal.b": [1, {"c": 2.5}]}"#,
+    r#"{"goal.aim": null, "goal.b": 3}"#,
+    r#"{"fact.seen": true, "fact.b": {"x": 1}}"#,
+    r#"{"fact.seen": null}"#,
+    r#"{"goal.aim": 2, "fact.seen": 1}"#,
+    r#"{"policy.x": 1}"#,
+    "[]",
+];
+
+fn propose(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let Some(session) = session(sim, input) else { return };
+    let writer = Source::ALL[input.below(Source::ALL.len())];
+    let base = match input.byte() {
+        place @ 0..=80 => sim.snapshots.get(usize::from(place) % sim.snapshots.len().max(1)),
+        _ => None,
+    };
+    let base = base.copied();
+    sim.propose_from(session, writer, base, CHANGES[input.below(CHANGES.len())]);
+}
+
+fn signed<B: ControlBody>(sim: &mut Sim, body: &B) {
+    let (control, ticket) = (sim.signed(body), sim.ticket());
+    sim.event(Event::Control(ticket, B::KIND, control, None));
+}
+
+fn revoke(sim: &mut Sim, input: &mut Bytes<'_>) {
+    if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
+        sim.revoke(token);
+    }
+}
+
+fn freeze(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let change = if input.byte() < 80 { FreezeChange::Freeze } else { FreezeChange::Thaw };
+    let (target, name) = [
+        (FreezeTarget::Kernel, ""),
+        (FreezeTarget::Agent, "a0"),
+        (FreezeTarget::Tool, "spend"),
+        (FreezeTarget::Tool, "no such tool"),
+    ][input.below(4)];
+    signed(sim, &Freeze { target, name: Box::from(name), change });
+}
+
+/// A role gets another key beside the simulator's, or instead of it: then that role is lost.
+fn keys(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let role = Role::ALL[input.below(Role::ALL.len())];
+    let new = SigningKey::from_bytes(&[input.byte() | 0x80; 32]);
+    let key = PublicKey::new(new.verifying_key().to_bytes()).unwrap();
+    let home = sim.kernel.home();
+    let old = sim.kernel.roles().set(role).cloned();
+    let stays = input.byte() < 224;
+    let kept = old.iter().flat_map(|set| set.keys()).filter(|_| stays);
+    let mut set = RoleSet::any_of(role, kept.chain([key]));
+    set.threshold = if input.byte() < 16 { 2 } else { 1 };
+    let message = preimage(POSSESSION_CONTEXT, &possession(&home, role, &key));
+    let signature = Signature::from_bytes(new.sign(&message).to_bytes());
+    let proofs = match old {
+        Some(old) if old.holds(&key) => Vec::new(),
+        _ => vec![Possession { key, signature }],
+    };
+    let cut_off = (input.byte() < 64).then(|| Seq::new(input.byte().into()));
+    signed(sim, &KeyChange { set, proofs: List(proofs), cut_off });
+}
+
+fn resolve(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let intent = Seq::new(input.byte().into());
+    let verdict = Recovered::ALL[input.below(Recovered::ALL.len())];
+    signed(sim, &Resolution { intent, verdict });
+}
+
+fn confirm(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let at = UnixMillis::new(sim.wall.saturating_add(u64::from(input.byte()) * 1_000));
+    signed(sim, &ConfigChange { confirm_time: (input.byte() < 200).then_some(at) });
+}
+
+fn charge(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let Some(session) = session(sim, input) else { return };
+    let dimension = Dimension::ALL[input.below(Dimension::ALL.len())];
+    let ticket = sim.ticket();
+    let amounts = Amounts::ZERO.with(dimension, u64::from(input.pair()));
+    sim.event(Event::Charge(ticket, session, amounts));
+}
+
+fn close(sim: &mut Sim, input: &mut Bytes<'_>) {
+    if let Some(session) = session(sim, input) {
+        let ticket = sim.ticket();
+        sim.event(Event::CloseSession(ticket, session));
+    }
+}
+
+/// Something that is no token's wire, or one that was changed.
+fn wire(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let body = sim.token_body("a0", syscap::kernel::budget::Budget::none(), 1_000);
+    let mut wire = Sim::wire(&body);
+    let place = usize::from(input.pair()) % wire.len();
+    wire[place] ^= input.byte();
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, wire, None));
+}

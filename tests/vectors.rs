@@ -1,0 +1,61 @@
+//! Every seed and finding of the fuzz targets, on any compiler; and the seeds are what the code
+//! makes. Those of the socket's frames stand in `src/attach/fuzz.rs`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+#[path = "../fuzz/src/corpus.rs"]
+mod corpus;
+#[path = "vectors/documents.rs"]
+mod documents;
+#[path = "vectors/seeds.rs"]
+mod seeds;
+#[path = "../fuzz/src/lib.rs"]
+mod targets;
+#[path = "../kernel/tests/common/tree.rs"]
+mod tree;
+#[path = "../kernel/tests/common/vectors.rs"]
+mod vectors;
+
+use targets::TARGETS;
+
+fn replayed(target: &str) {
+    let (_, run) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
+    assert!(corpus::replay(target, run) > 0);
+}
+
+/// A test for each target, so that they run beside each other.
+macro_rules! replayed {
+    ($($target:ident)*) => {$(
+        #[test]
+        fn $target() {
+            replayed(stringify!($target));
+        }
+    )*};
+}
+replayed! { codec control envelope events json policy record token }
+
+#[test]
+fn every_target_is_replayed_and_has_a_program() {
+    let manifest = include_str!("../fuzz/Cargo.toml");
+    let program =
+        |line: &'static str| line.strip_prefix("path = \"targets/")?.strip_suffix(".rs\"");
+    let mut programs: Vec<&str> = manifest.lines().filter_map(program).collect();
+    let mut names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).chain(["frame"]).collect();
+    programs.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(programs, names);
+}
+
+#[test]
+fn seeds_are_what_the_code_makes() {
+    for (target, made) in seeds::all() {
+        corpus::hold(target, made);
+    }
+}
+
+/// A seed that is refused at the door leads nowhere.
+#[test]
+fn seeds_reach_what_they_are_for() {
+    seeds::reach();
+}
