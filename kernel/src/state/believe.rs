@@ -138,7 +138,7 @@ impl State {
                 Err(_) => Err(forged(Forgery::Form)),
             },
             Body::Recovery(recovery) => {
-                // The record repeats what was signed: it must not say otherwise, and charges nothing.
+                // The record repeats what was signed, says nothing else, and charges nothing.
                 let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
                 let same = Resolution::from_bytes(&event.body) == Ok(said);
                 let is_free = recovery.used == Amounts::ZERO;
