@@ -261,6 +261,13 @@ fn keys_below_a_granted_root_are_not_opened() {
     }
     assert!(tree(&world.base.join("proj")) == before, "something was changed");
     assert_eq!(write(&agent, "proj/signing/README", "x"), None);
+    // One under a name of its owner's choice; of such a name an empty file says nothing.
+    let second = world.base.join("proj/second.key");
+    fs::write(&second, KEY_FILE_BEGINS).unwrap();
+    assert_eq!(read(&agent, "proj/second.key"), Err(Reason::AccessDenied));
+    assert_eq!(write(&agent, "proj/second.key", "x"), Some(Reason::AccessDenied));
+    fs::write(&second, "").unwrap();
+    assert_eq!(read(&agent, "proj/second.key"), Ok(String::new()));
     // One key is enough to mark the home that they belong to.
     for role in Role::IN_USE.iter().filter(|role| **role != Role::Revoker) {
         fs::remove_file(world.base.join(format!("proj/mem/keys/{}.key", role.name()))).unwrap();

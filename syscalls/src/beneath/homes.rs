@@ -26,7 +26,7 @@ const KEY_SUFFIXES: [&str; 3] = [".key", ".key.next", ".key.part"];
 const RECOVERY: &str = "recovery";
 /// How every key file begins, sealed or not: a canonical map of five entries, the shortest name
 /// first. A file of such a name that begins otherwise is a project's own, as PEM is; an empty one
-/// is a key that is being written.
+/// that is named for a use is a key that is being written.
 pub const KEY_FILE_BEGINS: [u8; 5] = *b"\xa5\x63use";
 
 /// How long a folder must have been as it is for a look at it to be remembered: two changes within
@@ -109,11 +109,16 @@ pub(super) fn is_mark(name: &str) -> bool {
 /// Whether a file of this name and content would be a key. It is none to open or to make, whatever
 /// folder it lies in.
 pub(super) fn is_key(name: &str, content: &[u8]) -> bool {
-    is_named_as_key(name) && begins_as_key(content)
+    // Nothing of it may be there yet; of another name than a home's keys that says nothing.
+    let is_begun = || KEY_FILE_BEGINS.starts_with(content) && is_named_for_a_use(name);
+    may_be_key(name) && (content.starts_with(&KEY_FILE_BEGINS) || is_begun())
 }
 
-/// That an open file which is named as a key is none.
-pub(super) fn expect_no_key(fd: impl AsFd) -> Result<(), FsError> {
+/// That an open file of this name is no key.
+pub(super) fn expect_no_key(name: &str, fd: impl AsFd) -> Result<(), FsError> {
+    if !may_be_key(name) {
+        return Ok(());
+    }
     let mut bytes = [0; KEY_FILE_BEGINS.len()];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -123,8 +128,7 @@ pub(super) fn expect_no_key(fd: impl AsFd) -> Result<(), FsError> {
             count => filled = filled.saturating_add(count),
         }
     }
-    let is_key = begins_as_key(bytes.get(..filled).unwrap_or(&bytes));
-    if is_key { Err(FsError::Home) } else { Ok(()) }
+    if is_key(name, bytes.get(..filled).unwrap_or(&bytes)) { Err(FsError::Home) } else { Ok(()) }
 }
 
 /// Whether a folder holds a key, by names that begin so. What can't be looked at, such as another
@@ -135,7 +139,7 @@ pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
         if !Node::at(&dir, &path)?.is_some_and(|node| node.is_file()) {
             continue;
         }
-        let looked = walk(&dir, path.as_bytes(), READ).and_then(|fd| expect_no_key(&fd));
+        let looked = walk(&dir, path.as_bytes(), READ).and_then(|fd| expect_no_key(&name, &fd));
         match looked {
             Ok(()) | Err(FsError::NotFound | FsError::Link) => {}
             Err(_) => return Ok(true),
@@ -144,22 +148,26 @@ pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
     Ok(false)
 }
 
-fn uses() -> impl Iterator<Item = &'static str> {
-    Role::ALL.iter().map(|role| role.name()).chain([RECOVERY])
+/// Whether what a file of this name holds must be looked at: it may be a key.
+pub(super) fn may_be_key(name: &str) -> bool {
+    stem(name).is_some()
 }
 
-/// Whether a name is one of a key file: what it holds must be looked at. Large letters and small
-/// ones are the same to some file systems.
-pub(super) fn is_named_as_key(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let mut suffixes = KEY_SUFFIXES.iter();
-    suffixes.any(|suffix| {
-        name.strip_suffix(suffix).is_some_and(|stem| uses().any(|known| known == stem))
+fn is_named_for_a_use(name: &str) -> bool {
+    stem(name).is_some_and(|stem| uses().any(|known| stem.eq_ignore_ascii_case(known)))
+}
+
+/// What stands before the suffix of a key. Large letters and small ones are the same to some file
+/// systems.
+fn stem(name: &str) -> Option<&str> {
+    KEY_SUFFIXES.iter().find_map(|suffix| {
+        let (stem, end) = name.split_at_checked(name.len().checked_sub(suffix.len())?)?;
+        end.eq_ignore_ascii_case(suffix).then_some(stem)
     })
 }
 
-fn begins_as_key(content: &[u8]) -> bool {
-    content.starts_with(&KEY_FILE_BEGINS) || KEY_FILE_BEGINS.starts_with(content)
+fn uses() -> impl Iterator<Item = &'static str> {
+    Role::ALL.iter().map(|role| role.name()).chain([RECOVERY])
 }
 
 #[cfg(test)]

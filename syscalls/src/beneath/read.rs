@@ -8,7 +8,7 @@ use rustix::io::{pread, retry_on_intr};
 use super::base::Base;
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
-use super::homes::{expect_no_key, is_mark, is_named_as_key};
+use super::homes::{expect_no_key, is_mark};
 use super::location::Location;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
@@ -81,9 +81,7 @@ impl Base {
     /// there.
     fn judge_open(&self, name: &str, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
         let node = self.judge(fd, max_size_bytes)?;
-        if is_named_as_key(name) {
-            expect_no_key(fd)?;
-        }
+        expect_no_key(name, fd)?;
         Ok(node)
     }
 }

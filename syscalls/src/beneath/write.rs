@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, unlinkat};
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
-use super::homes::{expect_no_key, is_key, is_mark, is_named_as_key};
+use super::homes::{expect_no_key, is_key, is_mark, may_be_key};
 use super::location::Location;
 use super::temp::{TempName, create, fill, put};
 
@@ -189,8 +189,8 @@ impl Base {
         }
         let node = Node::of(&named)?;
         node.expect_file(self.device())?;
-        if is_named_as_key(name) {
-            expect_no_key(walk(dir, name.as_bytes(), READ)?)?;
+        if may_be_key(name) {
+            expect_no_key(name, walk(dir, name.as_bytes(), READ)?)?;
         }
         // A rename needs no right on the file, so a file marked read-only is seen here or never.
         if node.permissions & 0o222 == 0 {
