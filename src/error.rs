@@ -65,7 +65,7 @@ pub enum Error {
     #[error("the base directory can't be used: {0}")]
     Base(FsError),
     /// The base directory contains the home, or lies in it: an agent could reach keys and log.
-    #[error("the base directory {0} and the home lie in one another")]
+    #[error("{0} and a home, or a key of one, lie in one another")]
     BaseContainsHome(PathBuf),
     /// A trust file is not of its form, or of another version.
     #[error("{0} is no trust file of this version")]

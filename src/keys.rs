@@ -87,11 +87,11 @@ pub(crate) fn roles(signer: &dyn Signer) -> Result<Roles, SignerError> {
     ]))
 }
 
-/// The public keys of those roles that a signer has a key for.
+/// The public keys of those roles that a signer has a key for which can be used.
 pub(crate) fn known_keys(signer: &dyn Signer) -> Result<Vec<(Role, PublicKey)>, SignerError> {
     let known = Role::IN_USE.iter().map(|role| match signer.public_key(*role) {
         Ok(key) => Ok(Some((*role, key))),
-        Err(SignerError::NoKey) => Ok(None),
+        Err(SignerError::NoKey | SignerError::BadKey) => Ok(None),
         Err(error) => Err(error),
     });
     known.filter_map(Result::transpose).collect()

@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use syscap_audit::disk;
 use syscap_kernel::{
     control::{Role, Roles},
     ports::Entropy,
@@ -50,6 +51,8 @@ pub struct FileKeys {
     folder: PathBuf,
     passphrases: Box<dyn Passphrases>,
     held: Mutex<Vec<Held>>,
+    /// Roles whose file was there, and no key file of theirs, when this was opened.
+    unusable: Vec<Role>,
 }
 
 #[derive(Clone)]
@@ -80,25 +83,27 @@ impl FileKeys {
         Ok(Self::of(folder, held))
     }
 
-    /// Reads the keys that are there; a role whose file is missing can't sign.
+    /// Reads the keys that are there; a role whose file is missing, or is no key file of that role,
+    /// can't sign. The others can: a stop must not wait until somebody has mended a file.
     ///
     /// # Errors
-    /// [`Error::File`] or [`Error::KeyFile`].
+    /// [`Error::File`].
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        let mut held = Vec::new();
+        let (mut held, mut unusable) = (Vec::new(), Vec::new());
         for role in Role::IN_USE {
             match KeyFile::read_as(&KeyUse::Role(role).path(folder), KeyUse::Role(role)) {
                 Ok(file) => held.push(Held::new(role, file)?),
                 Err(error) if is_missing(&error) => {}
+                Err(Error::KeyFile { .. }) => unusable.push(role),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self::of(folder, held))
+        Ok(Self { unusable, ..Self::of(folder, held) })
     }
 
     fn of(folder: &Path, held: Vec<Held>) -> Self {
         let (folder, passphrases) = (folder.to_path_buf(), Box::new(Nobody));
-        Self { folder, passphrases, held: Mutex::new(held) }
+        Self { folder, passphrases, held: Mutex::new(held), unusable: Vec::new() }
     }
 
     /// Asks there for the passphrases of sealed keys. A runtime that is given such keys waits for
@@ -117,7 +122,9 @@ impl FileKeys {
 
     fn find(&self, role: Role) -> Result<Held, SignerError> {
         let held = self.lock();
-        held.iter().find(|held| held.role == role).cloned().ok_or(SignerError::NoKey)
+        let missing =
+            if self.unusable.contains(&role) { SignerError::BadKey } else { SignerError::NoKey };
+        held.iter().find(|held| held.role == role).cloned().ok_or(missing)
     }
 
     /// The key. Nothing is locked while a person is asked.
@@ -270,6 +277,8 @@ impl Rotation {
 
 /// One process rotates in a folder at a time.
 fn lock(folder: &Path) -> Result<File, Error> {
+    // Its owner may have taken the keys away, folder and all.
+    disk::make_folder(folder).map_err(at(folder))?;
     let lock = File::open(folder).map_err(at(folder))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),

@@ -97,7 +97,12 @@ impl By {
         match keys.public_key(Role::Operator) {
             Ok(key) if roles.holds(Role::Operator, &key) => {}
             Ok(_) => {
-                return Err(usage("is not on record any more; use the recovery key: --recovery"));
+                return Err(usage(
+                    "is not on record; use another one that is, or the recovery key: --recovery",
+                ));
+            }
+            Err(SignerError::BadKey) => {
+                return Err(usage("is no key file of this role; use the recovery key: --recovery"));
             }
             Err(SignerError::NoKey) => {
                 return Err(usage("does not lie here; use the recovery key: --recovery"));
@@ -155,8 +160,14 @@ struct CutOff {
 }
 
 impl CutOff {
-    fn seq(&self, role: Role) -> Result<Option<Seq>, Failure> {
+    /// A record that there is: before anybody is asked, and anything made.
+    fn seq(&self, role: Role, log: &Inspection) -> Result<Option<Seq>, Failure> {
+        let last = log.kernel().head().seq;
         match self.cut_off {
+            Some(seq) if Seq::new(seq) > last => Err(Failure::Usage {
+                what: "--cut-off".to_owned(),
+                advice: format!("there is no record {seq}: the last is {last}"),
+            }),
             Some(_) if role != Role::Issuer => Err(Failure::Usage {
                 what: "--cut-off".to_owned(),
                 advice: format!("only tokens are cut off: the {role} has none"),

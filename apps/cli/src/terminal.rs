@@ -95,7 +95,8 @@ fn line(mut terminal: &File) -> io::Result<Vec<u8>> {
     let (mut line, mut byte) = (Vec::with_capacity(LINE_BYTES_MAX), [0]);
     loop {
         match terminal.read(&mut byte) {
-            Ok(0) => return Ok(line),
+            // No empty line, which would mean something: nobody answers.
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) if byte == *b"\n" => return Ok(line),
             Ok(_) if line.len() < LINE_BYTES_MAX => line.extend_from_slice(&byte),
             Ok(_) => {}

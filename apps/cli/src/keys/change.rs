@@ -119,7 +119,7 @@ pub(crate) struct Remove {
 impl Remove {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (log, role, key) = (runtime::look(&self.home)?, self.role, self.key);
-        let cut_off = self.cut_off.seq(role)?;
+        let cut_off = self.cut_off.seq(role, &log)?;
         let remove = |set: &RoleSet| match removing(set, &key) {
             Some(change) => Ok(KeyChange { cut_off, ..change }),
             None if !set.holds(&key) => refuse(&key, format!("is no key of the {role}")),

@@ -49,7 +49,7 @@ impl Rotate {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (home, role) = (Home::at(&self.home), self.role);
         let log = runtime::look(&self.home)?;
-        let cut_off = self.cut_off.seq(role)?;
+        let cut_off = self.cut_off.seq(role, &log)?;
         let mut left = Rotation::left(&home.keys(), role)?;
         if let Some(next) = left.take_if(|left| on_record(&log, role, &left.public_key())) {
             Rotation::begin(&home.keys(), role, || Ok(next.clone()))?.finish()?;
@@ -101,9 +101,11 @@ impl Rotate {
         let (role, recovers) = (self.role, self.by.recovery.is_some());
         let set = log.kernel().roles().set(role);
         let all: Vec<PublicKey> = set.into_iter().flat_map(RoleSet::keys).collect();
+        if recovers {
+            return Ok(all);
+        }
         let own = here(home, KeyUse::Role(role))?.map(|file| file.public_key());
         match own {
-            _ if recovers => Ok(all),
             Some(own) if all.contains(&own) => Ok(vec![own]),
             own => {
                 let path = KeyUse::Role(role).path(&home.keys()).display().to_string();
@@ -148,8 +150,13 @@ impl Rotate {
         Err(Failure::Usage { what: path.display().to_string(), advice })
     }
 
+    /// Of what can't be read as a key nobody can say it, and it is asked for.
     fn was_sealed(&self, home: &Home) -> Result<bool, Failure> {
-        Ok(here(home, KeyUse::Role(self.role))?.is_some_and(|file| file.is_sealed()))
+        match here(home, KeyUse::Role(self.role)) {
+            Ok(file) => Ok(file.is_some_and(|file| file.is_sealed())),
+            Err(_) if self.by.recovery.is_some() => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// How the new key is sealed. One that was is not made open without a word.

@@ -7,10 +7,11 @@ use syscap::{
     audit::sqlite::SqliteReader,
     kernel::{
         budget::Amounts,
-        control::{ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
+        control::{Control, ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
         id::Seq,
         policy::Decision,
         record::{Body, CallFields, Record, StateChange},
+        sign::PublicKey,
         store::{Next, StoreError},
     },
 };
@@ -161,7 +162,7 @@ impl Columns {
             Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
             Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
-            Body::Key(event) => Self::default().status(&keys(&event.control.body)),
+            Body::Key(event) => Self::default().status(&keys(&event.control)),
             Body::Tools(_) | Body::Config(_) => Self::default().status("signed"),
             // Genesis, and what is reserved and so never read.
             _ => Self::default(),
@@ -221,13 +222,17 @@ fn revoked(body: &[u8]) -> String {
 }
 
 /// `operator: 2 keys, 1 signs`.
-fn keys(body: &[u8]) -> String {
-    let Ok(KeyChange { set, .. }) = KeyChange::from_bytes(body) else {
+/// Which keys a role has from here on, and by whose word.
+fn keys(control: &Control) -> String {
+    let Ok(KeyChange { set, .. }) = KeyChange::from_bytes(&control.body) else {
         return String::new();
     };
-    let count = set.keys.0.len();
-    let keys = if count == 1 { "key" } else { "keys" };
-    format!("{}: {count} {keys}, {} must sign", set.role, set.threshold)
+    let list = |keys: &mut dyn Iterator<Item = PublicKey>| {
+        keys.map(|key| short(&key.to_string())).collect::<Vec<String>>().join(" ")
+    };
+    let (has, by) =
+        (list(&mut set.keys()), list(&mut control.signatures.0.iter().map(|signed| signed.key)));
+    format!("{}: {has}, {} must sign; signed by {by}", set.role, set.threshold)
 }
 
 /// The first digits of a hash.

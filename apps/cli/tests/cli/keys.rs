@@ -2,5 +2,6 @@
 
 mod asked;
 mod changed;
+mod damaged;
 mod durable;
 mod planted;

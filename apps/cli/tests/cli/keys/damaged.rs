@@ -1,0 +1,80 @@
+//! Keys that were damaged, exchanged or taken away: what stops agents works all the same, and the
+//! recovery key puts others in their place.
+
+use std::fs;
+
+use crate::{
+    support::{TestHome, run},
+    terminal::{self, Person},
+};
+
+/// A file that is no key of its role signs nothing. Nothing else waits for it to be mended.
+#[test]
+fn a_file_that_is_no_key_stops_no_stop() {
+    let home = TestHome::new();
+    let path = home.path();
+    let recovery = home.text_beside("recovery.key");
+    fs::rename(home.beside("home/keys/recovery.key"), &recovery).unwrap();
+    let token = home.worker("a");
+    for role in ["policy", "approver", "operator"] {
+        let file = home.beside(&format!("home/keys/{role}.key"));
+        let whole = fs::read(&file).unwrap();
+        for bytes in [&whole[..whole.len() / 2], b"", &[7; 5_000]] {
+            fs::write(&file, bytes).unwrap();
+            run(["freeze", &path, "--all"]).fine();
+            run(["thaw", &path, "--all"]).fine();
+            home.worker("b");
+            assert_eq!(run(["doctor", &path]).code, 1);
+        }
+    }
+    run(["revoke", &path, &token]).fine();
+    // The operator's key signs no change of keys; the recovery key does.
+    run(["keys", "rotate", &path, "--role", "issuer"]).failed(2);
+    for role in ["operator", "policy", "approver"] {
+        let rotate = ["keys", "rotate", &path, "--role", role, "--recovery", &recovery];
+        run(rotate.iter().chain(&["--no-passphrase"])).fine();
+    }
+    run(["keys", "rotate", &path, "--role", "issuer"]).fine();
+    assert_eq!(run(["doctor", &path]).code, 0);
+    assert_eq!(home.verify(), 0);
+}
+
+/// Keys that were taken away, folder and all, are made anew.
+#[test]
+fn keys_that_are_gone_are_made_anew() {
+    let home = TestHome::new();
+    let path = home.path();
+    let recovery = home.text_beside("recovery.key");
+    fs::rename(home.beside("home/keys/recovery.key"), &recovery).unwrap();
+    fs::remove_dir_all(home.beside("home/keys")).unwrap();
+    for role in ["operator", "issuer", "policy", "revoker", "approver"] {
+        let rotate = ["keys", "rotate", &path, "--role", role, "--recovery", &recovery];
+        run(rotate.iter().chain(&["--no-passphrase"])).fine();
+    }
+    home.worker("a");
+    run(["freeze", &path, "--all"]).fine();
+    assert_eq!(home.verify(), 0);
+}
+
+/// A cut-off after the last record is no cut-off, and leaves nothing behind.
+#[test]
+fn nothing_is_cut_off_after_the_last_record() {
+    let home = TestHome::new();
+    let path = home.path();
+    run(["keys", "rotate", &path, "--role", "issuer", "--cut-off", "9999"]).failed(2);
+    assert!(!home.beside("home/keys/issuer.key.next").exists());
+}
+
+/// Who ends the input answers nothing: no home is made that is open without a word.
+#[test]
+fn the_end_of_input_is_no_empty_passphrase() {
+    if !terminal::is_there() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let mut person = Person::runs(["init", home.to_str().unwrap()]);
+    person.sees("(empty for no passphrase): ").press(b"\x04");
+    assert_eq!(person.end().code, Some(1));
+    assert!(!home.exists());
+}
