@@ -41,9 +41,7 @@ fn a_key_runs_once() {
     let token = sim.tokens[0].0;
     sim.crash().unwrap();
     sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = *sim.sessions.last().unwrap();
+    let session = sim.seat(token);
     let again = sim.submit_json(session, once);
     sim.commit();
     assert_eq!(sim.reply_to(again).unwrap().status(), Status::Ok);
@@ -157,9 +155,7 @@ fn a_key_whose_run_was_lost_is_never_run_again() {
     let token = sim.tokens[0].0;
     sim.crash().unwrap();
     sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = *sim.sessions.last().unwrap();
+    let session = sim.seat(token);
     for once in [once, &other] {
         refused_with(&mut sim, session, once, Reason::OutcomeUnknown);
     }

@@ -68,9 +68,7 @@ fn an_engine_that_is_not_on_record_decides_nothing() {
     let parts = sim::parts_of(&sim.world, Policed::ByToken);
     sim.kernel = Kernel::open(&mut sim.store, parts, &Anchor::default()).unwrap();
     sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = sim.sessions[0];
+    let session = sim.seat(token);
     refused_with(&mut sim, session, SPEND, Reason::PolicyMismatch);
     assert_eq!(spent(&sim), 0);
 }

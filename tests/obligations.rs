@@ -283,9 +283,7 @@ fn an_engine_is_adopted_only_if_it_is_on_record() {
     assert!(kernel.adopt(Box::new(Rule(1))));
     sim.kernel = kernel;
     sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = *sim.sessions.last().unwrap();
+    let session = sim.seat(token);
     let refusal = refused(&mut sim, session, "trim", 12, Reason::PolicyMismatch);
     assert_eq!((refusal.call.decision, refusal.call.shadow), (None, None));
     verifies(&mut sim);

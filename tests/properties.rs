@@ -9,7 +9,7 @@ mod sim;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{prelude::*, strategy::ValueTree as _};
-use sim::{Ending, Policed, Sim, rule::Rule};
+use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -93,18 +93,6 @@ const CHANGES: [&str; 12] = [
     r#"{"policy.x": 1}"#,
     r#"{"goal.Bad": 1}"#,
     "[]",
-];
-
-/// Where links lead from and to: some of it no token lets be opened.
-const PLACES: [&str; 8] = [
-    "shared/a",
-    "shared/b",
-    "shared/d/e",
-    "shared/l1",
-    "shared/l2",
-    "shared/secret",
-    "shared/secret/s",
-    "shared/bad*/x",
 ];
 
 fn step() -> impl Strategy<Value = Step> {

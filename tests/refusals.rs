@@ -199,9 +199,7 @@ fn a_gap_at_boot_waits_for_an_operator() {
     sim.wall += 8_000_000_000;
     sim.boottime = 10;
     sim.boot();
-    sim.open("a0", token);
-    sim.commit();
-    let session = *sim.sessions.last().unwrap();
+    let session = sim.seat(token);
     let look = r#"{"tool_id": "look", "args": {"at": 1}}"#;
     // That token has ended by the clock that is not believed; a new one is good at once.
     let ticket = sim.submit_json(session, look);
@@ -226,9 +224,7 @@ fn a_restart_after_a_gap_suspends_nobody_else() {
     sim.crash().unwrap();
     sim.wall += 1_000;
     sim.boot();
-    sim.open("a0", fresh);
-    sim.commit();
-    let session = sim.sessions[0];
+    let session = sim.seat(fresh);
     ok(&mut sim, session);
 }
 
@@ -245,9 +241,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     sim.crash().unwrap();
     sim.wall += 8_000_000_000;
     sim.boot();
-    sim.open("a0", TokenBody::id_of(&body.to_bytes()));
-    sim.commit();
-    let session = sim.sessions[0];
+    let session = sim.seat(TokenBody::id_of(&body.to_bytes()));
     let look = r#"{"tool_id": "look", "args": {"at": 1}}"#;
     refused_with(&mut sim, session, look, Reason::ClockUnconfirmed);
     let now = sim.kernel.now();

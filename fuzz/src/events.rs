@@ -33,7 +33,11 @@ use syscap::{
 
 use super::{
     bytes::Bytes,
-    sim::{self, Ending, Policed, Sim, links, rule::Rule},
+    sim::{
+        self, Ending, Policed, Sim,
+        links::{self, PLACES},
+        rule::Rule,
+    },
     sound,
 };
 
@@ -377,18 +381,6 @@ fn look(_: &Sim, input: &mut Bytes<'_>) -> String {
     };
     format!(r#"{{"tool_id": "look", "args": {{"at": {at}}}}}"#)
 }
-
-/// Where links lead from and to: some of it no token lets be opened.
-const PLACES: [&str; 8] = [
-    "shared/a",
-    "shared/b",
-    "shared/d/e",
-    "shared/l1",
-    "shared/l2",
-    "shared/secret",
-    "shared/secret/s",
-    "shared/bad*/x",
-];
 
 fn place(input: &mut Bytes<'_>) -> String {
     PLACES[input.below(PLACES.len())].to_owned()

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -152,6 +152,18 @@ impl KeyFile {
     pub fn read_as(path: &Path, key_use: KeyUse) -> Result<Self, Error> {
         let file = Self::read(path)?;
         if file.key_use == key_use { Ok(file) } else { Err(bad(path)(KeyFileError::Use)) }
+    }
+
+    /// The same; `None` where there is no file.
+    ///
+    /// # Errors
+    /// As [`KeyFile::read_as`].
+    pub fn find(path: &Path, key_use: KeyUse) -> Result<Option<Self>, Error> {
+        match Self::read_as(path, key_use) {
+            Ok(file) => Ok(Some(file)),
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads a file's bytes.

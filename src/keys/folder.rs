@@ -91,9 +91,9 @@ impl FileKeys {
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let (mut held, mut unusable) = (Vec::new(), Vec::new());
         for role in Role::IN_USE {
-            match KeyFile::read_as(&KeyUse::Role(role).path(folder), KeyUse::Role(role)) {
-                Ok(file) => held.push(Held::new(role, file)?),
-                Err(error) if is_missing(&error) => {}
+            match KeyFile::find(&KeyUse::Role(role).path(folder), KeyUse::Role(role)) {
+                Ok(Some(file)) => held.push(Held::new(role, file)?),
+                Ok(None) => {}
                 Err(Error::KeyFile { .. }) => unusable.push(role),
                 Err(error) => return Err(error),
             }
@@ -251,11 +251,7 @@ impl Rotation {
     /// # Errors
     /// [`Error::File`] or [`Error::KeyFile`].
     pub fn left(folder: &Path, role: Role) -> Result<Option<KeyFile>, Error> {
-        match KeyFile::read_as(&next_path(folder, role), KeyUse::Role(role)) {
-            Ok(next) => Ok(Some(next)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        KeyFile::find(&next_path(folder, role), KeyUse::Role(role))
     }
 
     /// The key.
@@ -311,8 +307,4 @@ fn make_next(
 
 fn next_path(folder: &Path, role: Role) -> PathBuf {
     folder.join(format!("{}.key.next", role.name()))
-}
-
-fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }

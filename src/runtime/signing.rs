@@ -187,8 +187,7 @@ impl Runtime {
         let signature = self.inner.signer.sign(role, &preimage(CONTROL_CONTEXT, &message))?;
         let control = Control::by_one(head, body, Signed { key, counter, signature });
         // A signer may take its time: the head that it was given can be an old one by now.
-        let ancestor = self.ancestor(Some(head))?;
-        acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
+        self.submit_as(control, event)
     }
 
     /// Has whoever signs do what may take long before anybody has to wait for it.

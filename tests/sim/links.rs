@@ -16,6 +16,18 @@ use syscap::kernel::{
 
 use super::tools::Shared;
 
+/// Where links lead from and to: some of it no token lets be opened.
+pub const PLACES: [&str; 8] = [
+    "shared/a",
+    "shared/b",
+    "shared/d/e",
+    "shared/l1",
+    "shared/l2",
+    "shared/secret",
+    "shared/secret/s",
+    "shared/bad*/x",
+];
+
 /// `shared`, and a folder in it, by these rights.
 pub fn scope(shared: Rights, secret: Rights) -> Scope {
     let rule = |below: &[&str], rights| {

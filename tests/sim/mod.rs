@@ -314,6 +314,13 @@ impl Sim {
         Ok(())
     }
 
+    /// Opens a session of `a0` by a token: its number.
+    pub fn seat(&mut self, token: TokenId) -> Seq {
+        self.open("a0", token);
+        self.commit();
+        *self.sessions.last().unwrap()
+    }
+
     /// Another kernel over the same store, with the engines that are on record.
     pub fn reopened(&mut self) -> Result<Kernel, Halt> {
         let mut kernel =
@@ -558,9 +565,7 @@ pub fn home() -> Sim {
 pub fn seated() -> (Sim, Seq) {
     let mut sim = home();
     let token = sim.issue("a0", 100, 100, 1_000_000);
-    sim.open("a0", token);
-    sim.commit();
-    let session = sim.sessions[0];
+    let session = sim.seat(token);
     (sim, session)
 }
 

@@ -42,16 +42,8 @@ pub(crate) struct Person {
 /// Who signs for a role; a person is asked at once, before anything is opened that others wait
 /// for.
 pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
-    let keys = FileKeys::open(&Home::at(home).keys());
-    let keys = match keys {
-        Ok(keys) => keys.asking(Terminal),
-        // The keys lie elsewhere: whoever holds the home may know where.
-        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Hand::Holder);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if keys.needs_person(role) || role_is_elsewhere(&keys, role) {
+    let keys = FileKeys::open(&Home::at(home).keys())?.asking(Terminal);
+    if keys.needs_person(role) || keys.public_key(role).is_err() {
         keys.renew(runtime::look(home)?.kernel().roles());
     }
     if !keys.needs_person(role) {
@@ -59,10 +51,6 @@ pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
     }
     terminal::unsealed(|| keys.prepare(role)).map_err(Error::from)?;
     Ok(Hand::Person(Box::new(Person { home: home.to_path_buf(), role, keys })))
-}
-
-fn role_is_elsewhere(keys: &FileKeys, role: Role) -> bool {
-    keys.public_key(role) == Err(SignerError::NoKey)
 }
 
 impl Person {

@@ -98,11 +98,9 @@ async fn restate(
     provide(hub, other.clone()).await?;
     let kernel = Arc::clone(&hub.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
-        say(
-            "what is said otherwise of tools on record waits for an operator, whose key is sealed: \
-             `syscap tools accept HOME TOOL` puts it on record while this runs; until then what \
-             is on record counts",
-        );
+        say("what is said otherwise of tools on record waits for an operator, whose key signs \
+             nothing here without a person: `syscap tools accept HOME TOOL` puts it on record \
+             while this runs; until then what is on record counts");
         return Ok(BTreeMap::new());
     }
     for manifest in &other {
@@ -174,8 +172,9 @@ fn tell(tool: &ToolId, standing: Standing) {
         }
         Standing::Taken => "the home has a tool of that name; it is not offered",
         Standing::New => {
-            "it is not on record, and the operator's key is sealed: `syscap tools accept HOME \
-             TOOL` puts it there while this runs; then start the client again"
+            "it is not on record, and the operator's key signs nothing here without a person: \
+             `syscap tools accept HOME TOOL` puts it there while this runs; then start the \
+             client again"
         }
     };
     say(&format!("{tool}: {why}"));

@@ -1,9 +1,9 @@
 //! The keys in a home: whether they are those on record, and what they are protected by.
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use syscap::{
-    Error, Home,
+    Home,
     kernel::{
         control::{Role, recovery_hash},
         kernel::Kernel,
@@ -12,7 +12,7 @@ use syscap::{
 };
 
 use super::{Findings, Level};
-use crate::exit::Failure;
+use crate::{exit::Failure, keys::list::here};
 
 /// Every file that may hold a key.
 pub(super) fn files(home: &Home) -> Vec<PathBuf> {
@@ -25,15 +25,7 @@ pub(super) fn files(home: &Home) -> Vec<PathBuf> {
 
 /// Whether a person must unseal a role's key before it signs.
 pub(super) fn is_sealed(home: &Home, role: Role) -> bool {
-    read(home, KeyUse::Role(role)).is_ok_and(|file| file.is_some_and(|file| file.is_sealed()))
-}
-
-fn read(home: &Home, key_use: KeyUse) -> Result<Option<KeyFile>, Error> {
-    match KeyFile::read_as(&key_use.path(&home.keys()), key_use) {
-        Ok(file) => Ok(Some(file)),
-        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    here(home, KeyUse::Role(role)).is_ok_and(|file| file.is_some_and(|file| file.is_sealed()))
 }
 
 pub(super) fn look(
@@ -74,7 +66,7 @@ fn role_of(
         }
         Err(error) => findings.bad("keys", &error.to_string())?,
     }
-    match read(home, KeyUse::Role(role)) {
+    match here(home, KeyUse::Role(role)) {
         Ok(Some(file)) => {
             if KeyUse::SEALED.contains(&file.key_use()) && !file.is_sealed() {
                 open.push(file.key_use());
@@ -110,7 +102,7 @@ fn recovery(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result
         let text = "no recovery key on record: who steals the operator's key has the home for good";
         return findings.note("recovery", text);
     };
-    match read(home, KeyUse::Recovery) {
+    match here(home, KeyUse::Recovery) {
         Ok(None) => findings.fine("recovery", "on record, and its key is not in the home"),
         Ok(Some(file)) => {
             let ours = recovery_hash(&file.public_key()) == hash;

@@ -54,7 +54,6 @@ struct Key {
 impl Add {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (log, role) = (runtime::look(&self.home)?, self.role);
-        let authority = self.by.authority(&self.home, &log)?;
         let proof = self.possession(&log)?;
         let key = proof.key;
         let add = |set: &RoleSet| match adding(set, proof.clone()) {
@@ -64,7 +63,7 @@ impl Add {
         };
         let checked = log.kernel().roles().set(role).map(add).transpose()?;
         proved(&log, checked.as_ref(), &key, role)?;
-        let seq = authority.change(&self.home, role, add)?;
+        let seq = self.by.authority(&self.home, &log)?.change(&self.home, role, add)?;
         said(out, ("added", &key), role, seq.get())
     }
 

@@ -24,13 +24,22 @@ pub(crate) struct List {
 }
 
 /// The file that lies in a home for one use.
-pub(crate) fn here(home: &Home, key_use: KeyUse) -> Result<Option<KeyFile>, Failure> {
-    match KeyFile::read_as(&key_use.path(&home.keys()), key_use) {
-        Ok(file) => Ok(Some(file)),
-        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+pub(crate) fn here(home: &Home, key_use: KeyUse) -> Result<Option<KeyFile>, Error> {
+    KeyFile::find(&key_use.path(&home.keys()), key_use)
+}
+
+/// What was found. What is no key file of its use is said, and is no key that lies here: who looks
+/// at the keys since something is wrong with them must see the others.
+fn usable(
+    found: Result<Option<KeyFile>, Error>,
+    out: &mut Out,
+) -> Result<Option<KeyFile>, Failure> {
+    match found {
+        Err(Error::KeyFile { path, why }) => {
+            out.text(&format!("          {}: {why}", path.display()))?;
             Ok(None)
         }
-        Err(error) => Err(error.into()),
+        found => Ok(found?),
     }
 }
 
@@ -46,7 +55,7 @@ impl List {
             role(&home, &log, set, out)?;
         }
         let hash = log.kernel().recovery();
-        let file = here(&home, KeyUse::Recovery)?;
+        let file = usable(here(&home, KeyUse::Recovery), out)?;
         let lies = file.as_ref().map_or("null", |_| "true");
         let json = Object::new().text("use", "recovery");
         let json = match &hash {
@@ -75,14 +84,14 @@ impl List {
 
 fn role(home: &Home, log: &Inspection, set: &RoleSet, out: &mut Out) -> Result<(), Failure> {
     let kernel = log.kernel();
-    let own = here(home, KeyUse::Role(set.role))?;
-    let next = Rotation::left(&home.keys(), set.role)?;
+    let (role, count) = (set.role, set.keys().count());
+    out.text(&format!("{role:<9} {} of {count} must sign", set.threshold))?;
+    let own = usable(here(home, KeyUse::Role(role)), out)?;
+    let next = usable(Rotation::left(&home.keys(), role), out)?;
     let file_of = |key| {
         let files = own.iter().chain(&next);
         files.into_iter().find(|file| file.public_key() == key)
     };
-    let (role, count) = (set.role, set.keys().count());
-    out.text(&format!("{role:<9} {} of {count} must sign", set.threshold))?;
     let mut keys = Vec::new();
     for key in set.keys() {
         let (file, counter) = (file_of(key), kernel.counter(&key));

@@ -50,7 +50,11 @@ impl Rotate {
         let (home, role) = (Home::at(&self.home), self.role);
         let log = runtime::look(&self.home)?;
         let cut_off = self.cut_off.seq(role, &log)?;
-        let mut left = Rotation::left(&home.keys(), role)?;
+        let mut left = match Rotation::left(&home.keys(), role) {
+            // Nothing of it is taken up.
+            Err(Error::KeyFile { .. }) if self.by.recovery.is_some() => None,
+            left => left?,
+        };
         if let Some(next) = left.take_if(|left| on_record(&log, role, &left.public_key())) {
             Rotation::begin(&home.keys(), role, || Ok(next.clone()))?.finish()?;
             // It took the place of one key, and cut nothing off: more is asked for now.
@@ -155,7 +159,7 @@ impl Rotate {
         match here(home, KeyUse::Role(self.role)) {
             Ok(file) => Ok(file.is_some_and(|file| file.is_sealed())),
             Err(_) if self.by.recovery.is_some() => Ok(true),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -25,12 +25,19 @@ fn a_file_that_is_no_key_stops_no_stop() {
             run(["thaw", &path, "--all"]).fine();
             home.worker("b");
             assert_eq!(run(["doctor", &path]).code, 1);
+            // Who looks what is wrong sees the others.
+            let listed = run(["keys", "list", &path, "--json"]).fine().json();
+            assert_eq!(listed.len(), 6);
+            let here = listed.iter().filter(|one| one["keys"][0]["here"] == true);
+            assert!(here.clone().all(|one| one["use"] != role) && here.count() >= 2);
         }
     }
     run(["revoke", &path, &token]).fine();
     // The operator's key signs no change of keys; the recovery key does.
     run(["keys", "rotate", &path, "--role", "issuer"]).failed(2);
     for role in ["operator", "policy", "approver"] {
+        // Nor does what somebody put in the next key's place.
+        fs::write(home.beside(&format!("home/keys/{role}.key.next")), "planted").unwrap();
         let rotate = ["keys", "rotate", &path, "--role", role, "--recovery", &recovery];
         run(rotate.iter().chain(&["--no-passphrase"])).fine();
     }
