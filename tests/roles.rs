@@ -15,16 +15,18 @@ use syscap::{
     kernel::{
         control::{
             Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-            KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleKey, RoleSet, Signed, possession,
-            recovery_hash,
+            KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet,
+            Signed, ToolsChange, possession, recovery_hash,
         },
         field::List,
         id::Seq,
-        kernel::{Ack, Anchor, Event, Kernel, NewHome},
+        kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket},
         limits::ROLE_KEYS_MAX,
         reason::{Reason, Refused},
         record::{Body, Durability, HomeLimits, Kind},
+        registry::ToolsDelta,
         sign::{PublicKey, Signature, preimage},
+        store::Head,
     },
 };
 
@@ -66,7 +68,12 @@ fn change(
 /// An event with the signatures of some keys, in the order that it must have.
 fn event<B: ControlBody>(sim: &mut Sim, keys: &[&SigningKey], body: &B) -> Control {
     sim.commit();
-    let (home, head, body) = (sim.kernel.home(), sim.kernel.durable().unwrap(), body.to_bytes());
+    let head = sim.kernel.durable().unwrap();
+    event_over(sim, head, keys, body)
+}
+
+fn event_over<B: ControlBody>(sim: &Sim, head: Head, keys: &[&SigningKey], body: &B) -> Control {
+    let (home, body) = (sim.kernel.home(), body.to_bytes());
     let signed = |key: &&SigningKey| {
         let (counter, key_of) = (sim.kernel.counter(&public(key)) + 1, public(key));
         let message = Control::message(&home, &head, &key_of, counter, B::KIND, &body);
@@ -251,6 +258,72 @@ fn a_thief_of_the_operators_key_locks_nobody_out_for_good() {
     send(&mut sim, &[&mine], &on).unwrap();
     assert!(records(&mut sim).iter().any(|record| matches!(record.body, Body::Key(_))));
     sound(&mut sim);
+}
+
+/// Each event that replaces something whole names a head from after the last one that did so, also
+/// where another key signed that: what one operator adds no other takes away unseen.
+#[test]
+fn nobody_undoes_what_they_have_not_seen() {
+    let mut sim = recoverable();
+    let (one, two, three) = (key(Role::Operator), seeded(51), seeded(52));
+    let policies = (key(Role::Policy), seeded(53));
+    let both = change(&sim, Role::Operator, &[&one, &two], 1, &[&two]);
+    send(&mut sim, &[&one], &both).unwrap();
+    let both = change(&sim, Role::Policy, &[&policies.0, &policies.1], 1, &[&policies.1]);
+    send(&mut sim, &[&one], &both).unwrap();
+    let before = sim.kernel.durable().unwrap();
+
+    // Keys, of the role that was changed since; those of another one were not.
+    let adds = change(&sim, Role::Operator, &[&one, &two, &three], 1, &[&three]);
+    send(&mut sim, &[&one], &adds).unwrap();
+    let undoes = change(&sim, Role::Operator, &[&one, &two], 1, &[]);
+    let stale = event_over(&sim, before, &[&two], &undoes);
+    assert_eq!(submit(&mut sim, Kind::Key, stale).unwrap_err().reason(), Reason::StaleHead);
+    let set = sim.kernel.roles().set(Role::Operator).unwrap().clone();
+    assert!(set.holds(&public(&three)), "it was added, and stays");
+    let other = change(&sim, Role::Revoker, &[&three], 1, &[&three]);
+    let other = event_over(&sim, before, &[&two], &other);
+    submit(&mut sim, Kind::Key, other).unwrap();
+
+    // Tools.
+    let before = sim.kernel.durable().unwrap();
+    let tools = ToolsChange { tools: sim.kernel.registry_hash() };
+    let made = |control, ticket| Event::Tools(ticket, control, None, ToolsDelta::default());
+    let control = event(&mut sim, &[&one], &tools);
+    replace(&mut sim, control, made).unwrap();
+    let stale = event_over(&sim, before, &[&three], &tools);
+    assert_eq!(replace(&mut sim, stale, made), Err(Reason::StaleHead));
+    let control = event(&mut sim, &[&three], &tools);
+    replace(&mut sim, control, made).unwrap();
+
+    // Policies.
+    let before = sim.kernel.durable().unwrap();
+    let policy = PolicyChange { policy: sim.kernel.engine_hash(), shadow: None };
+    let made = |control, ticket| Event::Policy(ticket, control, None, Vec::new());
+    let control = event(&mut sim, &[&policies.0], &policy);
+    replace(&mut sim, control, made).unwrap();
+    let stale = event_over(&sim, before, &[&policies.1], &policy);
+    assert_eq!(replace(&mut sim, stale, made), Err(Reason::StaleHead));
+    let control = event(&mut sim, &[&policies.1], &policy);
+    replace(&mut sim, control, made).unwrap();
+
+    // Whoever goes on changing keys does not keep the recovery key out.
+    let back = change(&sim, Role::Operator, &[&seeded(91)], 1, &[&seeded(91)]);
+    let back = event_over(&sim, before, &[&seeded(90)], &back);
+    send(&mut sim, &[&three], &undoes).unwrap();
+    submit(&mut sim, Kind::Key, back).unwrap();
+    sound(&mut sim);
+}
+
+fn replace(
+    sim: &mut Sim,
+    control: Control,
+    made: impl Fn(Control, Ticket) -> Event,
+) -> Result<(), Reason> {
+    let ticket = sim.ticket();
+    sim.event(made(control, ticket));
+    sim.commit();
+    sim.acked(ticket).unwrap().clone().map(drop).map_err(|refused| refused.reason())
 }
 
 /// A home that was made without one takes no key for it.

@@ -33,8 +33,9 @@ use syscap::{
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         kernel::{
-            AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage,
-            RunningImage, SessionImage, SignerImage, StateImage, TokenImage,
+            AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
+            ReleasedImage, RowImage, RunningImage, SessionImage, SignerImage, StateImage,
+            TokenImage,
         },
         label::{Confidentiality, Integrity},
         limits,
@@ -73,7 +74,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage
+        RunningImage KeyImage KeysChangedImage
     }
 }
 

@@ -4,7 +4,7 @@
 //! holds it. What makes a home makes every part of it by this.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
@@ -44,14 +44,18 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Writes a file that must not exist, for its owner only. When it returns, file and name are
-/// durable.
+/// durable; where its content can't be written there is no file.
 ///
 /// # Errors
 /// What the operating system says.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = private().create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
+        // Half a file is of no use, and in the way of the next try. That it could not be written
+        // is what there is to say, whether or not it could be removed.
+        drop(fs::remove_file(path));
+        return Err(error);
+    }
     sync_parent(path)
 }
 

@@ -121,8 +121,11 @@ pub enum Forgery {
     /// The head that it names is no record of this log.
     #[error("the head that it names is no record of this log")]
     Head,
-    /// The head that it names lies before the last record that its key signed.
-    #[error("the head that it names lies before the last record that its key signed")]
+    /// The head that it names lies before the last record that its key signed, or that replaced
+    /// the same.
+    #[error(
+        "the head that it names lies before the last record of its key, or of what it replaces"
+    )]
     StaleHead,
     /// A signature does not verify.
     #[error("a signature does not verify")]

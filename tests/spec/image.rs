@@ -6,9 +6,11 @@ use syscap::{
         budget::{Amounts, Dimension},
         cbor::{Item, MapBuilder, Profile},
         control::{
-            ControlBody, Freeze, FreezeChange, FreezeTarget, PolicyChange, Role, ToolsChange,
+            ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange, Role,
+            RoleSet, ToolsChange,
         },
         envelope::{Form, Status, TxOutcome},
+        field::List,
         hash::Domain,
         id::{Seq, TokenId, ToolId},
         kernel::{
@@ -29,7 +31,10 @@ use syscap::{
 use crate::{
     document::{code, hex, table},
     kinds::changes,
-    world::{event, opened, reading, salts, seed, signed, token_body},
+    world::{
+        RECOVERY, REVOKER_TOO, event, opened, proof, public, reading, salts, seed, signed,
+        token_body,
+    },
 };
 
 /// A tool that does nothing, and says that it has.
@@ -185,6 +190,12 @@ fn happened() -> Host {
     drop(host.event(Event::Lost(late.intent(), Lost::TimedOut, measured)));
     assert!(matches!(host.call(session, "keep", "turn-1:3")[..], [Effect::Run(..)]));
     assert!(matches!(host.call(session, "lose", "turn-1:4")[..], [Effect::Reply(..)]));
+    let keys = [seed(Role::Revoker), REVOKER_TOO].map(public);
+    let proofs = List(vec![proof(&host.kernel.home(), Role::Revoker, REVOKER_TOO)]);
+    let set = RoleSet::any_of(Role::Revoker, keys);
+    let (home, head) = (host.kernel.home(), host.kernel.durable().unwrap());
+    let control = event(&home, head, &KeyChange { set, proofs, cut_off: None }, &[RECOVERY]);
+    host.acknowledged(Event::Control(host.ticket(), KeyChange::KIND, control, None));
     host
 }
 

@@ -70,7 +70,8 @@ pub enum Fault {
     Threshold,
     /// A control event or a root token names a head that is no record before it.
     NamedHead,
-    /// A control event or a root token names a head from before its key's last record.
+    /// A control event or a root token names a head from before its key's last record, or an event
+    /// one from before the last that replaced the same.
     StaleHead,
     /// A key that is new to a role does not prove to be held, or a set of keys is unsound.
     KeySet,

@@ -343,8 +343,12 @@ impl<S: Store> Driver<S> {
     }
 
     pub(crate) fn set_tools(&mut self) {
+        self.set_tools_by(&key(Role::Operator));
+    }
+
+    pub(crate) fn set_tools_by(&mut self, key: &SigningKey) {
         let body = syscap_kernel::control::ToolsChange { tools: self.kernel.registry_hash() };
-        let control = self.sign(&key(Role::Operator), Kind::Tools, body.to_bytes());
+        let control = self.sign(key, Kind::Tools, body.to_bytes());
         let ticket = self.ticket();
         self.event(Event::Tools(ticket, control, None, ToolsDelta::default()));
         self.acked(ticket).unwrap();

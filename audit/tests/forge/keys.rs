@@ -4,8 +4,8 @@ use ed25519_dalek::SigningKey;
 use syscap_audit::{memory::MemoryStore, verify::Fault};
 use syscap_kernel::{
     control::{
-        CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, Role,
-        RoleSet, Signed, recovery_hash,
+        CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
+        Role, RoleSet, Signed, ToolsChange, recovery_hash,
     },
     field::List,
     hash::leaf,
@@ -127,6 +127,60 @@ fn a_head_is_not_before_the_last_record_of_its_key() {
     assert_eq!(over(14), [], "its own last record");
     assert_eq!(over(13), [(15, Fault::StaleHead)], "the one before");
     assert_eq!(over(0), [(15, Fault::StaleHead)], "genesis");
+}
+
+/// The operator has two keys from 14 on; one gives the revoker another key at 15, and the other at
+/// 16; one puts the tools on record again at 17, and the other at 18.
+#[test]
+fn nobody_undoes_what_they_have_not_seen() {
+    let (one, two, third) = (key(Role::Operator), seeded(77), seeded(78));
+    let revoker = |home: &HomeId| key_change(home, Role::Revoker, &seeded(79));
+    let log = Log::of(&small(|driver, _| {
+        let home = driver.kernel.home();
+        let mut change = key_change(&home, Role::Operator, &two);
+        change.set = RoleSet::any_of(Role::Operator, [public(&one), public(&two)]);
+        driver.control(Role::Operator, &change).unwrap();
+        driver.control_by(&one, &key_change(&home, Role::Revoker, &third)).unwrap();
+        driver.control_by(&two, &revoker(&home)).unwrap();
+        driver.set_tools();
+        driver.set_tools_by(&two);
+    }));
+    let keys = |r: &mut Vec<Record>, place| {
+        let (home, head) = (home(r), head_at(r, place));
+        *control(&mut r[16]) = signed_by(&home, head, &[(&two, 1)], &revoker(&home));
+    };
+    let tools = |r: &mut Vec<Record>, place| {
+        let body = ToolsChange::from_bytes(&control(&mut r[18]).body).unwrap();
+        *control(&mut r[18]) = signed_by(&home(r), head_at(r, place), &[(&two, 2)], &body);
+    };
+    check(
+        &log,
+        &[
+            ("keys, seen", &|r| keys(r, 15), &[]),
+            ("keys, from before", &|r| keys(r, 14), &[(16, Fault::StaleHead)]),
+            ("tools, seen", &|r| tools(r, 17), &[]),
+            ("tools, from before", &|r| tools(r, 16), &[(18, Fault::StaleHead)]),
+        ],
+    );
+    // Policies, which two keys may sign too.
+    let log = Log::of(&small(|driver, _| {
+        let mut change = key_change(&driver.kernel.home(), Role::Policy, &two);
+        change.set = RoleSet::any_of(Role::Policy, [public(&key(Role::Policy)), public(&two)]);
+        driver.control(Role::Operator, &change).unwrap();
+        driver.set_policy(1);
+        driver.set_policy(1);
+    }));
+    let policy = |r: &mut Vec<Record>, place| {
+        let body = PolicyChange::from_bytes(&control(&mut r[16]).body).unwrap();
+        *control(&mut r[16]) = signed_by(&home(r), head_at(r, place), &[(&two, 1)], &body);
+    };
+    check(
+        &log,
+        &[
+            ("a policy, seen", &|r| policy(r, 15), &[]),
+            ("a policy, from before", &|r| policy(r, 14), &[(16, Fault::StaleHead)]),
+        ],
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl Kernel {
         match kind {
             Kind::Key => {
                 let change = KeyChange::from_bytes(body).map_err(|_| bad("body"))?;
-                let allowed = self.state.allows(&change, &control.head);
+                let allowed = self.state.allows(&change, control);
                 allowed.map_err(|forgery| unsigned(forgery, change.set.role.name()))
             }
             Kind::Revoke => {

@@ -28,8 +28,8 @@ mod state;
 mod tools;
 
 pub use crate::state::{
-    AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage, RunningImage,
-    SessionImage, SignerImage, StateImage, TokenImage, TokenView,
+    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
+    RowImage, RunningImage, SessionImage, SignerImage, StateImage, TokenImage, TokenView,
 };
 pub use boot::{Anchor, NewHome, Parts};
 pub use replay::{NotAsked, Redecided, Tally};

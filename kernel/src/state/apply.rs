@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 
 use super::{
-    AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Run, Session,
-    Signer, State, Tokens,
+    AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Replaced, Run,
+    Session, Signer, State, Tokens,
 };
 use crate::{
     budget::{Amounts, Dimension},
@@ -54,6 +54,7 @@ impl State {
             roles: roles.clone(),
             recovery: *recovery,
             signers: alloc::collections::BTreeMap::new(),
+            replaced: Replaced::default(),
             policy: None,
             shadow: None,
             tools: None,
@@ -219,7 +220,7 @@ impl State {
         self.signed(record.seq, control)?;
         let bytes = &control.body;
         match &record.body {
-            Body::Key(_) => self.change_keys(KeyChange::from_bytes(bytes).ok()?),
+            Body::Key(_) => self.change_keys(record.seq, KeyChange::from_bytes(bytes).ok()?),
             Body::Revoke(_) => {
                 let token = Revocation::from_bytes(bytes).ok()?.of_subtree()?;
                 self.tokens.revoke(self.tokens.find(&token)?);
@@ -229,8 +230,12 @@ impl State {
                 let change = PolicyChange::from_bytes(bytes).ok()?;
                 self.policy = Some(change.policy);
                 self.shadow = change.shadow;
+                self.replaced.policy = record.seq;
             }
-            Body::Tools(_) => self.tools = Some(ToolsChange::from_bytes(bytes).ok()?.tools),
+            Body::Tools(_) => {
+                self.tools = Some(ToolsChange::from_bytes(bytes).ok()?.tools);
+                self.replaced.tools = record.seq;
+            }
             Body::Config(_) => {
                 if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {
                     self.unconfirmed_before = None;
@@ -254,11 +259,12 @@ impl State {
     }
 
     /// A role has other keys. Tokens by one that was cut off end with it.
-    fn change_keys(&mut self, change: KeyChange) {
+    fn change_keys(&mut self, seq: Seq, change: KeyChange) {
         if let Some(cut_off) = change.cut_off {
             self.tokens
                 .revoke_roots(|body, issued| issued > cut_off && !change.set.holds(&body.issuer));
         }
+        self.replaced.keys.insert(change.set.role, seq);
         self.roles.replace(change.set);
     }
 

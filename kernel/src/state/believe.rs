@@ -3,6 +3,8 @@
 //! Live, an event is held against this when it comes in; of a log that is opened every record is,
 //! before anything in it is believed.
 
+use alloc::collections::BTreeMap;
+
 use super::{Objects, State};
 use crate::{
     budget::Amounts,
@@ -33,6 +35,22 @@ pub(crate) struct Signer {
     pub(crate) last: Seq,
 }
 
+/// The last records that put something whole in the place of what was there; genesis before the
+/// first. Who signs the next one has seen them: what others have changed is not undone unseen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    /// The keys of a role.
+    pub(crate) keys: BTreeMap<Role, Seq>,
+    pub(crate) policy: Seq,
+    pub(crate) tools: Seq,
+}
+
+impl Replaced {
+    pub(crate) fn keys_of(&self, role: Role) -> Seq {
+        self.keys.get(&role).copied().unwrap_or_default()
+    }
+}
+
 impl State {
     pub(crate) fn signer(&self, key: &PublicKey) -> Signer {
         self.signers.get(key).copied().unwrap_or_default()
@@ -44,6 +62,15 @@ impl State {
         let set = Role::of(kind).and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
         if !control.is_sound() {
             return Err(Forgery::Form);
+        }
+        let replaced = match kind {
+            Kind::Policy => self.replaced.policy,
+            Kind::Tools => self.replaced.tools,
+            // Of keys: each role's, see `allows`.
+            _ => Seq::GENESIS,
+        };
+        if control.head.seq < replaced {
+            return Err(Forgery::StaleHead);
         }
         let signed = &control.signatures.0;
         if !(kind == Kind::Key && self.is_recovery(control)) {
@@ -74,8 +101,14 @@ impl State {
         }
     }
 
-    /// Whether a change of keys keeps to its rules.
-    pub(crate) fn allows(&self, change: &KeyChange, head: &Head) -> Result<(), Forgery> {
+    /// Whether a change of keys, which `control` signs, keeps to its rules. The recovery key need
+    /// not have seen the last one: a thief who goes on changing keys would keep it out.
+    pub(crate) fn allows(&self, change: &KeyChange, control: &Control) -> Result<(), Forgery> {
+        let head = &control.head;
+        let seen = head.seq >= self.replaced.keys_of(change.set.role);
+        if !seen && !self.is_recovery(control) {
+            return Err(Forgery::StaleHead);
+        }
         let before: &RoleSet = self.roles.set(change.set.role).ok_or(Forgery::Form)?;
         let cut_off = match change.cut_off {
             Some(seq) => change.set.role == Role::Issuer && seq <= head.seq,
@@ -127,7 +160,7 @@ impl State {
                 Ok(change) if !Role::IN_USE.contains(&change.set.role) => {
                     Err(Halt::Reserved { seq: record.seq, name: change.set.role.name() })
                 }
-                Ok(change) => self.allows(&change, &event.head).map_err(forged),
+                Ok(change) => self.allows(&change, event).map_err(forged),
                 Err(_) => Err(forged(Forgery::Form)),
             },
             Body::Revoke(_) => match Revocation::from_bytes(&event.body) {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{KeySlot, KeyState, KeyUse, Run, Session, State, TokenIndex};
 use crate::{
     budget::Amounts,
-    control::Roles,
+    control::{Role, Roles},
     envelope::Status,
     field::{List, code, encode, shape},
     id::{
@@ -80,6 +80,12 @@ shape! {
         25 => pub unconfirmed_before: Option<Seq>,
         /// Refusals of no session.
         26 => pub unbound: RowImage,
+        /// The last changes of the roles' keys.
+        27 => pub keys_changed: List<KeysChangedImage>,
+        /// The last change of policies; genesis before the first.
+        28 => pub policy_changed: Seq,
+        /// The last change of tools; genesis before the first.
+        29 => pub tools_changed: Seq,
     }
 }
 
@@ -92,6 +98,16 @@ shape! {
         2 => pub counter: u64,
         /// The last record that it signed.
         3 => pub last: Seq,
+    }
+}
+
+shape! {
+    /// When a role got the keys that it has.
+    pub struct KeysChangedImage {
+        /// The role.
+        1 => pub role: Role,
+        /// The record that says so.
+        2 => pub changed: Seq,
     }
 }
 
@@ -323,6 +339,12 @@ impl State {
             recovered: List(self.recovered.iter().copied().collect()),
             unconfirmed_before: self.unconfirmed_before,
             unbound: self.unbound.image(),
+            keys_changed: each(&self.replaced.keys, |(role, changed)| KeysChangedImage {
+                role: *role,
+                changed: *changed,
+            }),
+            policy_changed: self.replaced.policy,
+            tools_changed: self.replaced.tools,
         })
     }
 }

@@ -9,11 +9,11 @@ mod sessions;
 mod tokens;
 
 pub(crate) use apply::Objects;
-pub(crate) use believe::{Past, Signer};
+pub(crate) use believe::{Past, Replaced, Signer};
 pub(crate) use heads::AgentState;
 pub use image::{
-    AgentImage, FactImage, KeyImage, KeyStanding, OpenImage, ReleasedImage, RowImage, RunningImage,
-    SessionImage, SignerImage, StateImage, TokenImage,
+    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
+    RowImage, RunningImage, SessionImage, SignerImage, StateImage, TokenImage,
 };
 pub(crate) use keys::{KeySlot, KeyState, KeyUse, Keys};
 pub(crate) use sessions::{Aggregate, Released, Run, Session};
@@ -76,6 +76,7 @@ pub(crate) struct State {
     pub(crate) roles: Roles,
     pub(crate) recovery: Option<RecoveryHash>,
     pub(crate) signers: BTreeMap<PublicKey, Signer>,
+    pub(crate) replaced: Replaced,
     pub(crate) policy: Option<PolicyHash>,
     /// The policy that is asked for the record only.
     pub(crate) shadow: Option<PolicyHash>,

@@ -44,6 +44,13 @@ impl Ledger {
             signer.counter = signed.counter.max(signer.counter);
             signer.last = entry.seq;
         }
+        // What replaces the whole of something was signed by somebody who knew what that was.
+        let replaced = match kind {
+            Kind::Policy => self.policy_changed,
+            Kind::Tools => self.tools_changed,
+            _ => Seq::GENESIS,
+        };
+        entry.expect(control.head.seq >= replaced, Fault::StaleHead);
         entry.expect(self.leaves.has(&control.head, source)?, Fault::NamedHead);
         entry.expect(control.verify(&self.home, kind).is_ok(), Fault::BadSignature);
         Ok(())
@@ -80,6 +87,9 @@ impl Ledger {
         let before = self.roles.set(change.set.role);
         let proved = before.is_some_and(|before| change.is_proved(&self.home, before));
         entry.expect(proved, Fault::KeySet);
+        let last = self.keys_changed.insert(change.set.role, entry.seq).unwrap_or_default();
+        let seen = control.head.seq >= last || self.is_recovery(control);
+        entry.expect(seen, Fault::StaleHead);
         if let Some(cut_off) = change.cut_off {
             let fits = change.set.role == Role::Issuer && cut_off <= control.head.seq;
             entry.expect(fits, Fault::BadControl);
@@ -147,6 +157,7 @@ impl Ledger {
             for policy in [Some(change.policy), change.shadow].into_iter().flatten() {
                 object(entry, source, ObjectKind::Policy, *policy.as_bytes())?;
             }
+            self.policy_changed = entry.seq;
             self.policy = Some(change.policy);
             self.shadow = change.shadow;
         }
@@ -171,6 +182,7 @@ impl Ledger {
                 tools.insert(listed.tool, Registered { id, manifest });
             }
         }
+        self.tools_changed = entry.seq;
         self.tools = tools;
         Ok(())
     }

@@ -18,7 +18,7 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use syscap_kernel::{
-    control::Roles,
+    control::{Role, Roles},
     id::{
         AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
         ToolId,
@@ -50,6 +50,11 @@ pub(super) struct Ledger {
     roles: Roles,
     recovery: Option<RecoveryHash>,
     signers: BTreeMap<PublicKey, Signer>,
+    /// The records that last gave each role its keys, put a policy in force, and tools on record;
+    /// genesis before the first.
+    keys_changed: BTreeMap<Role, Seq>,
+    policy_changed: Seq,
+    tools_changed: Seq,
     leaves: Leaves,
     policy: Option<PolicyHash>,
     /// The policy that is asked for the record only.
@@ -202,6 +207,9 @@ impl Ledger {
             roles: genesis.roles.clone(),
             recovery: genesis.recovery,
             signers: BTreeMap::new(),
+            keys_changed: BTreeMap::new(),
+            policy_changed: Seq::GENESIS,
+            tools_changed: Seq::GENESIS,
             leaves: Leaves::default(),
             policy: None,
             shadow: None,

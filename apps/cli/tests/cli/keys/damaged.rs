@@ -1,10 +1,10 @@
 //! Keys that were damaged, exchanged or taken away: what stops agents works all the same, and the
 //! recovery key puts others in their place.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use crate::{
-    support::{TestHome, run},
+    support::{TestHome, run, syscap},
     terminal::{self, Person},
 };
 
@@ -84,4 +84,21 @@ fn the_end_of_input_is_no_empty_passphrase() {
     person.sees("(empty for no passphrase): ").press(b"\x04");
     assert_eq!(person.end().code, Some(1));
     assert!(!home.exists());
+}
+
+/// A key that can't be written whole leaves no half one, which would be in the way of the next.
+#[test]
+fn a_key_that_can_t_be_written_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("second.key");
+    let new = |limit: &str| {
+        let limited = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
+        let syscap = syscap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &limited]).arg(syscap.get_program());
+        let ended = shell.args(["keys", "new", "--role", "operator", "--no-passphrase"]).arg(&file);
+        ended.output().unwrap().status.code()
+    };
+    assert_eq!((new("0"), file.exists()), (Some(1), false));
+    assert_eq!((new("unlimited"), file.exists()), (Some(0), true));
 }
