@@ -41,15 +41,12 @@ impl PublicKey {
     /// # Errors
     /// [`SignatureError::Encoding`] or [`SignatureError::Weak`].
     pub fn new(bytes: [u8; 32]) -> Result<Self, SignatureError> {
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| SignatureError::Encoding)?;
-        if key.is_weak() {
-            return Err(SignatureError::Weak);
-        }
         // Two encodings of one point would be two names of one key.
-        if key.to_edwards().compress().to_bytes() != bytes {
+        if !is_reduced(&bytes) {
             return Err(SignatureError::Encoding);
         }
-        Ok(Self(bytes))
+        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| SignatureError::Encoding)?;
+        if key.is_weak() { Err(SignatureError::Weak) } else { Ok(Self(bytes)) }
     }
 
     /// The encoded key.
@@ -73,6 +70,14 @@ impl PublicKey {
         key.verify_strict(&preimage(context, message), &signature)
             .map_err(|_| SignatureError::Mismatch)
     }
+}
+
+/// Whether the coordinate y, all but the last bit, is below the field's prime 2^255 - 19 (RFC 8032
+/// section 5.1.3). The last bit is the sign of x: it can be a second name only where x is 0, and
+/// both such points have small order.
+fn is_reduced(bytes: &[u8; 32]) -> bool {
+    let [lowest, middle @ .., highest] = bytes;
+    *lowest < 0xed || *highest & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff)
 }
 
 impl fmt::Debug for PublicKey {

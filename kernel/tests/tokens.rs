@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::type_complexity, reason = "tables")]
 
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use proptest::prelude::*;
 use syscap_kernel::{
     budget::{Budget, Dimension},
@@ -255,10 +255,29 @@ fn keys_have_one_encoding() {
     let mut identity = [0; 32];
     identity[0] = 1;
     assert_eq!(PublicKey::new(identity), Err(SignatureError::Weak));
-    // y = p + 1: the identity again, not canonically encoded.
-    let mut large = [0xff; 32];
-    (large[0], large[31]) = (0xee, 0x7f);
-    assert!(PublicKey::new(large).is_err());
+    // Every coordinate at the prime and above it, with either sign, and those below: the library
+    // encodes the point that it decodes, and a key that is not what comes out has another name.
+    let (mut taken, mut others) = (0, 0);
+    for low in 0_u8..=0xff {
+        for high in [0x7f, 0xff] {
+            let mut bytes = [0xff; 32];
+            (bytes[0], bytes[31]) = (low, high);
+            let decoded = VerifyingKey::from_bytes(&bytes).ok();
+            let same = decoded.map(|key| key.to_edwards().compress().to_bytes() == bytes);
+            match PublicKey::new(bytes) {
+                Ok(_) => {
+                    assert_eq!(same, Some(true), "{low:x} {high:x}");
+                    taken += 1;
+                }
+                Err(SignatureError::Weak) => assert!(decoded.unwrap().is_weak()),
+                Err(_) => {
+                    assert_ne!(same, Some(true), "{low:x} {high:x}");
+                    others += usize::from(same == Some(false));
+                }
+            }
+        }
+    }
+    assert!(taken > 100 && others > 10, "{taken} keys, {others} with another name");
 }
 
 fn rules() -> impl Strategy<Value = Vec<(String, u8)>> {
