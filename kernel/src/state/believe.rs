@@ -63,15 +63,6 @@ impl State {
         if !control.is_sound() {
             return Err(Forgery::Form);
         }
-        let replaced = match kind {
-            Kind::Policy => self.replaced.policy,
-            Kind::Tools => self.replaced.tools,
-            // Of keys: each role's, see `allows`.
-            _ => Seq::GENESIS,
-        };
-        if control.head.seq < replaced {
-            return Err(Forgery::StaleHead);
-        }
         let signed = &control.signatures.0;
         if !(kind == Kind::Key && self.is_recovery(control)) {
             if !signed.iter().all(|signed| set.holds(&signed.key)) {
@@ -89,6 +80,15 @@ impl State {
             if control.head.seq < signer.last {
                 return Err(Forgery::StaleHead);
             }
+        }
+        let replaced = match kind {
+            Kind::Policy => self.replaced.policy,
+            Kind::Tools => self.replaced.tools,
+            // Of keys: each role's, see `allows`.
+            _ => Seq::GENESIS,
+        };
+        if control.head.seq < replaced {
+            return Err(Forgery::StaleHead);
         }
         control.verify(&self.home, kind).map_err(|_| Forgery::Signature)
     }
