@@ -44,7 +44,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Writes a file that must not exist, for its owner only. When it returns, file and name are
-/// durable; where its content can't be written there is no file.
+/// durable; what was written of a file that can't be written whole is removed.
 ///
 /// # Errors
 /// What the operating system says.

@@ -172,7 +172,7 @@ reasons! {
     813 WrongPolicy "wrong_policy" Fix "The policy's hash is another."
     814 BadPolicy "bad_policy" Fix "The policy document is not sound; see what is named."
     815 UnknownHead "unknown_head" Fix "The head that it names is no durable record here."
-    816 StaleHead "stale_head" Fix "Too old: name the newest head, and sign what it calls for."
+    816 StaleHead "stale_head" Fix "Others, or this key, have signed since: look, and sign anew."
 }
 
 impl Reason {

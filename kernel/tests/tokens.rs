@@ -255,6 +255,9 @@ fn keys_have_one_encoding() {
     let mut identity = [0; 32];
     identity[0] = 1;
     assert_eq!(PublicKey::new(identity), Err(SignatureError::Weak));
+    // The same with the sign of an x that is 0 set: a second name, of a key that is refused anyway.
+    identity[31] = 0x80;
+    assert_eq!(PublicKey::new(identity), Err(SignatureError::Weak));
     // Every coordinate at the prime and above it, with either sign, and those below: the library
     // encodes the point that it decodes, and a key that is not what comes out has another name.
     let (mut taken, mut others) = (0, 0);

@@ -1,6 +1,6 @@
 //! Keys that are listed, added, removed, rotated and taken back.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, thread};
 
 use serde_json::Value;
 
@@ -156,6 +156,27 @@ fn keys_come_and_go() {
 }
 
 /// What the issuer's old key signed after a record is over; what it signed before is not.
+/// Changes of one role's keys that come at a time are each made over the last: none undoes another.
+#[test]
+fn changes_at_a_time_are_all_made() {
+    let home = TestHome::new();
+    let path = home.path();
+    let serving = Serving::of(&path, &[]);
+    let files: Vec<String> = (1..=4).map(|n| home.text_beside(&format!("{n}.key"))).collect();
+    for file in &files {
+        run(["keys", "new", file, "--role", "revoker", "--no-passphrase"]).fine();
+    }
+    thread::scope(|scope| {
+        for file in &files {
+            let add = ["keys", "add", &path, "--role", "revoker", "--key-file", file];
+            scope.spawn(move || run(add).fine());
+        }
+    });
+    assert_eq!(keys(&path, "revoker").len(), 5);
+    serving.stop();
+    assert_eq!(home.verify(), 0);
+}
+
 #[test]
 fn a_cut_off_ends_what_came_after_it() {
     let home = TestHome::new();
