@@ -16,15 +16,20 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
+    format::{
         cbor::{Canonical, Item, MapBuilder, Profile},
         control::PolicyChange,
         envelope::Form,
         hash::leaf,
-        kernel::{Effect, Event, Measured, Submit},
+        id::{ObjectId, Seq},
+        object::Object,
         provenance::Source,
         record::Record,
         token::Token,
+    },
+    kernel::{
+        kernel::{Effect, Event, Measured, Submit},
+        store::{Batch, Next, Room, Store, StoreError},
     },
     policy::Policy,
 };
@@ -68,7 +73,7 @@ fn main() {
 
     let wires: Vec<Vec<u8>> = (0..2_000)
         .map(|_| {
-            Sim::wire(&sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 1_000))
+            Sim::wire(&sim.token_body("a0", syscap::format::budget::Budget::standard(), 1_000))
         })
         .collect();
     let mut next = 0;
@@ -134,12 +139,6 @@ fn drain(sim: &mut Sim) {
 
 /// A store that keeps nothing: what is timed is the kernel.
 struct Nowhere;
-
-use syscap::kernel::{
-    id::{ObjectId, Seq},
-    object::Object,
-    store::{Batch, Next, Room, Store, StoreError},
-};
 
 impl Store for Nowhere {
     fn commit(&mut self, _: &Batch) -> Result<(), StoreError> {

@@ -12,14 +12,14 @@ use std::{
 
 use harness::{figure, row};
 use syscap::{
-    audit::verify::{Options as VerifyOptions, verify_home},
-    kernel::{
+    format::{
         envelope::TxOutcome,
         manifest::{EffectClass, Manifest},
         reason::Refused,
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
+    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
     prelude::*,
+    verify::{Options as VerifyOptions, verify_home},
 };
 
 /// A mutating tool that does nothing: what is timed is the record-keeping.
@@ -41,7 +41,7 @@ impl Plan for TouchPlan {
         &self.0
     }
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.ok(syscap::kernel::cbor::Canonical::null(), TxOutcome::Committed)
+        permit.ok(syscap::format::cbor::Canonical::null(), TxOutcome::Committed)
     }
 }
 

@@ -7,7 +7,7 @@ mod harness;
 use harness::{row, time};
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::record::Durability,
+    format::record::Durability,
     prelude::*,
     syscalls::beneath::{Base, Location},
 };

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use syscap::{
     Grant, Options,
-    audit::{
-        memory::MemoryStore,
-        verify::{Extent, FromStore, Options as VerifyOptions, verify},
+    audit::memory::MemoryStore,
+    format::{
+        budget::{Budget, Dimension},
+        record::Durability,
     },
     kernel::{
-        budget::{Budget, Dimension},
         kernel::{Anchor, Kernel, Parts},
-        record::Durability,
         registry::Registry,
     },
     policy::WithinToken,
     prelude::*,
+    verify::{Extent, FromStore, Options as VerifyOptions, verify},
 };
 
 const CALLS: u64 = 250_000;

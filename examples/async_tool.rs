@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex};
 
 use syscap::{
+    format::{envelope::TxOutcome, manifest::EffectClass},
     host::{AsyncSession, HostTool},
-    kernel::{envelope::TxOutcome, manifest::EffectClass},
     prelude::*,
 };
 use tokio::{runtime::Builder, task::JoinHandle, time::sleep};

@@ -1,11 +1,11 @@
 //! A closure as a tool: `cargo run --example closure_tool`.
 
 use syscap::{
-    host::{Failure, HostTool},
-    kernel::{
+    format::{
         manifest::{EffectClass, Param, ParamType},
         reason::Refused,
     },
+    host::{Failure, HostTool},
     prelude::*,
 };
 

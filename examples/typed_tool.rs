@@ -2,12 +2,12 @@
 //! `cargo run --example typed_tool`.
 
 use syscap::{
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    kernel::{
+    format::{
         manifest::EffectClass,
         reason::Refused,
         scope::{Name, Names, Resource, Scope},
     },
+    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
     prelude::*,
 };
 

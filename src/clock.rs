@@ -1,10 +1,8 @@
 //! The machine's clocks.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use syscap_kernel::{
-    ports::Clock,
-    time::{Reading, UnixMillis},
-};
+use syscap_format::time::UnixMillis;
+use syscap_kernel::{ports::Clock, time::Reading};
 
 /// `CLOCK_REALTIME` and `CLOCK_BOOTTIME`.
 #[derive(Clone, Copy, Debug, Default)]

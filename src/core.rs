@@ -13,18 +13,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, Thread},
 };
-
-use syscap_audit::lock::HomeLock;
 use syscap_kernel::{
-    envelope::ToolResult,
     halt::Halt,
-    id::Seq,
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
-    reason::{Reason, Refused},
     resolve::Resolving,
-    store::{Ancestor, Batch, Head, Room, Store, StoreError, Stored, VaultEntry},
+    store::{Ancestor, Batch, Room, Store, StoreError, Stored, vault_entry},
     tool::Job,
+};
+
+use syscap_audit::lock::HomeLock;
+use syscap_format::{
+    envelope::ToolResult,
+    id::Seq,
+    reason::{Reason, Refused},
+    record::Head,
+    vault::VaultEntry,
 };
 
 use crate::{counters::Counters, entropy::Salts, guard::caught, run};
@@ -259,7 +263,7 @@ impl Core {
 
     fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, Halt> {
         self.ask(|store| {
-            let read = |(first, outcome): &(Seq, Seq)| VaultEntry::read(store, *first, *outcome);
+            let read = |(first, outcome): &(Seq, Seq)| vault_entry(store, *first, *outcome);
             Ok(wanted.iter().map(read).collect::<Result<_, StoreError>>()?)
         })
     }

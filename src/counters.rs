@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use syscap_kernel::{cbor::Item, envelope::ToolResult, reason::Reason};
+use syscap_format::{cbor::Item, envelope::ToolResult, reason::Reason};
 
 /// Counted since the home was opened: what an operator looks at, never what anything is decided
 /// by.

@@ -1,13 +1,16 @@
 //! The runtime's policy: which engine a home opens with, and how another one comes in force.
 
-use syscap_kernel::{
+use syscap_format::{
     control::{Control, ControlBody, PolicyChange},
-    halt::Halt,
+    decision::{Decision, Verdict},
     id::{ObjectId, PolicyHash, Seq, ToolId},
-    kernel::{Anchor, Event, Kernel, Parts},
-    object::ObjectKind,
-    policy::{Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
+    object::{EngineIdentity, ObjectKind, PolicyObject},
     reason::{Reason, Refused},
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Anchor, Event, Kernel, Parts},
+    policy::{PolicyEngine, Question, object_of},
     registry::Registry,
     store::Store,
 };
@@ -85,7 +88,7 @@ impl Runtime {
     /// [`Error::Refused`], with the reason on record.
     pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        let policy = PolicyObject::of(&*engine).hash();
+        let policy = object_of(&*engine).hash();
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy, shadow: kernel.shadow_hash() })
         })
@@ -133,7 +136,7 @@ impl Runtime {
     /// [`Error::Refused`], with the reason on record.
     pub fn set_shadow(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        let shadow = Some(PolicyObject::of(&*engine).hash());
+        let shadow = Some(object_of(&*engine).hash());
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy: kernel.policy_hash()?, shadow })
         })
@@ -165,7 +168,7 @@ impl Runtime {
     fn engine_for(&self, object: &PolicyObject) -> Result<Box<dyn PolicyEngine>, Error> {
         let engine = syscap_policy::engine(object);
         // Another encoding of the same document would be another policy.
-        let engine = engine.filter(|engine| PolicyObject::of(&**engine) == *object);
+        let engine = engine.filter(|engine| object_of(&**engine) == *object);
         if let Some(engine) = engine {
             return Ok(engine);
         }

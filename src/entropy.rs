@@ -2,11 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use syscap_kernel::{
-    id::Salt,
-    ports::{Entropy, NoEntropy},
-    store::CallSalts,
-};
+use syscap_format::{id::Salt, vault::CallSalts};
+use syscap_kernel::ports::{Entropy, NoEntropy};
 
 /// The operating system's generator.
 #[derive(Clone, Copy, Debug, Default)]

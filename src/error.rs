@@ -2,10 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use syscap_kernel::{
-    envelope::ToolError, halt::Halt, id::ToolId, ports::NoEntropy, reason::Refused,
-    registry::RegistryError, store::StoreError,
-};
+use syscap_format::{envelope::ToolError, id::ToolId, reason::Refused};
+use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store::StoreError};
 use syscap_syscalls::beneath::FsError;
 
 use crate::{
@@ -83,7 +81,7 @@ pub enum Error {
     },
     /// A scope contradicts itself.
     #[error("the grant is not sound: {0}")]
-    Scope(#[from] syscap_kernel::scope::ScopeError),
+    Scope(#[from] syscap_format::scope::ScopeError),
     /// Nobody would run what blocks: nothing was sent.
     #[error("the call was not started: there was no thread for it")]
     NotStarted,

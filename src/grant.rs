@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Budget,
     id::{AgentId, ToolId},
     limits::TOKEN_LIFE_MS_MAX,

@@ -4,14 +4,18 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
 };
-
 use syscap_kernel::{
-    id::ToolId,
-    manifest::Manifest,
-    policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict},
-    reason::{Reason, Refused},
+    policy::{Advice, PolicyEngine, Question, object_of},
     resolve::Resolve,
     tool::{ReadTool, Request, Tool},
+};
+
+use syscap_format::{
+    decision::{Decision, Verdict},
+    id::ToolId,
+    manifest::Manifest,
+    object::{EngineIdentity, PolicyObject},
+    reason::{Reason, Refused},
 };
 
 /// `None` where it panicked. The caller must not trust what it was changing.
@@ -72,7 +76,7 @@ pub(crate) struct GuardedEngine<E> {
 
 impl<E: PolicyEngine> GuardedEngine<E> {
     pub(crate) fn new(engine: E) -> Self {
-        let object = PolicyObject::of(&engine);
+        let object = object_of(&engine);
         Self { engine, object }
     }
 }

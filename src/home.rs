@@ -11,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syscap_audit::{disk, lock::HomeLock, sqlite::DATABASE_FILE, verify::Trust};
+use crate::verify::Trust;
+use syscap_audit::{disk, lock::HomeLock, sqlite::DATABASE_FILE};
 use syscap_kernel::store::StoreError;
 use syscap_syscalls::{
     beneath::{Base, FsError, Location},

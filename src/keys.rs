@@ -8,7 +8,7 @@ mod file;
 mod folder;
 mod seal;
 
-use syscap_kernel::{
+use syscap_format::{
     control::{Role, Roles},
     sign::{PublicKey, Signature},
 };

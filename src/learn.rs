@@ -16,22 +16,25 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+use syscap_kernel::{
+    kernel::Kernel,
+    policy::{PolicyEngine, Question},
+    store::{Next, StoreError, vault_entry},
+    tool::Demand,
+};
 
 use syscap_audit::sqlite::SqliteReader;
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Profile},
+    decision::{Decision, Verdict},
     envelope::Status,
     field::List,
     hash::{args_hash, changes_hash},
     id::{AgentId, FactKey, ObjectId, Seq},
-    kernel::Kernel,
     manifest::Manifest,
-    object::ObjectKind,
-    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    object::{EngineIdentity, ObjectKind},
     record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
-    store::{Next, StoreError, VaultEntry},
-    tool::Demand,
 };
 use syscap_policy::{
     Policy,
@@ -238,7 +241,7 @@ impl<'a> Walk<'a> {
             self.tasks.remove(agent);
         }
         if change.set.0.contains(key) {
-            let entry = VaultEntry::read(reader, seq, seq)?;
+            let entry = vault_entry(reader, seq, seq)?;
             let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
             let committed = entry.salts.zip(changes).filter(|(salts, changes)| {
                 change.call.args_hash == Some(changes_hash(&salts.args, changes.item()))
@@ -277,7 +280,7 @@ impl<'a> Walk<'a> {
             seat.task = self.tasks.get(&seat.agent).cloned();
         }
         let manifest = self.manifest(call.manifest, reader)?;
-        let entry = VaultEntry::read(reader, seq, seq)?;
+        let entry = vault_entry(reader, seq, seq)?;
         let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let committed = entry.salts.zip(args).zip(call.manifest).filter(|((salts, args), id)| {
             call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))

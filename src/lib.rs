@@ -56,6 +56,7 @@ mod session;
 mod state;
 mod submit;
 mod tools;
+pub mod verify;
 
 pub use crate::{
     args::{Args, IntoArg},
@@ -73,6 +74,7 @@ pub use crate::{
     tools::{ConnectionId, Withdrawn},
 };
 pub use syscap_audit as audit;
+pub use syscap_format as format;
 pub use syscap_kernel as kernel;
 pub use syscap_policy as policy;
 pub use syscap_syscalls as syscalls;
@@ -81,7 +83,7 @@ pub use syscap_syscalls as syscalls;
 pub mod prelude {
     pub use std::time::Duration;
 
-    pub use syscap_kernel::{
+    pub use syscap_format::{
         budget::{Budget, Dimension},
         envelope::{Status, ToolResult},
         id::{AgentId, TokenId, ToolId},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::guard::caught;
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::Canonical,
     envelope::TxOutcome,
@@ -47,7 +47,7 @@ pub struct HostCall {
 #[derive(Debug)]
 pub struct HostRan {
     /// The result, or what went wrong: by a reason that is a tool's
-    /// ([`Reason::is_a_tools`](syscap_kernel::reason::Reason::is_a_tools)).
+    /// ([`Reason::is_a_tools`](syscap_format::reason::Reason::is_a_tools)).
     pub result: Result<Canonical, Refused>,
     /// What became of the effect.
     pub tx: TxOutcome,

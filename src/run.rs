@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use syscap_format::id::Seq;
 use syscap_kernel::{
-    id::Seq,
     kernel::{Event, Lost, Measured},
     tool::Job,
 };

@@ -7,20 +7,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use crate::verify::Trust;
 use syscap_audit::{
     lock::HomeLock,
     sqlite::{SqliteReader, SqliteStore},
-    verify::Trust,
 };
-use syscap_kernel::{
+use syscap_format::{
     control::{PolicyChange, recovery_hash},
     id::{AgentId, HomeId, Seq, TokenId},
+    record::{Durability, HomeLimits},
+    sign::PublicKey,
+};
+use syscap_kernel::{
     kernel::{Ack, Anchor, Event, Kernel, NewHome, Parts, Tally},
     policy::PolicyEngine,
     ports::{Clock, Entropy},
-    record::{Durability, HomeLimits},
     registry::{Registry, ToolsDelta},
-    sign::PublicKey,
     store::Store,
     tool::{ReadTool, Tool},
 };

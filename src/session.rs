@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Item, MapBuilder, Profile},
     envelope::{Form, ToolResult},
-    halt::Halt,
     id::{AgentId, Seq, TokenId},
     json::{self, Escapes},
-    kernel::{Ack, Event, Submit, Ticket},
     limits::ENVELOPE_BYTES_MAX,
     provenance::Source,
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Ack, Event, Submit, Ticket},
 };
 
 use crate::{
@@ -52,7 +54,7 @@ impl Session {
     /// more than a claim. Closing it closes the seat.
     ///
     /// ```
-    /// use syscap::{kernel::provenance::Source, prelude::*};
+    /// use syscap::{format::provenance::Source, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -80,7 +82,7 @@ impl Session {
     }
 
     /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
-    /// answer. The key (see [`syscap_kernel::id::IdempotencyKey`]) stands in the log.
+    /// answer. The key (see [`syscap_format::id::IdempotencyKey`]) stands in the log.
     ///
     /// # Errors
     /// As [`Session::call`].

@@ -1,13 +1,15 @@
 //! An agent's state: proposing changes, and looking at the head.
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Canonical,
     facts::{Fact, Facts},
-    halt::Halt,
     id::{AgentId, Seq, SnapshotId},
-    kernel::{Ack, Event, Kernel, Proposal},
     provenance::Source,
     snapshot::Snapshot,
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Ack, Event, Kernel, Proposal},
 };
 
 use crate::{args::Args, core::Answer, error::Error, runtime::Runtime, session::Session};

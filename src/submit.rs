@@ -1,18 +1,16 @@
 //! Control events that are signed by a process which need not hold the home: it has the key, or a
 //! person at a terminal who unseals it.
 
-use syscap_kernel::{
+use syscap_format::{
     control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
     field::List,
-    halt::Halt,
     id::{ObjectId, Seq, ToolId},
-    kernel::Kernel,
-    policy::PolicyObject,
+    object::{PolicyObject, ToolEntry, ToolsObject},
     reason::{Reason, Refused},
     record::Kind,
-    registry::{ToolEntry, ToolsObject},
     sign::{PublicKey, Signature, preimage},
 };
+use syscap_kernel::{halt::Halt, kernel::Kernel};
 
 use crate::{Error, Inspection, Runtime, keys::SignerError, tools::By};
 
@@ -78,7 +76,7 @@ impl Inspection {
         let (home, head) = (kernel.home(), kernel.durable().ok_or(Halt::Empty)?);
         let (counter, body) = (kernel.counter(key).saturating_add(1), body.to_bytes());
         let message = Control::message(&home, &head, key, counter, B::KIND, &body);
-        let message = preimage(syscap_kernel::control::CONTROL_CONTEXT, &message);
+        let message = preimage(syscap_format::control::CONTROL_CONTEXT, &message);
         let signature = sign(&message)?;
         Ok(Control::by_one(head, body, Signed { key: *key, counter, signature }))
     }

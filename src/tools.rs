@@ -14,16 +14,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Profile},
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId},
-    kernel::{Kernel, Ticket},
     manifest::{Enforcement, Manifest},
-    object::ObjectKind,
+    object::{ObjectKind, ToolsObject},
     reason::{Reason, Refused},
-    registry::{Registry, ToolsDelta, ToolsObject},
+};
+use syscap_kernel::{
+    kernel::{Kernel, Ticket},
+    registry::{Registry, ToolsDelta},
     store::Store,
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };

@@ -13,11 +13,8 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
-        envelope::Form,
-        kernel::{Event, Submit},
-        provenance::Source,
-    },
+    format::{envelope::Form, provenance::Source},
+    kernel::kernel::{Event, Submit},
 };
 
 #[global_allocator]
@@ -36,7 +33,7 @@ fn allocations_per_decision() {
     let mut count = |envelope: &[u8]| {
         let mut least = usize::MAX;
         for _ in 0..20 {
-            let canonical = syscap::kernel::json::to_cbor(envelope).unwrap().into_bytes();
+            let canonical = syscap::format::json::to_cbor(envelope).unwrap().into_bytes();
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let form = Form::Cbor;
             let (received, source) = (canonical, Source::Agent);

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex};
 use syscap::{
     access::{Access, CallWith},
     audit::sqlite::SqliteReader,
-    host::HostTool,
-    kernel::{
+    format::{
         cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
         id::Seq,
         json,
         manifest::{EffectClass, Param, ParamType},
         provenance::Source,
         record::{Body, Record, Refusal},
-        store::Next,
     },
+    host::HostTool,
+    kernel::store::Next,
     prelude::*,
 };
 

@@ -7,14 +7,16 @@ mod sim;
 
 use sim::{Ending, records, refused_with, seated};
 
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    envelope::Status,
-    json,
-    kernel::{Event, Lost, Proposal},
-    provenance::Source,
-    reason::{Reason, Refused, Retry},
-    record::Body,
+use syscap::{
+    format::{
+        budget::{Amounts, Dimension},
+        envelope::Status,
+        json,
+        provenance::Source,
+        reason::{Reason, Refused, Retry},
+        record::Body,
+    },
+    kernel::kernel::{Event, Lost, Proposal},
 };
 
 #[test]

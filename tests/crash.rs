@@ -12,16 +12,14 @@ use std::{
 };
 
 use syscap::{
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         id::Seq,
         record::{Body, Record, Recovered},
-        store::Next,
     },
+    kernel::store::Next,
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 const HOME: &str = "SYSCAP_CRASH_HOME";

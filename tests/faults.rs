@@ -11,30 +11,29 @@ use std::{
     },
     time::{Duration, Instant},
 };
-
 use syscap::{
     Inspection, SystemClock,
-    audit::{
-        memory::MemoryStore,
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::{memory::MemoryStore, sqlite::SqliteReader},
+    format::{
         cbor::Canonical,
+        decision::{self, Decision},
         envelope::TxOutcome,
         id::{ObjectId, Seq},
-        kernel::Kernel,
         manifest::{EffectClass, Manifest},
-        object::Object,
-        policy::{self, Decision, EngineIdentity, PolicyEngine, Question},
-        ports::Clock,
+        object::{EngineIdentity, Object},
         reason::Refused,
         record::{Body, Durability, Ended, Record},
+    },
+    kernel::{
+        kernel::Kernel,
+        policy::{PolicyEngine, Question, object_of},
+        ports::Clock,
         store::{Batch, Next, Room, Store, StoreError},
         time::Reading,
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 /// Long beyond all that these tests do: who has not answered by then never will.
@@ -357,7 +356,7 @@ impl PolicyEngine for Moody {
     }
     fn decide(&self, question: &Question<'_>) -> Decision {
         assert_ne!(question.manifest.tool.as_str(), "bad", "a policy that panics");
-        Decision::plain(policy::Verdict::Allow)
+        Decision::plain(decision::Verdict::Allow)
     }
 }
 
@@ -380,7 +379,7 @@ fn a_policy_that_panics_denies() {
         if swapped {
             rt.set_policy(Moody).unwrap();
         }
-        let hash = policy::PolicyObject::of(&Moody).hash();
+        let hash = object_of(&Moody).hash();
         assert_eq!(rt.look(Kernel::policy_hash), Some(hash), "it is in force under its own hash");
         let token = rt.issue(Grant::to("a").tools(["fine", "bad"])).unwrap();
         let agent = Arc::new(rt.session("a", token).unwrap());

@@ -7,8 +7,7 @@ mod sim;
 use serde_json::{Map, Value, json};
 use sim::{Sim, ok, records, seated};
 use syscap::{
-    audit::verify::{Extent, FromStore, Options, verify},
-    kernel::{
+    format::{
         cbor::Item,
         envelope::{Form, ToolResult},
         id::{Seq, SnapshotId},
@@ -18,6 +17,7 @@ use syscap::{
         record::{Body, CallFields},
         snapshot::Snapshot,
     },
+    verify::{Extent, FromStore, Options, verify},
 };
 
 /// An envelope of which every field is there and right.

@@ -10,7 +10,7 @@ use std::{
 
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::{cbor::Item, record::Durability, scope::Rights},
+    format::{cbor::Item, record::Durability, scope::Rights},
     prelude::*,
 };
 

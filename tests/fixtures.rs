@@ -9,19 +9,17 @@ use std::{
 
 use syscap::{
     Beside, Options, SystemEntropy,
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         control::{Freeze, FreezeChange, FreezeTarget, Role},
         id::Seq,
         record::{Kind, Record},
-        store::Next,
     },
+    kernel::store::Next,
     keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
     policy::WithinToken,
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 /// Where they lie, each under the name of what it was made for.
@@ -128,7 +126,7 @@ fn make(home: &Path) {
     session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
     session.call("fs.read", args! { "path": "a.txt" }).unwrap().text().unwrap();
     session.propose(args! { "goal.topic": "bees" }).unwrap();
-    let amounts = syscap::kernel::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1);
+    let amounts = syscap::format::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1);
     session.charge(amounts).unwrap();
     for _ in 0..20 {
         session.call("fs.read", args! { "path": "../../../etc/passwd" }).unwrap();

@@ -7,27 +7,28 @@ mod heads;
 mod world;
 
 use std::fs;
-
-use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
-    audit::verify::{Fault, Verdict},
-    kernel::{
+    format::{
         control::{
             CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange,
             Possession, Revocation, RevokeTarget, Role, RoleSet, Signed, possession,
         },
         field::List,
-        halt::{Foreign, Forgery, Halt},
         id::{HomeId, Seq},
         object::{Object, ObjectKind},
-        policy::PolicyObject,
-        record::{Body, Cancel, Issue, Kind, SignedEvent},
+        record::{Body, Cancel, Head, Issue, Kind, SignedEvent},
         sign::{PublicKey, Signature, preimage},
-        store::Head,
         token::{Token, TokenBody},
     },
+    kernel::{
+        halt::{Foreign, Forgery, Halt},
+        policy::object_of,
+    },
     prelude::*,
+    verify::{Fault, Verdict},
 };
+
+use ed25519_dalek::{Signer as _, SigningKey};
 
 use world::{World, grant, head_of, object, replace, rows};
 
@@ -44,7 +45,7 @@ fn key_of(world: &World, role: Role) -> PublicKey {
 }
 
 fn home_id(world: &World) -> HomeId {
-    HomeId::from_bytes(*syscap::kernel::hash::leaf(&rows(&world.home)[0]).as_bytes())
+    HomeId::from_bytes(*syscap::format::hash::leaf(&rows(&world.home)[0]).as_bytes())
 }
 
 /// The body of the world's own token.
@@ -94,7 +95,7 @@ fn a_token_that_nobody_signed_opens_no_home() {
     (body.issuer, body.head) = (public(&mallory), Some(head_of(&world.home)));
     let bytes = body.to_bytes();
     let token = TokenBody::id_of(&bytes);
-    let signature = mallory.sign(&preimage(syscap::kernel::token::TOKEN_CONTEXT, &bytes));
+    let signature = mallory.sign(&preimage(syscap::format::token::TOKEN_CONTEXT, &bytes));
     let wire = Token::wire(&bytes, &Signature::from_bytes(signature.to_bytes()));
     let issue = Issue { token, issuer: body.issuer, parent: None, agent: body.agent };
     let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
@@ -127,7 +128,7 @@ fn an_issue_that_says_otherwise_than_its_token_opens_no_home() {
 /// The same with every signed event.
 #[test]
 fn an_event_that_nobody_signed_opens_no_home() {
-    let other = PolicyObject::of(&syscap::policy::WithinToken);
+    let other = object_of(&syscap::policy::WithinToken);
     let policy = PolicyChange { policy: other.hash(), shadow: None }.to_bytes();
     let world = World::new(|_, _, _| {});
     let head = head_of(&world.home);
@@ -147,7 +148,7 @@ fn an_event_that_nobody_signed_opens_no_home() {
     let world = World::new(|_, _, _| {});
     let (home, keys) = (home_id(&world), world.keys());
     let key = key_of(&world, Role::Revoker);
-    let head = Head { leaf: syscap::kernel::id::Leaf::from_bytes([1; 32]), ..head_of(&world.home) };
+    let head = Head { leaf: syscap::format::id::Leaf::from_bytes([1; 32]), ..head_of(&world.home) };
     let message = Control::message(&home, &head, &key, 99, Kind::Revoke, &revoke);
     let signature =
         syscap::Signer::sign(&keys, Role::Revoker, &preimage(CONTROL_CONTEXT, &message));
@@ -282,7 +283,7 @@ fn what_is_reserved_is_refused_by_name() {
     let changes: [Change; 2] = [
         ("principal", Kind::Session, |body| {
             if let Body::Session(session) = body {
-                session.principal = Some(syscap::kernel::id::TextHash::from_bytes([1; 32]));
+                session.principal = Some(syscap::format::id::TextHash::from_bytes([1; 32]));
             }
         }),
         ("approval", Kind::Intent, |body| {
@@ -313,7 +314,7 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
         let at = Seq::new(world.append(vec![body], objects));
         assert_eq!(world.halt(), Halt::Reserved { seq: at, name });
     };
-    let text = syscap::kernel::id::TextHash::from_bytes([1; 32]);
+    let text = syscap::format::id::TextHash::from_bytes([1; 32]);
     let world = World::new(|_, _, _| {});
     let caused = Revocation { cause: Some(text), ..Revocation::subtree(world.token) };
     let event = event_of(&world, Kind::Revoke, Role::Revoker, caused.to_bytes());
@@ -336,7 +337,7 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
     (body.nonce, body.head, body.renews) = ([9; 16], Some(head_of(&world.home)), Some(world.token));
     let bytes = body.to_bytes();
     let token = TokenBody::id_of(&bytes);
-    let message = preimage(syscap::kernel::token::TOKEN_CONTEXT, &bytes);
+    let message = preimage(syscap::format::token::TOKEN_CONTEXT, &bytes);
     let signature = syscap::Signer::sign(&world.keys(), Role::Issuer, &message).unwrap();
     let wire = Token::wire(&bytes, &signature);
     let wire = object(ObjectKind::Token, *token.as_bytes(), wire);

@@ -7,17 +7,19 @@ mod sim;
 use sim::{Ending, Policed, Sim, home, ok, records, refused_with, seated};
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         control::{FreezeChange, Resolution},
         envelope::{Status, TxOutcome},
-        halt::{Forgery, Halt},
         id::{ObjectId, Seq, TokenId},
-        kernel::{Anchor, Event, Kernel, Ticket},
         label::Label,
         object::Object,
         reason::Reason,
         record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal},
+    },
+    kernel::{
+        halt::{Forgery, Halt},
+        kernel::{Anchor, Event, Kernel, Ticket},
         store::{Batch, Next, Room, Store, StoreError},
     },
 };
@@ -261,7 +263,7 @@ fn a_key_is_kept_as_long_as_the_home_says() {
     let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
     let store = syscap::audit::memory::MemoryStore::new();
     let store = syscap::audit::fault::FaultStore::new(store, nowhere);
-    let limits = syscap::kernel::record::HomeLimits { key_life_ms: 5_000, ..Default::default() };
+    let limits = syscap::format::record::HomeLimits { key_life_ms: 5_000, ..Default::default() };
     let mut sim = Sim::with_limits(store, limits);
     let token = sim.issue("a0", 100, 100, 1_000_000);
     sim.open("a0", token);
@@ -318,11 +320,11 @@ fn what_is_set_aside_or_used_is_not_left() {
 #[test]
 fn a_token_ends_at_its_time() {
     let mut sim = home();
-    let mut body = sim.token_body("a0", syscap::kernel::budget::Budget::standard(), 10_000);
+    let mut body = sim.token_body("a0", syscap::format::budget::Budget::standard(), 10_000);
     body.not_before = body.not_before.plus(1_000);
     let ticket = sim.ticket();
     sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-    sim.open("a0", syscap::kernel::token::TokenBody::id_of(&body.to_bytes()));
+    sim.open("a0", syscap::format::token::TokenBody::id_of(&body.to_bytes()));
     sim.tokens.push((TokenId::from_bytes([0; 32]), 1 << 40));
     sim.commit();
     let session = sim.sessions[0];

@@ -23,12 +23,9 @@ use syscap::{
         memory::MemoryStore,
         sqlite::SqliteStore,
     },
+    format::{manifest::EffectClass, record::Durability},
     host::HostTool,
-    kernel::{
-        manifest::EffectClass,
-        record::Durability,
-        store::{Store, StoreError},
-    },
+    kernel::store::{Store, StoreError},
     prelude::*,
 };
 

@@ -12,12 +12,12 @@ mod world;
 use std::collections::BTreeSet;
 
 use syscap::{
-    audit::verify::Verdict,
-    kernel::label::Label,
+    format::label::Label,
     policy::{
         Policy,
         learn::{Allowed, Context, Proposal, Settings, Why},
     },
+    verify::Verdict,
 };
 
 use data::{Data, Task};

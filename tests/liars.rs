@@ -8,28 +8,27 @@ use std::sync::{
 };
 
 use syscap::{
-    audit::{
-        memory::MemoryStore,
-        verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
-    },
-    kernel::{
+    audit::memory::MemoryStore,
+    format::{
         budget::Amounts,
         cbor::{Canonical, Encoder, Fault, Profile},
         envelope::TxOutcome,
-        halt::Halt,
         id::{ObjectId, Seq},
-        kernel::Kernel,
-        kernel::Parts,
         manifest::{EffectClass, Manifest, Param, ParamType},
         object::Object,
         reason::Refused,
         record::Durability,
-        registry::{Registry, RegistryError},
         snapshot::Snapshot,
+    },
+    kernel::{
+        halt::Halt,
+        kernel::{Kernel, Parts},
+        registry::{Registry, RegistryError},
         store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
+    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
 };
 
 fn manifest(name: &str, effect: EffectClass) -> Manifest {

@@ -9,19 +9,17 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
-
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::{
+    format::{
         cbor::{Canonical, Item, Profile},
+        decision::Verdict,
         hash::args_hash,
         id::Seq,
-        kernel::Tally,
-        policy::Verdict,
         record::{Body, Durability, Record},
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-        store::VaultEntry,
     },
+    kernel::{kernel::Tally, store::vault_entry},
     policy::Policy,
     prelude::*,
 };
@@ -143,7 +141,7 @@ impl World {
             call.decision.is_some().then_some((record.seq, call))
         });
         let (seq, call): (Seq, _) = decided.unwrap();
-        let entry = VaultEntry::read(&mut self.store.share(), seq, seq).unwrap();
+        let entry = vault_entry(&mut self.store.share(), seq, seq).unwrap();
         let args = Canonical::check(entry.args.unwrap(), Profile::DATA).unwrap();
         let (tool, manifest) = (call.tool_id.unwrap(), call.manifest.unwrap());
         let hash = args_hash(&entry.salts.unwrap().args, &tool, &manifest, args.item());
@@ -390,8 +388,7 @@ fn raced_links_win_nothing() {
                         let text = result.text().unwrap().to_owned();
                         assert!(text == "mine" || text == "new", "{text} was read");
                         let (intent, _) = result.receipt().intent.unwrap();
-                        let entry =
-                            VaultEntry::read(&mut world.store.share(), intent, intent).unwrap();
+                        let entry = vault_entry(&mut world.store.share(), intent, intent).unwrap();
                         let args = Canonical::check(entry.args.unwrap(), Profile::DATA).unwrap();
                         let path = args.item().get("path").and_then(Item::as_text);
                         assert_eq!(path, Some("workspace/d/s.txt"));

@@ -11,19 +11,22 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
+    format::{
         cbor::{Canonical, Item, Profile},
         control::{FreezeChange, ToolsChange},
         envelope::Status,
         hash::{args_hash, sent_hash},
         id::{Seq, ToolId},
-        kernel::Event,
         limits::LOOKUPS_MAX,
         reason::Reason,
         record::{Body, CallFields, HomeLimits},
-        registry::{Registry, ToolsDelta},
         scope::Rights,
-        store::VaultEntry,
+        vault::VaultEntry,
+    },
+    kernel::{
+        kernel::Event,
+        registry::{Registry, ToolsDelta},
+        store::vault_entry,
     },
 };
 
@@ -66,7 +69,7 @@ fn last(sim: &mut Sim) -> (CallFields, VaultEntry) {
         _ => None,
     });
     let (seq, call) = found.unwrap();
-    (call, VaultEntry::read(&mut sim.store, seq, seq).unwrap())
+    (call, vault_entry(&mut sim.store, seq, seq).unwrap())
 }
 
 /// Without the right to follow links, and for tools without paths, nothing is looked up: the same
@@ -88,7 +91,7 @@ fn only_a_grant_that_follows_links_is_looked_up() {
         let opened = if follows { "shared/a" } else { "shared/way" };
         assert_eq!(sim.world.lock().unwrap().opened[0].1, opened);
         assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
-        let kind = |record: &syscap::kernel::record::Record| record.body.kind();
+        let kind = |record: &syscap::format::record::Record| record.body.kind();
         kinds.push(records(&mut sim)[before..].iter().map(kind).collect::<Vec<_>>());
     }
     kinds.iter_mut().for_each(|kinds| kinds.sort());
@@ -112,7 +115,7 @@ fn what_was_found_takes_the_arguments_place_and_nothing_else() {
     let (call, entry) = last(&mut sim);
     let args = Canonical::check(entry.args.unwrap(), Profile::DATA).unwrap();
     let expected = r#"{"at": "shared/a", "note": {"at": ["shared/way"]}}"#;
-    assert_eq!(args, syscap::kernel::json::to_cbor(expected.as_bytes()).unwrap());
+    assert_eq!(args, syscap::format::json::to_cbor(expected.as_bytes()).unwrap());
     let salts = entry.salts.unwrap();
     let hash = args_hash(&salts.args, &manifest.tool, &manifest.id(), args.item());
     assert_eq!(call.args_hash, Some(hash));
@@ -121,7 +124,7 @@ fn what_was_found_takes_the_arguments_place_and_nothing_else() {
         _ => None,
     });
     let as_sent = r#"{"at": "shared/way", "note": {"at": ["shared/way"]}}"#;
-    let as_sent = syscap::kernel::json::to_cbor(as_sent.as_bytes()).unwrap();
+    let as_sent = syscap::format::json::to_cbor(as_sent.as_bytes()).unwrap();
     let hash = sent_hash(&salts.args, &manifest.tool, as_sent.item());
     assert_eq!(intent.unwrap().sent_hash, Some(hash));
     // So a repeat is known by what was sent, wherever the link leads by then.

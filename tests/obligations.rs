@@ -12,21 +12,24 @@ use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
-        verify::{Extent, FromStore, Options, verify},
     },
-    kernel::{
+    format::{
         budget::Dimension,
         cbor::Item,
         control::PolicyChange,
+        decision::{Decision, Verdict},
         envelope::{ToolResult, TxOutcome},
         id::{ConstraintId, Seq},
-        kernel::{Ack, Anchor, Event, Kernel},
         obligation::{Obligation, ObligationKind},
-        policy::{Decision, PolicyEngine, PolicyObject, Verdict},
         reason::Reason,
         record::{Body, CallFields, HomeLimits, Refusal},
-        store::VaultEntry,
     },
+    kernel::{
+        kernel::{Ack, Anchor, Event, Kernel},
+        policy::{PolicyEngine, object_of},
+        store::vault_entry,
+    },
+    verify::{Extent, FromStore, Options, verify},
 };
 
 /// A home that a rule governs, and a session. What the rule says of a call is by its units.
@@ -293,7 +296,7 @@ fn an_engine_is_adopted_only_if_it_is_on_record() {
 #[test]
 fn a_policy_that_is_not_there_is_refused() {
     let (mut sim, session) = ruled();
-    let hash = |number| PolicyObject::of(&Rule(number)).hash();
+    let hash = |number| object_of(&Rule(number)).hash();
     let boxed = |number| Box::new(Rule(number)) as Box<dyn PolicyEngine>;
     let before = (sim.kernel.policy_hash(), sim.kernel.shadow_hash());
     for (policy, shadow, engines) in [
@@ -341,17 +344,17 @@ fn what_a_policy_refused_can_be_looked_at() {
     let (mut sim, session) = ruled();
     let refusal = refused(&mut sim, session, "trim", 16, Reason::Denied);
     let seq = records(&mut sim).pop().unwrap().seq;
-    let entry = VaultEntry::read(&mut sim.store, seq, seq).unwrap();
+    let entry = vault_entry(&mut sim.store, seq, seq).unwrap();
     let (salts, args) = (entry.salts.unwrap(), entry.args.unwrap());
-    let args = Item::check(&args, syscap::kernel::cbor::Profile::DATA).unwrap();
+    let args = Item::check(&args, syscap::format::cbor::Profile::DATA).unwrap();
     assert_eq!(args.get("units").and_then(Item::as_uint), Some(16));
     let manifest = refusal.call.manifest.unwrap();
     let tool = refusal.call.tool_id.unwrap();
-    let hash = syscap::kernel::hash::args_hash(&salts.args, &tool, &manifest, args);
+    let hash = syscap::format::hash::args_hash(&salts.args, &tool, &manifest, args);
     assert_eq!(refusal.call.args_hash, Some(hash));
     // One that was refused before the policy was asked leaves nothing.
     sim.submit_json(session, r#"{"tool_id": "trim", "args": {"units": -1}}"#);
     sim.commit();
     let seq = records(&mut sim).pop().unwrap().seq;
-    assert_eq!(VaultEntry::read(&mut sim.store, seq, seq).unwrap().args, None);
+    assert_eq!(vault_entry(&mut sim.store, seq, seq).unwrap().args, None);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::record::{Body, CallFields, Durability, Record},
+    format::record::{Body, CallFields, Durability, Record},
     prelude::*,
 };
 

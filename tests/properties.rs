@@ -7,31 +7,33 @@
 mod sim;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use proptest::{prelude::*, strategy::ValueTree as _};
-use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
-        verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
     },
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, Item, Profile},
         control::FreezeChange,
+        decision::Verdict as PolicySays,
         envelope::TxOutcome,
         hash::args_hash,
-        kernel::{Event, Kernel},
         label::Label,
-        policy::Verdict as PolicySays,
         provenance::Source,
         reason::Reason,
         record::{Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
-        store::{Room, VaultEntry},
         time::UnixMillis,
     },
+    kernel::{
+        kernel::{Event, Kernel},
+        store::{Room, vault_entry},
+    },
+    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
 };
+
+use proptest::{prelude::*, strategy::ValueTree as _};
+use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -307,7 +309,7 @@ fn opened_as_recorded(sim: &mut Sim) {
         .collect();
     for (intent, path) in &opened {
         let call = intents.get(intent).expect("on record");
-        let entry = VaultEntry::read(&mut sim.store, *intent, *intent).unwrap();
+        let entry = vault_entry(&mut sim.store, *intent, *intent).unwrap();
         let args = Canonical::check(entry.args.unwrap(), Profile::DATA).unwrap();
         let (tool, manifest) = (call.tool_id.as_ref().unwrap(), call.manifest.unwrap());
         let hash = args_hash(&entry.salts.unwrap().args, tool, &manifest, args.item());
@@ -507,9 +509,9 @@ proptest! {
         let mut leaves = Vec::new();
         syscap::kernel::store::Store::records(
             &mut sim.store,
-            syscap::kernel::id::Seq::GENESIS,
+            syscap::format::id::Seq::GENESIS,
             &mut |_, bytes| {
-                leaves.push(syscap::kernel::hash::leaf(bytes));
+                leaves.push(syscap::format::hash::leaf(bytes));
                 syscap::kernel::store::Next::More
             },
         )

@@ -15,7 +15,7 @@ use repair::world::{World, shown};
 use serde_json::Value;
 use syscap::{
     Error,
-    kernel::{
+    format::{
         cbor::MapBuilder,
         id::SnapshotId,
         reason::{ErrorKind, Refused, Retry},

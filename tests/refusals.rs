@@ -12,7 +12,7 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
+    format::{
         budget::{Amounts, Budget, Dimension},
         cbor::{Encoder, Item},
         control::{
@@ -22,13 +22,15 @@ use syscap::{
         envelope::{Form, Status},
         field::List,
         id::{Seq, TokenId, ToolId},
-        kernel::{Ack, Event, Submit},
         provenance::Source,
         reason::Reason,
         record::{Body, HomeLimits, Kind, Recovered, RefusalKind, RunPhase},
         sign::{PublicKey, Signature, preimage},
-        store::Room,
         token::{Grants, TokenBody, TokenFlags},
+    },
+    kernel::{
+        kernel::{Ack, Event, Submit},
+        store::Room,
     },
 };
 
@@ -187,7 +189,7 @@ fn a_clock_set_back_revives_nothing() {
     sim.commit();
     assert_eq!(sim.reason_of(ticket), Some(Reason::Expired));
     let last = records(&mut sim).pop().unwrap();
-    assert!(last.clock.has(syscap::kernel::record::ClockFlags::SKEWED));
+    assert!(last.clock.has(syscap::format::record::ClockFlags::SKEWED));
 }
 
 #[test]
@@ -317,7 +319,7 @@ fn bad_control_events_are_refused_on_record() {
     cases.push((Event::Issue(ticket, wire[..40].to_vec(), None), Reason::BadToken));
     cases.push((Event::Issue(ticket, vec![0; 70_000], None), Reason::TooLarge));
     let mut other = body.clone();
-    other.audience = syscap::kernel::id::HomeId::from_bytes([1; 32]);
+    other.audience = syscap::format::id::HomeId::from_bytes([1; 32]);
     cases.push((Event::Issue(ticket, Sim::wire(&other), None), Reason::WrongAudience));
     let mut long = body.clone();
     long.expires = long.not_before.plus(91 * 24 * 3_600_000);
@@ -326,7 +328,7 @@ fn bad_control_events_are_refused_on_record() {
     (child.parent, child.depth, child.depth_max) = (Some(token), 1, 1);
     child.head = None;
     cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::NoDelegation));
-    let agent = syscap::kernel::id::AgentId::new("a1").unwrap();
+    let agent = syscap::format::id::AgentId::new("a1").unwrap();
     cases.push((Event::OpenSession(ticket, agent.clone(), token), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);
     cases.push((Event::OpenSession(ticket, agent, unknown), Reason::NotBound));
@@ -510,7 +512,7 @@ fn nothing_runs_before_a_policy_is_in_force() {
         entropy: [1; 32],
         origin: Box::from("bare"),
         limits: HomeLimits::default(),
-        durability: syscap::kernel::record::Durability::Memory,
+        durability: syscap::format::record::Durability::Memory,
         roles: sim::roles(),
         recovery: None,
     };
@@ -523,7 +525,7 @@ fn nothing_runs_before_a_policy_is_in_force() {
         ticket,
         id: [0; 16],
         software: Box::from("x"),
-        durability: syscap::kernel::record::Durability::Memory,
+        durability: syscap::format::record::Durability::Memory,
     });
     sim.tokens.clear();
     sim.sessions.clear();

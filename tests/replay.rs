@@ -6,7 +6,8 @@
 mod world;
 
 use syscap::{
-    kernel::{kernel::NotAsked, policy::Verdict, provenance::Source, store::VaultEntry},
+    format::{decision::Verdict, provenance::Source, vault::VaultEntry},
+    kernel::kernel::NotAsked,
     policy::Policy,
     prelude::*,
 };
@@ -68,7 +69,7 @@ fn history() -> World {
         let topic = if round % 3 == 0 { "bees" } else { "wasps" };
         drop(agent.propose(args! { "goal.topic": topic }));
         if round == 6 {
-            drop(agent.propose(args! { "goal.topic": syscap::kernel::cbor::Canonical::null() }));
+            drop(agent.propose(args! { "goal.topic": syscap::format::cbor::Canonical::null() }));
         }
     }
     drop(world.runtime.observe(&agent, Source::Encoder, &[], args! { "fact.pages": 3_u64 }));

@@ -69,9 +69,9 @@ fn a_fact_that_nests_too_deep_is_refused_and_its_neighbour_stays_out_too() {
     let world = World::new(&allow_all());
     let (_, agent) = world.seat("a", ["echo"]);
     let nested = format!("{}1{}", "[".repeat(63), "]".repeat(63));
-    let deep = syscap::kernel::json::to_cbor(nested.as_bytes()).unwrap();
+    let deep = syscap::format::json::to_cbor(nested.as_bytes()).unwrap();
     agent.propose(args! { "goal.deep": deep.clone() }).unwrap();
-    let deeper = syscap::kernel::json::to_cbor(format!("[{nested}]").as_bytes()).unwrap();
+    let deeper = syscap::format::json::to_cbor(format!("[{nested}]").as_bytes()).unwrap();
     let refused = agent.propose(args! { "goal.deeper": deeper, "goal.ok": true });
     let Err(Error::Refused(refused)) = refused else { panic!("{refused:?}") };
     assert_eq!(refused.reason(), Reason::TooDeep);
@@ -116,8 +116,8 @@ fn a_list_too_long_to_compare_is_unknown() {
     let world = World::new(&document(&[only]));
     let (_, agent) = world.seat("a", ["echo"]);
     let of = |count: usize| {
-        let list = syscap::kernel::cbor::Canonical::list(
-            (0..count).map(|_| syscap::kernel::cbor::Canonical::text("a")),
+        let list = syscap::format::cbor::Canonical::list(
+            (0..count).map(|_| syscap::format::cbor::Canonical::text("a")),
         );
         agent.call("echo", args! { "value": list }).unwrap().reason()
     };

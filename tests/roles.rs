@@ -10,9 +10,8 @@ use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
-        verify::{Extent, FromStore, Options, verify},
     },
-    kernel::{
+    format::{
         control::{
             Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
             KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet,
@@ -20,14 +19,16 @@ use syscap::{
         },
         field::List,
         id::Seq,
-        kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket},
         limits::ROLE_KEYS_MAX,
         reason::{Reason, Refused},
-        record::{Body, Durability, HomeLimits, Kind},
-        registry::ToolsDelta,
+        record::{Body, Durability, Head, HomeLimits, Kind},
         sign::{PublicKey, Signature, preimage},
-        store::Head,
     },
+    kernel::{
+        kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket},
+        registry::ToolsDelta,
+    },
+    verify::{Extent, FromStore, Options, verify},
 };
 
 fn seeded(seed: u8) -> SigningKey {

@@ -11,7 +11,7 @@ use std::{
 use syscap::{
     FileKeys, Signer, SystemEntropy,
     audit::memory::MemoryStore,
-    kernel::{
+    format::{
         cbor::{Canonical, Item, MapBuilder},
         control::Role,
         field::List,

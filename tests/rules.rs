@@ -13,13 +13,13 @@ mod rules {
 use rules::world::{World, allow_all, constraint, document};
 use syscap::{
     Error,
-    kernel::{
+    format::{
         cbor::Item,
         control::{Control, ControlBody, PolicyChange},
+        decision::Verdict,
         id::SnapshotId,
         manifest::EffectClass,
         obligation::ObligationKind,
-        policy::Verdict,
         provenance::Source,
         record::{Body, RefusalKind},
     },
@@ -411,7 +411,7 @@ fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     let head = world.runtime.durable().unwrap();
     let mut stripped = Control { head, ..old.clone() };
     stripped.signatures.0[0].counter = u64::MAX;
-    stripped.signatures.0[0].signature = syscap::kernel::sign::Signature::from_bytes([0; 64]);
+    stripped.signatures.0[0].signature = syscap::format::sign::Signature::from_bytes([0; 64]);
     assert_eq!(world.control_policy(stripped, engine()), Reason::BadSignature);
     let mut bumped = Control { head, ..old };
     bumped.signatures.0[0].counter = u64::MAX;

@@ -17,20 +17,22 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
         sqlite::{SqliteReader, SqliteStore},
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
     },
-    kernel::{
+    format::{
         envelope::TxOutcome,
         id::{ObjectId, Seq},
         manifest::{EffectClass, Manifest},
         object::Object,
         reason::Refused,
         record::{Body, Durability, Record},
+    },
+    kernel::{
         store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     keys::Seal,
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 fn verdict(home: &std::path::Path) -> Verdict {
@@ -118,7 +120,7 @@ impl Plan for ActPlan {
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         (self.act)();
-        permit.ok(syscap::kernel::cbor::Canonical::text("done"), TxOutcome::Committed)
+        permit.ok(syscap::format::cbor::Canonical::text("done"), TxOutcome::Committed)
     }
 }
 
@@ -275,7 +277,7 @@ fn a_failed_store_halts() {
     assert!(agent.call("echo", args! { "value": 1_u64 }).is_err(), "halted for good");
     assert!(!answered.is_empty());
     let leaves: Vec<_> =
-        memory.all_records().iter().map(|bytes| syscap::kernel::hash::leaf(bytes)).collect();
+        memory.all_records().iter().map(|bytes| syscap::format::hash::leaf(bytes)).collect();
     assert!(answered.iter().all(|leaf| leaves.contains(leaf)));
 }
 

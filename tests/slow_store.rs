@@ -12,15 +12,15 @@ use std::{
 
 use syscap::{
     audit::memory::MemoryStore,
-    host::HostTool,
-    kernel::{
+    format::{
         id::{ObjectId, Seq},
         manifest::EffectClass,
         object::Object,
         reason::Retry,
         record::Durability,
-        store::{Batch, Next, Room, Store, StoreError},
     },
+    host::HostTool,
+    kernel::store::{Batch, Next, Room, Store, StoreError},
     prelude::*,
 };
 

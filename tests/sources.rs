@@ -5,18 +5,20 @@ use std::path::Path;
 
 use syscap::{
     access::{Access, Written},
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
+        decision::{self, Decision},
         id::Seq,
-        policy::{self, Decision, EngineIdentity, PolicyEngine, Question},
+        object::EngineIdentity,
         provenance::{Provenance, Source},
         record::{Body, Record},
+    },
+    kernel::{
+        policy::{PolicyEngine, Question},
         store::Next,
     },
     prelude::*,
+    verify::{Options as VerifyOptions, Verdict, verify_home},
 };
 
 /// A policy that lets through what a person brought about, and nothing else.
@@ -31,8 +33,8 @@ impl PolicyEngine for UsersOnly {
     }
     fn decide(&self, question: &Question<'_>) -> Decision {
         Decision::plain(match question.source {
-            Source::User => policy::Verdict::Allow,
-            _ => policy::Verdict::Deny,
+            Source::User => decision::Verdict::Allow,
+            _ => decision::Verdict::Deny,
         })
     }
 }

@@ -18,8 +18,7 @@ use std::{
 };
 
 use syscap::{
-    audit::verify::Verdict as Verified,
-    kernel::{
+    format::{
         budget::Dimension,
         cbor::Profile,
         control::{
@@ -27,12 +26,13 @@ use syscap::{
             FreezeTarget, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Resolution,
             Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed, ToolsChange, Trust,
         },
+        decision::{Decision, Shadow, Verdict},
         envelope::{Status, TxOutcome},
         facts::Namespace,
         field::FieldSpec,
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
-        kernel::{
+        image::{
             AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
             ReleasedImage, RowImage, RunningImage, SessionImage, SignerImage, StateImage,
             TokenImage,
@@ -40,9 +40,8 @@ use syscap::{
         label::{Confidentiality, Integrity},
         limits,
         manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence},
-        object::ObjectKind,
+        object::{EngineIdentity, ObjectKind, PolicyObject, ToolEntry, ToolsObject},
         obligation::{Obligation, ObligationKind},
-        policy::{Decision, EngineIdentity, PolicyObject, Shadow, Verdict},
         provenance::{Provenance, Source},
         reason::Reason,
         record::{
@@ -50,7 +49,6 @@ use syscap::{
             CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition, PreconditionKind,
             PruneBody, Recovered, RedactBody, RefusalKind, RunMode, RunPhase, SessionPhase,
         },
-        registry::{ToolEntry, ToolsObject},
         scope::{
             Cidrs, Host, HostPattern, Hosts, Name, Names, Paths, Ports, RootName, RootedPath,
             ScopeType,
@@ -58,6 +56,7 @@ use syscap::{
         snapshot::Snapshot,
         token::{TOKEN_CONTEXT, TokenBody},
     },
+    verify::Verdict as Verified,
 };
 
 use document::{bits, code, declared, facts, root, spec, table, tables, types};
@@ -369,7 +368,7 @@ fn limits_have_their_values() {
         written.insert(name.to_owned());
     }
     assert_eq!(written, known.into_keys().collect(), "every limit stands there");
-    let source = fs::read_to_string(root().join("kernel/src/limits.rs")).unwrap();
+    let source = fs::read_to_string(root().join("format/src/limits.rs")).unwrap();
     for line in source.lines().filter_map(|line| line.strip_prefix("pub const ")) {
         let (name, _) = line.split_once(':').unwrap();
         assert!(written.contains(name), "{name}");

@@ -7,15 +7,12 @@ mod durable;
 mod sim;
 
 use std::collections::BTreeSet;
-
-use sim::{Ending, Policed, Sim, ok, records, refused_with, seated};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
-        verify::{Extent, FromStore, Options, verify},
     },
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         cbor::Canonical,
         control::{Freeze, FreezeChange, FreezeTarget},
@@ -23,16 +20,21 @@ use syscap::{
         hash::{changes_hash, fact_id},
         id::{AgentId, FactKey, ObjectId, Seq, SnapshotId},
         json,
-        kernel::{Ack, Event, Kernel, Proposal, Ticket},
         limits::{ANCESTORS_MAX, CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX},
         provenance::Source,
         reason::Reason,
         record::{Body, HomeLimits, Kind, StateChange},
         snapshot::Snapshot,
-        store::{Next, Room, Store as _, VaultEntry},
         token::{TokenBody, TokenFlags},
     },
+    kernel::{
+        kernel::{Ack, Event, Kernel, Proposal, Ticket},
+        store::{Next, Room, Store as _, vault_entry},
+    },
+    verify::{Extent, FromStore, Options, verify},
 };
+
+use sim::{Ending, Policed, Sim, ok, records, refused_with, seated};
 
 /// The head that an answer gives.
 fn head_of(sim: &Sim, ticket: Ticket) -> Result<SnapshotId, Reason> {
@@ -122,7 +124,7 @@ fn a_change_moves_the_head() {
     assert_eq!(known(&sim.kernel, "goal.a").unwrap(), r#"[1,"x"]"#);
     // Commitments to the changes and to each fact open with what the vault has.
     let seq = records(&mut sim).pop().unwrap().seq;
-    let entry = VaultEntry::read(&mut sim.store, seq, seq).unwrap();
+    let entry = vault_entry(&mut sim.store, seq, seq).unwrap();
     let changes = json::to_cbor(br#"{"goal.a": [1, "x"], "goal.b": 2.5}"#).unwrap();
     assert_eq!(entry.args.as_deref(), Some(changes.as_bytes()));
     let salt = entry.salts.unwrap().args;
@@ -219,11 +221,11 @@ fn what_is_no_change_is_refused() {
         ok(&mut sim, session);
     }
     let (ticket, salts) = (sim.ticket(), sim.salts());
-    let mut numbers = syscap::kernel::cbor::Encoder::new();
+    let mut numbers = syscap::format::cbor::Encoder::new();
     numbers.map(1);
     numbers.uint(1);
     numbers.uint(1);
-    let changes = Canonical::check(numbers.into_bytes(), syscap::kernel::cbor::Profile::DATA);
+    let changes = Canonical::check(numbers.into_bytes(), syscap::format::cbor::Profile::DATA);
     let proposal = Proposal {
         ticket,
         session,
@@ -467,7 +469,7 @@ fn a_change_pays_a_call() {
     // Exhausted by what the host posts.
     let other = another(&mut sim, "a0", 10, 1_000_000);
     let ticket = sim.ticket();
-    let amounts = syscap::kernel::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1_000);
+    let amounts = syscap::format::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1_000);
     sim.event(Event::Charge(ticket, other, amounts));
     assert_eq!(aim(&mut sim, other, goal), Err(Reason::Exhausted));
     verifies(&mut sim);

@@ -13,11 +13,11 @@ use std::{
 use file_store::FileStore;
 use syscap::{
     audit::kit::{Found, Kit, KitError, Rule, prove},
-    kernel::{
+    format::{
         id::{ObjectId, Seq},
         object::Object,
-        store::{Batch, Next, Room, Store, StoreError},
     },
+    kernel::store::{Batch, Next, Room, Store, StoreError},
     prelude::*,
 };
 

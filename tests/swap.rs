@@ -19,14 +19,14 @@ use std::{
 
 use syscap::{
     audit::sqlite::SqliteReader,
-    kernel::{
+    format::{
         control::{ControlBody, PolicyChange},
+        decision::Verdict,
         id::{PolicyHash, Seq},
-        policy::Verdict,
         reason::Reason,
         record::{Body, CallFields, Durability, Record},
-        store::Next,
     },
+    kernel::store::Next,
     policy::Policy,
     prelude::*,
 };

@@ -13,11 +13,8 @@ use std::{
 
 use syscap::{
     ConnectionId, Withdrawn,
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
@@ -26,11 +23,12 @@ use syscap::{
         label::Label,
         manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
         record::{Body, Kind, Record},
-        store::Next,
     },
+    kernel::store::Next,
     policy::Policy,
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 const A: ConnectionId = ConnectionId(1);

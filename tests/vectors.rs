@@ -12,9 +12,9 @@ mod documents;
 mod seeds;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
-#[path = "../kernel/tests/common/tree.rs"]
+#[path = "../format/tests/common/tree.rs"]
 mod tree;
-#[path = "../kernel/tests/common/vectors.rs"]
+#[path = "../format/tests/common/vectors.rs"]
 mod vectors;
 
 use targets::TARGETS;

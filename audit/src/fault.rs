@@ -1,10 +1,10 @@
 //! A store that fails where a test wants it to, as a crash or a bad disk would.
 
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Next, Room, Store, StoreError},
 };
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use crate::memory::MemoryStore;
 

@@ -1,10 +1,9 @@
-//! Where syscap's log is kept, and the proof that it is whole.
+//! Where syscap's log is kept.
 //!
 //! Stores implement [`syscap_kernel::store::Store`]: [`sqlite::SqliteStore`] keeps a home in one
 //! SQLite file, [`memory::MemoryStore`] in memory, [`fault::FaultStore`] fails where a test
 //! wants it to; [`kit`] proves any other. [`lock`] says who holds a home, whatever its store is.
-//! [`verify`] derives a log anew and says what is wrong with it; [`export`] writes it out as plain
-//! files, which [`verify`] reads as well.
+//! [`export`] writes a log out as plain files, which `syscap-verify` reads.
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub mod disk;
@@ -14,4 +13,3 @@ pub mod kit;
 pub mod lock;
 pub mod memory;
 pub mod sqlite;
-pub mod verify;

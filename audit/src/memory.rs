@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Head, Link, Next, Room, Store, StoreError},
+    record::Head,
 };
+use syscap_kernel::store::{Batch, Link, Next, Room, Store, StoreError};
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
 #[derive(Debug, Default)]

@@ -1,12 +1,18 @@
 //! What every store must do, and what only the one on disk can.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "../../verify/tests/common/mod.rs"]
 mod common;
 
 use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Anchor, Kernel},
+    store::{Batch, Next, Room, Store, StoreError, vault_entry},
 };
 
 use common::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
@@ -20,13 +26,7 @@ use syscap_audit::{
         WRITER_FILE,
     },
 };
-use syscap_kernel::{
-    halt::Halt,
-    id::Seq,
-    kernel::{Anchor, Kernel},
-    record::Durability,
-    store::{Batch, Next, Room, Store, StoreError, VaultEntry},
-};
+use syscap_format::{id::Seq, record::Durability};
 use tempfile::TempDir;
 
 fn genesis(entropy: u8) -> Batch {
@@ -72,7 +72,7 @@ fn suite<S: Store>(store: S, reopen: impl FnOnce(S) -> S) {
     assert_eq!(all, before);
     assert_eq!(all.len() as u64, head.seq.get() + 1);
     assert!(all.iter().enumerate().all(|(place, (seq, _))| place as u64 == *seq));
-    assert_eq!(syscap_kernel::hash::leaf(&all.last().unwrap().1), head.leaf);
+    assert_eq!(syscap_format::hash::leaf(&all.last().unwrap().1), head.leaf);
     assert_eq!(records(&mut store, 5), all[5..]);
 
     let mut first = Vec::new();
@@ -83,14 +83,14 @@ fn suite<S: Store>(store: S, reopen: impl FnOnce(S) -> S) {
     store.records(Seq::new(1), each).unwrap();
     assert_eq!(first, [1, 2, 3]);
 
-    let id = syscap_kernel::id::ObjectId::from_bytes(*token.as_bytes());
+    let id = syscap_format::id::ObjectId::from_bytes(*token.as_bytes());
     let object = store.object(&id).unwrap().unwrap();
     assert!(object.is_sound());
-    let absent = syscap_kernel::id::ObjectId::from_bytes([9; 32]);
+    let absent = syscap_format::id::ObjectId::from_bytes([9; 32]);
     assert_eq!(store.object(&absent), Ok(None));
 
     let first = receipt.intent.unwrap().0;
-    let entry = VaultEntry::read(&mut store, first, receipt.outcome_seq).unwrap();
+    let entry = vault_entry(&mut store, first, receipt.outcome_seq).unwrap();
     assert!(entry.salts.is_some());
     assert_eq!(entry.result.as_deref(), Some(delivered.as_bytes()));
     assert_eq!(store.vault(Seq::GENESIS).unwrap(), None);
@@ -405,7 +405,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let mut store = open(dir.path()).unwrap();
     assert!(store.has_ballast(), "it is made again where there is room");
     let kept = records(&mut store, answered.outcome_seq.get());
-    assert_eq!(syscap_kernel::hash::leaf(&kept[0].1), answered.outcome_leaf);
+    assert_eq!(syscap_format::hash::leaf(&kept[0].1), answered.outcome_leaf);
     let reading = start();
     let mut driver = Driver::open(store, reading, 0).unwrap();
     driver.boot();

@@ -22,12 +22,15 @@ use std::{
     path::Path,
 };
 
-use syscap::audit::{disk::sync_parent, sqlite::ROOM_BYTES_MIN};
-use syscap::kernel::{
-    hash::leaf,
-    id::{ObjectId, Seq},
-    object::{Object, ObjectKind},
-    store::{Batch, Head, Next, Room, Store, StoreError},
+use syscap::{
+    audit::{disk::sync_parent, sqlite::ROOM_BYTES_MIN},
+    format::{
+        hash::leaf,
+        id::{ObjectId, Seq},
+        object::{Object, ObjectKind},
+        record::Head,
+    },
+    kernel::store::{Batch, Next, Room, Store, StoreError},
 };
 
 const MAGIC: &[u8; 10] = b"syscap-log";

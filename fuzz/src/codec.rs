@@ -1,6 +1,6 @@
 //! The codec: what is accepted is written again to the same bytes, in either way of reading it.
 
-use syscap::kernel::cbor::{
+use syscap::format::cbor::{
     Canonical, DecodeError, Decoder, Encoder, Item, Kind, MapBuilder, Profile,
 };
 

@@ -1,19 +1,19 @@
 //! Control documents: what is accepted has one encoding, and a signed one leaves the kernel going.
 
-use syscap::kernel::{
-    cbor::{DecodeError, Item, Profile},
-    control::{
-        ConfigChange, ControlBody, Freeze, KeyChange, PolicyChange, Resolution, Revocation, Role,
-        ToolsChange, Trust,
+use syscap::{
+    format::{
+        cbor::{DecodeError, Item, Profile},
+        control::{
+            ConfigChange, ControlBody, Freeze, KeyChange, PolicyChange, Resolution, Revocation,
+            Role, ToolsChange, Trust,
+        },
+        id::ObjectId,
+        manifest::Manifest,
+        object::{Object, ObjectKind, PolicyObject, ToolsObject},
+        record::Kind,
+        snapshot::Snapshot,
     },
-    id::ObjectId,
-    kernel::Event,
-    manifest::Manifest,
-    object::{Object, ObjectKind},
-    policy::PolicyObject,
-    record::Kind,
-    registry::{ToolsDelta, ToolsObject},
-    snapshot::Snapshot,
+    kernel::{kernel::Event, registry::ToolsDelta},
 };
 
 use super::{sim, sound};

@@ -6,20 +6,22 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
+    format::{
         budget::{Amounts, Budget, Dimension},
         cbor::{Canonical, Item, Profile},
         envelope::{Form, Status, TxOutcome},
         id::{Seq, ToolId},
         json,
-        kernel::{Event, Parts, Ticket},
         manifest::{EffectClass, Manifest, Param, ParamType},
         reason::{Reason, Refused},
         record::{HomeLimits, Kind, Record},
-        registry::Registry,
         scope::{Host, Name, Resource, Rights, Root, RootedPath, Rule, Scope},
-        store::{Next, Store as _},
         token::{Grant, Grants},
+    },
+    kernel::{
+        kernel::{Event, Parts, Ticket},
+        registry::Registry,
+        store::{Next, Store as _},
         tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
     },
     policy::Policy,
@@ -123,7 +125,7 @@ fn seated() -> (Sim, Seq) {
     body.grants = Grants::new().with(tool("probe"), grant).with(tool("look"), Grant::new());
     let ticket = sim.ticket();
     sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-    sim.open("a0", syscap::kernel::token::TokenBody::id_of(&body.to_bytes()));
+    sim.open("a0", syscap::format::token::TokenBody::id_of(&body.to_bytes()));
     sim.commit();
     let session = sim.sessions[0];
     (sim, session)

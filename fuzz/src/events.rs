@@ -11,7 +11,7 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         control::{
             ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
@@ -20,14 +20,16 @@ use syscap::{
         field::List,
         hash::leaf,
         id::{Seq, TokenId},
-        kernel::{Event, Kernel, Measured},
         object::Object,
         provenance::Source,
         record::{Body, HomeLimits, Recovered},
         scope::Rights,
         sign::{PublicKey, Signature, preimage},
-        store::{Next, Room, Store as _},
         time::UnixMillis,
+    },
+    kernel::{
+        kernel::{Event, Kernel, Measured},
+        store::{Next, Room, Store as _},
     },
 };
 
@@ -490,7 +492,7 @@ fn close(sim: &mut Sim, input: &mut Bytes<'_>) {
 
 /// Something that is no token's wire, or one that was changed.
 fn wire(sim: &mut Sim, input: &mut Bytes<'_>) {
-    let body = sim.token_body("a0", syscap::kernel::budget::Budget::none(), 1_000);
+    let body = sim.token_body("a0", syscap::format::budget::Budget::none(), 1_000);
     let mut wire = Sim::wire(&body);
     let place = usize::from(input.pair()) % wire.len();
     wire[place] ^= input.byte();

@@ -1,6 +1,6 @@
 //! JSON: what is read is printed to what reads the same, and so is whatever is canonical.
 
-use syscap::kernel::{
+use syscap::format::{
     cbor::{Item, Profile},
     json::{JsonFault, from_data, from_item, to_cbor},
 };

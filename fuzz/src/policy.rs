@@ -2,10 +2,8 @@
 //! policy, and decides as its semantics say. After a zero byte may stand a scenario.
 
 use syscap::{
-    kernel::{
-        manifest::EffectClass,
-        policy::{Decision, PolicyEngine as _, PolicyObject},
-    },
+    format::{decision::Decision, manifest::EffectClass},
+    kernel::policy::{PolicyEngine as _, object_of},
     policy::{Policy, Seen, Values, engine, limits::TEXT_BYTES_MAX, scenario::Scenario, semantics},
 };
 
@@ -44,7 +42,7 @@ fn reloads(policy: &Policy) {
     assert!(
         text.len() > TEXT_BYTES_MAX || Policy::from_json(text.as_bytes()).unwrap().hash() == hash
     );
-    let taken = engine(&PolicyObject::of(policy)).expect("an engine for what was loaded");
+    let taken = engine(&object_of(policy)).expect("an engine for what was loaded");
     assert_eq!(taken.document(), document);
 }
 

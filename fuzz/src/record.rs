@@ -4,15 +4,14 @@
 use std::sync::OnceLock;
 
 use syscap::{
-    audit::verify::{Chunk, Extent, Options, Source, verify},
-    kernel::{
+    format::{
         cbor::{Item, Profile},
         hash::leaf,
         id::{Leaf, ObjectId, Seq},
         object::Object,
         record::Record,
-        store::StoreError,
     },
+    verify::{Chunk, Extent, Options, Source, verify},
 };
 
 use super::{bytes::Bytes, events};
@@ -63,22 +62,25 @@ struct Log<'a> {
 }
 
 impl Source for Log<'_> {
-    fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), StoreError> {
+    type Error = core::convert::Infallible;
+
+    fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), Self::Error> {
         let from = usize::try_from(from.get()).unwrap_or(usize::MAX);
         for record in self.records.iter().skip(from) {
-            if chunk.push(record) == syscap::kernel::store::Next::Enough {
+            chunk.push(record);
+            if chunk.is_full() {
                 break;
             }
         }
         Ok(())
     }
 
-    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Self::Error> {
         let place = usize::try_from(seq.get()).unwrap_or(usize::MAX);
         Ok(self.records.get(place).map(|bytes| leaf(bytes)))
     }
 
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, Self::Error> {
         static OBJECTS: OnceLock<Vec<Object>> = OnceLock::new();
         let objects = OBJECTS.get_or_init(|| events::log(&events::history()).1);
         Ok(objects.iter().find(|object| object.id == *id).cloned())

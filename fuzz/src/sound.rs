@@ -1,12 +1,9 @@
 //! What must hold of a simulated home, whatever has come in.
 
 use syscap::{
-    audit::verify::{Extent, FromStore, Options, Verdict, verify},
-    kernel::{
-        kernel::Kernel,
-        reason::{Reason, Refused},
-        store::Store,
-    },
+    format::reason::{Reason, Refused},
+    kernel::{kernel::Kernel, store::Store},
+    verify::{Extent, FromStore, Options, Verdict, verify},
 };
 
 use super::sim::Sim;

@@ -2,7 +2,7 @@
 //! reached: a parent's body and one that is derived from it, each with its length before it.
 
 use ed25519_dalek::Signer as _;
-use syscap::kernel::{
+use syscap::format::{
     cbor::{Item, Profile},
     control::Role,
     reason::{Reason, Refused},
@@ -86,7 +86,7 @@ fn laws(child: &Token, parent: &Token) {
     }
     let met = meets(&c.grants, &p.grants);
     assert!(met.leq(&c.grants) && met.leq(&p.grants));
-    match attenuates(child, parent) {
+    match attenuates(child.body(), (parent.id(), parent.body())) {
         Ok(()) => {
             assert!(within && c.budget.leq(&p.budget) && c.flags.has(p.flags));
             assert!(c.expires <= p.expires && c.not_before >= p.not_before);

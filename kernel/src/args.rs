@@ -1,9 +1,10 @@
 //! Arguments: references resolved, checked against the manifest, completed by defaults.
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
-use crate::{
+use syscap_format::{
     cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile},
+    envelope::{kind_name, levels},
     id::Seq,
     json,
     limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
@@ -57,17 +58,17 @@ pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
 }
 
 /// Replaces each reference by what `lookup` finds and each `$lit` by its content. What is put
-/// in is never looked at again.
-pub(crate) fn resolve<'a, F>(
-    args: Item<'a>,
+/// in is never looked at again. `None` where there is nothing to replace.
+pub(crate) fn resolve<F>(
+    args: Item<'_>,
     references: &References,
     mut lookup: F,
-) -> Result<Cow<'a, [u8]>, Refused>
+) -> Result<Option<Canonical>, Refused>
 where
     F: FnMut(&Reference<'_>) -> Result<Canonical, Refused>,
 {
     if !references.escapes {
-        return Ok(Cow::Borrowed(args.as_bytes()));
+        return Ok(None);
     }
     let mut encoder = Encoder::with_capacity(args.as_bytes().len());
     walk(&mut reader(args), &mut |piece| {
@@ -91,16 +92,16 @@ where
     if resolved.len() > ENVELOPE_BYTES_MAX {
         return Err(too_large(resolved.len()));
     }
-    let Ok(item) = Item::check(&resolved, Profile::DATA) else {
+    let Ok(resolved) = Canonical::check(resolved, Profile::DATA) else {
         return Err(Refused::new(Reason::TooDeep).field("args").allowed(&levels()));
     };
     // What was put in may have any keys. One that is no text names no argument: no manifest and
     // no policy would see it.
-    if has_text_keys(&mut reader(item)).is_none() {
+    if has_text_keys(&mut reader(resolved.item())).is_none() {
         let refused = Refused::new(Reason::BadArgument).field("args");
         return Err(refused.got("a key that is no text").allowed("text keys"));
     }
-    Ok(Cow::Owned(resolved))
+    Ok(Some(resolved))
 }
 
 /// `None` where a map of the item has other keys than text.
@@ -118,11 +119,6 @@ fn has_text_keys(decoder: &mut Decoder<'_>) -> Option<()> {
 fn too_large(len: usize) -> Refused {
     let refused = Refused::new(Reason::TooLarge).field("args").got(&format!("{len} bytes"));
     refused.allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes"))
-}
-
-/// How deep a call may nest.
-pub(crate) fn levels() -> String {
-    format!("at most {} levels, the call's own included", Profile::DATA.depth_max())
 }
 
 /// What arguments consist of, in the order of their bytes.
@@ -252,24 +248,21 @@ fn enter_place(decoder: &mut Decoder<'_>, place: u64) -> Option<()> {
     (0..place).try_for_each(|_| decoder.item().ok().map(|_| ()))
 }
 
-/// Checks arguments against the manifest, drops optional nulls, adds defaults.
-pub(crate) fn conform<'a>(
-    manifest: &Manifest,
-    args: Cow<'a, [u8]>,
-) -> Result<Cow<'a, [u8]>, Refused> {
-    let map = Item::trusted(&args);
-    if map.kind() != Kind::Map {
+/// Checks arguments against the manifest, drops optional nulls, adds defaults. `None` where they
+/// are as they must be.
+pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Canonical>, Refused> {
+    if args.kind() != Kind::Map {
         return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
-    let mut given: Vec<(&str, Item<'_>)> = Vec::with_capacity(map.count());
+    let mut given: Vec<(&str, Item<'_>)> = Vec::with_capacity(args.count());
     let mut same = true;
-    for (name, value) in map.entries() {
+    for (name, value) in args.entries() {
         let Some(param) = find(manifest, name) else {
             if manifest.extra == Extra::Taken {
                 given.push((name, value));
                 continue;
             }
-            return Err(unknown(manifest, name, map));
+            return Err(unknown(manifest, name, args));
         };
         if value.is_null() && param.presence == Presence::Optional {
             same = false;
@@ -288,39 +281,29 @@ pub(crate) fn conform<'a>(
                 given.push((&param.name, default.item()));
             }
             None if param.presence == Presence::Required => {
-                return Err(missing(manifest, param, map));
+                return Err(missing(manifest, param, args));
             }
             None => {}
         }
     }
-    if same {
-        return Ok(args);
-    }
-    given.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-    let mut encoder = Encoder::with_capacity(args.len());
-    encoder.map(given.len());
-    for (name, value) in given {
-        encoder.text(name);
-        encoder.item(value);
-    }
-    Ok(Cow::Owned(encoder.into_bytes()))
+    Ok(if same { None } else { Some(Canonical::map(given)) })
 }
 
 /// The arguments with a text in the place of one of them; `None` where that is no declared path
 /// that is there, or the text does not fit.
-pub(crate) fn replace(manifest: &Manifest, args: &[u8], name: &str, text: &str) -> Option<Vec<u8>> {
+pub(crate) fn replace(
+    manifest: &Manifest,
+    args: Item<'_>,
+    name: &str,
+    text: &str,
+) -> Option<Canonical> {
     let param = find(manifest, name).filter(|param| param.kind == ParamType::Path)?;
-    let map = Item::trusted(args);
-    map.get(name)?;
-    let mut encoder = Encoder::with_capacity(args.len().saturating_add(text.len()));
-    encoder.map(map.count());
-    for (key, value) in map.entries() {
-        encoder.text(key);
-        if key == name { encoder.text(text) } else { encoder.item(value) }
-    }
-    let replaced = encoder.into_bytes();
-    let fits = check(param, Item::trusted(&replaced).get(name)?).is_ok();
-    (fits && replaced.len() <= ENVELOPE_BYTES_MAX).then_some(replaced)
+    args.get(name)?;
+    let text = Canonical::text(text);
+    let with = |(key, value)| (key, if key == name { text.item() } else { value });
+    let replaced = Canonical::map(args.entries().map(with).collect());
+    let fits = check(param, text.item()).is_ok();
+    (fits && replaced.as_bytes().len() <= ENVELOPE_BYTES_MAX).then_some(replaced)
 }
 
 fn find<'m>(manifest: &'m Manifest, name: &str) -> Option<&'m Param> {
@@ -419,17 +402,4 @@ fn measured(value: Item<'_>, size: i128) -> String {
 
 fn length(len: usize) -> i128 {
     u64::try_from(len).map_or(i128::MAX, i128::from)
-}
-
-pub(crate) const fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Uint | Kind::Negative => "integer",
-        Kind::Bytes => "bytes",
-        Kind::Text => "text",
-        Kind::Array => "list",
-        Kind::Map => "map",
-        Kind::Bool => "boolean",
-        Kind::Null => "null",
-        Kind::Float => "float",
-    }
 }

@@ -8,25 +8,28 @@ use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use crate::{
     args::{self, References},
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Encoder, Item},
     decide::{Engines, Kept, keep, refusal},
+    policy::Question,
+    registry::{Mode, Registered, Registry},
+    resolve::AsSent,
+    state::{AgentState, KeySlot, Released, Session, State, TokenIndex},
+    told::{keyed, named, over_budget, unknown_record, with_tools},
+    tool::{AnyPlan, Demand, Demands, Live, Request},
+};
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item},
+    decision::Verdict,
     envelope::{Defaults, Form, ToolCall},
     facts::Facts,
     hash::{args_hash, call_digest, call_hash, sent_hash},
     id::{CallDigest, SentHash, Seq, SnapshotId, TokenId, ToolId},
-    policy::{Question, Verdict},
     provenance::{Provenance, Source},
     reason::{ErrorKind, Reason, Refused},
     record::{CallFields, RefusalKind},
-    registry::{Mode, Registered, Registry},
-    resolve::AsSent,
-    state::{AgentState, KeySlot, Released, Session, State, TokenIndex},
-    store::CallSalts,
     time::UnixMillis,
     token::TokenFlags,
-    told::{keyed, named, over_budget, unknown_record, with_tools},
-    tool::{AnyPlan, Demand, Demands, Live, Request},
+    vault::CallSalts,
 };
 
 mod follow;
@@ -62,7 +65,7 @@ pub(crate) struct Checked {
 pub(crate) struct Resolved {
     call: ToolCall,
     token: TokenIndex,
-    args: Vec<u8>,
+    args: Canonical,
     /// The argument whose links were followed.
     sent: Option<AsSent>,
 }
@@ -71,7 +74,7 @@ pub(crate) struct Resolved {
 pub(crate) struct Planned {
     call: ToolCall,
     token: TokenIndex,
-    args: Vec<u8>,
+    args: Canonical,
     sent: Option<AsSent>,
     plan: Box<dyn AnyPlan>,
     demands: Vec<Demand>,
@@ -84,7 +87,7 @@ pub(crate) struct Planned {
 pub(crate) struct Approved {
     call: ToolCall,
     token: TokenIndex,
-    args: Vec<u8>,
+    args: Canonical,
     plan: Box<dyn AnyPlan>,
     hold: Amounts,
     kept: Kept,
@@ -93,7 +96,7 @@ pub(crate) struct Approved {
 /// The budget of the token and of all its ancestors has room.
 pub(crate) struct Reserved {
     pub(crate) call: ToolCall,
-    pub(crate) args: Vec<u8>,
+    pub(crate) args: Canonical,
     pub(crate) plan: Box<dyn AnyPlan>,
     pub(crate) digest: CallDigest,
     pub(crate) mode: Mode,
@@ -116,7 +119,7 @@ pub(crate) struct Stopped {
     pub(crate) kind: RefusalKind,
     /// The resolved arguments, where the policy said no: they are kept, so that another policy
     /// can be asked about the call later.
-    pub(crate) args: Option<Vec<u8>>,
+    pub(crate) args: Option<Canonical>,
 }
 
 impl Stopped {
@@ -206,7 +209,7 @@ impl Call<Decoded> {
             }
             Err(faulty) => {
                 fields.call_hash = Some(call_hash(&salts.call, received));
-                stop(fields, with_tools(faulty.refused, seat))
+                stop(fields, with_tools(faulty.refused().clone(), seat))
             }
         }
     }
@@ -219,7 +222,7 @@ impl Call<Decoded> {
         now: UnixMillis,
     ) -> Stepped<Checked> {
         let call = self.at.call;
-        match standing(&call, seat, registry.find(&call.tool), now) {
+        match standing(&call, seat, registry.find(call.tool()), now) {
             Ok(token) => {
                 let references = References::default();
                 Ok(Call { fields: self.fields, at: Checked { call, token, references } })
@@ -259,14 +262,14 @@ fn standing(
 ) -> Result<TokenIndex, Refused> {
     let Seat { state, session, .. } = seat;
     let token = session.token;
-    if call.agent != session.agent || call.token != session.token_id {
-        let field = if call.agent == session.agent { "capability_token_id" } else { "agent_id" };
+    if *call.agent() != session.agent || call.token() != session.token_id {
+        let field = if *call.agent() == session.agent { "capability_token_id" } else { "agent_id" };
         return Err(Refused::new(Reason::NotBound).field(field));
     }
     if state.tokens.is_revoked(token) {
         return Err(Refused::new(Reason::Revoked));
     }
-    let tool = registered.map_or(&call.tool, |found| &found.manifest.tool);
+    let tool = registered.map_or(call.tool(), |found| &found.manifest.tool);
     if state.frozen.stops(&session.agent, tool) {
         return Err(Refused::new(Reason::Frozen));
     }
@@ -284,7 +287,7 @@ fn standing(
     }
     let Some(registered) = registered else {
         let refused = Refused::new(Reason::UnknownTool).field("tool_id");
-        let got = call.tool.as_str();
+        let got = call.tool().as_str();
         return Err(refused.got(got).allowed(&body.grants.names(got)));
     };
     if body.grants.get(tool).is_none() {
@@ -352,7 +355,7 @@ impl Call<Checked> {
 
     /// Where the call's idempotency key belongs, if it has one.
     pub(crate) fn key_slot(&self) -> Option<KeySlot> {
-        let key = self.at.call.key.clone()?;
+        let key = self.at.call.key().cloned()?;
         let (agent, tool) = (self.fields.agent_id.clone()?, self.fields.tool_id.clone()?);
         Some(KeySlot { agent, tool, key })
     }
@@ -376,23 +379,27 @@ impl Call<Checked> {
         registry: &Registry,
         salts: &CallSalts,
     ) -> Stepped<Resolved> {
-        let Some(registered) = registry.find(&self.at.call.tool) else {
+        let Some(registered) = registry.find(self.at.call.tool()) else {
             return stop(self.fields, Reason::UnknownTool);
         };
         let manifest = &registered.manifest;
-        let resolved = args::resolve(self.at.call.args(), &self.at.references, |reference| {
+        let sent = self.at.call.args();
+        let resolved = args::resolve(sent, &self.at.references, |reference| {
             let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
             let unknown = || Refused::new(Reason::UnknownReference).field("$ref.record");
             let (_, result) = found.ok_or_else(unknown)?;
             reference.pick(result.item())
         });
-        let args = match resolved.and_then(|resolved| args::conform(manifest, resolved)) {
-            Ok(args) => args.into_owned(),
+        let conformed = resolved.and_then(|resolved| {
+            let given = resolved.as_ref().map_or(sent, Canonical::item);
+            Ok(args::conform(manifest, given)?.or(resolved))
+        });
+        let args = match conformed {
+            Ok(args) => args.unwrap_or_else(|| sent.into()),
             Err(refused) => return stop(self.fields, refused),
         };
-        let item = Item::trusted(&args);
         self.fields.args_hash =
-            Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, item));
+            Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, args.item()));
         let Checked { call, token, .. } = self.at;
         Ok(Call { fields: self.fields, at: Resolved { call, token, args, sent: None } })
     }
@@ -402,7 +409,7 @@ impl Call<Resolved> {
     /// Lets the tool parse the arguments and holds the plan against the token's scopes.
     pub(crate) fn plan(self, seat: &Seat<'_>, registry: &Registry, live: Live) -> Stepped<Planned> {
         let Resolved { call, token, args, sent } = self.at;
-        match planned(&call, token, &args, seat, registry, live) {
+        match planned(&call, token, args.item(), seat, registry, live) {
             Ok((plan, Demands { resources: demands, hold: needed }, hold)) => {
                 let at = Planned { call, token, args, sent, plan, demands, needed, hold };
                 Ok(Call { fields: self.fields, at })
@@ -426,16 +433,16 @@ type Plans = (Box<dyn AnyPlan>, Demands, Amounts);
 fn planned(
     call: &ToolCall,
     token: TokenIndex,
-    args: &[u8],
+    args: Item<'_>,
     seat: &Seat<'_>,
     registry: &Registry,
     live: Live,
 ) -> Result<Plans, Refused> {
-    let registered = registry.find(&call.tool).ok_or(Refused::new(Reason::UnknownTool))?;
+    let registered = registry.find(call.tool()).ok_or(Refused::new(Reason::UnknownTool))?;
     let manifest = &registered.manifest;
     let body = seat.state.tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
     let grant = body.grants.get(&manifest.tool).ok_or(Refused::new(Reason::NotGranted))?;
-    let (agent, args) = (&seat.session.agent, Item::trusted(args));
+    let agent = &seat.session.agent;
     let request = Request { agent, args, grant, live: Some(live) };
     let plan = registered.tool.plan(&request)?;
     // Asked once: scopes, policy and budget see the same demands.
@@ -470,13 +477,13 @@ impl Call<Planned> {
         }
         let left = seat.state.tokens.left(at.token);
         let place = (&at.demands[..], &at.hold, &left);
-        let asked = question(seat, at.token, registry, &at.call.tool, &at.args, place, now);
+        let asked = question(seat, at.token, registry, at.call.tool(), at.args.item(), place, now);
         let Some(question) = asked else {
             return stop(self.fields, Reason::NotBound);
         };
         let (decision, shadow) = engines.ask(&question);
         let head = seat.head();
-        self.fields.head = head.filter(|head| *head != at.call.snapshot);
+        self.fields.head = head.filter(|head| *head != at.call.snapshot());
         self.fields.shadow = shadow;
         let mut hold = at.hold;
         let kept = match decision.verdict {
@@ -512,7 +519,7 @@ pub(crate) fn question<'a>(
     token: TokenIndex,
     registry: &'a Registry,
     tool: &ToolId,
-    args: &'a [u8],
+    args: Item<'a>,
     (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
     now: UnixMillis,
 ) -> Option<Question<'a>> {
@@ -524,7 +531,7 @@ pub(crate) fn question<'a>(
         body,
         grant: body.grants.get(&manifest.tool)?,
         manifest,
-        args: Item::trusted(args),
+        args,
         demands,
         hold,
         left,
@@ -551,45 +558,25 @@ impl Call<Approved> {
             let refused = over_budget(seat, token, dimension, hold.get(dimension));
             return stop(self.fields, refused);
         }
-        let Some(registered) = registry.find(&call.tool) else {
+        let Some(registered) = registry.find(call.tool()) else {
             return stop(self.fields, Reason::UnknownTool);
         };
         let sent = call
-            .key
+            .key()
             .is_some()
             .then(|| sent_hash(&salts.args, &registered.manifest.tool, call.args()));
-        let digest = digest(&call, registered, &args, seat);
+        let digest = call_digest(
+            &seat.state.home,
+            (&registered.manifest.tool, &registered.manifest_id),
+            args.item(),
+            (&seat.session.agent, &seat.session.token_id),
+            call.key(),
+        );
         let mode = registered.mode;
         self.fields.held = hold;
         let at = Reserved { call, args, plan, digest, mode, sent, kept };
         Ok(Call { fields: self.fields, at })
     }
-}
-
-/// Arguments up to here are hashed in one piece with what stands around them.
-const JOINED_BYTES_MAX: usize = 64 << 10;
-
-fn digest(call: &ToolCall, registered: &Registered, args: &[u8], seat: &Seat<'_>) -> CallDigest {
-    let joined = args.len() <= JOINED_BYTES_MAX;
-    let mut start = Encoder::with_capacity(args.len().min(JOINED_BYTES_MAX).saturating_add(384));
-    start.array(7);
-    start.bytes(seat.state.home.as_bytes());
-    start.text(registered.manifest.tool.as_str());
-    start.bytes(registered.manifest_id.as_bytes());
-    let end = |encoder: &mut Encoder| {
-        encoder.text(seat.session.agent.as_str());
-        encoder.bytes(seat.session.token_id.as_bytes());
-        match &call.key {
-            Some(key) => encoder.text(key.as_str()),
-            None => encoder.null(),
-        }
-    };
-    let (mut tail, apart) = (Encoder::new(), if joined { &[][..] } else { args });
-    if joined {
-        start.item(Item::trusted(args));
-    }
-    end(if joined { &mut start } else { &mut tail });
-    call_digest(&start.into_bytes(), apart, &tail.into_bytes())
 }
 
 impl Call<Reserved> {

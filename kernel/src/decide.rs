@@ -2,13 +2,14 @@
 
 use alloc::{format, string::String};
 
-use crate::{
+use crate::policy::{Advice, PolicyEngine, Question};
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::Item,
+    decision::{Decision, Shadow, Verdict},
     json,
     manifest::Manifest,
     obligation::{Obligation, ObligationKind},
-    policy::{Advice, Decision, PolicyEngine, Question, Shadow, Verdict},
     reason::{Reason, Refused},
     record::RefusalKind,
 };
@@ -19,7 +20,7 @@ pub(crate) struct Engines<'a> {
     /// The one in force.
     pub(crate) policy: &'a dyn PolicyEngine,
     /// One that is asked for the record only.
-    pub(crate) shadow: Option<(crate::id::PolicyHash, &'a dyn PolicyEngine)>,
+    pub(crate) shadow: Option<(syscap_format::id::PolicyHash, &'a dyn PolicyEngine)>,
 }
 
 impl Engines<'_> {
@@ -35,9 +36,9 @@ impl Engines<'_> {
 /// It goes into every record of the call: an engine that says too much, or contradicts itself,
 /// says no.
 pub(crate) fn sound(mut decision: Decision) -> Decision {
-    decision.matches.0.truncate(crate::limits::MATCHES_MAX);
+    decision.matches.0.truncate(syscap_format::limits::MATCHES_MAX);
     let asked = core::mem::take(&mut decision.obligations.0);
-    let too_many = asked.len() > crate::limits::OBLIGATIONS_MAX;
+    let too_many = asked.len() > syscap_format::limits::OBLIGATIONS_MAX;
     // Of two caps the smaller one counts, whether or not the engine says so itself.
     decision.obligations.0 = Obligation::unite(asked);
     let fine = !too_many && decision.is_sound();

@@ -1,12 +1,12 @@
 //! Why the kernel stopped. It fails closed: once halted it answers nothing more.
 
-use crate::{
+use crate::store::StoreError;
+use syscap_format::{
     cbor::DecodeError,
     control::Role,
     id::Seq,
     record::Kind,
     sign::{PublicKey, SignatureError},
-    store::StoreError,
 };
 
 /// Why the kernel stopped, or did not start.
@@ -88,7 +88,7 @@ pub enum Halt {
     /// The log has no genesis record.
     #[error("the log is empty")]
     Empty,
-    /// A record would exceed [`crate::limits::RECORD_BYTES_MAX`].
+    /// A record would exceed [`syscap_format::limits::RECORD_BYTES_MAX`].
     #[error("a record would be too large")]
     RecordTooLarge,
     /// The host claimed durability for a record that the kernel did not write last.

@@ -2,65 +2,20 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
+use syscap_format::{
     budget::Amounts,
-    cbor::{DecodeError, Encoder, Item},
+    cbor::Item,
+    decision::Decision,
     facts::Facts,
-    field::{List, code, decode, encode, shape},
-    hash::Domain,
-    id::{AgentId, ConstraintId, PolicyHash, TokenId, ToolId},
-    limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
+    id::{AgentId, TokenId, ToolId},
     manifest::Manifest,
-    obligation::Obligation,
+    object::{EngineIdentity, PolicyObject},
     provenance::Source,
     time::UnixMillis,
     token::{Grant, TokenBody},
-    tool::Demand,
 };
 
-code! {
-    /// What a policy says of a call, from the mildest to the strictest.
-    pub enum Verdict {
-        /// Run it.
-        Allow = 0 "allow",
-        /// Run it with less, and say what was taken away.
-        Degrade = 1 "degrade",
-        /// A person must approve it first.
-        Ask = 2 "ask",
-        /// Refuse it now; it may be sent again on a condition.
-        Defer = 3 "defer",
-        /// Refuse it.
-        Deny = 4 "deny",
-    }
-}
-
-shape! {
-    /// A verdict with what led to it.
-    pub struct Decision {
-        /// The verdict.
-        1 => pub verdict: Verdict,
-        /// The constraint that decided.
-        2 => pub deciding: Option<ConstraintId>,
-        /// The first constraints that matched, at most [`MATCHES_MAX`].
-        3 => pub matches: List<ConstraintId>,
-        /// How many matched in all.
-        4 => pub match_count: u64,
-        /// [`matches_digest`] of all that matched, where there are more than are listed.
-        5 => pub matches_digest: Option<[u8; 32]>,
-        /// What is asked beside the verdict, united.
-        6 => pub obligations: List<Obligation>,
-    }
-}
-
-/// Digest of the constraints that matched: of the CBOR array of their places in the document,
-/// counted from 0 in the order of their ids.
-#[must_use]
-pub fn matches_digest(places: &[u16]) -> [u8; 32] {
-    let mut encoder = Encoder::with_capacity(places.len().saturating_mul(3).saturating_add(3));
-    encoder.array(places.len());
-    places.iter().for_each(|place| encoder.uint(u64::from(*place)));
-    Domain::MATCHES.hash(&[&encoder.into_bytes()])
-}
+use crate::tool::Demand;
 
 /// What a caller may be told about a refusal by policy, so that it can repair the call. It is
 /// delivered and not recorded, and holds nothing but what the policy's author wrote for callers
@@ -71,50 +26,6 @@ pub struct Advice {
     pub argument: Option<Box<str>>,
     /// What would be allowed there, or what the author says.
     pub allowed: Option<Box<str>>,
-}
-
-impl Decision {
-    /// A verdict that no constraint led to.
-    #[must_use]
-    pub const fn plain(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            deciding: None,
-            matches: List(Vec::new()),
-            match_count: 0,
-            matches_digest: None,
-            obligations: List(Vec::new()),
-        }
-    }
-
-    /// Whether it fits into a record, and its parts agree: a verifier refuses any other.
-    pub(crate) fn is_sound(&self) -> bool {
-        let named = self.obligations.0.iter().filter_map(|asked| asked.name.as_ref());
-        let listed = u64::try_from(self.matches.0.len()).unwrap_or(u64::MAX);
-        let counted = self.match_count >= listed
-            && self.matches_digest.is_some() == (self.match_count > listed);
-        let taken = self.obligations.0.iter().any(|asked| asked.kind.takes_away());
-        let united = self.obligations.0.is_sorted_by(|one, next| {
-            (one.kind.code(), &one.name) < (next.kind.code(), &next.name)
-        });
-        self.matches.0.len() <= MATCHES_MAX
-            && counted
-            && united
-            && (taken || self.verdict != Verdict::Degrade)
-            && !(taken && self.verdict == Verdict::Allow)
-            && self.obligations.0.len() <= OBLIGATIONS_MAX
-            && named.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
-    }
-}
-
-shape! {
-    /// What a policy that is not in force says of a call. It is recorded and changes nothing.
-    pub struct Shadow {
-        /// The policy.
-        1 => pub policy: PolicyHash,
-        /// What it says.
-        2 => pub decision: Decision,
-    }
 }
 
 /// What a policy is asked. All of it is the kernel's own: nothing here can be handed in.
@@ -167,50 +78,8 @@ pub trait PolicyEngine: Send {
     }
 }
 
-shape! {
-    /// Which engine decides.
-    pub struct EngineIdentity {
-        /// Its name.
-        1 => pub name: Box<str>,
-        /// The version of its semantics.
-        2 => pub version: u64,
-    }
-}
-
-shape! {
-    /// The object that a policy hash names.
-    pub struct PolicyObject {
-        /// Which engine decides.
-        1 => pub engine: EngineIdentity,
-        /// Its canonical document.
-        2 => pub document: Vec<u8>,
-    }
-}
-
-impl PolicyObject {
-    /// What `engine` stands for.
-    #[must_use]
-    pub fn of(engine: &dyn PolicyEngine) -> Self {
-        Self { engine: engine.identity(), document: engine.document() }
-    }
-
-    /// The canonical bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    /// Reads the canonical bytes.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        decode(bytes)
-    }
-
-    /// The policy's hash.
-    #[must_use]
-    pub fn hash(&self) -> PolicyHash {
-        PolicyHash::from_bytes(Domain::POLICY.hash(&[&self.to_bytes()]))
-    }
+/// The object that an engine stands for.
+#[must_use]
+pub fn object_of(engine: &dyn PolicyEngine) -> PolicyObject {
+    PolicyObject { engine: engine.identity(), document: engine.document() }
 }

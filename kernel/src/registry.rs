@@ -2,16 +2,15 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use crate::{
-    cbor::DecodeError,
-    field::{List, decode, encode, shape},
-    hash::Domain,
-    id::{ObjectId, ToolId, ToolsHash},
+use syscap_format::{
+    field::List,
+    id::{ObjectId, ToolId},
     limits::PARAMS_MAX,
     manifest::{EffectClass, Manifest, Presence},
-    object::Object,
-    tool::{AnyTool, ReadTool, Tool, full, reading},
+    object::{Object, ToolEntry, ToolsObject},
 };
+
+use crate::tool::{AnyTool, ReadTool, Tool, full, reading};
 
 /// When a tool's intent must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,52 +163,4 @@ fn check(manifest: &Manifest) -> Result<(), RegistryError> {
         return Err(RegistryError::BadManifest(manifest.tool.clone()));
     }
     Ok(())
-}
-
-shape! {
-    /// A tool and its manifest.
-    pub struct ToolEntry {
-        /// The tool.
-        1 => pub tool: ToolId,
-        /// Its manifest.
-        2 => pub manifest: ObjectId,
-    }
-}
-
-shape! {
-    /// The object that a tools hash names.
-    pub struct ToolsObject {
-        /// The tools, sorted by id.
-        1 => pub tools: List<ToolEntry>,
-    }
-}
-
-impl ToolsObject {
-    /// Whether the tools ascend, each once: one set has one encoding.
-    pub(crate) fn is_sorted(&self) -> bool {
-        self.tools.0.windows(2).all(|pair| match pair {
-            [a, b] => a.tool < b.tool,
-            _ => true,
-        })
-    }
-
-    /// The canonical bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    /// Reads the canonical bytes.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        decode(bytes)
-    }
-
-    /// The tools' hash.
-    #[must_use]
-    pub fn hash(&self) -> ToolsHash {
-        ToolsHash::from_bytes(Domain::TOOLS.hash(&[&self.to_bytes()]))
-    }
 }

@@ -9,7 +9,7 @@
 use alloc::{boxed::Box, string::String};
 use core::fmt;
 
-use crate::{
+use syscap_format::{
     id::ArgsHash,
     reason::{Reason, Refused},
 };

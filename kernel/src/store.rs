@@ -2,22 +2,14 @@
 
 use alloc::vec::Vec;
 
-pub use crate::vault::{CallSalts, VaultEntry, VaultWrite};
-use crate::{
-    halt::Halt,
+use crate::halt::Halt;
+use syscap_format::{
     hash::leaf,
     id::{HomeId, Leaf, ObjectId, Seq},
     object::Object,
+    record::Head,
+    vault::{VaultEntry, VaultWrite},
 };
-
-/// Where a log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The last record.
-    pub seq: Seq,
-    /// Its leaf.
-    pub leaf: Leaf,
-}
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +116,25 @@ pub(crate) fn leaf_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Leaf>, S
     Ok(found)
 }
 
+/// What the vault has of a call: salts and arguments under `first`, the result under `outcome`. A
+/// row that is not of a form that this version reads counts as erased: what it held is held against
+/// its commitment anyway.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn vault_entry(
+    store: &mut dyn Store,
+    first: Seq,
+    outcome: Seq,
+) -> Result<VaultEntry, StoreError> {
+    let read = |row: Option<Vec<u8>>| row.and_then(|row| VaultEntry::from_row(&row));
+    let mut entry = read(store.vault(first)?).unwrap_or_default();
+    if outcome != first {
+        entry.result = read(store.vault(outcome)?).and_then(|after| after.result);
+    }
+    Ok(entry)
+}
+
 /// Whether there is room on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
@@ -192,9 +203,10 @@ pub enum StoreError {
 ///   without a gap, objects by their id, vault rows by their record. What is damaged or can't be
 ///   read is an error, never other bytes.
 /// * **An object's id names its bytes.** One that comes again is no error and changes nothing.
-/// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](crate::limits::RECORD_BYTES_MAX), objects of
-///   up to [`OBJECT_BYTES_MAX`](crate::limits::OBJECT_BYTES_MAX), vault rows of results of up to
-///   [`RESULT_BYTES_MAX`](crate::limits::RESULT_BYTES_MAX) and of next to nothing.
+/// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](syscap_format::limits::RECORD_BYTES_MAX),
+///   objects of up to [`OBJECT_BYTES_MAX`](syscap_format::limits::OBJECT_BYTES_MAX), vault rows of
+///   results of up to [`RESULT_BYTES_MAX`](syscap_format::limits::RESULT_BYTES_MAX) and of next to
+///   nothing.
 ///
 /// What opens a place says [`StoreError::Missing`], [`StoreError::Exists`],
 /// [`StoreError::Damaged`] or [`StoreError::Newer`] where that is so, and changes nothing then.

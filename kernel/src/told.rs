@@ -3,14 +3,13 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::{
+use crate::{call::Seat, state::TokenIndex};
+use syscap_format::{
     budget::Dimension,
-    call::Seat,
     envelope::ToolCall,
     id::Seq,
     listed::listed,
     reason::{Reason, Refused},
-    state::TokenIndex,
 };
 
 /// Most records that a refusal names, of those that a reference could have meant.
@@ -33,21 +32,21 @@ pub(crate) fn with_tools(refused: Refused, seat: &Seat<'_>) -> Refused {
 pub(crate) fn named(call: &ToolCall, token: &TokenIndex, seat: &Seat<'_>) -> Result<(), Refused> {
     let bound = seat.state.tokens.body(*token).and_then(|body| body.policy);
     let in_force = seat.state.policy;
-    if Some(call.policy) != in_force || (bound.is_some() && bound != in_force) {
+    if Some(call.policy()) != in_force || (bound.is_some() && bound != in_force) {
         let refused = Refused::new(Reason::PolicyMismatch);
         return Err(match in_force {
             // The token is for another policy: nothing that the call names would help.
-            Some(policy) if policy == call.policy => refused.field("capability_token_id"),
+            Some(policy) if policy == call.policy() => refused.field("capability_token_id"),
             Some(policy) => {
-                let refused = refused.field("policy_hash").got(&format!("{}", call.policy));
+                let refused = refused.field("policy_hash").got(&format!("{}", call.policy()));
                 refused.allowed(&format!("{policy}"))
             }
             None => refused.field("policy_hash"),
         });
     }
-    if !seat.agent.is_some_and(|agent| agent.knows(&call.snapshot)) {
+    if !seat.agent.is_some_and(|agent| agent.knows(&call.snapshot())) {
         let refused = Refused::new(Reason::UnknownSnapshot).field("state_snapshot_id");
-        let refused = refused.got(&format!("{}", call.snapshot));
+        let refused = refused.got(&format!("{}", call.snapshot()));
         return Err(match seat.head() {
             Some(head) => refused.allowed(&format!("{head}")),
             None => refused,

@@ -9,16 +9,15 @@
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
-use crate::{
+use crate::{kernel::Ticket, resolve::Resolve};
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, Profile},
     envelope::{Status, TxOutcome},
     hash::result_hash,
     id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
-    kernel::Ticket,
     manifest::{Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
-    resolve::Resolve,
     scope::Resource,
     token::Grant,
 };

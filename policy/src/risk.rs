@@ -1,6 +1,6 @@
 //! Risk: how much a call can spoil, in points from 0 to 100.
 
-use syscap_kernel::manifest::EffectClass;
+use syscap_format::manifest::EffectClass;
 
 use crate::document::Document;
 

@@ -3,14 +3,13 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::OnceCell;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Item, Kind},
     facts::Fact,
-    policy::Question,
     scope::Resource,
     token::TokenFlags,
-    tool::Demand,
 };
+use syscap_kernel::{policy::Question, tool::Demand};
 
 use crate::{
     Other, Value, Values,

@@ -17,11 +17,11 @@
 use alloc::{string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     id::ConstraintId,
     manifest::{EffectClass, ParamType},
     obligation::Obligation,
-    policy::Verdict,
     scope::{Cidr, Host, RootedPath},
 };
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use syscap_kernel::scope::{Host, RootedPath};
+use syscap_format::scope::{Host, RootedPath};
 
 /// What an attribute is for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! The engine that adds nothing to the capability.
 
 use alloc::{boxed::Box, vec::Vec};
+use syscap_kernel::policy::{PolicyEngine, Question};
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::MapBuilder,
-    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    decision::{Decision, Verdict},
+    object::EngineIdentity,
 };
 
 /// Allows what the capability grants, and nothing else: every resource that the plan would
@@ -12,11 +14,11 @@ use syscap_kernel::{
 /// so its document is the empty map.
 ///
 /// ```
-/// use syscap_kernel::policy::{PolicyEngine, PolicyObject};
+/// use syscap_kernel::policy::{PolicyEngine as _, object_of};
 /// use syscap_policy::WithinToken;
 ///
 /// assert_eq!(WithinToken.document(), [0xa0]);
-/// assert_eq!(PolicyObject::of(&WithinToken).hash(), PolicyObject::of(&WithinToken).hash());
+/// assert_eq!(object_of(&WithinToken).hash(), object_of(&WithinToken).hash());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WithinToken;

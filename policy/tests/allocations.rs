@@ -7,12 +7,12 @@ use std::{alloc::System, hint::black_box};
 
 use asking::Asked;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use syscap_kernel::{
+use syscap_format::{
     limits::MATCHES_MAX,
     manifest::EffectClass,
-    policy::{PolicyEngine, Question},
     scope::{Host, Resource},
 };
+use syscap_kernel::policy::{PolicyEngine, Question};
 use syscap_policy::Policy;
 
 #[global_allocator]

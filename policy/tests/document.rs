@@ -3,13 +3,14 @@
 
 mod written;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Fault, Profile},
     id::ConstraintId,
     json,
+    object::{EngineIdentity, PolicyObject},
     obligation::Obligation,
-    policy::{EngineIdentity, PolicyEngine, PolicyObject},
 };
+use syscap_kernel::policy::{PolicyEngine, object_of};
 use syscap_policy::{
     LoadFault, Policy, WithinToken,
     document::{Ask, Attribute, Condition, Constant, Effect, OnFail, Subject},
@@ -112,11 +113,11 @@ fn attributes_print_as_they_read() {
 #[test]
 fn an_object_names_its_engine() {
     let policy = load(&one(&[])).unwrap();
-    let object = PolicyObject::of(&policy);
+    let object = object_of(&policy);
     let found = engine(&object).expect("an engine");
-    assert_eq!(PolicyObject::of(&*found), object);
-    assert_eq!(PolicyObject::of(&*found).hash(), policy.hash());
-    let within = engine(&PolicyObject::of(&WithinToken)).expect("an engine");
+    assert_eq!(object_of(&*found), object);
+    assert_eq!(object_of(&*found).hash(), policy.hash());
+    let within = engine(&object_of(&WithinToken)).expect("an engine");
     assert_eq!(within.identity(), WithinToken.identity());
 
     let identity = |name: &str, version| EngineIdentity { name: name.into(), version };

@@ -4,15 +4,16 @@
 mod asking;
 
 use asking::{Asked, NOW};
-use syscap_kernel::{
+use syscap_format::{
     budget::Dimension,
+    decision::Verdict,
     manifest::EffectClass,
     obligation::Obligation,
-    policy::{Advice, PolicyEngine, Verdict},
     scope::{Host, Name, Resource},
     time::UnixMillis,
     token::TokenFlags,
 };
+use syscap_kernel::policy::{Advice, PolicyEngine};
 use syscap_policy::{
     Other, Policy, Seen, Truth, Value, Values,
     document::{Attribute, Effect},
@@ -171,7 +172,7 @@ fn lists_of_tools_and_agents_bind() {
     let denied = verdict(&policy, &call("fs.list"));
     assert_eq!(denied, (Verdict::Deny, "params.agents.bob".into()));
     let mut eve = call("fs.read");
-    eve.agent = syscap_kernel::id::AgentId::new("eve").unwrap();
+    eve.agent = syscap_format::id::AgentId::new("eve").unwrap();
     assert_eq!(verdict(&policy, &eve), (Verdict::Deny, "params.agents".into()));
     let read = call("fs.read");
     let question = read.question();

@@ -4,7 +4,7 @@
 
 mod written;
 
-use syscap_kernel::json::JsonFault;
+use syscap_format::json::JsonFault;
 use syscap_policy::LoadFault;
 use written::{ALWAYS, constraint, deny, document, load, one, test, when, with_params};
 

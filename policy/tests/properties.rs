@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 
 use asking::Asked;
 use random::{Kinds, Random};
-use syscap_kernel::{
+use syscap_format::{
+    decision::{Decision, Verdict, matches_digest},
     limits::MATCHES_MAX,
-    policy::{Decision, PolicyEngine, Verdict, matches_digest},
 };
+use syscap_kernel::policy::PolicyEngine;
 use syscap_policy::{
     Policy, Seen, Truth, Values,
     document::{Condition, Effect},

@@ -1,6 +1,6 @@
 //! What a call came to, as another process sees it.
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item},
     envelope::{Status, ToolResult, TxOutcome},
     id::Seq,
@@ -43,7 +43,7 @@ impl Answer {
     }
 
     /// The whole envelope: a map with text keys, as of
-    /// [`ToolResult::to_canonical`](syscap_kernel::envelope::ToolResult::to_canonical).
+    /// [`ToolResult::to_canonical`](syscap_format::envelope::ToolResult::to_canonical).
     #[must_use]
     pub fn as_item(&self) -> Item<'_> {
         self.envelope.item()

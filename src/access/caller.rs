@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, MapBuilder},
     envelope::Form,

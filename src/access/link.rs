@@ -11,12 +11,14 @@ use std::{
 };
 
 use syscap_audit::sqlite::SqliteReader;
-use syscap_kernel::{
+use syscap_format::{
     cbor::Item,
-    halt::Halt,
     hash::leaf,
     id::{HomeId, Seq, ToolId},
     manifest::Manifest,
+};
+use syscap_kernel::{
+    halt::Halt,
     store::{Next, StoreError},
 };
 

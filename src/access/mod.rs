@@ -13,7 +13,7 @@
 //! Two lanes lead to a holder. The operator's can do everything, and is what [`Access::open`] and
 //! its like use. On the agents' ([`Access::agent`]) a session that an operator opened and lent
 //! ([`Caller::lend`]) can be taken and called through; all else is refused as
-//! [`WrongLane`](syscap_kernel::reason::Reason::WrongLane). An [`Operator`] stops a home whatever
+//! [`WrongLane`](syscap_format::reason::Reason::WrongLane). An [`Operator`] stops a home whatever
 //! version its holder is of, and however full.
 //!
 //! ```
@@ -47,12 +47,12 @@ mod view;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use syscap_kernel::{
+use syscap_format::{
     control::{Control, Freeze},
     id::{HomeId, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     json::Escapes,
     manifest::Manifest,
-    policy::PolicyObject,
+    object::PolicyObject,
     provenance::Source,
     record::Kind,
 };
@@ -267,7 +267,7 @@ impl Access {
     /// holder: it is not opened again with another.
     ///
     /// # Errors
-    /// [`Error::Refused`] as [`NotBound`](syscap_kernel::reason::Reason::NotBound) where the
+    /// [`Error::Refused`] as [`NotBound`](syscap_format::reason::Reason::NotBound) where the
     /// ticket opens nothing here, or not any more; [`Error::HolderGone`].
     pub fn take(&self, ticket: &SessionTicket) -> Result<Caller, Error> {
         Caller::take(&self.link, ticket)
@@ -394,7 +394,7 @@ impl Access {
     /// record.
     ///
     /// # Errors
-    /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_kernel::reason::Reason) where no
+    /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_format::reason::Reason) where no
     /// such use is out: it was not begun, or with another token, was told of already, or was
     /// given up; [`Error::HolderGone`].
     pub fn settle_use(
@@ -458,7 +458,7 @@ impl Access {
         &self,
         ask: &Ask,
         here: impl Fn(&Runtime) -> Result<T, Error>,
-        read: impl Fn(syscap_kernel::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
+        read: impl Fn(syscap_format::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
     ) -> Result<T, Error> {
         self.act_within(Duration::MAX, ask, here, read)
     }
@@ -469,7 +469,7 @@ impl Access {
         limit: Duration,
         ask: &Ask,
         here: impl Fn(&Runtime) -> Result<T, Error>,
-        read: impl Fn(syscap_kernel::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
+        read: impl Fn(syscap_format::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
     ) -> Result<T, Error> {
         self.link.each(|up| match &up.seat {
             Seat::Held(held) => Step::Done(here(&held.runtime)),

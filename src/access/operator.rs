@@ -2,11 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use syscap_kernel::{
+use syscap_format::{
     control::Freeze,
-    halt::Halt,
     id::{Seq, TokenId},
 };
+use syscap_kernel::halt::Halt;
 
 use super::link::{Link, Mode};
 use crate::{

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, MapBuilder},
     id::AgentId,
     manifest::EffectClass,

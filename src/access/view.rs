@@ -5,16 +5,16 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     control::Freeze,
     id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
-    kernel::{Kernel, TokenView},
     label::Label,
     manifest::{EffectClass, Manifest},
     record::CallFields,
     time::UnixMillis,
 };
+use syscap_kernel::kernel::{Kernel, TokenView};
 
 use crate::{
     Error, Inspection, Runtime,

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Item,
     id::{DefinitionHash, HomeId, ToolId},
     manifest::Manifest,

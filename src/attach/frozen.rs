@@ -7,15 +7,14 @@
 #[cfg(test)]
 mod tests;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Encoder, Item},
     control::{Freeze, FreezeChange, FreezeTarget},
     id::{HomeId, Leaf, Seq, TokenId},
-    kernel::Kernel,
     reason::{ErrorKind, Reason, Refused},
-    record::Kind,
-    store::Head,
+    record::{Head, Kind},
 };
+use syscap_kernel::kernel::Kernel;
 
 use super::{
     hello::{Hello, Row, Versions, frame},

@@ -11,7 +11,7 @@ mod tests;
 
 use std::{io::Write as _, net::Shutdown, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_kernel::cbor::{Canonical, Item};
+use syscap_format::cbor::{Canonical, Item};
 
 use super::{
     frozen::{Answer, Said},

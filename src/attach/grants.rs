@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Decoder, Item, Kind, MapBuilder, Profile},
     id::ToolId,
     limits::TOKEN_LIFE_MS_MAX,
@@ -122,7 +122,7 @@ fn read_flags(bits: u64) -> Result<TokenFlags, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use syscap_kernel::budget::{Budget, Dimension};
+    use syscap_format::budget::{Budget, Dimension};
 
     use super::*;
 

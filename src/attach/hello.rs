@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Decoder, Encoder, Profile},
     id::HomeId,
     reason::Reason,

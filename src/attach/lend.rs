@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     hash::leaf,
     id::Leaf,
     reason::{Reason, Refused},

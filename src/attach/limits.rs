@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use syscap_kernel::limits::OBJECT_BYTES_MAX;
+use syscap_format::limits::OBJECT_BYTES_MAX;
 
 use crate::tools::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
@@ -27,7 +27,7 @@ pub(crate) const THREADS_MAX: usize = CONNECTIONS_MAX + 2 * UNPLACED_MAX;
 /// Most requests of a connection in flight: each costs a thread of whoever works on it.
 pub(crate) const REQUESTS_MAX: usize = 256;
 /// Most calls of all connections in flight: as many as the kernel takes.
-pub(crate) const CALLS_MAX: usize = syscap_kernel::limits::IN_FLIGHT_MAX;
+pub(crate) const CALLS_MAX: usize = syscap_format::limits::IN_FLIGHT_MAX;
 /// Most bytes of a connection's requests in flight: twice the longest frame.
 pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// Most sessions of a connection.

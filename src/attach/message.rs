@@ -1,14 +1,14 @@
 //! What is asked, from either side: each with an `id` that its answer repeats, and an `op`. All
 //! of it is of version 1, and may be otherwise in another.
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Item, Kind, MapBuilder},
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     json::Escapes,
     limits::PROVENANCE_INPUTS_MAX,
     manifest::Manifest,
-    policy::PolicyObject,
+    object::PolicyObject,
     provenance::Source,
 };
 

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use syscap_kernel::cbor::Canonical;
+use syscap_format::cbor::Canonical;
 
 use super::{
     reply::Reply,

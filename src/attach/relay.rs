@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     envelope::TxOutcome,
     reason::{Reason, Refused},

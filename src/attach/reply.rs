@@ -1,6 +1,6 @@
 //! What is answered: what was asked for, a refusal, or why it could not be had.
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     id::{AgentId, Seq, SnapshotId, TokenId},

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Canonical,
     id::{Seq, ToolId},
     manifest::Manifest,

@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     control::Control,
     id::Seq,
     reason::{Reason, Refused},

@@ -1,6 +1,6 @@
 //! A signed control event on the wire.
 
-use syscap_kernel::{cbor::MapBuilder, control::Control, policy::PolicyObject, record::Kind};
+use syscap_format::{cbor::MapBuilder, control::Control, object::PolicyObject, record::Kind};
 
 use super::{
     message::{definitions, names, read_definitions, read_tool},

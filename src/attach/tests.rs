@@ -2,14 +2,14 @@
 
 use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder, Profile},
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     json::Escapes,
     manifest::{EffectClass, Manifest},
-    policy::{EngineIdentity, PolicyObject},
+    object::{EngineIdentity, PolicyObject},
     provenance::Source,
     reason::{Reason, Refused},
 };

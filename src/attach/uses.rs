@@ -1,6 +1,6 @@
 //! Uses of tools that an agent's client runs itself, on the wire.
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     id::{AgentId, Seq, TokenId, ToolId},
     manifest::Manifest,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item, Kind, MapBuilder},
     control::{ControlBody as _, Freeze},
     id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},

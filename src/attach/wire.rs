@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Encoder, Item, Kind, Profile},
 };

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     envelope::ToolResult,
     id::{AgentId, TokenId},
     json::Escapes,

@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Dimension,
     id::ToolId,
     label::Label,

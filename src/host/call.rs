@@ -7,13 +7,13 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item},
     id::{AgentId, Seq, ToolId},
     reason::{Reason, Refused},
-    tool::OverHold,
 };
+use syscap_kernel::tool::OverHold;
 
 use crate::provide::{Cancel, HostCall};
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Canonical,
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash},
     manifest::{EffectClass, Enforcement, Manifest},
     reason::{Reason, Refused},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{Failure, ToolCall};
 use crate::{

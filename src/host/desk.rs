@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, MapBuilder},
     envelope::TxOutcome,

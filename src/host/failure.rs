@@ -2,11 +2,11 @@
 
 use std::{any::Any, error::Error, io};
 
-use syscap_kernel::{
+use syscap_format::{
     envelope::TxOutcome,
     reason::{Reason, Refused},
-    tool::OverHold,
 };
+use syscap_kernel::tool::OverHold;
 
 /// Why a host's tool failed. Any error becomes one by `?`.
 ///

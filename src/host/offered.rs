@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     envelope::TxOutcome,
     id::ToolId,

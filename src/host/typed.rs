@@ -2,13 +2,8 @@
 
 use std::marker::PhantomData;
 
-use syscap_kernel::{
-    budget::Dimension,
-    manifest::Manifest,
-    reason::Refused,
-    scope::Resource,
-    tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::{budget::Dimension, manifest::Manifest, reason::Refused, scope::Resource};
+use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{
     Failure, HostArgs, ToolCall,
@@ -21,8 +16,8 @@ use crate::args::IntoArg;
 ///
 /// ```
 /// use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
-/// use syscap::kernel::{manifest::EffectClass, reason::Refused};
-/// use syscap::kernel::scope::{Name, Resource};
+/// use syscap::format::{manifest::EffectClass, reason::Refused};
+/// use syscap::format::scope::{Name, Resource};
 ///
 /// struct Page(String, String);
 ///

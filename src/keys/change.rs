@@ -1,6 +1,6 @@
 //! Changes of a role's keys, as an operator or the recovery key signs them.
 
-use syscap_kernel::{
+use syscap_format::{
     control::{KeyChange, Possession, RoleSet},
     field::List,
     sign::PublicKey,

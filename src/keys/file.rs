@@ -8,13 +8,13 @@ use std::{
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::disk;
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, MapBuilder},
     control::{Algorithm, POSSESSION_CONTEXT, Possession, Role, possession},
     id::HomeId,
-    ports::Entropy,
     sign::{PublicKey, Signature, preimage},
 };
+use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
 use super::{

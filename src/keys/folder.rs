@@ -9,11 +9,11 @@ use std::{
 };
 
 use syscap_audit::disk;
-use syscap_kernel::{
+use syscap_format::{
     control::{Role, Roles},
-    ports::Entropy,
     sign::{PublicKey, Signature},
 };
+use syscap_kernel::ports::Entropy;
 
 use super::{
     KeyFile, KeyUse, SecretKey, Signer, SignerError,

@@ -7,10 +7,8 @@ use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305,
     aead::{Aead as _, Payload},
 };
-use syscap_kernel::{
-    cbor::{Canonical, MapBuilder},
-    ports::Entropy,
-};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
 use super::{KeyFileError, SignerError};

@@ -2,18 +2,20 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::MapBuilder,
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
     field::List,
-    halt::Halt,
     id::{Seq, TokenId, ToolId},
-    kernel::{Ack, Event, Kernel, Ticket},
     manifest::Manifest,
-    record::Kind,
+    record::{Head, Kind},
     sign::{PublicKey, preimage},
-    store::{Ancestor, Head},
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Ack, Event, Kernel, Ticket},
+    store::Ancestor,
 };
 
 use super::{Inner, Runtime};

@@ -1,11 +1,13 @@
 //! What is on record of the tools, and how it changes.
 
-use syscap_kernel::{
+use syscap_format::{
     control::{Control, ControlBody as _, Role, ToolsChange},
     id::{ObjectId, Seq, ToolId},
-    kernel::Event,
     manifest::Manifest,
     record::Kind,
+};
+use syscap_kernel::{
+    kernel::Event,
     registry::{Registry, ToolsDelta},
 };
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, MapBuilder},
     envelope::TxOutcome,
     id::ToolId,
     manifest::{EffectClass, Manifest, Param, ParamType},
-    ports::Clock,
     reason::{Reason, Refused},
+};
+use syscap_kernel::{
+    ports::Clock,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
 };
 

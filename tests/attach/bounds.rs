@@ -13,8 +13,7 @@ use std::{
 
 use syscap::{
     access::{Access, Whose},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
         envelope::TxOutcome,
@@ -23,6 +22,7 @@ use syscap::{
     },
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
+    verify::Verdict,
 };
 
 use crate::{wire::greeted, world::*};

@@ -8,7 +8,7 @@ use std::{
 
 use syscap::{
     access::{Access, Caller},
-    kernel::cbor::{Canonical, Item, MapBuilder},
+    format::cbor::{Canonical, Item, MapBuilder},
     prelude::*,
 };
 

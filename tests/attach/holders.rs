@@ -14,12 +14,12 @@ use std::{
 
 use syscap::{
     access::{Access, CallWith, Caller},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         id::Seq,
         record::{Body, Ended, Record},
     },
     prelude::*,
+    verify::Verdict,
 };
 
 use crate::world::*;

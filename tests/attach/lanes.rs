@@ -4,14 +4,14 @@ use std::os::unix::net::UnixStream;
 
 use syscap::{
     access::{Access, SessionTicket, Whose},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         cbor::{Canonical, Item, MapBuilder},
         control::{Freeze, FreezeChange, FreezeTarget},
         provenance::Source,
     },
     policy::Preset,
     prelude::*,
+    verify::Verdict,
 };
 
 use crate::{wire::*, world::*};

@@ -9,8 +9,7 @@ use std::{
 use syscap::{
     FileKeys, Signer,
     access::{Access, Caller, HolderStatus, Operator, Phase, Versions},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         cbor::{Canonical, Encoder, Item, MapBuilder},
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, Revocation,
@@ -21,6 +20,7 @@ use syscap::{
         sign::preimage,
     },
     prelude::*,
+    verify::Verdict,
 };
 
 use crate::{wire::*, world::*};

@@ -10,8 +10,7 @@ use std::{
 
 use syscap::{
     access::{Access, CallWith},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
@@ -22,6 +21,7 @@ use syscap::{
     },
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
+    verify::Verdict,
 };
 
 use crate::world::*;
@@ -42,7 +42,7 @@ fn a_tool_runs_where_it_was_offered() {
     let with = CallWith { tag: 7, ..CallWith::default() };
     let args = args! { "n": 3_u64 }.finish();
     let mut takes_n = manifest("t.n");
-    takes_n.extra = syscap::kernel::manifest::Extra::Taken;
+    takes_n.extra = syscap::format::manifest::Extra::Taken;
     one.provide(vec![takes_n], gate.provider()).unwrap();
     let answer = caller(&holder, &["t.n"]).call("t.n", &args, &with).unwrap();
     assert_eq!((answer.reason(), answer.tx()), (None, TxOutcome::Committed));

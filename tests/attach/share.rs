@@ -7,12 +7,11 @@ use std::{
 
 use syscap::{
     access::{Access, CallWith, Written},
-    audit::verify::Verdict,
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::{Canonical, Item, MapBuilder},
         control::{Freeze, FreezeChange, FreezeTarget},
-        policy::PolicyObject,
+        object::PolicyObject,
         provenance::Source,
         record::{Body, OutcomeFlags, SessionPhase},
         scope::{Rights, Scope},
@@ -20,6 +19,7 @@ use syscap::{
     },
     policy::Preset,
     prelude::*,
+    verify::Verdict,
 };
 
 use crate::world::*;

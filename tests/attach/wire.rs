@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use syscap::kernel::cbor::{Canonical, Item, MapBuilder, Profile};
+use syscap::format::cbor::{Canonical, Item, MapBuilder, Profile};
 
 /// Hello: version 1, the operator's lane; and the agents'.
 pub(crate) const HELLO: [u8; 5] = [0x84, 1, 1, 1, 1];

@@ -5,27 +5,24 @@ use std::{
     sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
-
 use syscap::{
     access::{Access, Answer, CallWith, Caller},
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         budget::Amounts,
         cbor::{Item, MapBuilder},
         envelope::TxOutcome,
         id::Seq,
         manifest::{EffectClass, Manifest},
-        policy::PolicyObject,
+        object::PolicyObject,
         reason::Refused,
         record::{Body, Outcome, Record},
-        store::Next,
     },
+    kernel::{policy::object_of, store::Next},
     policy::{Policy, Preset},
     prelude::*,
     provide::{HostCall, HostRan, Provider},
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 /// A new home, whose policy lets every call run that its token grants.
@@ -39,7 +36,7 @@ pub(crate) fn home() -> (tempfile::TempDir, PathBuf) {
 }
 
 pub(crate) fn preset(preset: Preset) -> PolicyObject {
-    PolicyObject::of(&Policy::preset(preset).unwrap())
+    object_of(&Policy::preset(preset).unwrap())
 }
 
 /// As many calls as a test may need.

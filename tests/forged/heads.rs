@@ -10,18 +10,15 @@ use std::{
 
 use syscap::{
     Error, FileKeys, Options, Runtime, Signer, SignerError,
-    audit::{
-        memory::MemoryStore,
-        verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
-    },
-    kernel::{
+    audit::memory::MemoryStore,
+    format::{
         control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Signed},
-        record::{Durability, Kind},
+        record::{Durability, Head, Kind},
         sign::{PublicKey, Signature, preimage},
-        store::Head,
     },
     keys::Seal,
     prelude::*,
+    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
 };
 
 /// Takes its time, as somebody does who types a passphrase: meanwhile the log grows.
@@ -68,7 +65,7 @@ fn revocation(rt: &Runtime, keys: &FileKeys, token: TokenId, head: Head) -> Cont
     Control::by_one(head, body, Signed { key, counter, signature })
 }
 
-fn reason(refused: Result<syscap::kernel::id::Seq, Error>) -> Reason {
+fn reason(refused: Result<syscap::format::id::Seq, Error>) -> Reason {
     match refused {
         Err(Error::Refused(refused)) => refused.reason(),
         other => panic!("{other:?}"),
@@ -124,10 +121,10 @@ fn a_slow_signer_is_not_starved_by_load() {
         assert!(grows.load(Ordering::Relaxed), "a caller has ended");
         thread::yield_now();
     }
-    let elsewhere = Head { leaf: syscap::kernel::id::Leaf::from_bytes([7; 32]), ..old };
+    let elsewhere = Head { leaf: syscap::format::id::Leaf::from_bytes([7; 32]), ..old };
     let forged = revocation(&rt, &keys, *last, elsewhere);
     assert_eq!(reason(rt.submit(Kind::Revoke, forged)), Reason::UnknownHead);
-    let stale = Head { seq: syscap::kernel::id::Seq::GENESIS, ..genesis(&rt) };
+    let stale = Head { seq: syscap::format::id::Seq::GENESIS, ..genesis(&rt) };
     let stale = revocation(&rt, &keys, *last, stale);
     assert_eq!(reason(rt.submit(Kind::Revoke, stale)), Reason::StaleHead);
     let good = revocation(&rt, &keys, *last, old);
@@ -150,6 +147,6 @@ fn a_slow_signer_is_not_starved_by_load() {
 
 /// The first record, as a head.
 fn genesis(rt: &Runtime) -> Head {
-    let leaf = syscap::kernel::id::Leaf::from_bytes(*rt.id().as_bytes());
-    Head { seq: syscap::kernel::id::Seq::GENESIS, leaf }
+    let leaf = syscap::format::id::Leaf::from_bytes(*rt.id().as_bytes());
+    Head { seq: syscap::format::id::Seq::GENESIS, leaf }
 }

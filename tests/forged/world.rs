@@ -8,16 +8,15 @@ use std::{
 use rusqlite::{Connection, params};
 use syscap::{
     FileKeys,
-    audit::verify::{Fault, Options, Report, TrustSource, verify_home},
-    kernel::{
-        halt::Halt,
+    format::{
         hash::leaf,
         id::{Leaf, Seq},
         object::{Object, ObjectKind},
-        record::{Body, ClockFlags, Record},
-        store::Head,
+        record::{Body, ClockFlags, Head, Record},
     },
+    kernel::halt::Halt,
     prelude::*,
+    verify::{Fault, Options, Report, TrustSource, verify_home},
 };
 use tempfile::TempDir;
 
@@ -54,7 +53,7 @@ impl World {
     /// Opens it as its owner does, who has kept keys and trust file.
     pub(crate) fn open(&self) -> Result<Runtime, Error> {
         let trust = fs::read(self.dir.path().join("trust.cbor")).unwrap();
-        let trust = syscap::audit::verify::Trust::from_bytes(&trust).unwrap();
+        let trust = syscap::verify::Trust::from_bytes(&trust).unwrap();
         syscap::Options::new().signer(self.keys()).trust(trust).open(&self.home)
     }
 
@@ -176,5 +175,5 @@ pub(crate) fn head_of(home: &Path) -> Head {
 
 /// An object of a kind, by its name.
 pub(crate) fn object(kind: ObjectKind, id: [u8; 32], bytes: Vec<u8>) -> Object {
-    Object { kind, id: syscap::kernel::id::ObjectId::from_bytes(id), bytes }
+    Object { kind, id: syscap::format::id::ObjectId::from_bytes(id), bytes }
 }

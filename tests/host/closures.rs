@@ -9,8 +9,7 @@ use std::{
 };
 
 use syscap::{
-    host::{Failure, HostTool},
-    kernel::{
+    format::{
         cbor::{Canonical, Encoder, Item, Profile},
         envelope::{ToolResult, TxOutcome},
         label::Label,
@@ -18,6 +17,7 @@ use syscap::{
         obligation::ObligationKind,
         reason::Refused,
     },
+    host::{Failure, HostTool},
     prelude::*,
 };
 

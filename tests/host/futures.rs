@@ -11,11 +11,11 @@ use std::{
 };
 
 use syscap::{
-    host::{ClosureTool, Failure, HostTool, Task, ToolCall},
-    kernel::{
+    format::{
         envelope::{ToolResult, TxOutcome},
         manifest::{EffectClass, Enforcement},
     },
+    host::{ClosureTool, Failure, HostTool, Task, ToolCall},
     prelude::*,
 };
 use tokio::runtime::{Builder, Runtime as Tokio};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use syscap::{
     ConnectionId,
-    host::{Failure, HostTool, HostTools},
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
         id::{DefinitionHash, Seq},
         manifest::{EffectClass, Enforcement},
     },
+    host::{Failure, HostTool, HostTools},
     prelude::*,
     provide::{Cancel, HostCall, Provider, Standing},
 };

@@ -9,8 +9,8 @@ use std::{
 };
 
 use syscap::{
+    format::manifest::EffectClass,
     host::{AsyncSession, HostTool, Work, in_background},
-    kernel::manifest::EffectClass,
     prelude::*,
 };
 

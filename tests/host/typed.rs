@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap::{
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    kernel::{
+    format::{
         manifest::{EffectClass, Enforcement},
         reason::Refused,
         scope::{Name, Names, Resource, Scope},
     },
+    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
     prelude::*,
 };
 

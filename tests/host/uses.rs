@@ -7,22 +7,20 @@ use std::{
 
 use syscap::{
     access::{Access, CallWith, Caller},
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
-    },
-    host::{Begun, Reported, ToolUse},
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
         id::Seq,
         manifest::{EffectClass, Enforcement, Extra, Manifest},
         record::{Body, Durability, Outcome, Record},
-        store::Next,
     },
+    host::{Begun, Reported, ToolUse},
+    kernel::store::Next,
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
+    verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
 };
 
 use super::world::Lenient;

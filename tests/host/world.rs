@@ -3,21 +3,23 @@
 use std::path::Path;
 
 use syscap::{
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         cbor::Item,
+        decision::{Decision, Verdict},
         field::List,
         id::Seq,
-        kernel::Kernel,
+        object::EngineIdentity,
         obligation::Obligation,
-        policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
         record::{Body, Durability, Outcome, Record},
+    },
+    kernel::{
+        kernel::Kernel,
+        policy::{PolicyEngine, Question},
         store::Next,
     },
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
 };
 
 /// Lets all through; a call with `careful: true` only as one that changes nothing.

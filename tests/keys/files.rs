@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use syscap::{
     Error, FileKeys, Options, Signer as _, SignerError, SystemEntropy,
-    kernel::{
+    format::{
         cbor::{Canonical, Item, MapBuilder},
         control::{Role, recovery_hash},
     },
@@ -23,7 +23,7 @@ fn sealed() -> KeyFile {
 /// The file's map with an entry changed.
 fn with(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
     let bytes = file.to_bytes();
-    let map = Canonical::check(bytes.to_vec(), syscap::kernel::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(bytes.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
     let of = |map: MapBuilder, (name, item): (&str, Item<'_>)| match name == key {
         true => map.item(name, value),
         false => map.item(name, item),
@@ -34,7 +34,7 @@ fn with(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
 /// The file's map with an entry of its seal changed.
 fn with_seal(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
     let bytes = file.to_bytes();
-    let map = Canonical::check(bytes.to_vec(), syscap::kernel::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(bytes.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
     let of = |map: MapBuilder, (name, item): (&str, Item<'_>)| match name == key {
         true => map.item(name, value),
         false => map.item(name, item),
@@ -80,7 +80,7 @@ fn a_key_file_reads_back() {
 fn a_seal_hides_the_seed() {
     let (open, _) = KeyFile::generate(OPERATOR, &Seal::Open, &SystemEntropy).unwrap();
     let map = open.to_bytes();
-    let map = Canonical::check(map.to_vec(), syscap::kernel::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(map.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
     let seed = map.item().get("seed").and_then(Item::as_byte_string).unwrap().to_vec();
     struct Fixed(Vec<u8>);
     impl syscap::kernel::ports::Entropy for Fixed {

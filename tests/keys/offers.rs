@@ -8,8 +8,7 @@ use std::sync::{
 use syscap::{
     Beside, ConnectionId, Error, Options, Signer as _, Withdrawn,
     access::{Access, ToolInfo},
-    host::ToolUse,
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
         control::{Control, Role, ToolsChange},
@@ -17,8 +16,9 @@ use syscap::{
         id::{ObjectId, ToolsHash},
         manifest::{EffectClass, Manifest},
         record::Kind,
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
+    host::ToolUse,
+    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
 };
@@ -208,7 +208,7 @@ impl Tool for Own {
         &self.0
     }
 
-    fn plan(&self, _: &Request<'_>) -> Result<OwnPlan, syscap::kernel::reason::Refused> {
+    fn plan(&self, _: &Request<'_>) -> Result<OwnPlan, syscap::format::reason::Refused> {
         Ok(OwnPlan(Demands::default(), Arc::clone(&self.1)))
     }
 }

@@ -4,11 +4,11 @@ use std::fs;
 
 use syscap::{
     Error, FileKeys, Signer as _, SignerError,
-    kernel::{
+    format::{
         control::{Freeze, FreezeChange, FreezeTarget, KeyChange, Role},
-        halt::{Foreign, Halt},
         record::{Body, Kind},
     },
+    kernel::halt::{Foreign, Halt},
     keys::{KeyFile, KeyUse, Rotation, adding, alone, removing, replacing},
     policy::WithinToken,
     prelude::*,

@@ -1,15 +1,14 @@
 //! Sealed keys: what goes on without a person, what does not, and who is asked when.
 
 use std::sync::atomic::Ordering;
-
 use syscap::{
     Beside, Error, FileKeys, Options, PolicyPlace, Signer as _, SignerError,
-    kernel::{
+    format::{
         control::{Freeze, FreezeChange, FreezeTarget, Role},
-        policy::PolicyObject,
         reason::Reason,
         record::Kind,
     },
+    kernel::policy::object_of,
     keys::KeyUse,
     policy::WithinToken,
 };
@@ -102,7 +101,7 @@ fn an_event_is_signed_beside_the_holder() {
     let rt = world.open();
     let (keys, _) = asked(&world, b"secret");
     let key = keys.public_key(Role::Policy).unwrap();
-    let object = PolicyObject::of(&WithinToken);
+    let object = object_of(&WithinToken);
     let submit = |place: &PolicyPlace, beside: &Beside| {
         let log = world.log();
         let change = log.policy_change(place).unwrap();

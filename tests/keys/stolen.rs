@@ -1,21 +1,20 @@
 //! Whoever steals the operator's key has the home until its owner brings the recovery key.
 
 use std::fs;
-
 use syscap::{
     Beside, Error, Options,
-    kernel::{
+    format::{
         control::{
             Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
             Revocation, Role, RoleSet, ToolsChange,
         },
         field::List,
         id::{Seq, ToolsHash},
-        policy::PolicyObject,
         record::Kind,
         sign::preimage,
         token::{TOKEN_CONTEXT, Token, TokenBody},
     },
+    kernel::policy::object_of,
     keys::{KeyFile, KeyUse, Rotation, SecretKey, alone},
     policy::WithinToken,
     prelude::*,
@@ -111,7 +110,7 @@ fn who_steals_the_operators_key_does_not_keep_the_home() {
     let revoke = Revocation::subtree(mine);
     refused(Kind::Revoke, thief.signs(&world, Role::Revoker, &revoke), Beside::Nothing);
     refused(Kind::Freeze, thief.signs(&world, Role::Revoker, &freeze), Beside::Nothing);
-    let policy = PolicyObject::of(&WithinToken);
+    let policy = object_of(&WithinToken);
     let change = PolicyChange { policy: policy.hash(), shadow: None };
     let document = Beside::Policy(Box::new(policy));
     refused(Kind::Policy, thief.signs(&world, Role::Policy, &change), document);

@@ -11,18 +11,16 @@ use std::{
 
 use syscap::{
     Beside, FileKeys, Inspection, Options, SignerError, SystemEntropy,
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         control::{Control, KeyChange, Role, RoleSet},
         id::Seq,
         record::{Kind, Record},
-        store::Next,
     },
+    kernel::store::Next,
     keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey},
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 use tempfile::TempDir;
 

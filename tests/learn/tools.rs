@@ -4,14 +4,16 @@
 use std::sync::{Arc, Mutex};
 
 use EffectClass::{ExternalWrite as Write, Irreversible as Final, Read};
-use syscap::kernel::{
-    cbor::{Canonical, MapBuilder},
-    envelope::TxOutcome,
-    id::ToolId,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+use syscap::{
+    format::{
+        cbor::{Canonical, MapBuilder},
+        envelope::TxOutcome,
+        id::ToolId,
+        label::Label,
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        reason::{Reason, Refused},
+    },
+    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 
 /// Suite, tool, class, arguments.

@@ -8,8 +8,7 @@ use std::{
 
 use syscap::{
     Grant, Options, Runtime, Session, args,
-    audit::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         id::{FactKey, TokenId},
         label::Label,
@@ -21,6 +20,7 @@ use syscap::{
         Policy, Preset,
         learn::{Proposal, Settings, propose},
     },
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
 use crate::{

@@ -3,9 +3,9 @@
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
-
 use syscap::{
-    kernel::policy::{EngineIdentity, PolicyEngine, PolicyObject, Question},
+    format::object::{EngineIdentity, PolicyObject},
+    kernel::policy::{PolicyEngine, Question, object_of},
     policy::WithinToken,
 };
 
@@ -26,5 +26,5 @@ impl PolicyEngine for Liar {
 }
 
 fn main() {
-    assert_eq!(PolicyObject::of(&Liar).hash(), PolicyObject::of(&WithinToken).hash());
+    assert_eq!(object_of(&Liar).hash(), object_of(&WithinToken).hash());
 }

@@ -4,10 +4,9 @@
 mod support;
 use support::*;
 
-use syscap::kernel::{
-    id::ObjectId,
-    object::Object,
-    store::{Next, Room, StoreError},
+use syscap::{
+    format::{id::ObjectId, object::Object},
+    kernel::store::{Next, Room, StoreError},
 };
 
 struct Liar;

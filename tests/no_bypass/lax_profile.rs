@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::kernel::cbor::Profile;
+use syscap::format::cbor::Profile;
 
 fn attack() -> Profile {
     Profile {

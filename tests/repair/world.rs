@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 use syscap::{
-    kernel::{
+    format::{
         cbor::{Canonical, Item, MapBuilder},
         envelope::TxOutcome,
         json,
@@ -18,8 +18,8 @@ use syscap::{
         reason::Refused,
         record::Durability,
         scope::{Host, Name, PortRange, Resource, Rights, Scope},
-        tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
     },
+    kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
     policy::Policy,
     prelude::*,
 };
@@ -172,9 +172,9 @@ fn tools(ran: &Arc<Mutex<Vec<Value>>>) -> Vec<Act> {
 }
 
 fn ten() -> Canonical {
-    let mut encoder = syscap::kernel::cbor::Encoder::new();
+    let mut encoder = syscap::format::cbor::Encoder::new();
     encoder.uint(10);
-    Canonical::check(encoder.into_bytes(), syscap::kernel::cbor::Profile::DATA).unwrap()
+    Canonical::check(encoder.into_bytes(), syscap::format::cbor::Profile::DATA).unwrap()
 }
 
 /// A home, and a session of the agent `a`.

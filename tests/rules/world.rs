@@ -11,17 +11,20 @@ use std::{
 use syscap::{
     Inspection,
     audit::sqlite::SqliteReader,
-    kernel::{
+    format::{
         cbor::Canonical,
         control::Control,
         envelope::TxOutcome,
         id::Seq,
         manifest::{EffectClass, Manifest, Param, ParamType},
-        ports::Clock,
         reason::Refused,
         record::{Body, Durability, Record, Refusal},
+        time::UnixMillis,
+    },
+    kernel::{
+        ports::Clock,
         store::Next,
-        time::{Reading, UnixMillis},
+        time::Reading,
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     policy::Policy,

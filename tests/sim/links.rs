@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    cbor::{Item, MapBuilder},
-    envelope::TxOutcome,
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    resolve::Resolve,
-    scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope},
-    tool::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
+use syscap::{
+    format::{
+        budget::{Amounts, Dimension},
+        cbor::{Item, MapBuilder},
+        envelope::TxOutcome,
+        id::ToolId,
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        reason::{Reason, Refused},
+        scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope},
+    },
+    kernel::{
+        resolve::Resolve,
+        tool::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
+    },
 };
 
 use super::tools::Shared;

@@ -2,71 +2,61 @@
 //! that are held back, a store that can fail; and what must hold after every step.
 
 pub mod flights;
+mod keys;
 pub mod links;
 pub mod rule;
 pub mod tools;
 
 use std::collections::VecDeque;
 
-use ed25519_dalek::{Signer as _, SigningKey};
+use ed25519_dalek::Signer as _;
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         cbor::MapBuilder,
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-            PolicyChange, Revocation, Role, Roles, Signed, ToolsChange,
+            PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
         field::List,
-        halt::Halt,
         id::{AgentId, Salt, Seq, SnapshotId, TokenId, ToolId},
         json,
+        provenance::Source,
+        reason::{Reason, Refused},
+        record::{Durability, Head, HomeLimits, Kind, Record},
+        scope::{Rights, Scope},
+        sign::{PublicKey, Signature, preimage},
+        time::UnixMillis,
+        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+        vault::{CallSalts, VaultEntry},
+    },
+    kernel::{
+        halt::Halt,
         kernel::{
             Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit,
             Ticket,
         },
-        policy::{PolicyEngine, PolicyObject},
-        provenance::Source,
-        reason::{Reason, Refused},
-        record::{Durability, HomeLimits, Kind, Record},
+        policy::{PolicyEngine, object_of},
         registry::{Registry, ToolsDelta},
         resolve::Resolving,
-        scope::{Rights, Scope},
-        sign::{PublicKey, Signature, preimage},
-        store::{CallSalts, Head, Next, Store, VaultEntry},
-        time::{Reading, UnixMillis},
-        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+        store::{Next, Store, vault_entry},
+        time::Reading,
         tool::{Job, Ran},
     },
     policy::WithinToken,
 };
 
 use flights::Flight;
+use keys::public;
+pub use keys::{key, roles};
 use links::Open;
-use rule::{Rule, Trim};
 pub use tools::Shared;
-use tools::{Look, Spend};
-
-/// The five keys of the simulated home.
-pub fn key(role: Role) -> SigningKey {
-    SigningKey::from_bytes(&[u8::try_from(role.code()).unwrap(); 32])
-}
-
-fn public(role: Role) -> PublicKey {
-    PublicKey::new(key(role).verifying_key().to_bytes()).unwrap()
-}
-
-pub fn roles() -> Roles {
-    Roles::new([
-        public(Role::Issuer),
-        public(Role::Policy),
-        public(Role::Revoker),
-        public(Role::Approver),
-        public(Role::Operator),
-    ])
-}
+use {
+    rule::{Rule, Trim},
+    tools::{Look, Spend},
+};
 
 /// The engine that a simulated home begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +256,7 @@ impl Sim {
                     let entries: Vec<VaultEntry> = wanted
                         .iter()
                         .map(|(intent, outcome)| {
-                            VaultEntry::read(&mut self.store, *intent, *outcome).unwrap_or_default()
+                            vault_entry(&mut self.store, *intent, *outcome).unwrap_or_default()
                         })
                         .collect();
                     let reading = self.reading();
@@ -332,7 +322,7 @@ impl Sim {
 
     /// Puts a rule in force, and perhaps another one beside it.
     pub fn rule(&mut self, number: u8, shadow: Option<u8>) -> Ticket {
-        let hash = |number| PolicyObject::of(&Rule(number)).hash();
+        let hash = |number| object_of(&Rule(number)).hash();
         let change = PolicyChange { policy: hash(number), shadow: shadow.map(hash) };
         let engine = |number| Box::new(Rule(number)) as Box<dyn PolicyEngine>;
         let engines = std::iter::once(number).chain(shadow).map(engine).collect();

@@ -3,18 +3,24 @@
 
 use std::sync::Arc;
 
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    facts::Fact,
-    field::List,
-    id::{ConstraintId, FactKey, ToolId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::{Obligation, ObligationKind},
-    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict, matches_digest},
-    reason::{Reason, Refused},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+use syscap::{
+    format::{
+        budget::{Amounts, Dimension},
+        cbor::{Canonical, Item, MapBuilder},
+        decision::{Decision, Verdict, matches_digest},
+        envelope::TxOutcome,
+        facts::Fact,
+        field::List,
+        id::{ConstraintId, FactKey, ToolId},
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        object::EngineIdentity,
+        obligation::{Obligation, ObligationKind},
+        reason::{Reason, Refused},
+    },
+    kernel::{
+        policy::{PolicyEngine, Question},
+        tool::{Demands, Permit, Plan, Ran, Request, Tool},
+    },
 };
 
 use super::Shared;

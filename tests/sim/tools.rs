@@ -5,15 +5,17 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    cbor::{Item, MapBuilder},
-    envelope::TxOutcome,
-    id::{Seq, ToolId},
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+use syscap::{
+    format::{
+        budget::{Amounts, Dimension},
+        cbor::{Item, MapBuilder},
+        envelope::TxOutcome,
+        id::{Seq, ToolId},
+        label::Label,
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        reason::{Reason, Refused},
+    },
+    kernel::tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
 };
 
 /// Effects that the tools really made, by intent.
@@ -126,7 +128,7 @@ impl ReadTool for Look {
 
 pub struct LookPlan {
     demands: Demands,
-    at: syscap::kernel::cbor::Canonical,
+    at: syscap::format::cbor::Canonical,
 }
 
 impl ReadPlan for LookPlan {

@@ -99,7 +99,7 @@ pub(crate) fn sources() -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    walk(&root().join("kernel/src"), &mut found);
+    walk(&root().join("format/src"), &mut found);
     found
 }
 

@@ -1,15 +1,15 @@
 //! The document's examples and the forms of envelope, result and trust file.
 
 use std::collections::BTreeSet;
-
 use syscap::{
     Grant, Options, Runtime, Session,
-    kernel::{
+    format::{
         cbor::{Decoder, Encoder, Item, MapBuilder, Profile},
         control::{
             CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Revocation, Role, Roles,
             Trust, possession, recovery_hash,
         },
+        decision::{Decision, Verdict, matches_digest},
         envelope::Status,
         field::List,
         hash::{
@@ -17,20 +17,19 @@ use syscap::{
             text_hash,
         },
         id::{AgentId, FactKey, ObjectId, TokenId, ToolId},
+        object::{EngineIdentity, ToolsObject},
         obligation::Obligation,
-        policy::{
-            Decision, EngineIdentity, PolicyEngine, PolicyObject, Question, Verdict, matches_digest,
-        },
         provenance::Source,
         reason::{ErrorKind, Reason, Refused},
         record::{Durability, Kind, Record},
-        registry::ToolsObject,
         snapshot::Snapshot,
-        store::VaultEntry,
         token::Token,
+        vault::VaultEntry,
     },
+    kernel::policy::{PolicyEngine, Question, object_of},
     policy::WithinToken,
 };
+
 use tempfile::TempDir;
 
 use crate::{
@@ -122,7 +121,7 @@ fn hashes() -> Vec<Vector> {
     let manifest = ObjectId::from_bytes([0x22; 32]);
     let (args, none) = (args(), String::new);
     let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
-    let policy = PolicyObject::of(&WithinToken);
+    let policy = object_of(&WithinToken);
     let tools = ToolsObject { tools: List(Vec::new()) };
     let snapshot = Snapshot::genesis(agent());
     let topic = FactKey::new("goal.topic").unwrap();

@@ -2,7 +2,7 @@
 
 use syscap::{
     audit::memory::MemoryStore,
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         cbor::{Item, MapBuilder, Profile},
         control::{
@@ -13,16 +13,18 @@ use syscap::{
         field::List,
         hash::Domain,
         id::{Seq, TokenId, ToolId},
-        kernel::{
-            Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
-        },
         manifest::{EffectClass, Manifest},
         provenance::Source,
         reason::Refused,
         record::Record,
+        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags},
+    },
+    kernel::{
+        kernel::{
+            Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
+        },
         registry::{Registry, ToolsDelta},
         store::{Next, Store},
-        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     policy::WithinToken,
@@ -108,7 +110,7 @@ impl Host {
         ack.clone()
     }
 
-    fn signed<B: ControlBody>(&self, body: &B) -> syscap::kernel::control::Control {
+    fn signed<B: ControlBody>(&self, body: &B) -> syscap::format::control::Control {
         let head = self.kernel.durable().unwrap();
         event(&self.kernel.home(), head, body, &[seed(Role::of(B::KIND).unwrap())])
     }
@@ -135,7 +137,7 @@ impl Host {
             ticket: self.ticket(),
             session,
             received: received.into_bytes(),
-            source: syscap::kernel::provenance::Source::Agent,
+            source: syscap::format::provenance::Source::Agent,
             form: Form::Json,
             salts: salts(),
         }))

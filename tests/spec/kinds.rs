@@ -1,40 +1,45 @@
 //! One record of every kind, byte by byte.
 
 use std::collections::BTreeSet;
-
-use syscap::kernel::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, MapBuilder},
-    control::{
-        ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Resolution, Revocation, RevokeTarget, Role, RoleSet, Roles, ToolsChange,
+use syscap::{
+    format::{
+        budget::{Amounts, Dimension},
+        cbor::{Canonical, MapBuilder},
+        control::{
+            ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            PolicyChange, Resolution, Revocation, RevokeTarget, Role, RoleSet, Roles, ToolsChange,
+        },
+        decision::{Decision, Shadow, Verdict},
+        envelope::{Filled, Status, TxOutcome},
+        field::List,
+        hash::{
+            args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
+        },
+        id::{
+            ConstraintId, FactKey, IdempotencyKey, ObjectId, RefusalsDigest, Seq, StateHash,
+            TextHash, ToolId,
+        },
+        label::{Confidentiality, Integrity, Label},
+        manifest::{EffectClass, Enforcement},
+        object::ToolsObject,
+        obligation::Obligation,
+        provenance::{Provenance, Source},
+        reason::Reason,
+        record::{
+            Answer, Approval, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body, CallFields,
+            Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input, Intent, Issue,
+            Kind, Late, Means, Outcome, OutcomeFlags, Precondition, PreconditionKind, Prune,
+            PruneBody, Record, RecordError, Recovered, Recovery, Redact, RedactBody, Refusal,
+            RefusalKind, Refusals, Repeat, RunMode, RunPhase, SessionChange, SessionPhase,
+            SignedEvent, StateChange,
+        },
+        snapshot::Snapshot,
+        time::UnixMillis,
+        token::{Grant, Grants},
     },
-    envelope::{Filled, Status, TxOutcome},
-    field::List,
-    hash::{args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash},
-    id::{
-        ConstraintId, FactKey, IdempotencyKey, ObjectId, RefusalsDigest, Seq, StateHash, TextHash,
-        ToolId,
-    },
-    label::{Confidentiality, Integrity, Label},
-    manifest::{EffectClass, Enforcement},
-    obligation::Obligation,
-    policy::{Decision, PolicyObject, Shadow, Verdict},
-    provenance::{Provenance, Source},
-    reason::Reason,
-    record::{
-        Answer, Approval, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body, CallFields,
-        Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input, Intent, Issue, Kind,
-        Late, Means, Outcome, OutcomeFlags, Precondition, PreconditionKind, Prune, PruneBody,
-        Record, RecordError, Recovered, Recovery, Redact, RedactBody, Refusal, RefusalKind,
-        Refusals, Repeat, RunMode, RunPhase, SessionChange, SessionPhase, SignedEvent, StateChange,
-    },
-    registry::ToolsObject,
-    snapshot::Snapshot,
-    time::UnixMillis,
-    token::{Grant, Grants},
+    kernel::policy::object_of,
+    policy::WithinToken,
 };
-use syscap::policy::WithinToken;
 
 use crate::{
     document::{code, dump, hex, table},
@@ -112,7 +117,7 @@ impl Maker {
         let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
         CallFields {
             agent_id: Some(agent()),
-            policy_hash: Some(PolicyObject::of(&WithinToken).hash()),
+            policy_hash: Some(object_of(&WithinToken).hash()),
             state_snapshot_id: Some(Snapshot::genesis(agent()).id()),
             capability_token_id: Some(self.log.token_id()),
             tool_id: Some(tool()),
@@ -197,7 +202,7 @@ fn control(maker: &Maker) -> Vec<Body> {
         name: Box::from("team"),
         change: FreezeChange::Freeze,
     };
-    let policy = PolicyChange { policy: PolicyObject::of(&WithinToken).hash(), shadow: None };
+    let policy = PolicyChange { policy: object_of(&WithinToken).hash(), shadow: None };
     let tools = ToolsChange { tools: ToolsObject { tools: List(Vec::new()) }.hash() };
     vec![
         maker.event(&revocation, Body::Revoke),
@@ -317,7 +322,7 @@ fn calls(maker: &Maker) -> Vec<Body> {
     };
     let less = List(vec![Obligation::result_cap(100)]);
     let less = Decision { obligations: less, ..Decision::plain(Verdict::Degrade) };
-    let shadow = Shadow { policy: PolicyObject::of(&WithinToken).hash(), decision: less };
+    let shadow = Shadow { policy: object_of(&WithinToken).hash(), decision: less };
     vec![
         Body::Intent(Box::new(Intent {
             call: CallFields { held, ..call },

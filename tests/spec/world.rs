@@ -2,7 +2,7 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         cbor::MapBuilder,
         control::{
@@ -12,14 +12,17 @@ use syscap::{
         field::List,
         hash::leaf,
         id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
-        kernel::{Event, Kernel, NewHome, Parts, Ticket},
-        record::{Durability, HomeLimits},
-        registry::Registry,
+        record::{Durability, Head, HomeLimits},
         scope::{Rights, Root, RootedPath, Rule, Scope},
         sign::{PublicKey, Signature, preimage},
-        store::{CallSalts, Head},
-        time::{Reading, UnixMillis},
+        time::UnixMillis,
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+        vault::CallSalts,
+    },
+    kernel::{
+        kernel::{Event, Kernel, NewHome, Parts, Ticket},
+        registry::Registry,
+        time::Reading,
     },
     policy::WithinToken,
 };

@@ -5,14 +5,17 @@ use syscap::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
     },
-    kernel::{
-        halt::Halt,
+    format::{
         id::{ObjectId, Seq},
         json,
-        kernel::{Anchor, Kernel},
         object::Object,
         provenance::Source,
-        store::{Batch, Next, Room, Store, StoreError, VaultEntry},
+        vault::VaultEntry,
+    },
+    kernel::{
+        halt::Halt,
+        kernel::{Anchor, Kernel},
+        store::{Batch, Next, Room, Store, StoreError},
     },
 };
 

@@ -1,27 +1,29 @@
 //! Control documents, tokens' bodies and policies, of as many forms as there are.
 
-use syscap::kernel::{
-    budget::Budget,
-    cbor::MapBuilder,
-    control::{
-        ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role,
-        RoleSet, ToolsChange, Trust, possession,
+use syscap::{
+    format::{
+        budget::Budget,
+        cbor::MapBuilder,
+        control::{
+            ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, RevokeTarget,
+            Role, RoleSet, ToolsChange, Trust, possession,
+        },
+        field::List,
+        hash::fact_id,
+        id::{AgentId, FactKey, Salt, Seq, TokenId, ToolId},
+        json,
+        manifest::{EffectClass, Manifest, Param, ParamType},
+        record::Recovered,
+        scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope},
+        sign::{PublicKey, Signature, preimage},
+        snapshot::Snapshot,
+        time::UnixMillis,
+        token::{Grant, Grants, TokenBody, TokenFlags},
     },
-    field::List,
-    hash::fact_id,
-    id::{AgentId, FactKey, Salt, Seq, TokenId, ToolId},
-    json,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    policy::PolicyObject,
-    record::Recovered,
-    scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope},
-    sign::{PublicKey, Signature, preimage},
-    snapshot::Snapshot,
-    time::UnixMillis,
-    token::{Grant, Grants, TokenBody, TokenFlags},
+    kernel::policy::object_of,
+    policy::WithinToken,
 };
-use syscap::policy::WithinToken;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -54,7 +56,7 @@ pub(crate) fn control() -> Seeds {
     let value = MapBuilder::new().text("a", "b").finish();
     let fact = fact_id(&Salt::from_bytes([1; 32]), &topic, value.item());
     let snapshot = Snapshot::genesis(AgentId::new("team/a").unwrap());
-    let policy = PolicyObject::of(&WithinToken);
+    let policy = object_of(&WithinToken);
     let mut made = vec![
         ("key-beside", key_change(&sim, Role::Revoker, 0x91).to_bytes()),
         (

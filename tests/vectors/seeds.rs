@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use syscap::kernel::{
-    cbor::{Canonical, Fault, Item, Profile},
-    json,
-    record::{Kind, Record},
-    token::Token,
+use syscap::{
+    format::{
+        cbor::{Canonical, Fault, Item, Profile},
+        json,
+        record::{Kind, Record},
+        token::Token,
+    },
+    policy::{Policy, Preset},
 };
-use syscap::policy::{Policy, Preset};
 
 use crate::{
     documents::{self, bodies, control},

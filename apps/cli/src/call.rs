@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use syscap::{
     access::{Answer, Caller, Written},
-    kernel::{
+    format::{
         cbor::Item,
         id::{AgentId, TokenId},
         json,

@@ -10,7 +10,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use syscap::{
     Grant, Runtime, Session,
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         cbor::Item,
         envelope::ToolResult,

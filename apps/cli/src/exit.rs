@@ -8,7 +8,8 @@ use std::{
 
 use syscap::{
     SignerError,
-    kernel::{id::TokenId, reason::Refused, store::StoreError},
+    format::{id::TokenId, reason::Refused},
+    kernel::store::StoreError,
     keys::KeyUse,
     policy::LoadError,
 };

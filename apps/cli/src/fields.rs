@@ -4,7 +4,7 @@
 //! codes become their names, amounts a map of the dimensions that are not zero, and ids, hashes,
 //! keys and signatures hexadecimal text.
 
-use syscap::kernel::{
+use syscap::format::{
     budget::Dimension,
     cbor::{self, Decoder, Item, Profile},
     control::{
@@ -12,13 +12,13 @@ use syscap::kernel::{
         PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet,
         Signed, ToolsChange,
     },
+    decision::{Decision, Shadow, Verdict},
     envelope::{Status, TxOutcome},
     field::FieldSpec,
     hash::leaf,
     json,
     manifest::{EffectClass, Enforcement},
     obligation::{Obligation, ObligationKind},
-    policy::{Decision, Shadow, Verdict},
     provenance::{Provenance, Source},
     reason::Reason,
     record::{

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::kernel::{
+use syscap::format::{
     control::{Freeze as Change, FreezeChange, FreezeTarget},
     id::{AgentId, ToolId},
 };

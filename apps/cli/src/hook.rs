@@ -21,11 +21,11 @@ use std::{
 use clap::Args;
 use syscap::{
     access::{Access, Answer, TokenInfo},
-    host::{Begun, Reported, ToolUse},
-    kernel::{
+    format::{
         id::{AgentId, TokenId},
         reason::{Reason, Refused},
     },
+    host::{Begun, Reported, ToolUse},
 };
 
 use self::{

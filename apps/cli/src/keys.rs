@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use syscap::{
     Beside, Error, FileKeys, Home, Inspection, Signer as _, SignerError,
-    kernel::{
+    format::{
         control::{KeyChange, Role, RoleSet, recovery_hash},
         id::Seq,
     },

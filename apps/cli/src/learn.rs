@@ -4,20 +4,18 @@ mod json;
 mod text;
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
-
-use clap::Args;
 use syscap::{
     Inspection,
-    kernel::{
-        id::{AgentId, FactKey, Seq, TokenId},
-        policy::PolicyObject,
-    },
+    format::id::{AgentId, FactKey, Seq, TokenId},
+    kernel::policy::object_of,
     learn::{self, Recorded, Scan},
     policy::{
         Policy,
         learn::{Allowed, Proposal, Settings, propose},
     },
 };
+
+use clap::Args;
 
 use crate::{
     Ended,
@@ -143,7 +141,7 @@ impl Learn {
                 tokens.push((one.agent.clone(), token));
             }
             let policy = access.read_policy(proposal.policy.to_json().as_bytes())?;
-            Ok(Applied { policy: access.set_policy(&PolicyObject::of(&policy))?, tokens })
+            Ok(Applied { policy: access.set_policy(&object_of(&policy))?, tokens })
         })
     }
 }

@@ -34,7 +34,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use syscap::kernel::control::FreezeChange;
+use syscap::format::control::FreezeChange;
 
 use crate::{
     exit::{Exit, Failure},

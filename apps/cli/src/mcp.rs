@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use syscap::kernel::id::{AgentId, TokenId};
+use syscap::format::id::{AgentId, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
 
 use crate::{

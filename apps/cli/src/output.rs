@@ -5,7 +5,7 @@ use std::{
     io::{self, BufWriter, Stdout, Write as _},
 };
 
-use syscap::kernel::{
+use syscap::format::{
     budget::Amounts,
     cbor::{Canonical, Item},
     json,

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use syscap::kernel::{
-    budget::Dimension,
-    cbor::Canonical,
-    control::Role,
-    id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
-    json,
-    limits::TOKEN_LIFE_MS_MAX,
-    manifest::EffectClass,
-    sign::{PublicKey, Signature},
+use syscap::{
+    format::{
+        budget::Dimension,
+        cbor::Canonical,
+        control::Role,
+        id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
+        json,
+        limits::TOKEN_LIFE_MS_MAX,
+        manifest::EffectClass,
+        sign::{PublicKey, Signature},
+    },
+    policy::Preset,
 };
-use syscap::policy::Preset;
 
 /// Why a word of the command line is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use syscap::{
     Inspection, Options,
     access::{Access, Operator},
-    kernel::id::PolicyHash,
+    format::id::PolicyHash,
 };
 
 use crate::{exit::Failure, learn, policy::Loaded};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use syscap::{
     Beside, Error, FileKeys, Home, Inspection, Signer, SignerError,
     access::Access,
-    kernel::{
+    format::{
         control::{ControlBody, Role},
         id::Seq,
         reason::Reason,

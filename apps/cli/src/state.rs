@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use syscap::{
     AgentState, Args as Changes, Changed,
-    kernel::{
+    format::{
         cbor::Canonical,
         id::{AgentId, FactKey, SnapshotId, TokenId},
         json,

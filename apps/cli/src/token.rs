@@ -6,7 +6,10 @@ mod show;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::kernel::{id::TokenId, kernel::TokenView, time::UnixMillis};
+use syscap::{
+    format::{id::TokenId, time::UnixMillis},
+    kernel::kernel::TokenView,
+};
 
 use crate::{
     Ended,

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use syscap::{
     Beside, Error, Inspection,
     access::{Access, ToolDetail, ToolInfo, View},
-    kernel::{
+    format::{
         control::{Role, ToolsChange},
         id::ToolId,
     },

@@ -9,14 +9,15 @@ use std::{
 use clap::Args;
 use syscap::{
     audit::{
-        export::{self, ExportError, RECORDS_FILE},
+        export::{self, ExportError},
         sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader},
-        verify::{
-            Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, Verdict, VerifyError,
-            verify_export, verify_home,
-        },
     },
+    format::export::RECORDS_FILE,
     kernel::store::StoreError,
+    verify::{
+        Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, Verdict, VerifyError,
+        verify_export, verify_home,
+    },
 };
 
 use crate::{
@@ -68,17 +69,19 @@ impl Verify {
 /// Verifies a home or an export; `None` where the database of a home is damaged inside.
 pub(crate) fn verify(log: &Path, options: &Options) -> Result<Option<Report>, Failure> {
     if !log.join(DATABASE_FILE).exists() && log.join(RECORDS_FILE).exists() {
-        return verify_export(log, options).map(Some).map_err(|error| failed(log, error));
+        let unread = |error| failed(log, error, Failure::file(log));
+        return verify_export(log, options).map(Some).map_err(unread);
     }
+    let unread = |error| Failure::home(log)(syscap::Error::Home(error));
     match SqliteReader::open(log) {
         Ok(_) => {}
         Err(StoreError::Damaged) if is_marked(&log.join(DATABASE_FILE)) => return Ok(None),
-        Err(error) => return Err(failed(log, VerifyError::Store(error))),
+        Err(error) => return Err(unread(error)),
     }
     match verify_home(log, options) {
         Ok(report) => Ok(Some(report)),
-        Err(VerifyError::Store(StoreError::Damaged)) => Ok(None),
-        Err(error) => Err(failed(log, error)),
+        Err(VerifyError::Source(StoreError::Damaged)) => Ok(None),
+        Err(error) => Err(failed(log, error, unread)),
     }
 }
 
@@ -101,11 +104,13 @@ fn read_trust(path: &Path) -> Result<Trust, Failure> {
     })
 }
 
-fn failed(log: &Path, error: VerifyError) -> Failure {
-    match error {
-        VerifyError::Store(error) => Failure::home(log)(syscap::Error::Home(error)),
-        error => Failure::Audit { path: log.to_path_buf(), problem: error.to_string() },
-    }
+fn failed<E>(log: &Path, error: VerifyError<E>, unread: impl FnOnce(E) -> Failure) -> Failure {
+    let problem = match error {
+        VerifyError::Source(error) => return unread(error),
+        VerifyError::TrustFile(error) => format!("the trust file can't be read (code {error})"),
+        VerifyError::Trust(error) => format!("the trust file is damaged: {error}"),
+    };
+    Failure::Audit { path: log.to_path_buf(), problem }
 }
 
 /// `syscap log export`.
@@ -201,7 +206,7 @@ fn print(out: &mut Out, report: &Report) -> Result<(), Failure> {
 }
 
 fn json(report: &Report) -> String {
-    let seqs = |list: &[syscap::kernel::id::Seq]| array(list.iter().map(ToString::to_string));
+    let seqs = |list: &[syscap::format::id::Seq]| array(list.iter().map(ToString::to_string));
     let object = Object::new()
         .text("verdict", verdict_name(report.verdict()))
         .text("anchor", anchor_name(report.anchor))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use syscap::{
     Error, Grant,
     access::{Access, Caller, TokenInfo, Whose, Written},
-    kernel::{
+    format::{
         budget::Budget,
         cbor::Canonical,
         id::{ObjectId, TokenId, ToolId},

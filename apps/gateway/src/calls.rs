@@ -11,7 +11,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Value, json};
-use syscap::kernel::{
+use syscap::format::{
     cbor::{Canonical, MapBuilder},
     hash::object_id,
     limits::TRACE_BYTES_MAX,
@@ -236,7 +236,7 @@ impl Drop for Entered<'_> {
 
 #[cfg(test)]
 mod tests {
-    use syscap::kernel::id::IdempotencyKey;
+    use syscap::format::id::IdempotencyKey;
 
     use super::*;
 

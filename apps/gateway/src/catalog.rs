@@ -9,7 +9,7 @@ use std::{
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use syscap::{
-    kernel::{
+    format::{
         id::ToolId,
         manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence},
     },

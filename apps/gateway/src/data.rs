@@ -5,7 +5,7 @@
 
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
-use syscap::kernel::{
+use syscap::format::{
     cbor::{Canonical, Encoder, Item, Kind, Profile},
     json,
 };
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn bytes_become_base64() {
-        let map = syscap::kernel::cbor::MapBuilder::new().bytes("b", &[0, 1]).finish();
+        let map = syscap::format::cbor::MapBuilder::new().bytes("b", &[0, 1]).finish();
         assert_eq!(to_json(map.item()), json!({"b": {"$bytes": "AAE="}}));
     }
 }

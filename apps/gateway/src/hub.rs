@@ -8,7 +8,7 @@ use std::{
 
 use rmcp::model::RequestId;
 use syscap::{
-    kernel::{id::ToolId, manifest::EffectClass},
+    format::{id::ToolId, manifest::EffectClass},
     provide::Standing,
 };
 use tokio::sync::{OnceCell, Semaphore};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use syscap::{
-    kernel::{
+    format::{
         cbor::Canonical,
         id::{ObjectId, Seq, ToolId},
         manifest::Manifest,

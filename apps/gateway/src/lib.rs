@@ -44,7 +44,7 @@ mod words;
 
 use std::{path::PathBuf, time::Duration};
 
-use syscap::kernel::id::{AgentId, TokenId};
+use syscap::format::id::{AgentId, TokenId};
 
 pub use crate::{
     config::snippet,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use syscap::kernel::id::DefinitionHash;
+use syscap::format::id::DefinitionHash;
 use tokio::time::sleep;
 
 use crate::{

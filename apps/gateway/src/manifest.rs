@@ -6,7 +6,7 @@
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
-use syscap::kernel::{
+use syscap::format::{
     budget::{Amounts, Dimension},
     cbor::Canonical,
     hash::definition_hash,
@@ -242,7 +242,7 @@ mod tests {
             .params
             .0
             .iter()
-            .filter(|p| p.presence == syscap::kernel::manifest::Presence::Required);
+            .filter(|p| p.presence == syscap::format::manifest::Presence::Required);
         let required: Vec<&str> = required.map(|p| &*p.name).collect();
         assert_eq!(required.len(), 2);
         assert!(required.contains(&"s") && required.contains(&"any"));

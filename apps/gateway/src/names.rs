@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap::kernel::{hash::object_id, id::ToolId};
+use syscap::format::{hash::object_id, id::ToolId};
 
 /// Longest name of an upstream tool that is offered: MCP's own limit.
 pub(crate) const NAME_BYTES_MAX: usize = 128;

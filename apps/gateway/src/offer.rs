@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use syscap::{
-    kernel::{
+    format::{
         id::{ObjectId, ToolId},
         label::Label,
         manifest::{EffectClass, Manifest},

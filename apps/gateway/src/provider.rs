@@ -11,7 +11,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use syscap::{
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,

@@ -6,7 +6,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::Value;
-use syscap::kernel::{cbor::Item, id::Seq, reason::Reason};
+use syscap::format::{cbor::Item, id::Seq, reason::Reason};
 
 use crate::{catalog::Catalog, data};
 
@@ -66,7 +66,7 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
 
 #[cfg(test)]
 mod tests {
-    use syscap::kernel::reason::{ErrorKind, Refused};
+    use syscap::format::reason::{ErrorKind, Refused};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use rmcp::{
     model::{CallToolResponse, CallToolResult, ContentBlock, InputRequest, JsonObject, MetaObject},
 };
 use serde_json::{Value, json};
-use syscap::kernel::{
+use syscap::format::{
     cbor::{Canonical, Item},
     json::from_data,
     reason::{Reason, Refused},
@@ -171,7 +171,7 @@ pub(crate) fn built_in(delivered: Item<'_>) -> CallToolResult {
 
 #[cfg(test)]
 mod tests {
-    use syscap::kernel::cbor::MapBuilder;
+    use syscap::format::cbor::MapBuilder;
 
     use super::*;
 

@@ -6,11 +6,7 @@
 //! | `objects/HEX` | the control documents that they name, each under its name in hexadecimal |
 //!
 //! A file of an object does not say its kind: a name is a hash by the kind's own function, so at
-//! most one kind fits, and [`ExportReader`] tries them. The vault is never exported.
-
-mod read;
-
-pub use read::ExportReader;
+//! most one kind fits, and whoever reads it tries them. The vault is never exported.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -19,17 +15,14 @@ use std::{
     path::Path,
 };
 
-use syscap_kernel::{
+use syscap_format::{
+    export::{OBJECTS_FOLDER, RECORDS_FILE},
     id::{ObjectId, Seq},
-    store::{Head, Next, StoreError},
+    record::Head,
 };
+use syscap_kernel::store::{Next, StoreError};
 
 use crate::sqlite::SqliteReader;
-
-/// The records.
-pub const RECORDS_FILE: &str = "records.cborseq";
-/// The folder of the objects.
-pub const OBJECTS_FOLDER: &str = "objects";
 
 /// Why a log was not exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,11 +2,8 @@
 
 use std::{fmt, io};
 
-use syscap_kernel::{
-    halt::Halt,
-    id::{ObjectId, Seq},
-    store::StoreError,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_kernel::{halt::Halt, store::StoreError};
 
 /// A rule is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
-    store::{Batch, Next, Store, StoreError, VaultWrite},
+    vault::VaultWrite,
 };
+use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
 use super::{Found, script::Kept};
 

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use syscap_audit::{kit, sqlite::SqliteStore};
-//! use syscap_kernel::record::Durability;
+//! use syscap_format::record::Durability;
 //!
 //! # fn main() -> Result<(), kit::KitError> {
 //! kit::prove(

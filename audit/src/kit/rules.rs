@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     limits::RECORD_BYTES_MAX,
-    store::{Batch, Next, Store, StoreError},
 };
+use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
 use super::{
     Found, Kit, Rule, child,

@@ -2,7 +2,7 @@
 //! byte, whatever store they go to. Only a kernel makes batches, so the kit has one.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_kernel::{
+use syscap_format::{
     budget::{Budget, Dimension},
     cbor::MapBuilder,
     control::{
@@ -11,16 +11,20 @@ use syscap_kernel::{
     envelope::{Form, Status},
     field::List,
     id::{AgentId, Salt, Seq, ToolId},
-    kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
     object::Object,
-    policy::PolicyObject,
     provenance::Source,
     record::{Durability, HomeLimits},
-    registry::{Registry, ToolsDelta},
     sign::{PublicKey, Signature, preimage},
-    store::{Batch, CallSalts, Link, Store, VaultWrite},
-    time::{Reading, UnixMillis},
+    time::UnixMillis,
     token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
+    vault::{CallSalts, VaultWrite},
+};
+use syscap_kernel::{
+    kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
+    policy::object_of,
+    registry::{Registry, ToolsDelta},
+    store::{Batch, Link, Store},
+    time::Reading,
 };
 
 use super::{
@@ -164,7 +168,7 @@ impl Script {
     }
 
     fn set_policy(&mut self, engine: AllowAll) -> Result<(), Found> {
-        let policy = PolicyObject::of(&engine).hash();
+        let policy = object_of(&engine).hash();
         let control = self.signed(&PolicyChange { policy, shadow: None })?;
         let ticket = self.ticket();
         self.handle(Event::Policy(ticket, control, None, vec![Box::new(engine)]))

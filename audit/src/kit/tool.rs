@@ -1,15 +1,19 @@
 //! What the kit's kernel runs and is decided by: a tool that fills a result, and a policy of any
 //! size that allows it.
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::{Encoder, MapBuilder},
+    decision::{Decision, Verdict},
     envelope::TxOutcome,
     id::ToolId,
     limits::RESULT_BYTES_MAX,
     manifest::{EffectClass, Manifest, Param, ParamType},
-    policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    object::EngineIdentity,
     reason::{Reason, Refused},
+};
+use syscap_kernel::{
+    policy::{PolicyEngine, Question},
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
 };
 

@@ -23,12 +23,12 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, config::DbConfig};
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
-    record::Durability,
-    store::{Batch, Head, Next, Room, Store, StoreError},
+    record::{Durability, Head},
 };
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use crate::{
     disk::{self, from_io},

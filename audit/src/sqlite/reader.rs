@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Head, Next, Room, Store, StoreError},
+    record::Head,
 };
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use super::{
     files::{DATABASE_FILE, WRITER_FILE},

@@ -1,11 +1,13 @@
 //! Statements over a home's tables.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use syscap_kernel::{
+use syscap_format::{
     id::{Leaf, ObjectId, Seq},
     object::{Object, ObjectKind},
-    store::{Batch, Head, Next, StoreError, VaultWrite},
+    record::Head,
+    vault::VaultWrite,
 };
+use syscap_kernel::store::{Batch, Next, StoreError};
 
 use super::error::from_sqlite;
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
-use syscap_kernel::{record::Durability, store::StoreError};
+use syscap_format::record::Durability;
+use syscap_kernel::store::StoreError;
 
 use super::{
     error::from_sqlite,
@@ -181,7 +182,7 @@ fn flags(access: OpenFlags) -> OpenFlags {
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
-    use syscap_kernel::record::Durability;
+    use syscap_format::record::Durability;
 
     use super::{create, open_reader, open_writer};
 

@@ -6,11 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use syscap_kernel::{
+use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
-    store::{Batch, Head, Next, Room, Store, StoreError, VaultWrite},
+    record::Head,
+    vault::VaultWrite,
 };
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,7 +317,7 @@ impl Store for Broken {
         let mut found = self.log().objects.get(id).cloned();
         match self.fault {
             Fault::HasAnyObject if found.is_none() => {
-                let kind = syscap_kernel::object::ObjectKind::Policy;
+                let kind = syscap_format::object::ObjectKind::Policy;
                 found = Some(Object { kind, id: *id, bytes: Vec::new() });
             }
             Fault::LosesObjects => found = None,

@@ -18,7 +18,8 @@ use syscap_audit::{
     memory::MemoryStore,
     sqlite::{BALLAST_FILE, Settings, SqliteStore},
 };
-use syscap_kernel::{record::Durability, store::StoreError};
+use syscap_format::record::Durability;
+use syscap_kernel::store::StoreError;
 
 /// Stores in memory by their places.
 #[derive(Default)]

@@ -14,10 +14,8 @@ use std::{hint::black_box, time::Instant};
 use beside::World;
 use cedar_policy::PolicySet;
 use syscap_compare::cedar::{parse, text};
-use syscap_kernel::{
-    id::ToolId,
-    policy::{PolicyEngine, Verdict},
-};
+use syscap_format::{decision::Verdict, id::ToolId};
+use syscap_kernel::policy::PolicyEngine;
 use syscap_policy::{Policy, analysis};
 use timing::{Figure, ROUNDS, allocations, row, slow, timed};
 use world::{Call, Kernel, TOOL, calls, declared, document, many_matches};

@@ -5,14 +5,16 @@ use alloc::boxed::Box;
 use super::{Call, Resolved, Seat, Stopped, stop};
 use crate::{
     args,
+    registry::{Registered, Registry},
+    resolve::{AsSent, Found, Lookup, Resolving},
+    tool::{Live, Request},
+};
+use syscap_format::{
     cbor::Item,
     hash::args_hash,
     limits::LOOKUPS_MAX,
     reason::{Reason, Refused},
-    registry::{Registered, Registry},
-    resolve::{AsSent, Found, Lookup, Resolving},
-    store::CallSalts,
-    tool::{Live, Request},
+    vault::CallSalts,
 };
 
 /// What was looked up for a call, and what came of it.
@@ -31,7 +33,7 @@ impl Call<Resolved> {
         (salts, live): (&CallSalts, Live),
         seen: Option<Seen>,
     ) -> Result<(Self, Unseen), Box<Stopped>> {
-        let Some(registered) = registry.find(&self.at.call.tool) else {
+        let Some(registered) = registry.find(self.at.call.tool()) else {
             return stop(self.fields, Reason::UnknownTool);
         };
         let tries = match seen {
@@ -45,7 +47,7 @@ impl Call<Resolved> {
         let Some(grant) = body.and_then(|body| body.grants.get(&registered.manifest.tool)) else {
             return stop(self.fields, Reason::NotGranted);
         };
-        let (agent, args) = (&seat.session.agent, Item::trusted(&self.at.args));
+        let (agent, args) = (&seat.session.agent, self.at.args.item());
         let request = Request { agent, args, grant, live: Some(live) };
         let resolver = match registered.tool.resolver(&request) {
             Ok(Some(resolver)) => resolver,
@@ -74,16 +76,16 @@ impl Call<Resolved> {
             Err(refused) => return stop(self.fields, refused),
         };
         let manifest = &registered.manifest;
-        let sent = Item::trusted(&self.at.args).get(argument).and_then(Item::as_text);
+        let args = self.at.args.item();
+        let sent = args.get(argument).and_then(Item::as_text);
         let sent = sent.map(|text| AsSent { argument, text: Box::from(text) });
-        let replaced = args::replace(manifest, &self.at.args, argument, &found.0);
+        let replaced = args::replace(manifest, args, argument, &found.0);
         let (Some(sent), Some(args)) = (sent, replaced) else {
             // The tool named what it may not, or found what is no such argument.
             return stop(self.fields, Refused::new(Reason::Failed).field(argument));
         };
-        let item = Item::trusted(&args);
         self.fields.args_hash =
-            Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, item));
+            Some(args_hash(&salts.args, &manifest.tool, &registered.manifest_id, args.item()));
         self.at.args = args;
         self.at.sent = Some(sent);
         Ok((self, None))

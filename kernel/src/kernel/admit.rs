@@ -7,14 +7,22 @@ use super::{
     settle::{InFlight, Reply, Waiting},
 };
 use crate::{
-    budget::{Amounts, Dimension},
     call::{Call, Checked, Needs, Reserved, Seat, Seen, Stopped},
-    cbor::{Canonical, Item, Profile},
     decide::Engines,
+    halt::Halt,
+    registry::Mode,
+    resolve::{Found, Lookup, Resolving},
+    state::Released,
+    store::Room,
+    told::keyed,
+    tool::Live,
+};
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item, Profile},
     envelope::{Status, TxOutcome},
     facts::Facts,
     field::List,
-    halt::Halt,
     hash::result_hash,
     id::Seq,
     label::Label,
@@ -22,13 +30,8 @@ use crate::{
     obligation::Obligation,
     reason::{Reason, Refused},
     record::{Body, CallFields, Intent, Repeat, RunMode},
-    registry::Mode,
-    resolve::{Found, Lookup, Resolving},
-    state::Released,
-    store::{Room, VaultEntry, VaultWrite},
     time::UnixMillis,
-    told::keyed,
-    tool::Live,
+    vault::{VaultEntry, VaultWrite},
 };
 
 /// What admission came to.
@@ -218,7 +221,7 @@ impl Kernel {
     fn intend(&mut self, submit: Submit, call: Call<Reserved>) -> Result<(), Halt> {
         self.close_run(Some(submit.session))?;
         let (fields, at) = call.into_parts();
-        let Some(registered) = self.registry.find(&at.call.tool) else {
+        let Some(registered) = self.registry.find(at.call.tool()) else {
             return self.refuse(&submit, Stopped::new(fields, Reason::UnknownTool));
         };
         let manifest = &registered.manifest;
@@ -235,9 +238,9 @@ impl Kernel {
                     Mode::IntentFirst => RunMode::IntentFirst,
                     Mode::WithOutcome => RunMode::WithOutcome,
                 },
-                key: at.call.key.clone(),
+                key: at.call.key().cloned(),
                 sent_hash: at.sent,
-                filled: at.call.filled,
+                filled: at.call.filled(),
                 label: given,
                 call_effect: effect,
                 arguments: List(Vec::new()),
@@ -250,7 +253,12 @@ impl Kernel {
         let Body::Intent(intent) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        self.pending.keep(VaultWrite::new(seq, Some(&submit.salts), Some(&at.args), None));
+        self.pending.keep(VaultWrite::new(
+            seq,
+            Some(&submit.salts),
+            Some(at.args.as_bytes()),
+            None,
+        ));
         let flight = InFlight {
             since: self.now(),
             ticket: submit.ticket,

@@ -8,23 +8,25 @@ use alloc::{
 
 use super::{Ack, Kernel, Ticket, control::alias_in, log::Pending, refuse::LiveRun, state};
 use crate::{
+    halt::{Foreign, Halt},
+    policy::{PolicyEngine, object_of},
+    registry::Registry,
+    state::{Objects, Past, State},
+    store::{Link, Next, Room, Store, leaf_at},
+    time::{KernelClock, Reading},
+};
+use syscap_format::{
     budget::Dimension,
     control::{Role, Roles, Trust},
-    halt::{Foreign, Halt},
     hash::leaf,
     id::{Leaf, ObjectId, RecoveryHash, Seq},
     limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
-    policy::{PolicyEngine, PolicyObject},
     record::{
-        Body, Boot, ClockFlags, Durability, Ended, Genesis, HomeLimits, Record, RecordError,
+        Body, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record, RecordError,
         Recovered, Recovery, Shutdown,
     },
-    registry::Registry,
     sign::{self, PublicKey},
-    state::{Objects, Past, State},
-    store::{Head, Link, Next, Room, Store, leaf_at},
-    time::{KernelClock, Reading},
 };
 
 /// What a home is made with.
@@ -140,7 +142,7 @@ impl Kernel {
 
     fn with(state: State, parts: Parts, pending: Pending) -> Self {
         let Parts { engine, registry } = parts;
-        let engine_hash = PolicyObject::of(&*engine).hash();
+        let engine_hash = object_of(&*engine).hash();
         let tools_hash = registry.tools_object().hash();
         let aliased = alias_in(&*engine, &registry).is_some();
         Self {
@@ -193,7 +195,7 @@ impl Kernel {
             wall: reading.wall,
             software,
             durability,
-            open: crate::field::count(self.state.open.len()),
+            open: syscap_format::field::count(self.state.open.len()),
         };
         let (mut seq, _, _) = self.append(Self::boxed(boot, Body::Boot))?;
         let open: Vec<Seq> = self.state.open.keys().copied().collect();
@@ -228,7 +230,7 @@ impl Kernel {
             self.end_session(session)?;
         }
         self.report_overload()?;
-        let open = crate::field::count(self.state.open.len());
+        let open = syscap_format::field::count(self.state.open.len());
         let (seq, _, _) = self.append(Self::boxed(Shutdown { open }, Body::Shutdown))?;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())

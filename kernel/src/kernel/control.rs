@@ -4,23 +4,25 @@ use alloc::{boxed::Box, vec::Vec};
 
 use super::{Ack, Kernel, Ticket, settle::Waiting};
 use crate::{
+    halt::{Forgery, Halt},
+    policy::{PolicyEngine, object_of},
+    registry::Registry,
+    store::Ancestor,
+};
+use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
         ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
         Resolution, Revocation, Role,
     },
-    halt::{Forgery, Halt},
     id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
     limits::{OBJECT_BYTES_MAX, SESSIONS_MAX},
     object::Object,
-    policy::{PolicyEngine, PolicyObject},
     reason::{Reason, Refused},
     record::{
-        Body, Charge, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase, SignedEvent,
+        Body, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase, SignedEvent,
     },
-    registry::Registry,
     snapshot::Snapshot,
-    store::{Ancestor, Head},
     token::Token,
 };
 
@@ -208,7 +210,7 @@ impl Kernel {
             let refused = Refused::new(Reason::BadPolicy).field("tools");
             return Err(refused.got(alias.as_str()).allowed(tool.as_str()));
         }
-        let hashed = engines.into_iter().map(|engine| (PolicyObject::of(&*engine), engine));
+        let hashed = engines.into_iter().map(|engine| (object_of(&*engine), engine));
         let mut hashed: Vec<_> =
             hashed.map(|(object, engine)| (object.hash(), object, engine)).collect();
         let mut take = |hash: PolicyHash| {
@@ -219,7 +221,7 @@ impl Kernel {
         let wrong = |field| Refused::new(Reason::WrongPolicy).field(field);
         // What the kernel has it keeps: an engine that is handed in may be the shadow's then.
         let (first, policy) = if named.policy == self.engine_hash {
-            (Object::policy(&PolicyObject::of(&*self.engine)), None)
+            (Object::policy(&object_of(&*self.engine)), None)
         } else {
             let (object, engine) = take(named.policy).ok_or_else(|| wrong("policy"))?;
             (object, Some(engine))
@@ -262,7 +264,7 @@ impl Kernel {
     /// and nothing at all once the kernel has booted.
     #[must_use = "an engine that is not on record was not taken"]
     pub fn adopt(&mut self, engine: Box<dyn PolicyEngine>) -> bool {
-        let hash = PolicyObject::of(&*engine).hash();
+        let hash = object_of(&*engine).hash();
         if self.clock.is_some() {
             return false;
         }

@@ -5,13 +5,16 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use super::{Effect, Kernel};
 use crate::{
     halt::Halt,
+    store::{Batch, Link, Stored},
+    time::Skew,
+};
+use syscap_format::{
     hash::leaf,
     id::{HomeId, Leaf, Seq},
     limits::{RECENT_HEADS_MAX, RECORD_BYTES_MAX},
     object::Object,
-    record::{Body, ClockFlags, Record},
-    store::{Batch, Head, Link, Stored, VaultWrite},
-    time::Skew,
+    record::{Body, ClockFlags, Head, Record},
+    vault::VaultWrite,
 };
 
 /// Records that no batch has taken, and the heads of batches that are on their way.

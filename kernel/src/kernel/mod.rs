@@ -27,10 +27,7 @@ mod settle;
 mod state;
 mod tools;
 
-pub use crate::state::{
-    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
-    RowImage, RunningImage, SessionImage, SignerImage, StateImage, TokenImage, TokenView,
-};
+pub use crate::state::TokenView;
 pub use boot::{Anchor, NewHome, Parts};
 pub use replay::{NotAsked, Redecided, Tally};
 pub use state::Proposal;
@@ -42,11 +39,24 @@ use alloc::{
 };
 
 use crate::{
+    halt::Halt,
+    policy::PolicyEngine,
+    registry::{Registry, ToolsDelta},
+    resolve::{Found, Resolving},
+    state::State,
+    store::{Ancestor, Batch, Room, Stored},
+    time::{KernelClock, Reading},
+    tool::{Job, Ran},
+};
+use admit::Parked;
+use log::Pending;
+use refuse::LiveRun;
+use settle::{InFlight, Waiting};
+use syscap_format::{
     budget::Amounts,
     control::{Control, Freeze, FreezeChange, FreezeTarget, Roles},
     envelope::{Form, ToolResult},
     facts::Facts,
-    halt::Halt,
     hash::Domain,
     id::{
         AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, SnapshotId, StateHash, TokenId,
@@ -54,23 +64,14 @@ use crate::{
     },
     label::Label,
     manifest::Manifest,
-    policy::PolicyEngine,
     provenance::Source,
     reason::Refused,
-    record::{CallFields, Durability, Kind, Opened},
-    registry::{Registry, ToolsDelta},
-    resolve::{Found, Resolving},
+    record::{CallFields, Durability, Head, Kind, Opened},
     sign::PublicKey,
     snapshot::Snapshot,
-    state::State,
-    store::{Ancestor, Batch, CallSalts, Head, Room, Stored, VaultEntry},
-    time::{KernelClock, Reading, UnixMillis},
-    tool::{Job, Ran},
+    time::UnixMillis,
+    vault::{CallSalts, VaultEntry},
 };
-use admit::Parked;
-use log::Pending;
-use refuse::LiveRun;
-use settle::{InFlight, Waiting};
 
 /// The host's name for a request, echoed with its answer. The host must not use one twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -471,7 +472,8 @@ impl Kernel {
         self.in_flight.len()
     }
 
-    /// The state as canonical bytes, a [`StateImage`]: equal states have equal images.
+    /// The state as canonical bytes, a [`StateImage`](syscap_format::image::StateImage): equal states
+    /// have equal images.
     #[must_use]
     pub fn state_image(&self) -> Vec<u8> {
         self.state.image()

@@ -6,20 +6,18 @@ use super::{
     Effect, Kernel, Submit, Ticket,
     settle::{Reply, Waiting},
 };
-use crate::{
+use crate::{call::Stopped, halt::Halt, state::Aggregate};
+use syscap_format::{
     budget::{Amounts, Dimension},
-    call::Stopped,
     cbor::{Canonical, Encoder},
     envelope::{Status, TxOutcome},
-    halt::Halt,
     hash::{Domain, Hasher, result_hash},
     id::{Leaf, RefusalsDigest, Seq},
     limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX},
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Refusal, RefusalKind, Refusals, RunPhase},
-    state::Aggregate,
-    store::{CallSalts, VaultWrite},
     time::UnixMillis,
+    vault::{CallSalts, VaultWrite},
 };
 
 /// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
@@ -126,7 +124,8 @@ impl Kernel {
         let Body::Refusal(refusal) = body else {
             return Err(Halt::Contradiction { seq });
         };
-        let (args, result) = (stopped.args.as_deref(), Some(delivered.as_bytes()));
+        let (args, result) =
+            (stopped.args.as_ref().map(Canonical::as_bytes), Some(delivered.as_bytes()));
         self.pending.keep(VaultWrite::new(seq, Some(salts), args, result));
         Ok(Written { seq, leaf, own: true, fields: refusal.call, delivered })
     }

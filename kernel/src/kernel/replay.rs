@@ -12,21 +12,24 @@ use super::{
     boot::{FromStore, decode, read_chunk},
 };
 use crate::{
-    budget::Amounts,
     call::{Seat, question},
-    cbor::{Canonical, Item, Profile},
     decide::sound,
-    facts::Facts,
     halt::Halt,
-    hash::{args_hash, changes_hash, leaf},
-    id::{AgentId, Seq, ToolId},
-    policy::{Decision, PolicyEngine},
-    record::{Body, CallFields, RunPhase, StateChange},
+    policy::PolicyEngine,
     registry::Registry,
     state::State,
-    store::{Store, VaultEntry},
-    time::UnixMillis,
+    store::{Store, vault_entry},
     tool::{Demands, Request},
+};
+use syscap_format::{
+    budget::Amounts,
+    cbor::{Canonical, Item, Profile},
+    decision::Decision,
+    facts::Facts,
+    hash::{args_hash, changes_hash, leaf},
+    id::{AgentId, Seq, ToolId},
+    record::{Body, CallFields, RunPhase, StateChange},
+    time::UnixMillis,
 };
 
 /// A call of the log, and what another policy says of it.
@@ -139,7 +142,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         let args = self.args(seq, tool, call, store)?;
-        let now = args.and_then(|args| self.ask(state, call, tool, args.as_bytes(), now));
+        let now = args.and_then(|args| self.ask(state, call, tool, args.item(), now));
         let (agent, tool, was) = (agent.clone(), tool.clone(), was.clone());
         Ok(Some(Redecided { seq, agent, tool, was, now }))
     }
@@ -157,7 +160,7 @@ impl Walk<'_> {
         let Some(registered) = registered.filter(|r| Some(r.manifest_id) == call.manifest) else {
             return Ok(Err(NotAsked::ToolChanged));
         };
-        let entry = VaultEntry::read(store, seq, seq)?;
+        let entry = vault_entry(store, seq, seq)?;
         let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let committed = entry.salts.zip(args).filter(|(salts, args)| {
             let id = &registered.manifest_id;
@@ -171,7 +174,7 @@ impl Walk<'_> {
         state: &State,
         call: &CallFields,
         tool: &ToolId,
-        args: &[u8],
+        args: Item<'_>,
         now: UnixMillis,
     ) -> Result<Decision, NotAsked> {
         let unplanned = NotAsked::ToolChanged;
@@ -180,8 +183,7 @@ impl Walk<'_> {
         let registered = self.registry.find(tool).ok_or(unplanned)?;
         let body = state.tokens.body(session.token).ok_or(unplanned)?;
         let grant = body.grants.get(tool).ok_or(unplanned)?;
-        let request =
-            Request { agent: &session.agent, args: Item::trusted(args), grant, live: None };
+        let request = Request { agent: &session.agent, args, grant, live: None };
         let plan = registered.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
         let hold = registered.manifest.hold_for(hold);
@@ -222,7 +224,7 @@ impl Walk<'_> {
         let Some(agent) = &change.call.agent_id else {
             return Ok(());
         };
-        let entry = VaultEntry::read(store, seq, seq)?;
+        let entry = vault_entry(store, seq, seq)?;
         let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
         let known = entry.salts.zip(changes);
         let committed = known.filter(|(salts, changes)| {

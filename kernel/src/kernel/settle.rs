@@ -4,10 +4,13 @@ use alloc::{boxed::Box, vec::Vec};
 
 use super::{Ack, Effect, Kernel, Lost, Measured, Ticket};
 use crate::{
+    halt::Halt,
+    tool::{AnyPlan, Job, Live, PermitCore, Ran},
+};
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::Canonical,
     envelope::{Receipt, Status, ToolResult, TxOutcome},
-    halt::Halt,
     hash::result_hash,
     id::{CallDigest, Leaf, Seq},
     label::Label,
@@ -15,9 +18,8 @@ use crate::{
     obligation::Obligation,
     reason::{ErrorKind, Reason, Refused},
     record::{Body, CallFields, Late, Outcome, OutcomeFlags},
-    store::{CallSalts, VaultWrite},
     time::UnixMillis,
-    tool::{AnyPlan, Job, Live, PermitCore, Ran},
+    vault::{CallSalts, VaultWrite},
 };
 
 /// The kernel's half of a call that has an intent.
@@ -216,7 +218,7 @@ impl Kernel {
         seq: Seq,
         flight: InFlight,
         end: End,
-        hash: crate::id::ResultHash,
+        hash: syscap_format::id::ResultHash,
     ) -> Result<(), Halt> {
         let InFlight { ticket, leaf: intent_leaf, session, mut fields, label, .. } = flight;
         // What did not run brought nothing: the words are the kernel's.
@@ -264,26 +266,17 @@ impl Kernel {
         fields: &CallFields,
         reply: Reply,
     ) -> ToolResult {
-        ToolResult {
-            tool: fields.tool_id.clone(),
-            agent: fields.agent_id.clone(),
-            snapshot: fields.state_snapshot_id,
-            reason: reply.reason,
-            delivered: reply.delivered,
-            result_hash: fields.result_hash.unwrap_or(crate::id::ResultHash::from_bytes([0; 32])),
-            provenance: fields.provenance.clone(),
-            tx: reply.tx,
-            degraded: reply.degraded,
-            receipt: Receipt {
-                home: self.state.home,
-                intent: reply.intent,
-                outcome_seq: seq,
-                outcome_leaf: leaf,
-                used: fields.used,
-                left: reply.left,
-                enforcement: fields.enforcement.unwrap_or(Enforcement::None),
-            },
-        }
+        let receipt = Receipt {
+            home: self.state.home,
+            intent: reply.intent,
+            outcome_seq: seq,
+            outcome_leaf: leaf,
+            used: fields.used,
+            left: reply.left,
+            enforcement: fields.enforcement.unwrap_or(Enforcement::None),
+        };
+        let effect = (reply.tx, reply.degraded);
+        ToolResult::new(fields, reply.reason, reply.delivered, effect, receipt)
     }
 }
 

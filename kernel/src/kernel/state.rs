@@ -8,12 +8,16 @@ use alloc::{
 
 use super::{Ack, Kernel, Ticket};
 use crate::{
-    budget::{Amounts, Dimension},
     call::Stopped,
+    halt::Halt,
+    state::{State, TokenIndex},
+    store::{Store, vault_entry},
+};
+use syscap_format::{
+    budget::{Amounts, Dimension},
     cbor::{Canonical, Item, Kind, Profile},
     facts::{Facts, Namespace},
     field::List,
-    halt::Halt,
     hash::{changes_hash, fact_id},
     id::{AgentId, FactId, FactKey, Seq, SnapshotId},
     limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX},
@@ -22,9 +26,8 @@ use crate::{
     reason::{Reason, Refused},
     record::{Body, CallFields, StateChange},
     snapshot::Snapshot,
-    state::{State, TokenIndex},
-    store::{CallSalts, Store, VaultEntry, VaultWrite},
     token::TokenFlags,
+    vault::{CallSalts, VaultWrite},
 };
 
 /// A change to the state of a session's agent: a map from keys to values, null to take a key
@@ -115,7 +118,7 @@ impl Kernel {
         });
         self.may_write(agent, session.token)?;
         let known = |input: &Seq| session.released(*input).is_some();
-        if proposal.inputs.len() > crate::limits::PROVENANCE_INPUTS_MAX {
+        if proposal.inputs.len() > syscap_format::limits::PROVENANCE_INPUTS_MAX {
             fields.provenance = None;
             return Err(Refused::new(Reason::BadFact).field("inputs"));
         }
@@ -231,7 +234,7 @@ pub(super) fn known_facts(
             let row = match rows.entry(fact.written) {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => {
-                    let entry = VaultEntry::read(store, fact.written, fact.written)?;
+                    let entry = vault_entry(store, fact.written, fact.written)?;
                     let args = entry.args.map(|args| Canonical::check(args, Profile::DATA));
                     place.insert(entry.salts.zip(args.and_then(Result::ok)))
                 }

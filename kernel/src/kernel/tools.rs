@@ -4,15 +4,17 @@ use alloc::{boxed::Box, vec::Vec};
 
 use super::{Ack, Kernel, Ticket, control::alias_in};
 use crate::{
-    control::{Control, ControlBody, ToolsChange},
     halt::Halt,
+    registry::{Registry, ToolsDelta},
+    store::Ancestor,
+};
+use syscap_format::{
+    control::{Control, ControlBody, ToolsChange},
     id::{ToolId, ToolsHash},
     limits::OBJECT_BYTES_MAX,
-    object::Object,
+    object::{Object, ToolsObject},
     reason::{Reason, Refused},
     record::{Body, Kind, SignedEvent},
-    registry::{Registry, ToolsDelta, ToolsObject},
-    store::Ancestor,
 };
 
 impl Kernel {

@@ -6,24 +6,23 @@ use super::{
     AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Replaced, Run,
     Session, Signer, State, Tokens,
 };
-use crate::{
+use crate::halt::Halt;
+use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
         ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
         PolicyChange, Revocation, ToolsChange,
     },
     envelope::Status,
-    halt::Halt,
     id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId},
     object::Object,
     reason::Reason,
     record::{
-        Body, ClockFlags, Ended, Genesis, Intent, Issue, Outcome, OutcomeFlags, Record, Recovered,
-        Recovery, Refusals, RunPhase, SessionChange, SessionPhase, StateChange,
+        Body, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome, OutcomeFlags, Record,
+        Recovered, Recovery, Refusals, RunPhase, SessionChange, SessionPhase, StateChange,
     },
     snapshot::Snapshot,
-    store::Head,
-    token::Token,
+    token::{Token, TokenBody},
 };
 
 /// Where `apply` finds the control documents that a record names.
@@ -164,15 +163,17 @@ impl State {
     fn issue(&mut self, seq: Seq, issue: &Issue, objects: &mut dyn Objects) -> Result<(), Halt> {
         let name = ObjectId::from_bytes(*issue.token.as_bytes());
         let object = objects.find(&name)?.ok_or(Halt::Object { seq })?;
-        let token = Token::read_trusted(&object.bytes).map_err(|_| Halt::Object { seq })?;
-        if token.id() != issue.token {
+        // Whoever folds it in has verified it: live when it came, of a log before this.
+        let body = Token::body_of(&object.bytes).ok_or(Halt::Object { seq })?;
+        if TokenBody::id_of(body) != issue.token {
             return Err(Halt::Object { seq });
         }
+        let body = TokenBody::from_bytes(body).map_err(|_| Halt::Object { seq })?;
         let parent = match &issue.parent {
             Some(parent) => Some(self.tokens.find(parent).ok_or(Halt::Contradiction { seq })?),
             None => None,
         };
-        let body = Arc::new(token.into_body());
+        let body = Arc::new(body);
         if parent.is_none() {
             self.signers.entry(body.issuer).or_default().last = seq;
         }
@@ -329,7 +330,7 @@ impl State {
         if let Some(slot) = &open.key {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => self.keys.release(slot),
-                (_, crate::envelope::TxOutcome::Unknown) => {
+                (_, syscap_format::envelope::TxOutcome::Unknown) => {
                     self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {

@@ -6,17 +6,16 @@
 use alloc::collections::BTreeMap;
 
 use super::{Objects, State};
-use crate::{
+use crate::halt::{Forgery, Halt};
+use syscap_format::{
     budget::Amounts,
     control::{
         Control, ControlBody, KeyChange, Resolution, Revocation, Role, RoleSet, recovery_hash,
     },
-    halt::{Forgery, Halt},
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
-    record::{Body, Issue, Kind, Record},
+    record::{Body, Head, Issue, Kind, Record},
     sign::PublicKey,
-    store::Head,
     token::{Token, attenuates},
 };
 
@@ -68,7 +67,7 @@ impl State {
             if !signed.iter().all(|signed| set.holds(&signed.key)) {
                 return Err(Forgery::Role);
             }
-            if crate::field::count(signed.len()) < set.threshold {
+            if syscap_format::field::count(signed.len()) < set.threshold {
                 return Err(Forgery::Threshold);
             }
         }
@@ -205,9 +204,9 @@ impl State {
             let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
             return is_before(seq, &head, past);
         };
-        let above = Token::read_trusted(&wire(seq, parent.as_bytes(), past)?);
-        let above = above.map_err(|_| Halt::Object { seq })?;
-        attenuates(&token, &above).map_err(|_| forged(Forgery::Attenuation))
+        let above = self.tokens.find(&parent).and_then(|above| self.tokens.body(above));
+        let above = above.ok_or(Halt::Contradiction { seq })?;
+        attenuates(body, (parent, above)).map_err(|_| forged(Forgery::Attenuation))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-use crate::{
+use syscap_format::{
     id::{AgentId, FactId, FactKey, Seq, SnapshotId},
     limits::{ANCESTORS_MAX, FACTS_MAX},
     record::StateChange,

@@ -1,290 +1,25 @@
-//! The state as canonical bytes: equal states have equal images. Token bodies and snapshots
-//! are not in it: they are objects, and stand here by their ids.
+//! The state as its image.
 
 use alloc::vec::Vec;
 
-use super::{KeySlot, KeyState, KeyUse, Run, Session, State, TokenIndex};
-use crate::{
-    budget::Amounts,
-    control::{Role, Roles},
-    envelope::Status,
-    field::{List, code, encode, shape},
-    id::{
-        AgentId, FactId, FactKey, HomeId, IdempotencyKey, PolicyHash, RecoveryHash, ResultHash,
-        SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
+use syscap_format::{
+    field::List,
+    id::Seq,
+    image::{
+        AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
+        RowImage, RunningImage, SessionImage, SignerImage, StateImage,
     },
-    label::Label,
-    manifest::EffectClass,
-    obligation::Obligation,
-    record::{Durability, Ended, HomeLimits},
-    sign::PublicKey,
-    store::Head,
-    time::UnixMillis,
 };
+
+use super::{KeySlot, KeyState, KeyUse, Run, Session, State, TokenIndex};
 
 /// Version of the image's form.
 const VERSION: u64 = 1;
 
-shape! {
-    /// The state after a record. Lists of what has a number or a name are sorted by it.
-    pub struct StateImage {
-        /// Version of this form: 1.
-        1 => pub version: u64,
-        /// The home.
-        2 => pub home: HomeId,
-        /// The last record.
-        3 => pub head: Head,
-        /// Its time.
-        4 => pub time: UnixMillis,
-        /// The number of the boot.
-        5 => pub boot: u64,
-        /// How it stands: ended cleanly, or not.
-        6 => pub ended: Ended,
-        /// What an acknowledged record survives.
-        7 => pub durability: Durability,
-        /// What is fixed for the home.
-        8 => pub limits: HomeLimits,
-        /// The roles' keys.
-        9 => pub roles: Roles,
-        /// Hash of the recovery key.
-        10 => pub recovery: Option<RecoveryHash>,
-        /// What keys have signed.
-        11 => pub signers: List<SignerImage>,
-        /// The policy in force.
-        12 => pub policy: Option<PolicyHash>,
-        /// The shadow.
-        13 => pub shadow: Option<PolicyHash>,
-        /// The tools in force.
-        14 => pub tools: Option<ToolsHash>,
-        /// The tokens, in the order of their registration: others name them by their place.
-        15 => pub tokens: List<TokenImage>,
-        /// The open sessions.
-        16 => pub sessions: List<SessionImage>,
-        /// The agents' states.
-        17 => pub agents: List<AgentImage>,
-        /// Whether everything is frozen.
-        18 => pub frozen: bool,
-        /// The frozen agents.
-        19 => pub frozen_agents: List<AgentId>,
-        /// The frozen tools.
-        20 => pub frozen_tools: List<ToolId>,
-        /// The open intents.
-        21 => pub open: List<OpenImage>,
-        /// Runs that were given up and have not come back.
-        22 => pub running: List<RunningImage>,
-        /// The idempotency keys.
-        23 => pub keys: List<KeyImage>,
-        /// Intents that a boot closed and that no operator has said anything about.
-        24 => pub recovered: List<Seq>,
-        /// Tokens registered before this record wait for the time to be confirmed.
-        25 => pub unconfirmed_before: Option<Seq>,
-        /// Refusals of no session.
-        26 => pub unbound: RowImage,
-        /// The last changes of the roles' keys.
-        27 => pub keys_changed: List<KeysChangedImage>,
-        /// The last change of policies; genesis before the first.
-        28 => pub policy_changed: Seq,
-        /// The last change of tools; genesis before the first.
-        29 => pub tools_changed: Seq,
-    }
-}
-
-shape! {
-    /// What a key has signed.
-    pub struct SignerImage {
-        /// The key.
-        1 => pub key: PublicKey,
-        /// The counter of its last control event.
-        2 => pub counter: u64,
-        /// The last record that it signed.
-        3 => pub last: Seq,
-    }
-}
-
-shape! {
-    /// When a role got the keys that it has.
-    pub struct KeysChangedImage {
-        /// The role.
-        1 => pub role: Role,
-        /// The record that says so.
-        2 => pub changed: Seq,
-    }
-}
-
-shape! {
-    /// A token and what it has used.
-    pub struct TokenImage {
-        /// The token.
-        1 => pub token: TokenId,
-        /// The place of the one that it was derived from.
-        2 => pub parent: Option<u64>,
-        /// The record that registered it.
-        3 => pub issued: Seq,
-        /// Whether it was revoked itself.
-        4 => pub revoked: bool,
-        /// Whether a measurement or a charge has used it up.
-        5 => pub exhausted: bool,
-        /// What was used.
-        6 => pub used: Amounts,
-        /// What is set aside.
-        7 => pub held: Amounts,
-    }
-}
-
-shape! {
-    /// An open session.
-    pub struct SessionImage {
-        /// Its number.
-        1 => pub session: Seq,
-        /// Its agent.
-        2 => pub agent: AgentId,
-        /// The place of its token.
-        3 => pub token: u64,
-        /// The snapshot that it was opened on.
-        4 => pub snapshot: SnapshotId,
-        /// Its refusals in a row.
-        5 => pub row: RowImage,
-        /// What was delivered to it carries.
-        6 => pub label: Label,
-        /// The results that it can refer to, the oldest first.
-        7 => pub released: List<ReleasedImage>,
-    }
-}
-
-shape! {
-    /// Refusals in a row.
-    pub struct RowImage {
-        /// How many have had records of their own.
-        1 => pub in_a_row: u64,
-        /// How many the next aggregate answers at the most.
-        2 => pub next_max: u64,
-        /// The record that opened an aggregate; null where none is open.
-        3 => pub opened: Option<Seq>,
-        /// How many it answers at the most; 0 for none.
-        4 => pub answers_max: u64,
-        /// How many calls were charged for it; 0 for none.
-        5 => pub reserved: u64,
-    }
-}
-
-shape! {
-    /// A result that was released to a session.
-    pub struct ReleasedImage {
-        /// The outcome.
-        1 => pub outcome: Seq,
-        /// The intent.
-        2 => pub intent: Seq,
-        /// What the outcome commits to.
-        3 => pub result_hash: ResultHash,
-    }
-}
-
-shape! {
-    /// An agent's state.
-    pub struct AgentImage {
-        /// The agent.
-        1 => pub agent: AgentId,
-        /// Its head snapshot.
-        2 => pub head: SnapshotId,
-        /// Its facts.
-        3 => pub facts: List<FactImage>,
-        /// The snapshots before that a call may name, the oldest first.
-        4 => pub ancestors: List<SnapshotId>,
-    }
-}
-
-shape! {
-    /// A fact in force.
-    pub struct FactImage {
-        /// Its key.
-        1 => pub key: FactKey,
-        /// Its commitment.
-        2 => pub fact: FactId,
-        /// The record that wrote it.
-        3 => pub written: Seq,
-    }
-}
-
-shape! {
-    /// An open intent.
-    pub struct OpenImage {
-        /// The intent.
-        1 => pub intent: Seq,
-        /// The place of its token.
-        2 => pub token: u64,
-        /// Its session.
-        3 => pub session: Seq,
-        /// What it holds.
-        4 => pub held: Amounts,
-        /// What it does to the world.
-        5 => pub effect: EffectClass,
-        /// Its key's agent; null where it has no key, and so the next two.
-        6 => pub key_agent: Option<AgentId>,
-        /// Its key's tool.
-        7 => pub key_tool: Option<ToolId>,
-        /// Its key.
-        8 => pub key: Option<IdempotencyKey>,
-    }
-}
-
-shape! {
-    /// A run that was given up.
-    pub struct RunningImage {
-        /// The intent.
-        1 => pub intent: Seq,
-        /// The place of its token.
-        2 => pub token: u64,
-    }
-}
-
-code! {
-    /// What became of the first call with a key.
-    pub enum KeyStanding {
-        /// It has no outcome yet.
-        InFlight = 1 "in_flight",
-        /// It has one.
-        Done = 2 "done",
-        /// What it did is not known.
-        Unknown = 3 "unknown",
-    }
-}
-
-shape! {
-    /// An idempotency key.
-    pub struct KeyImage {
-        /// Whose.
-        1 => pub agent: AgentId,
-        /// For which tool.
-        2 => pub tool: ToolId,
-        /// The key.
-        3 => pub key: IdempotencyKey,
-        /// The first intent.
-        4 => pub intent: Seq,
-        /// Commitment to its arguments as sent.
-        5 => pub sent: SentHash,
-        /// The place of its token.
-        6 => pub token: u64,
-        /// From then on it is not answered any more.
-        7 => pub until: UnixMillis,
-        /// What became of it.
-        8 => pub standing: KeyStanding,
-        /// The outcome, or the record which says that nobody knows; null in flight.
-        9 => pub outcome: Option<Seq>,
-        /// What the outcome commits to, where it is done; null otherwise, and so the next.
-        10 => pub result_hash: Option<ResultHash>,
-        /// Whether there was a result.
-        11 => pub status: Option<Status>,
-        /// What the policy took away from it.
-        12 => pub degraded: List<Obligation>,
-        /// What its outcome carries.
-        13 => pub label: Label,
-    }
-}
-
 impl State {
     /// The image's canonical bytes.
     pub(crate) fn image(&self) -> Vec<u8> {
-        encode(&StateImage {
+        StateImage {
             version: VERSION,
             home: self.home,
             head: self.head,
@@ -345,7 +80,8 @@ impl State {
             }),
             policy_changed: self.replaced.policy,
             tools_changed: self.replaced.tools,
-        })
+        }
+        .to_bytes()
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::TokenIndex;
-use crate::{
+use syscap_format::{
     envelope::Status,
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
     label::Label,

@@ -11,10 +11,6 @@ mod tokens;
 pub(crate) use apply::Objects;
 pub(crate) use believe::{Past, Replaced, Signer};
 pub(crate) use heads::AgentState;
-pub use image::{
-    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
-    RowImage, RunningImage, SessionImage, SignerImage, StateImage, TokenImage,
-};
 pub(crate) use keys::{KeySlot, KeyState, KeyUse, Keys};
 pub(crate) use sessions::{Aggregate, Released, Run, Session};
 pub use tokens::TokenView;
@@ -22,14 +18,13 @@ pub(crate) use tokens::{TokenIndex, Tokens};
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::{
+use syscap_format::{
     budget::Amounts,
     control::Roles,
     id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash},
     manifest::EffectClass,
-    record::{Durability, Ended, HomeLimits},
+    record::{Durability, Ended, Head, HomeLimits},
     sign::PublicKey,
-    store::Head,
     time::UnixMillis,
 };
 

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use super::TokenIndex;
-use crate::{
+use syscap_format::{
     id::{AgentId, ResultHash, Seq, SnapshotId, TokenId},
     label::Label,
     limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX},

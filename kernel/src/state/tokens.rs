@@ -2,10 +2,10 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use super::image::TokenImage;
-use crate::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
+    image::TokenImage,
     token::TokenBody,
 };
 

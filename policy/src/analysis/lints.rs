@@ -2,9 +2,9 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     id::{ConstraintId, ToolId},
-    policy::Verdict,
 };
 
 use super::{

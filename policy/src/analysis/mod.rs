@@ -22,10 +22,10 @@ mod witness;
 use alloc::{collections::BTreeSet, vec::Vec};
 
 pub use lints::{Lint, LintKind, lints};
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     id::{AgentId, ToolId},
     manifest::EffectClass,
-    policy::Verdict,
 };
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use syscap_kernel::{id::ToolId, manifest::EffectClass, obligation::Obligation, policy::Verdict};
+use syscap_format::{decision::Verdict, id::ToolId, manifest::EffectClass, obligation::Obligation};
 
 use super::{
     classes::tools,

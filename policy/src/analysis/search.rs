@@ -7,11 +7,11 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     id::{AgentId, ToolId},
     manifest::EffectClass,
     obligation::Obligation,
-    policy::Verdict,
 };
 
 use super::{

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-use syscap_kernel::{budget::Dimension, id::FactKey};
+use syscap_format::{budget::Dimension, id::FactKey};
 
 use super::suggestion;
 use crate::limits::{FIELDS_MAX, TEXT_CONSTANT_BYTES_MAX};

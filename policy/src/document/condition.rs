@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     manifest::ParamType,
     scope::{Cidr, Host},
 };

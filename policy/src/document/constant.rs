@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Kind,
     id::{AgentId, ToolId},
     json,

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String};
 use core::fmt;
 
-use syscap_kernel::{cbor::Fault, id::ToolId, json::JsonFault};
+use syscap_format::{cbor::Fault, id::ToolId, json::JsonFault};
 
 /// One way in which a document is no policy. The document is refused whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -18,11 +18,11 @@ pub use attribute::{Attribute, AttributeError};
 pub use condition::{Ask, Condition, Constant, Test};
 pub use error::{LoadError, LoadFault};
 pub(crate) use parse::{Example, Parsed, text};
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     id::{ConstraintId, ToolId},
     manifest::EffectClass,
     obligation::Obligation,
-    policy::Verdict,
 };
 
 /// A policy as it was written: constraints, sorted by id, and parameters.

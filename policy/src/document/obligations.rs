@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Dimension,
     cbor::{Canonical, MapBuilder},
     obligation::{Obligation, ObligationKind},

@@ -10,7 +10,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Kind,
     id::{AgentId, ConstraintId, ToolId},
 };

@@ -2,11 +2,11 @@
 
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Fault, Item, Kind, Profile},
+    decision::Verdict,
     id::{ConstraintId, ToolId},
     json::{self, JsonFault},
-    policy::Verdict,
 };
 
 use super::{
@@ -213,7 +213,7 @@ impl<'a> Found<'a> {
     fn count(
         &mut self,
         node: &Node<'_, '_>,
-        united: &[syscap_kernel::obligation::Obligation],
+        united: &[syscap_format::obligation::Obligation],
     ) -> Result<(), LoadError> {
         for asked in united {
             self.obligations.insert((asked.kind.code(), asked.name.clone()));

@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write as _;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Item, Kind},
     json,
 };

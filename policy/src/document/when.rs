@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Item, Kind},
     manifest::ParamType,
 };

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Encoder, Item, Kind, MapBuilder, Profile},
     json,
 };

@@ -11,7 +11,8 @@ use alloc::{
 
 use core::cell::RefCell;
 
-use syscap_kernel::policy::{Advice, Decision};
+use syscap_format::decision::Decision;
+use syscap_kernel::policy::Advice;
 
 use super::words;
 use crate::{

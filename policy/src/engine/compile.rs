@@ -7,9 +7,9 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::Verdict,
     manifest::ParamType,
-    policy::Verdict,
     scope::{Cidr, Host},
 };
 

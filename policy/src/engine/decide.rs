@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
-use syscap_kernel::{id::ToolId, manifest::EffectClass};
+use syscap_format::{id::ToolId, manifest::EffectClass};
 
 use super::{
     compile::{Asked, Group, Op, Rule, Test, place},

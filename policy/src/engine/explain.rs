@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
 
-use syscap_kernel::{id::ConstraintId, policy::Decision};
+use syscap_format::{decision::Decision, id::ConstraintId};
 
 use super::words;
 use crate::{

@@ -17,10 +17,12 @@ mod words;
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
+use syscap_kernel::policy::{Advice, PolicyEngine, Question, object_of};
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::Decision,
     id::{PolicyHash, ToolId},
-    policy::{Advice, Decision, EngineIdentity, PolicyEngine, PolicyObject, Question},
+    object::{EngineIdentity, PolicyObject},
 };
 
 pub use explain::{Explained, Explanation, Tree};
@@ -113,7 +115,7 @@ impl Policy {
     /// The policy's hash, as the kernel works it out.
     #[must_use]
     pub fn hash(&self) -> PolicyHash {
-        PolicyObject::of(self).hash()
+        object_of(self).hash()
     }
 
     /// Every tool that is named anywhere: in subjects, constants of `call.tool` and parameters.
@@ -206,7 +208,7 @@ impl fmt::Debug for Policy {
 /// document that reads as these very bytes. `None` for any other.
 #[must_use]
 pub fn engine(object: &PolicyObject) -> Option<Box<dyn PolicyEngine>> {
-    if *object == PolicyObject::of(&WithinToken) {
+    if *object == object_of(&WithinToken) {
         return Some(Box::new(WithinToken));
     }
     let named = *object.engine.name == *Policy::ENGINE && object.engine.version == Policy::VERSION;

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use syscap_kernel::{
+use syscap_format::{
+    decision::{Decision, Verdict, matches_digest},
     field::List,
     limits::MATCHES_MAX,
     obligation::Obligation,
-    policy::{Decision, Verdict, matches_digest},
 };
 
 use crate::{document::Document, limits::CONSTRAINTS_MAX};

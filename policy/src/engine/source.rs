@@ -1,6 +1,6 @@
 //! Where compiled conditions read from: the kernel's question, or any values.
 
-use syscap_kernel::manifest::EffectClass;
+use syscap_format::manifest::EffectClass;
 
 use crate::{
     Value, Values,

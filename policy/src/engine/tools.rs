@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use syscap_kernel::id::ToolId;
+use syscap_format::id::ToolId;
 
 /// An open-addressing table, at most half full.
 pub(super) struct Tools {

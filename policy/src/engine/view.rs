@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{cmp::Ordering, net::IpAddr};
 
-use syscap_kernel::{
+use syscap_format::{
     manifest::ParamType,
     scope::{Cidr, Host, RootedPath},
 };

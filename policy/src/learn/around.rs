@@ -6,7 +6,7 @@ use alloc::{
 };
 use core::net::IpAddr;
 
-use syscap_kernel::scope::{
+use syscap_format::scope::{
     Cidr, Host, HostPattern, Hosts, Ints, Name, Names, PortRange, Resource, Rights, RootedPath,
     Rule, Scope,
 };

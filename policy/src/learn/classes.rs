@@ -11,7 +11,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Item, Kind},
     scope::Ints,
 };

@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Encoder, MapBuilder, Profile},
     id::{AgentId, ConstraintId, ToolId},
 };

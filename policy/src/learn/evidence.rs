@@ -6,13 +6,13 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item},
     id::{AgentId, Seq, ToolId},
     manifest::Manifest,
     reason::Reason,
-    tool::Demand,
 };
+use syscap_kernel::tool::Demand;
 
 use super::{
     proposal::LeftOut,

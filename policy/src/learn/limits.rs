@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Budget, Dimension},
     id::{AgentId, Seq},
 };

@@ -32,7 +32,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     id::{AgentId, ToolId},
     limits::GRANTS_MAX,
     manifest::Manifest,

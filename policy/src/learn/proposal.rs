@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Budget, Dimension},
     cbor::Canonical,
     id::{AgentId, Seq, TokenId, ToolId},

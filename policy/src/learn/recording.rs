@@ -2,15 +2,15 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Budget},
     cbor::Canonical,
     id::{AgentId, Seq, TokenId, ToolId},
     manifest::Manifest,
     reason::Reason,
     token::Grants,
-    tool::Demand,
 };
+use syscap_kernel::tool::Demand;
 
 /// Recorded calls, and what they were made with.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::{
+use syscap_format::{
     scope::{Hosts, Resource, Scope},
     token::Grant,
 };

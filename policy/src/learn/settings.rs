@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use syscap_kernel::{
+use syscap_format::{
     id::{AgentId, ToolId},
     manifest::Manifest,
 };

@@ -23,7 +23,7 @@ pub(crate) use read::path as path_of;
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::{fmt, net::IpAddr};
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Canonical,
     id::{AgentId, ToolId},
     json::{self, JsonError},

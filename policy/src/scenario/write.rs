@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, format};
 
-use syscap_kernel::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap_format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
 
 use super::{Given, read::type_name};
 use crate::{Other, document::Attribute, semantics::path_text};

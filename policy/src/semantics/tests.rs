@@ -1,6 +1,6 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec};
 
-use syscap_kernel::{id::ToolId, scope::Root};
+use syscap_format::{id::ToolId, scope::Root};
 
 use super::*;
 use crate::scenario::{Scenario, path_of};

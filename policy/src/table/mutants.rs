@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use syscap_kernel::obligation::{Obligation, ObligationKind};
+use syscap_format::obligation::{Obligation, ObligationKind};
 
 use crate::document::{Ask, Condition, Constraint, Effect, OnFail};
 

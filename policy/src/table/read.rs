@@ -2,13 +2,13 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Dimension,
     cbor::{Item, Kind, Profile},
+    decision::Verdict,
     id::ConstraintId,
     json,
     obligation::{Obligation, ObligationKind},
-    policy::Verdict,
 };
 
 use super::{CASES_MAX, Case, Expected, TABLE_BYTES_MAX, Table, TableError, TableFault};

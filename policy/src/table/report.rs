@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use syscap_kernel::id::ConstraintId;
+use syscap_format::id::ConstraintId;
 
 use super::{Change, Expected};
 use crate::{document::Test, semantics::Outcome};

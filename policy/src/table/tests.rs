@@ -1,6 +1,6 @@
 use alloc::{collections::BTreeMap, format, string::ToString, vec};
 
-use syscap_kernel::id::ToolId;
+use syscap_format::id::ToolId;
 
 use super::*;
 use crate::document::{

@@ -1,23 +1,21 @@
 //! A call as the kernel asks about it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Budget, Dimension},
-    cbor::Canonical,
-    cbor::MapBuilder,
+    cbor::{Canonical, MapBuilder},
     facts::Facts,
     field::List,
     id::{AgentId, FactKey, HomeId, TokenId, ToolId},
     json,
     manifest::{EffectClass, Manifest},
-    policy::Question,
     provenance::Source,
     scope::{Resource, Rights, Root, RootedPath},
     sign::PublicKey,
     time::UnixMillis,
     token::{Grant, Grants, TokenBody, TokenFlags},
-    tool::Demand,
 };
+use syscap_kernel::{policy::Question, tool::Demand};
 
 /// Everything that a question borrows.
 pub(crate) struct Asked {

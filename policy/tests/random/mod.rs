@@ -1,7 +1,7 @@
 //! Documents and calls by chance, the same for the same seed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Dimension,
     id::{AgentId, ToolId},
     manifest::EffectClass,
@@ -356,7 +356,7 @@ impl Random {
             4 => Resource::Addr(self.pick(&ADDRESSES).parse().unwrap()),
             _ => Resource::Path {
                 path: rooted(self.pick(&PATHS)),
-                needs: syscap_kernel::scope::Rights::READ,
+                needs: syscap_format::scope::Rights::READ,
             },
         }
     }

@@ -117,7 +117,7 @@ fn no_other_form_is_taken() {
         let good = example(name);
         assert_eq!(taken(&good), Ok(()), "{name}");
         // One item more or less, bytes after it, the number in a longer form.
-        let items: Vec<Canonical> = Item::check(&good, syscap_kernel::cbor::Profile::CONTROL)
+        let items: Vec<Canonical> = Item::check(&good, syscap_format::cbor::Profile::CONTROL)
             .unwrap()
             .elements()
             .map(Canonical::from)

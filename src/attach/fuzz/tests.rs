@@ -1,6 +1,6 @@
 //! The target's seeds and findings.
 
-use syscap_kernel::{
+use syscap_format::{
     budget::Amounts,
     cbor::Canonical,
     control::{Freeze, FreezeChange, FreezeTarget},
@@ -8,8 +8,7 @@ use syscap_kernel::{
     label::Label,
     manifest::{EffectClass, Manifest},
     reason::Reason,
-    record::Kind,
-    store::Head,
+    record::{Head, Kind},
     time::UnixMillis,
 };
 

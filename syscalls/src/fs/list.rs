@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
-    resolve::Resolve,
     scope::Rights,
+};
+use syscap_kernel::{
+    resolve::Resolve,
     tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
 };
 

@@ -16,7 +16,7 @@ pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     id::AgentId,
     manifest::{EffectClass, Manifest},
     reason::{Reason, Refused},
@@ -87,7 +87,7 @@ impl Files {
 
 /// The manifest that the three tools have in common: names, aliases, the path dimension.
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
-    use syscap_kernel::id::ToolId;
+    use syscap_format::id::ToolId;
 
     let manifest = Manifest::new(ToolId::new(&format!("fs.{verb}"))?, effect)
         .alias(ToolId::new(&format!("fs_{verb}"))?)

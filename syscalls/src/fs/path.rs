@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     cbor::Item,
     id::AgentId,
     reason::{Reason, Refused},
-    resolve::Resolve,
     scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope},
+};
+use syscap_kernel::{
+    resolve::Resolve,
     tool::{Demand, Request},
 };
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
     reason::{Reason, Refused},
-    resolve::Resolve,
     scope::Rights,
+};
+use syscap_kernel::{
+    resolve::Resolve,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 

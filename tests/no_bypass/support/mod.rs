@@ -5,20 +5,25 @@ pub use core::marker::PhantomData;
 
 pub use syscap::{
     Options, Runtime, Session,
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, Item, MapBuilder},
+        decision::{Decision, Verdict},
         envelope::{Form, ToolResult, TxOutcome},
         id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
-        kernel::{Effect, Event, Kernel, Submit, Ticket},
         manifest::{EffectClass, Manifest},
-        policy::{Decision, Verdict},
         provenance::Source,
         reason::Refused,
-        registry::Registry,
-        store::{Batch, CallSalts, Head, Store, Stored},
-        time::{Reading, UnixMillis},
+        record::Head,
+        time::UnixMillis,
         token::{Token, TokenBody},
+        vault::CallSalts,
+    },
+    kernel::{
+        kernel::{Effect, Event, Kernel, Submit, Ticket},
+        registry::Registry,
+        store::{Batch, Store, Stored},
+        time::Reading,
         tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     syscalls::fs::{FsRead, FsReadPlan, FsWrite, FsWritePlan},

@@ -17,17 +17,21 @@ use core::{
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
-
 use syscap_kernel::{
+    kernel::{Kernel, NewHome, Parts},
+    policy::{PolicyEngine, object_of},
+    registry::Registry,
+    time::Reading,
+};
+
+use syscap_format::{
     cbor::{Item, Profile},
     control::Roles,
     json,
-    kernel::{Kernel, NewHome, Parts},
-    policy::{PolicyEngine, PolicyObject},
+    object::PolicyObject,
     record::{Durability, HomeLimits},
-    registry::Registry,
     sign::{self, PublicKey},
-    time::{Reading, UnixMillis},
+    time::UnixMillis,
     token::Token,
 };
 use syscap_policy::WithinToken;
@@ -89,7 +93,7 @@ pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
     let parsed = usize::from(json::to_cbor(&bytes).is_ok());
     let token = usize::from(Token::read(&bytes).is_ok());
     let signed = usize::from(sign::self_test().is_ok());
-    let policy = PolicyObject::of(&WithinToken).hash();
+    let policy = object_of(&WithinToken).hash();
     let Ok(key) = PublicKey::new([byte; 32]) else {
         return checked + parsed + token + signed + usize::from(policy.as_bytes()[0]);
     };

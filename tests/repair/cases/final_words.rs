@@ -1,7 +1,7 @@
 //! Refusals that their caller can't repair: the model must give up at once.
 
 use syscap::{
-    kernel::control::{Freeze, FreezeChange, FreezeTarget, Revocation},
+    format::control::{Freeze, FreezeChange, FreezeTarget, Revocation},
     prelude::Reason,
 };
 

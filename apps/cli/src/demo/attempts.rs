@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syscap::{Args, Runtime, Session, args, kernel::reason::Reason};
+use syscap::{Args, Runtime, Session, args, format::reason::Reason};
 
 use super::{Cast, Expected, SHORT_LIFE, Stage};
 use crate::exit::Failure;

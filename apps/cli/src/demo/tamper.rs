@@ -7,12 +7,10 @@ use std::{
 
 use syscap::{
     Home,
-    audit::{
-        export::{OBJECTS_FOLDER, RECORDS_FILE, export},
-        sqlite::SqliteReader,
-        verify::{Options, TrustSource, Verdict},
-    },
+    audit::{export::export, sqlite::SqliteReader},
+    format::export::{OBJECTS_FOLDER, RECORDS_FILE},
     kernel::store::StoreError,
+    verify::{Options, TrustSource, Verdict},
 };
 
 use super::{Stage, scratch::Scratch};

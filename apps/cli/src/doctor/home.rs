@@ -8,19 +8,19 @@ use std::{
 
 use syscap::{
     Home, SystemClock,
-    audit::{
-        sqlite::{DATABASE_FILE, SqliteReader},
-        verify::{End, Options, Verdict},
-    },
-    kernel::{
+    audit::sqlite::{DATABASE_FILE, SqliteReader},
+    format::{
         control::Role,
         id::Seq,
-        kernel::Kernel,
         limits::TOKEN_LIFE_MS_MAX,
-        ports::Clock as _,
         record::{Body, Durability, Record},
+    },
+    kernel::{
+        kernel::Kernel,
+        ports::Clock as _,
         store::{Next, StoreError},
     },
+    verify::{End, Options, Verdict},
 };
 
 use super::{Findings, Level, holder, keys, machine};

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use syscap::{
     Home,
-    kernel::{
-        control::{Role, recovery_hash},
-        kernel::Kernel,
-    },
+    format::control::{Role, recovery_hash},
+    kernel::kernel::Kernel,
     keys::{KeyFile, KeyUse, Rotation},
 };
 

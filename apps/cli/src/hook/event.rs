@@ -1,11 +1,11 @@
 //! What a client says on standard input.
 
 use syscap::{
-    host::Reported,
-    kernel::{
+    format::{
         cbor::{Canonical, Item, Kind},
         json,
     },
+    host::Reported,
 };
 
 use super::client::Client;

@@ -5,7 +5,7 @@ use std::{env, path::Path, sync::Arc, time::Duration};
 use syscap::{
     Beside, Grant, Inspection,
     access::{Access, ToolDetail},
-    kernel::{
+    format::{
         budget::{Amounts, Dimension},
         control::Role,
         envelope::TxOutcome,

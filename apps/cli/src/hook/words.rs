@@ -2,7 +2,7 @@
 
 use syscap::{
     access::Answer,
-    kernel::{cbor::Item, id::ToolId, json, reason::Reason},
+    format::{cbor::Item, id::ToolId, json, reason::Reason},
 };
 
 /// Why a use must not be made, and what to do about it.

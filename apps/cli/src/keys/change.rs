@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Inspection,
-    kernel::{
+    format::{
         control::{KeyChange, Possession, Role, RoleSet},
         sign::{PublicKey, Signature},
     },

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Error, Home, Inspection,
-    kernel::control::{Role, RoleSet, recovery_hash},
+    format::control::{Role, RoleSet, recovery_hash},
     keys::{KeyFile, KeyUse, Rotation},
 };
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     SystemEntropy,
-    kernel::control::Role,
+    format::control::Role,
     keys::{KeyFile, KeyUse, Seal},
 };
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Error, Home, Inspection, SystemEntropy,
-    kernel::{
+    format::{
         control::{KeyChange, Possession, Role, RoleSet},
         sign::PublicKey,
     },
@@ -128,7 +128,7 @@ impl Rotate {
         set: &RoleSet,
         old: &[PublicKey],
         proof: &Possession,
-        cut_off: Option<syscap::kernel::id::Seq>,
+        cut_off: Option<syscap::format::id::Seq>,
     ) -> Result<KeyChange, Failure> {
         let change = match self.by.recovery {
             Some(_) => alone(set, proof.clone()),

@@ -1,7 +1,7 @@
 //! A proposal for machines: one document.
 
 use syscap::{
-    kernel::json,
+    format::json,
     learn::Recorded,
     policy::learn::{
         ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine, Why,
@@ -16,9 +16,9 @@ pub(super) fn proposal(
     recorded: &Recorded,
     applied: Option<&Applied>,
 ) -> String {
-    let policy = syscap::kernel::cbor::Canonical::check(
+    let policy = syscap::format::cbor::Canonical::check(
         proposal.policy.written().as_bytes().to_vec(),
-        syscap::kernel::cbor::Profile::CONTROL,
+        syscap::format::cbor::Profile::CONTROL,
     );
     let policy = policy.map_or_else(|_| "null".to_owned(), |policy| json::from_item(policy.item()));
     let not_seen = not_seen(recorded)

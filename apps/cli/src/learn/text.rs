@@ -1,7 +1,7 @@
 //! A proposal for people: a line for each thing that is granted, and why.
 
 use syscap::{
-    kernel::json,
+    format::json,
     learn::Recorded,
     policy::learn::{
         ArgumentLine, Class, ForAgent, LeftOut, Proposal, Reach, ScopeLine, Settings, Support,

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     audit::sqlite::SqliteReader,
-    kernel::{
+    format::{
         budget::Amounts,
         control::{Control, ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
+        decision::Decision,
         id::Seq,
-        policy::Decision,
         record::{Body, CallFields, Record, StateChange},
         sign::PublicKey,
-        store::{Next, StoreError},
     },
+    kernel::store::{Next, StoreError},
 };
 
 use crate::{

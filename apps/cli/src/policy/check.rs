@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Home,
-    kernel::{id::PolicyHash, kernel::Kernel},
+    format::id::PolicyHash,
+    kernel::kernel::Kernel,
     policy::{LoadError, Policy, analysis::NODES_DEFAULT},
 };
 

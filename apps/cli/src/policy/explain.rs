@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use clap::Args;
 use syscap::{
-    kernel::id::Seq,
+    format::id::Seq,
     policy::{
         Explained, Explanation, Tree, Truth,
         scenario::{Scenario, ScenarioError},

@@ -1,10 +1,10 @@
 //! Decisions and obligations as JSON, obligations as documents write them.
 
 use syscap::{
-    kernel::{
+    format::{
+        decision::{Decision, Verdict},
         id::ConstraintId,
         obligation::{Obligation, ObligationKind},
-        policy::{Decision, Verdict},
     },
     policy::{semantics::Outcome, table::Expected},
 };

@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, path::Path};
 
 use syscap::{
     audit::sqlite::SqliteReader,
-    kernel::{
+    format::{
+        decision::{Decision, Shadow},
         id::{ConstraintId, Seq},
-        policy::{Decision, Shadow},
         record::{Body, CallFields, Record},
-        store::{Next, StoreError},
     },
+    kernel::store::{Next, StoreError},
 };
 
 use super::{json, target::Loaded};

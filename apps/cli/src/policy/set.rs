@@ -1,19 +1,19 @@
 //! `syscap policy set`.
 
 use std::path::PathBuf;
-
-use clap::Args;
 use syscap::{
     Beside, Error, Home, Inspection, PolicyPlace,
     access::{Access, Whose},
-    kernel::{
+    format::{
         control::Role,
         id::Seq,
-        policy::PolicyObject,
         reason::{Reason, Refused},
     },
+    kernel::policy::object_of,
     policy::{LoadError, Policy, analysis::NODES_DEFAULT},
 };
+
+use clap::Args;
 
 use super::{
     target::{Target, located, parse, preset_of},
@@ -69,7 +69,7 @@ impl Set {
             let seq = match &document {
                 None => put(access, &hand, PolicyPlace::NoShadow)?,
                 Some((_, bytes)) => {
-                    let policy = PolicyObject::of(&read(access, bytes)?);
+                    let policy = object_of(&read(access, bytes)?);
                     let place = match self.shadow {
                         true => PolicyPlace::Shadow(policy),
                         false => PolicyPlace::InForce(policy),

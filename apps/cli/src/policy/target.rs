@@ -8,12 +8,12 @@ use std::{
 
 use syscap::{
     audit::sqlite::SqliteReader,
-    kernel::{
+    format::{
         id::{ObjectId, PolicyHash, ToolId},
         manifest::EffectClass,
-        object::ObjectKind,
-        policy::{PolicyEngine, PolicyObject},
+        object::{ObjectKind, PolicyObject},
     },
+    kernel::policy::{PolicyEngine, object_of},
     policy::{LoadError, Policy, Preset, WithinToken, limits::TEXT_BYTES_MAX},
 };
 
@@ -176,7 +176,7 @@ impl Loaded {
         }
         let (_, bytes) = Target::document(word)?;
         let policy = parse(&bytes).map_err(unsound(word))?;
-        Ok(Self::new(&word.display().to_string(), PolicyObject::of(&policy)))
+        Ok(Self::new(&word.display().to_string(), object_of(&policy)))
     }
 
     fn of_home(folder: &Path, which: Which) -> Result<Self, Failure> {
@@ -206,12 +206,12 @@ impl Loaded {
     }
 
     fn new(name: &str, object: PolicyObject) -> Self {
-        let engine = if object == PolicyObject::of(&WithinToken) {
+        let engine = if object == object_of(&WithinToken) {
             Engine::WithinToken
         } else {
             // One that does not come to the same object was written by another version.
             let policy = Policy::from_cbor(&object.document);
-            let policy = policy.ok().filter(|policy| PolicyObject::of(policy) == object);
+            let policy = policy.ok().filter(|policy| object_of(policy) == object);
             policy.map_or(Engine::Unknown, |policy| Engine::Document(Box::new(policy)))
         };
         Self { name: name.to_owned(), hash: object.hash(), object, engine }

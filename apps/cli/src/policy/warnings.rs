@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use syscap::{
     Home,
-    kernel::{
+    format::{
         id::{ConstraintId, ToolId},
         manifest::{Extra, Manifest},
     },

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    kernel::{
+    format::{
         id::{AgentId, ToolId},
         manifest::EffectClass,
     },

@@ -6,7 +6,7 @@ use clap::Args;
 use syscap::{
     Error, Grant,
     access::Access,
-    kernel::{
+    format::{
         budget::{Budget, Dimension},
         id::AgentId,
     },

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::kernel::{
-    budget::Dimension,
-    cbor::Encoder,
-    id::TokenId,
-    kernel::TokenView,
-    scope::{Paths, Rights, Scope},
-    time::UnixMillis,
-    token::TokenFlags,
+use syscap::{
+    format::{
+        budget::Dimension,
+        cbor::Encoder,
+        id::TokenId,
+        scope::{Paths, Rights, Scope},
+        time::UnixMillis,
+        token::TokenFlags,
+    },
+    kernel::kernel::TokenView,
 };
 
 use super::{Standing, now};
@@ -64,7 +66,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
         ("policy", policy),
         ("flags", flags(body.flags).join(", ")),
         ("nonce", hex(&body.nonce)),
-        ("ext", syscap::kernel::json::from_data(body.ext.item())),
+        ("ext", syscap::format::json::from_data(body.ext.item())),
     ] {
         out.line(format!("{name:<9} {value}").trim_end())?;
     }
@@ -116,7 +118,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
         .uint("depth", body.depth)
         .uint("depth_max", body.depth_max)
         .json("flags", &array(flags(body.flags).iter().map(|flag| quote(flag))))
-        .json("ext", &syscap::kernel::json::from_data(body.ext.item()));
+        .json("ext", &syscap::format::json::from_data(body.ext.item()));
     let object = optional(object, "holder", body.holder.map(|key| hex(key.as_bytes())));
     let object = optional(object, "parent", body.parent.map(|parent| parent.to_string()));
     let object = optional(object, "policy", body.policy.map(|policy| policy.to_string()));

@@ -6,7 +6,7 @@ use clap::Args;
 use syscap::{
     Beside, Error, Inspection,
     access::{Access, ToolInfo},
-    kernel::{
+    format::{
         control::Role,
         id::{ObjectId, ToolId},
     },

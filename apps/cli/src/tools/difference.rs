@@ -1,6 +1,6 @@
 //! A manifest as lines, and the lines in which two of them differ.
 
-use syscap::kernel::{
+use syscap::format::{
     json,
     manifest::{Extra, Manifest, Param, Presence},
 };

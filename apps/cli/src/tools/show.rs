@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{access::ToolDetail, kernel::id::ToolId, provide::Standing};
+use syscap::{access::ToolDetail, format::id::ToolId, provide::Standing};
 
 use super::{
     brief, detail,

@@ -2,7 +2,7 @@
 
 use syscap::{
     access::{Running, SessionInfo, TokenInfo},
-    kernel::id::PolicyHash,
+    format::id::PolicyHash,
 };
 
 use super::look::Seen;

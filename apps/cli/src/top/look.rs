@@ -6,13 +6,13 @@ use syscap::{
     Counts, Error,
     access::{Access, View},
     audit::{lock::LockState, sqlite::SqliteReader},
-    kernel::{
+    format::{
         envelope::Status,
         id::{PolicyHash, Seq},
         record::{Body, Record, RunPhase},
-        store::{Next, StoreError},
         time::UnixMillis,
     },
+    kernel::store::{Next, StoreError},
 };
 
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};

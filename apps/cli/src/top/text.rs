@@ -2,7 +2,7 @@
 
 use syscap::{
     access::{TokenInfo, ToolInfo, View},
-    kernel::budget::Dimension,
+    format::budget::Dimension,
 };
 
 use super::look::{Holder, Seen};

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 use syscap::{
     access::{Access, Operator},
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use syscap::{
     access::Access,
-    kernel::{
+    format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
         envelope::TxOutcome,

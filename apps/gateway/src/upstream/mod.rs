@@ -27,7 +27,7 @@ use rmcp::{
     },
 };
 use serde_json::Value;
-use syscap::kernel::id::DefinitionHash;
+use syscap::format::id::DefinitionHash;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,

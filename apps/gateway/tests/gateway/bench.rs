@@ -13,16 +13,14 @@ use std::{
 
 use serde_json::{Value, json};
 use syscap::{
-    audit::{
-        sqlite::SqliteReader,
-        verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-    },
-    kernel::{
+    audit::sqlite::SqliteReader,
+    format::{
         id::Seq,
         record::{Body, Outcome, OutcomeFlags, Record, Refusal},
-        store::Next,
     },
+    kernel::store::Next,
     prelude::*,
+    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::kernel::{envelope::TxOutcome, label::Label, reason::Reason, record::Body};
+use syscap::format::{envelope::TxOutcome, label::Label, reason::Reason, record::Body};
 
 use crate::bench::{Bench, refusal, text};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::kernel::reason::Reason;
+use syscap::format::reason::Reason;
 
 use crate::bench::{Bench, text, until};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use syscap::kernel::{envelope::TxOutcome, reason::Reason};
+use syscap::format::{envelope::TxOutcome, reason::Reason};
 
 use crate::bench::{Bench, Gateway, refusal, text, until};
 

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc, thread, time::Duration};
 use serde_json::{Value, json};
 use syscap::{
     access::Access,
-    kernel::{
+    format::{
         budget::Amounts,
         envelope::TxOutcome,
         id::ToolId,

@@ -4,7 +4,7 @@ use serde_json::json;
 use syscap::{
     Beside,
     access::Access,
-    kernel::{
+    format::{
         budget::Dimension, control::Role, id::ToolId, label::Label, manifest::EffectClass,
         reason::Reason, record::Kind,
     },

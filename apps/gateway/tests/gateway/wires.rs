@@ -1,7 +1,7 @@
 //! Both wires of the protocol, on either side.
 
 use serde_json::{Value, json};
-use syscap::kernel::reason::Reason;
+use syscap::format::reason::Reason;
 
 use crate::bench::{Bench, Gateway, NEW, refusal, text};
 

@@ -5,7 +5,7 @@ mod odd;
 
 use std::{path::PathBuf, time::Duration};
 
-use syscap::kernel::id::{AgentId, TokenId};
+use syscap::format::id::{AgentId, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
 
 fn main() {

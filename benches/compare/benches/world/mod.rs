@@ -1,21 +1,20 @@
 //! Documents of any size, and calls of the one tool that is asked about.
 
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Budget, Dimension},
     cbor::{Canonical, MapBuilder},
     facts::Facts,
     field::List,
     id::{AgentId, HomeId, TokenId, ToolId},
     manifest::{EffectClass, Manifest, Param, ParamType},
-    policy::Question,
     provenance::Source,
     scope::{Host, Resource, Rights, Root, RootedPath},
     sign::PublicKey,
     time::UnixMillis,
     token::{Grant, Grants, TokenBody, TokenFlags},
-    tool::Demand,
 };
+use syscap_kernel::{policy::Question, tool::Demand};
 use syscap_policy::{
     document::Attribute,
     scenario::{Given, Scenario},

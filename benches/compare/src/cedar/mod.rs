@@ -24,7 +24,7 @@ use cedar_policy::{
 };
 use condition::{Writer, literal, long};
 pub use outside::Outside;
-use syscap_kernel::manifest::EffectClass;
+use syscap_format::manifest::EffectClass;
 use syscap_policy::{
     document::{Attribute, Document, Effect, OnFail, Subject},
     risk,

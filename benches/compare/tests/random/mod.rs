@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_kernel::{
+use syscap_format::{
     id::AgentId,
     manifest::EffectClass,
     scope::{Host, Root, RootedPath},

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr};
 
-use syscap_kernel::scope::Host;
+use syscap_format::scope::Host;
 
 use super::{Asked, reduced};
 use crate::{

@@ -15,7 +15,7 @@ use alloc::{
     vec::Vec,
 };
 
-use syscap_kernel::id::AgentId;
+use syscap_format::id::AgentId;
 
 pub(super) use combine::{Combine, types};
 pub(super) use text::{agents, tools};

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, format, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use syscap_kernel::scope::{Cidr, Host};
+use syscap_format::scope::{Cidr, Host};
 
 use super::text_constants;
 use crate::{document::Ask, semantics::host_of};

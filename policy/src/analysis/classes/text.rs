@@ -2,7 +2,7 @@
 
 use alloc::{borrow::ToOwned, collections::BTreeSet, format, string::String, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     id::{AgentId, TokenId, ToolId},
     scope::RootedPath,
 };

@@ -5,7 +5,7 @@
 
 use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     id::{AgentId, ToolId},
     manifest::EffectClass,
     scope::Host,

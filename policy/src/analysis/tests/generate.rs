@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, format, vec, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     id::{AgentId, ConstraintId, ToolId},
     manifest::{EffectClass, ParamType},
     obligation::Obligation,

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec};
 
-use syscap_kernel::scope::Host;
+use syscap_format::scope::Host;
 
 use super::{
     super::*,

@@ -1,6 +1,6 @@
 //! Tokens: tools, scopes and budgets.
 
-use syscap_kernel::scope::{Host, HostPattern, Rule, Scope};
+use syscap_format::scope::{Host, HostPattern, Rule, Scope};
 
 use super::*;
 

@@ -13,16 +13,17 @@ mod evidence;
 
 use alloc::{format, string::String, sync::Arc, vec, vec::Vec};
 
-use syscap_kernel::{
+use syscap_format::{
     budget::{Amounts, Budget, Dimension},
     cbor::Canonical,
+    decision::Verdict,
     id::{AgentId, Seq, TokenId, ToolId},
     json,
     manifest::{EffectClass, Manifest, Param, ParamType},
     scope::{Resource, Rights, Root, RootedPath},
     token::{Grant, Grants},
-    tool::Demand,
 };
+use syscap_kernel::tool::Demand;
 
 use super::*;
 
@@ -164,5 +165,3 @@ fn touches(text: &str, needs: Rights) -> Touched {
     let resource = Resource::Path { path: path(text), needs };
     Touched::Known(vec![Demand { dimension: "fs.path", resource, argument: "path" }])
 }
-
-use syscap_kernel::policy::Verdict;

@@ -5,7 +5,11 @@ use std::path::Path;
 use serde_json::json;
 use syscap::{
     Options,
-    kernel::policy::{Decision, EngineIdentity, PolicyEngine, Question, Verdict},
+    format::{
+        decision::{Decision, Verdict},
+        object::EngineIdentity,
+    },
+    kernel::policy::{PolicyEngine, Question},
     policy::WithinToken,
 };
 use tempfile::TempDir;

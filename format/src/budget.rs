@@ -1,0 +1,258 @@
+//! Amounts and budgets: ten counted or measured dimensions.
+
+use core::fmt;
+
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    field::Field,
+};
+
+/// One dimension of a budget. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dimension {
+    /// Calls, refused ones of a bound token included.
+    Calls,
+    /// Tokens of a language model, posted by the host after the fact.
+    LlmTokens,
+    /// Processor time in microseconds, measured.
+    CpuUs,
+    /// Wall-clock time in microseconds, measured.
+    WallUs,
+    /// Bytes written to files.
+    DiskWriteBytes,
+    /// Files and folders created.
+    DiskFiles,
+    /// Bytes sent to the network.
+    EgressBytes,
+    /// Bytes received from the network.
+    IngressBytes,
+    /// Millionths of a credit, posted by the host or by a tool's price.
+    CreditsMicro,
+    /// Calls running at one time: a gauge, freed at boot.
+    Concurrent,
+}
+
+impl Dimension {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Calls,
+        Self::LlmTokens,
+        Self::CpuUs,
+        Self::WallUs,
+        Self::DiskWriteBytes,
+        Self::DiskFiles,
+        Self::EgressBytes,
+        Self::IngressBytes,
+        Self::CreditsMicro,
+        Self::Concurrent,
+    ];
+
+    /// The name in documents and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::LlmTokens => "llm_tokens",
+            Self::CpuUs => "cpu_us",
+            Self::WallUs => "wall_us",
+            Self::DiskWriteBytes => "disk_write_bytes",
+            Self::DiskFiles => "disk_files",
+            Self::EgressBytes => "egress_bytes",
+            Self::IngressBytes => "ingress_bytes",
+            Self::CreditsMicro => "credits_micro",
+            Self::Concurrent => "concurrent",
+        }
+    }
+
+    /// The dimension of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.name() == name)
+    }
+
+    /// Whether a run counts it unit by unit through its permit.
+    #[must_use]
+    pub const fn is_metered(self) -> bool {
+        matches!(
+            self,
+            Self::DiskWriteBytes
+                | Self::DiskFiles
+                | Self::EgressBytes
+                | Self::IngressBytes
+                | Self::CreditsMicro
+                | Self::LlmTokens
+        )
+    }
+
+    /// Whether it can only be measured after the fact, because a thread can't be stopped.
+    #[must_use]
+    pub const fn is_measured(self) -> bool {
+        matches!(self, Self::CpuUs | Self::WallUs)
+    }
+}
+
+/// An amount in each of the ten dimensions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts([u64; 10]);
+
+impl Amounts {
+    /// Nothing.
+    pub const ZERO: Self = Self([0; 10]);
+
+    /// These amounts, with `amount` in `dimension`.
+    #[must_use]
+    pub fn with(mut self, dimension: Dimension, amount: u64) -> Self {
+        self.set(dimension, amount);
+        self
+    }
+
+    /// The amount in `dimension`.
+    #[must_use]
+    pub fn get(&self, dimension: Dimension) -> u64 {
+        self.iter().find(|(d, _)| *d == dimension).map_or(0, |(_, amount)| amount)
+    }
+
+    /// Each dimension with its amount.
+    pub fn iter(&self) -> impl Iterator<Item = (Dimension, u64)> {
+        Dimension::ALL.into_iter().zip(self.0)
+    }
+
+    /// Whether every amount is at most that of `other`.
+    #[must_use]
+    pub fn leq(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
+    }
+
+    /// The smaller amount in each dimension.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        self.combine(other, u64::min)
+    }
+
+    /// The sum, at most the largest number there is.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.combine(other, u64::saturating_add)
+    }
+
+    /// The difference, at least 0.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        self.combine(other, u64::saturating_sub)
+    }
+
+    /// Puts an amount in the place of what a dimension had.
+    pub fn set(&mut self, dimension: Dimension, amount: u64) {
+        for (slot, d) in self.0.iter_mut().zip(Dimension::ALL) {
+            if d == dimension {
+                *slot = amount;
+            }
+        }
+    }
+
+    fn combine(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        let mut result = *self;
+        for (a, b) in result.0.iter_mut().zip(other.0) {
+            *a = f(*a, b);
+        }
+        result
+    }
+}
+
+impl fmt::Display for Amounts {
+    /// The dimensions that are not zero, as `calls=1 wall_us=20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (dimension, amount) in self.iter().filter(|(_, amount)| *amount > 0) {
+            write!(f, "{separator}{}={amount}", dimension.name())?;
+            separator = " ";
+        }
+        Ok(())
+    }
+}
+
+impl Field for Amounts {
+    const SHAPE: &'static str = "array of 10 uint";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(self.0.len());
+        self.0.iter().for_each(|amount| encoder.uint(*amount));
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let mut amounts = Self::ZERO;
+        if decoder.array()? != 10 {
+            return Err(decoder.fault(Fault::Value));
+        }
+        for slot in &mut amounts.0 {
+            *slot = decoder.uint()?;
+        }
+        Ok(amounts)
+    }
+}
+
+/// What a token may use in all, in each dimension. A dimension at 0 permits nothing of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget(Amounts);
+
+impl Budget {
+    /// A day's work of one agent with files: 1,000 calls, 10 minutes of processor, an hour of
+    /// running, 256 MiB in 1,000 files, 16 calls at once, a million model tokens, 64 MiB each
+    /// way on the network, one credit.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self::none()
+            .with(Dimension::Calls, 1_000)
+            .with(Dimension::LlmTokens, 1_000_000)
+            .with(Dimension::CpuUs, 600_000_000)
+            .with(Dimension::WallUs, 3_600_000_000)
+            .with(Dimension::DiskWriteBytes, 256 << 20)
+            .with(Dimension::DiskFiles, 1_000)
+            .with(Dimension::EgressBytes, 64 << 20)
+            .with(Dimension::IngressBytes, 64 << 20)
+            .with(Dimension::CreditsMicro, 1_000_000)
+            .with(Dimension::Concurrent, 16)
+    }
+
+    /// Nothing in any dimension.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Amounts::ZERO)
+    }
+
+    /// This budget, with the limit of one dimension set.
+    #[must_use]
+    pub fn with(self, dimension: Dimension, limit: u64) -> Self {
+        Self(self.0.with(dimension, limit))
+    }
+
+    /// The limits.
+    #[must_use]
+    pub const fn amounts(&self) -> &Amounts {
+        &self.0
+    }
+
+    /// Whether every limit is at most that of `other`.
+    #[must_use]
+    pub fn leq(&self, other: &Self) -> bool {
+        self.0.leq(&other.0)
+    }
+
+    /// The smaller limit in each dimension.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self(self.0.meet(&other.0))
+    }
+}
+
+impl Field for Budget {
+    const SHAPE: &'static str = Amounts::SHAPE;
+
+    fn put(&self, encoder: &mut Encoder) {
+        self.0.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Amounts::take(decoder).map(Self)
+    }
+}

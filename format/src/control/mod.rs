@@ -1,0 +1,325 @@
+//! Signed control events: what changes the kernel's state other than by a call.
+//!
+//! Each is signed by keys of its role over the home's id, the log's head as the signer saw it, the
+//! key, a counter that grows per key, the kind and the body; all of them stay in the record, so a
+//! verifier needs nothing else.
+
+mod roles;
+mod trust;
+
+pub use trust::Trust;
+
+pub use roles::{
+    Algorithm, POSSESSION_CONTEXT, Role, RoleKey, RoleSet, Roles, possession, recovery_hash,
+};
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    cbor::{DecodeError, Encoder},
+    field::{Field, List, code, decode, encode, shape},
+    id::{HomeId, PolicyHash, Seq, TextHash, TokenId, ToolsHash},
+    limits::ROLE_KEYS_MAX,
+    record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody},
+    sign::{PublicKey, Signature, SignatureError},
+    time::UnixMillis,
+};
+
+/// What a control event's signature covers, before the message.
+pub const CONTROL_CONTEXT: &[u8] = b"syscap/control/v2\0";
+
+shape! {
+    /// One key's signature on a control event.
+    pub struct Signed {
+        /// Who signed.
+        1 => pub key: PublicKey,
+        /// Above the key's last one.
+        2 => pub counter: u64,
+        /// Over [`CONTROL_CONTEXT`] and CBOR [home, head, key, counter, kind, body].
+        3 => pub signature: Signature,
+    }
+}
+
+shape! {
+    /// A signed control event as it stands in its record.
+    pub struct Control {
+        /// Where the log ended, as its signers saw it: nothing up to there can be cut out.
+        1 => pub head: Head,
+        /// The canonical body, of the kind's form.
+        2 => pub body: Vec<u8>,
+        /// As many signatures as the role asks for at the least, at most [`ROLE_KEYS_MAX`],
+        /// sorted by their keys' bytes, no key twice.
+        3 => pub signatures: List<Signed>,
+    }
+}
+
+impl Control {
+    /// The message that a key signs.
+    #[must_use]
+    pub fn message(
+        home: &HomeId,
+        head: &Head,
+        key: &PublicKey,
+        counter: u64,
+        kind: Kind,
+        body: &[u8],
+    ) -> Vec<u8> {
+        let mut encoder = Encoder::with_capacity(body.len().saturating_add(160));
+        encoder.array(6);
+        encoder.bytes(home.as_bytes());
+        head.put(&mut encoder);
+        encoder.bytes(key.as_bytes());
+        encoder.uint(counter);
+        encoder.uint(kind.code());
+        encoder.bytes(body);
+        encoder.into_bytes()
+    }
+
+    /// An event with the signature of one key.
+    #[must_use]
+    pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {
+        Self { head, body, signatures: List([signed].into()) }
+    }
+
+    /// The canonical bytes, as they stand in a record.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads an event as it stands in its record.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode::<Self>(bytes)
+    }
+
+    /// Whether there is a signature, not too many, sorted by keys, no key twice.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let signed = &self.signatures.0;
+        let sorted = signed.windows(2).all(|pair| matches!(pair, [a, b] if a.key < b.key));
+        sorted && (1..=ROLE_KEYS_MAX).contains(&signed.len())
+    }
+
+    /// Verifies every signature, for a home and a kind. Whether the keys have the role is the
+    /// caller's question.
+    ///
+    /// # Errors
+    /// [`SignatureError::Mismatch`].
+    pub fn verify(&self, home: &HomeId, kind: Kind) -> Result<(), SignatureError> {
+        self.signatures.0.iter().try_for_each(|signed| {
+            let Signed { key, counter, signature } = signed;
+            let message = Self::message(home, &self.head, key, *counter, kind, &self.body);
+            key.verify(CONTROL_CONTEXT, &message, signature)
+        })
+    }
+}
+
+shape! {
+    /// A key's own word that somebody holds it.
+    pub struct Possession {
+        /// The key.
+        1 => pub key: PublicKey,
+        /// Over [`POSSESSION_CONTEXT`] and [`possession`]'s message.
+        2 => pub signature: Signature,
+    }
+}
+
+shape! {
+    /// Body of a `key` event: a role has other keys from here on.
+    pub struct KeyChange {
+        /// The role's keys, whole.
+        1 => pub set: RoleSet,
+        /// A proof for each key that the role did not have, sorted by key.
+        2 => pub proofs: List<Possession>,
+        /// Of the issuer: root tokens by keys that it no longer has, registered after this
+        /// record, are revoked. Null: they stay. Null for every other role.
+        3 => pub cut_off: Option<Seq>,
+    }
+}
+
+impl KeyChange {
+    /// Whether the set is sound, all keys that are new to `before` prove to be held, and nothing
+    /// else is proved.
+    #[must_use]
+    pub fn is_proved(&self, home: &HomeId, before: &RoleSet) -> bool {
+        let role = self.set.role;
+        let new = self.set.keys().filter(|key| !before.holds(key));
+        let proofs = &self.proofs.0;
+        let proved = |proof: &Possession| {
+            let message = possession(home, role, &proof.key);
+            proof.key.verify(POSSESSION_CONTEXT, &message, &proof.signature).is_ok()
+        };
+        self.set.is_sound()
+            && new.eq(proofs.iter().map(|proof| proof.key))
+            && proofs.iter().all(proved)
+    }
+}
+
+code! {
+    /// What a revocation ends.
+    pub enum RevokeTarget {
+        /// A token and all that was derived from it.
+        Subtree = 1 "subtree",
+        /// Reserved: all that was derived from a token, but not the token.
+        Children = 2 "children",
+        /// Reserved: all tokens of epochs before one.
+        Epoch = 3 "epoch",
+        /// Reserved: all tokens that a key has issued.
+        Key = 4 "key",
+    }
+}
+
+shape! {
+    /// Body of a `revoke` event: what it names ends, for ever.
+    pub struct Revocation {
+        /// What kind of thing ends.
+        1 => pub target: RevokeTarget,
+        /// The token; null for an epoch or a key.
+        2 => pub token: Option<TokenId>,
+        /// The first epoch that stays; null for all others.
+        3 => pub epoch: Option<u64>,
+        /// The key; null for all others.
+        4 => pub key: Option<PublicKey>,
+        /// Why: a salted commitment, the text in the vault. Reserved: null.
+        5 => pub cause: Option<TextHash>,
+    }
+}
+
+impl Revocation {
+    /// A token and all that was derived from it.
+    #[must_use]
+    pub const fn subtree(token: TokenId) -> Self {
+        let target = RevokeTarget::Subtree;
+        Self { target, token: Some(token), epoch: None, key: None, cause: None }
+    }
+
+    /// The token, where this is a revocation that this version carries out.
+    #[must_use]
+    pub const fn of_subtree(&self) -> Option<TokenId> {
+        match self {
+            Self { target: RevokeTarget::Subtree, token, epoch: None, key: None, cause: None } => {
+                *token
+            }
+            _ => None,
+        }
+    }
+
+    /// What of it is settled and not built yet.
+    #[must_use]
+    pub const fn reserved(&self) -> &'static str {
+        match (self.target, self.cause) {
+            (RevokeTarget::Subtree, Some(_)) => "cause",
+            (target, _) => target.name(),
+        }
+    }
+}
+
+code! {
+    /// What a freeze stops.
+    pub enum FreezeTarget {
+        /// One agent.
+        Agent = 1 "agent",
+        /// One tool.
+        Tool = 2 "tool",
+        /// Every call.
+        Kernel = 3 "kernel",
+    }
+}
+
+code! {
+    /// Whether a freeze begins or ends.
+    pub enum FreezeChange {
+        /// It begins.
+        Freeze = 1 "freeze",
+        /// It ends.
+        Thaw = 2 "thaw",
+    }
+}
+
+shape! {
+    /// Body of a `freeze` event.
+    pub struct Freeze {
+        /// What it stops.
+        1 => pub target: FreezeTarget,
+        /// The agent's or the tool's id; empty for the kernel.
+        2 => pub name: Box<str>,
+        /// Whether it begins or ends.
+        3 => pub change: FreezeChange,
+    }
+}
+
+shape! {
+    /// Body of a `policy` event: which policy is in force from here on, and which one is asked
+    /// beside it. One record swaps both.
+    pub struct PolicyChange {
+        /// The hash of the policy in force; the object is stored with the record.
+        1 => pub policy: PolicyHash,
+        /// The hash of the policy that is asked for the record only; null for none.
+        2 => pub shadow: Option<PolicyHash>,
+    }
+}
+
+shape! {
+    /// Body of a `tools` event: the tools are others.
+    pub struct ToolsChange {
+        /// Their hash; the object and the manifests are stored with the record.
+        1 => pub tools: ToolsHash,
+    }
+}
+
+shape! {
+    /// Body of a `config` event.
+    pub struct ConfigChange {
+        /// The operator says that this is about the time: tokens that a gap at boot suspended
+        /// are valid again.
+        1 => pub confirm_time: Option<UnixMillis>,
+    }
+}
+
+shape! {
+    /// Body of a signed `recovery` event: what an operator found out about an open intent.
+    pub struct Resolution {
+        /// The intent.
+        1 => pub intent: Seq,
+        /// What became of it.
+        2 => pub verdict: Recovered,
+    }
+}
+
+/// A body of one of the forms above, in its canonical bytes.
+pub trait ControlBody: Sized {
+    /// The kind of event that it is the body of.
+    const KIND: Kind;
+    /// The canonical bytes.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError>;
+}
+
+/// Ties bodies to their kinds.
+macro_rules! bodies {
+    ($($kind:ident $name:ident)*) => {$(
+        impl ControlBody for $name {
+            const KIND: Kind = Kind::$kind;
+
+            fn to_bytes(&self) -> Vec<u8> {
+                encode(self)
+            }
+
+            fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+                decode::<Self>(bytes)
+            }
+        }
+    )*};
+}
+bodies! {
+    Key KeyChange Revoke Revocation Freeze Freeze Policy PolicyChange Tools ToolsChange
+    Config ConfigChange Approval ApprovalBody Cancel CancelBody Recovery Resolution
+    Redact RedactBody Prune PruneBody
+}

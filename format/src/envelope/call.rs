@@ -1,0 +1,547 @@
+//! The call's envelope: decoded once, completed, kept as bytes.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::ops::Range;
+
+use crate::{
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    field::Field,
+    id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
+    json::{self, JsonFault},
+    limits::ENVELOPE_BYTES_MAX,
+    provenance::{Provenance, Source},
+    reason::{Reason, Refused},
+};
+
+/// How a call's bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Canonical CBOR.
+    Cbor,
+    /// JSON, converted once by [`json::to_cbor`].
+    Json,
+    /// JSON that the host has tried to convert, outside the kernel, and could not: it is refused
+    /// for that reason.
+    NotJson(json::JsonError),
+    /// Canonical CBOR whose `args` are a text that the host has tried to read as a caller's
+    /// arguments ([`json::arguments`]), outside the kernel, and could not: it is refused for that
+    /// reason.
+    NotArguments(json::JsonError),
+}
+
+/// Which fields the kernel filled in because the caller left them out: a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filled(u64);
+
+impl Filled {
+    /// `v`.
+    pub const VERSION: Self = Self(1);
+    /// `agent_id`.
+    pub const AGENT: Self = Self(2);
+    /// `capability_token_id`.
+    pub const TOKEN: Self = Self(4);
+    /// `state_snapshot_id`.
+    pub const SNAPSHOT: Self = Self(8);
+    /// `policy_hash`.
+    pub const POLICY: Self = Self(16);
+    /// `provenance`.
+    pub const PROVENANCE: Self = Self(32);
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// What an envelope without any field leaves out.
+    const ALL: Self = Self(63);
+
+    const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+}
+
+impl Field for Filled {
+    const SHAPE: &'static str = "uint bits";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.0);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let bits = decoder.uint()?;
+        if bits < 64 { Ok(Self(bits)) } else { Err(fault) }
+    }
+}
+
+/// What is filled in where the caller named nothing.
+#[derive(Clone, Debug)]
+pub struct Defaults<'a> {
+    /// The session's agent.
+    pub agent: &'a AgentId,
+    /// The session's token.
+    pub token: TokenId,
+    /// The agent's head snapshot.
+    pub snapshot: SnapshotId,
+    /// The policy in force.
+    pub policy: PolicyHash,
+    /// Where the call came from, by the host's word; what the caller says of it is kept beside it.
+    pub provenance: Provenance,
+}
+
+/// A decoded call. Its canonical bytes, completed, are the truth; the fields are views.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    bytes: Vec<u8>,
+    args: Range<usize>,
+    tool: ToolId,
+    agent: AgentId,
+    token: TokenId,
+    snapshot: SnapshotId,
+    policy: PolicyHash,
+    provenance: Provenance,
+    key: Option<IdempotencyKey>,
+    filled: Filled,
+}
+
+impl ToolCall {
+    /// The canonical envelope, with what was filled in.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The arguments as sent.
+    #[must_use]
+    pub fn args(&self) -> Item<'_> {
+        Item::trusted(self.bytes.get(self.args.clone()).unwrap_or_default())
+    }
+
+    /// The tool, by its id or an alias.
+    #[must_use]
+    pub const fn tool(&self) -> &ToolId {
+        &self.tool
+    }
+
+    /// The agent.
+    #[must_use]
+    pub const fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// The token.
+    #[must_use]
+    pub const fn token(&self) -> TokenId {
+        self.token
+    }
+
+    /// The snapshot that it was made on.
+    #[must_use]
+    pub const fn snapshot(&self) -> SnapshotId {
+        self.snapshot
+    }
+
+    /// The policy that it counts on.
+    #[must_use]
+    pub const fn policy(&self) -> PolicyHash {
+        self.policy
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub const fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// Its idempotency key.
+    #[must_use]
+    pub const fn key(&self) -> Option<&IdempotencyKey> {
+        self.key.as_ref()
+    }
+
+    /// What was filled in.
+    #[must_use]
+    pub const fn filled(&self) -> Filled {
+        self.filled
+    }
+
+    /// What it names.
+    #[must_use]
+    pub const fn named(&self) -> Named<'_> {
+        Named {
+            tool: Some(&self.tool),
+            token: Some(self.token),
+            snapshot: Some(self.snapshot),
+            provenance: Some(&self.provenance),
+        }
+    }
+
+    /// Decodes an envelope and fills in what it leaves out.
+    ///
+    /// # Errors
+    /// [`Faulty`]: what is wrong with it, and what can be read all the same.
+    pub fn decode(
+        received: &[u8],
+        form: Form,
+        defaults: Defaults<'_>,
+    ) -> Result<Self, Box<Faulty>> {
+        if received.len() > ENVELOPE_BYTES_MAX {
+            return Err(Faulty::unread(
+                Refused::new(Reason::TooLarge)
+                    .field("envelope")
+                    .got(&format!("{} bytes", received.len()))
+                    .allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes")),
+            ));
+        }
+        let converted: Canonical;
+        let bytes = match form {
+            Form::NotJson(error) => {
+                return Err(Faulty::unread(from_json("envelope", error, received)));
+            }
+            Form::Cbor | Form::NotArguments(_) => received,
+            Form::Json => {
+                converted = json::to_cbor(received)
+                    .map_err(|error| Faulty::unread(from_json("envelope", error, received)))?;
+                converted.as_bytes()
+            }
+        };
+        let source = defaults.provenance.source;
+        let mut seen = Seen::read(bytes, source).map_err(Faulty::unread)?;
+        if let Form::NotArguments(error) = form {
+            let text = Item::trusted(bytes).get("args").and_then(Item::as_byte_string);
+            seen.fault = Some(from_json("args", error, text.unwrap_or_default()));
+        }
+        seen.complete(bytes, defaults)
+    }
+}
+
+/// What an envelope names, as far as its fields could be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Named<'a> {
+    /// The tool.
+    pub tool: Option<&'a ToolId>,
+    /// The token.
+    pub token: Option<TokenId>,
+    /// The snapshot.
+    pub snapshot: Option<SnapshotId>,
+    /// Where it came from.
+    pub provenance: Option<&'a Provenance>,
+}
+
+/// An envelope that is no call: why, and what could be read of it. A fault in one field takes no
+/// other that is well-formed out of answer and record.
+#[derive(Clone, Debug)]
+pub struct Faulty {
+    refused: Refused,
+    tool: Option<ToolId>,
+    token: Option<TokenId>,
+    snapshot: Option<SnapshotId>,
+    provenance: Option<Provenance>,
+}
+
+impl Faulty {
+    /// Bytes of which nothing could be read.
+    fn unread(refused: Refused) -> Box<Self> {
+        let (tool, token, snapshot, provenance) = (None, None, None, None);
+        Box::new(Self { refused, tool, token, snapshot, provenance })
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub const fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// What it names.
+    #[must_use]
+    pub const fn named(&self) -> Named<'_> {
+        Named {
+            tool: self.tool.as_ref(),
+            token: self.token,
+            snapshot: self.snapshot,
+            provenance: self.provenance.as_ref(),
+        }
+    }
+}
+
+/// The fields of an envelope as far as they are present and well-formed.
+#[derive(Default)]
+struct Seen {
+    version: Option<u64>,
+    tool: Option<ToolId>,
+    args: Option<Range<usize>>,
+    agent: Option<AgentId>,
+    token: Option<TokenId>,
+    snapshot: Option<SnapshotId>,
+    policy: Option<PolicyHash>,
+    provenance: Option<Provenance>,
+    key: Option<IdempotencyKey>,
+    /// What is not there at all.
+    absent: Filled,
+    /// The first field that is not well-formed.
+    fault: Option<Refused>,
+}
+
+impl Seen {
+    /// Reads all fields. Bytes that are no canonical map have none.
+    fn read(bytes: &[u8], source: Source) -> Result<Self, Refused> {
+        let mut seen = Self { absent: Filled::ALL, ..Self::default() };
+        // Which field a fault of the bytes lies in: the last key that was read.
+        let mut field: Option<Box<str>> = None;
+        let mut decoder = Decoder::new(bytes, Profile::DATA);
+        let walked = decoder.text_map(|key, decoder| {
+            field = Some(Box::from(key));
+            let start = decoder.position();
+            let item = decoder.item()?;
+            if !seen.take(key, item, start..decoder.position(), source) {
+                seen.fault.get_or_insert_with(|| bad_field(key, item));
+            }
+            Ok(())
+        });
+        let walked = walked.and_then(|()| {
+            field = None;
+            decoder.finish()
+        });
+        walked.map_err(|error| from_decode(error, field.as_deref(), bytes))?;
+        Ok(seen)
+    }
+
+    /// Takes one field; says whether it is well-formed.
+    fn take(&mut self, key: &str, item: Item<'_>, at: Range<usize>, source: Source) -> bool {
+        fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+            *place = value;
+            place.is_some()
+        }
+        let (fine, given) = match key {
+            "v" => (set(&mut self.version, item.as_uint()), Filled::VERSION),
+            "agent_id" => {
+                let agent = item.as_text().and_then(AgentId::new);
+                (set(&mut self.agent, agent), Filled::AGENT)
+            }
+            "capability_token_id" => {
+                let token = id(item, TokenId::from_bytes, TokenId::from_hex);
+                (set(&mut self.token, token), Filled::TOKEN)
+            }
+            "state_snapshot_id" => {
+                let snapshot = id(item, SnapshotId::from_bytes, SnapshotId::from_hex);
+                (set(&mut self.snapshot, snapshot), Filled::SNAPSHOT)
+            }
+            "policy_hash" => {
+                let policy = id(item, PolicyHash::from_bytes, PolicyHash::from_hex);
+                (set(&mut self.policy, policy), Filled::POLICY)
+            }
+            "provenance" => {
+                let provenance = Provenance::from_envelope(item, source).ok();
+                (set(&mut self.provenance, provenance), Filled::PROVENANCE)
+            }
+            "tool_id" => return set(&mut self.tool, item.as_text().and_then(ToolId::new)),
+            "args" => return set(&mut self.args, (item.kind() == Kind::Map).then_some(at)),
+            "idempotency_key" => {
+                return set(&mut self.key, item.as_text().and_then(IdempotencyKey::new));
+            }
+            // A proof stands for a remote holder; there is none in process. It is refused
+            // rather than ignored, so that nobody takes it for checked.
+            "proof" => return false,
+            _ => return true,
+        };
+        self.absent.remove(given);
+        fine
+    }
+
+    /// The call, with what was left out; or what there is, where a field is not well-formed or
+    /// lacks.
+    fn complete(self, bytes: &[u8], defaults: Defaults<'_>) -> Result<ToolCall, Box<Faulty>> {
+        let Self { version, agent, token, snapshot, policy, provenance, key, absent, .. } = self;
+        let missing =
+            |field| Refused::new(Reason::MissingField).field(field).allowed(form_of(field));
+        let (refused, tool) = match (self.fault, version, self.tool, self.args) {
+            (None, None | Some(1), Some(tool), Some(args)) => {
+                let mut call = ToolCall {
+                    bytes: Vec::new(),
+                    args,
+                    tool,
+                    agent: agent.unwrap_or_else(|| defaults.agent.clone()),
+                    token: token.unwrap_or(defaults.token),
+                    snapshot: snapshot.unwrap_or(defaults.snapshot),
+                    policy: policy.unwrap_or(defaults.policy),
+                    provenance: provenance.unwrap_or(defaults.provenance),
+                    key,
+                    filled: absent,
+                };
+                if absent == Filled::default() {
+                    call.bytes = bytes.to_vec();
+                } else {
+                    fill(&mut call, bytes);
+                }
+                return Ok(call);
+            }
+            (Some(fault), _, tool, _) => (fault, tool),
+            (None, Some(version), tool, _) if version != 1 => {
+                let refused = Refused::new(Reason::UnknownVersion).field("v");
+                (refused.got(&format!("{version}")).allowed("1"), tool)
+            }
+            (None, _, None, _) => (missing("tool_id"), None),
+            (None, _, tool, _) => (missing("args"), tool),
+        };
+        // What is left out stands for what the session has; what is not well-formed for nothing.
+        let token = token.or(absent.has(Filled::TOKEN).then_some(defaults.token));
+        let snapshot = snapshot.or(absent.has(Filled::SNAPSHOT).then_some(defaults.snapshot));
+        let said_nothing = absent.has(Filled::PROVENANCE);
+        let provenance = if said_nothing { Some(defaults.provenance) } else { provenance };
+        Err(Box::new(Faulty { refused, tool, token, snapshot, provenance }))
+    }
+}
+
+/// Writes the envelope anew with the absent fields in their places: nothing that was present
+/// is encoded again, its bytes are copied.
+fn fill(call: &mut ToolCall, bytes: &[u8]) {
+    let encoded = |write: &dyn Fn(&mut Encoder)| {
+        let mut encoder = Encoder::new();
+        write(&mut encoder);
+        encoder.into_bytes()
+    };
+    let provenance = call.provenance.to_envelope();
+    let added: [(Filled, &str, Vec<u8>); 6] = [
+        (Filled::VERSION, "v", encoded(&|e| e.uint(1))),
+        (Filled::AGENT, "agent_id", encoded(&|e| e.text(call.agent.as_str()))),
+        (Filled::PROVENANCE, "provenance", provenance.into_bytes()),
+        (Filled::POLICY, "policy_hash", encoded(&|e| e.bytes(call.policy.as_bytes()))),
+        (Filled::SNAPSHOT, "state_snapshot_id", encoded(&|e| e.bytes(call.snapshot.as_bytes()))),
+        (Filled::TOKEN, "capability_token_id", encoded(&|e| e.bytes(call.token.as_bytes()))),
+    ];
+    let present = Item::trusted(bytes);
+    let mut entries: Vec<(&str, &[u8])> =
+        present.entries().map(|(key, value)| (key, value.as_bytes())).collect();
+    for (bit, key, value) in &added {
+        if call.filled.has(*bit) {
+            entries.push((key, value));
+        }
+    }
+    entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+    let mut encoder = Encoder::with_capacity(bytes.len().saturating_add(320));
+    encoder.map(entries.len());
+    for (key, value) in entries {
+        encoder.text(key);
+        let start = encoder.len();
+        encoder.raw(value);
+        if key == "args" {
+            call.args = start..encoder.len();
+        }
+    }
+    call.bytes = encoder.into_bytes();
+}
+
+/// An id: 32 bytes, or 64 lower-case hexadecimal digits for those who write JSON.
+fn id<T>(
+    item: Item<'_>,
+    from_bytes: impl FnOnce([u8; 32]) -> T,
+    from_hex: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    match item.as_text() {
+        Some(digits) => from_hex(digits),
+        None => item.as_byte_string()?.try_into().ok().map(from_bytes),
+    }
+}
+
+/// What a field of the envelope may be.
+fn form_of(field: &str) -> &'static str {
+    match field {
+        "v" => "1, or left out",
+        "tool_id" => "a tool's id: a-z, 0-9, _ and dots",
+        "args" => "map",
+        "agent_id" => "the session's agent, or left out",
+        "capability_token_id" | "state_snapshot_id" | "policy_hash" => {
+            "64 lower-case hexadecimal digits, or left out"
+        }
+        "provenance" => {
+            "map of source (user, agent, tool, encoder, observer), time, inputs, trace, or left out"
+        }
+        "idempotency_key" => "text of 1 to 64 of A-Z, a-z, 0-9, '.', '_', ':', '-', or left out",
+        "proof" => "left out",
+        "envelope" => "map",
+        _ => "one value that can be read",
+    }
+}
+
+const NUMBERS: &str =
+    "integers from -9223372036854775808 to 18446744073709551615 but -0, and finite floats";
+
+/// What is said of a field that is not well-formed.
+fn bad_field(field: &str, item: Item<'_>) -> Refused {
+    let reason = if field == "proof" { Reason::BadProof } else { Reason::BadField };
+    let got = item.as_text().unwrap_or(kind_name(item.kind()));
+    Refused::new(reason).field(field).got(got).allowed(form_of(field))
+}
+
+/// What is said of a fault of bytes, by the field in which it lies.
+fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused {
+    let field = field.unwrap_or("envelope");
+    let reason = match error.fault {
+        Fault::Depth => Reason::TooDeep,
+        Fault::DuplicateKey => Reason::DuplicateKey,
+        Fault::IntRange | Fault::NotFinite => Reason::NumberRange,
+        // Of the envelope itself: its fields are read whole, whatever they are.
+        Fault::Type => Reason::BadField,
+        _ => Reason::Malformed,
+    };
+    let refused = Refused::new(reason).field(field);
+    match reason {
+        Reason::TooDeep => refused.allowed(&levels()),
+        Reason::DuplicateKey => refused.got(&format!("{error}")).allowed("each key once"),
+        Reason::NumberRange => refused.got(&format!("{error}")).allowed(NUMBERS),
+        Reason::BadField => {
+            let refused = refused.allowed(form_of(field));
+            match Decoder::new(bytes, Profile::DATA).peek() {
+                Ok(kind) => refused.got(kind_name(kind)),
+                Err(_) => refused,
+            }
+        }
+        _ => refused.got(&format!("{error}")).allowed("canonical CBOR"),
+    }
+}
+
+/// Most of a text that is shown from the place of a fault on, in bytes.
+const EXCERPT_BYTES: usize = 40;
+
+/// What is said of a fault of JSON: where it lies and what stands there. All of it is the
+/// caller's own text.
+fn from_json(field: &str, error: json::JsonError, text: &[u8]) -> Refused {
+    let (reason, allowed) = match error.fault {
+        JsonFault::Depth => (Reason::TooDeep, levels()),
+        JsonFault::DuplicateKey => (Reason::DuplicateKey, String::from("each key once")),
+        JsonFault::IntRange | JsonFault::FloatRange | JsonFault::NegativeZero => {
+            (Reason::NumberRange, String::from(NUMBERS))
+        }
+        _ => (Reason::Malformed, String::from("one JSON object")),
+    };
+    let behind = text.get(error.at..).unwrap_or_default();
+    let behind = behind.get(..EXCERPT_BYTES).unwrap_or(behind);
+    let excerpt = String::from_utf8_lossy(behind);
+    let got = if behind.is_empty() { format!("{error}") } else { format!("{error}: {excerpt}") };
+    Refused::new(reason).field(field).got(&got).allowed(&allowed)
+}
+
+/// How deep a call may nest.
+pub fn levels() -> String {
+    format!("at most {} levels, the call's own included", Profile::DATA.depth_max())
+}
+
+/// What a value is called where callers are told of it.
+#[must_use]
+pub const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Uint | Kind::Negative => "integer",
+        Kind::Bytes => "bytes",
+        Kind::Text => "text",
+        Kind::Array => "list",
+        Kind::Map => "map",
+        Kind::Bool => "boolean",
+        Kind::Null => "null",
+        Kind::Float => "float",
+    }
+}

@@ -1,0 +1,7 @@
+//! What goes in and what comes out: the call's envelope and the result's.
+
+mod call;
+mod result;
+
+pub use call::{Defaults, Faulty, Filled, Form, Named, ToolCall, kind_name, levels};
+pub use result::{Receipt, Status, ToolError, ToolResult, TxOutcome};

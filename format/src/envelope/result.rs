@@ -1,0 +1,279 @@
+//! The result's envelope and the receipt in it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{
+    budget::Amounts,
+    cbor::{Canonical, Item, MapBuilder},
+    field::code,
+    id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
+    manifest::Enforcement,
+    obligation::Obligation,
+    provenance::Provenance,
+    reason::Reason,
+    record::CallFields,
+};
+
+code! {
+    /// Whether a call brought a result.
+    pub enum Status {
+        /// It brought a result.
+        Ok = 0 "ok",
+        /// It was refused, or its run failed.
+        Error = 1 "error",
+    }
+}
+
+code! {
+    /// What became of a call's effect.
+    pub enum TxOutcome {
+        /// The effect was made.
+        Committed = 1 "committed",
+        /// The effect was begun and undone.
+        RolledBack = 2 "rolled_back",
+        /// There was no effect.
+        NoOp = 3 "no_op",
+        /// Whether there was an effect is not known.
+        Unknown = 4 "unknown",
+    }
+}
+
+/// Proof for the caller: where in which log the call stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The log.
+    pub home: HomeId,
+    /// The intent, where the call got that far.
+    pub intent: Option<(Seq, Leaf)>,
+    /// The outcome, refusal, repeat, or the aggregate that answers for a run of refusals.
+    pub outcome_seq: Seq,
+    /// That record's leaf.
+    pub outcome_leaf: Leaf,
+    /// What the call used.
+    pub used: Amounts,
+    /// What is left of the token's budget, the tightest of its chain.
+    pub left: Amounts,
+    /// How the scope was enforced.
+    pub enforcement: Enforcement,
+}
+
+/// The answer to a call: what its record says, and what was delivered. The kernel gives one away
+/// only once that record is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    tool: Option<ToolId>,
+    agent: Option<AgentId>,
+    snapshot: Option<SnapshotId>,
+    reason: Option<Reason>,
+    delivered: Canonical,
+    result_hash: ResultHash,
+    provenance: Option<Provenance>,
+    tx: TxOutcome,
+    degraded: Vec<Obligation>,
+    receipt: Receipt,
+}
+
+impl ToolResult {
+    /// The answer that a record stands for. `reason` says why there is no result, `delivered` is
+    /// the result or the error object.
+    #[must_use]
+    pub fn new(
+        record: &CallFields,
+        reason: Option<Reason>,
+        delivered: Canonical,
+        (tx, degraded): (TxOutcome, Vec<Obligation>),
+        receipt: Receipt,
+    ) -> Self {
+        Self {
+            tool: record.tool_id.clone(),
+            agent: record.agent_id.clone(),
+            snapshot: record.state_snapshot_id,
+            reason,
+            delivered,
+            result_hash: record.result_hash.unwrap_or(ResultHash::from_bytes([0; 32])),
+            provenance: record.provenance.clone(),
+            tx,
+            degraded,
+            receipt,
+        }
+    }
+
+    /// Whether there is a result.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        if self.reason.is_some() { Status::Error } else { Status::Ok }
+    }
+
+    /// Why there is none.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    /// The result, or the error object: exactly what [`ToolResult::result_hash`] commits to.
+    #[must_use]
+    pub const fn delivered(&self) -> &Canonical {
+        &self.delivered
+    }
+
+    /// The commitment to the result.
+    #[must_use]
+    pub const fn result_hash(&self) -> ResultHash {
+        self.result_hash
+    }
+
+    /// What became of the effect.
+    #[must_use]
+    pub const fn tx_outcome(&self) -> TxOutcome {
+        self.tx
+    }
+
+    /// What the policy took away from the call: empty unless it was degraded.
+    #[must_use]
+    pub fn degraded(&self) -> &[Obligation] {
+        &self.degraded
+    }
+
+    /// Where the call stands in the log.
+    #[must_use]
+    pub const fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    /// The tool, where the call named one that exists.
+    #[must_use]
+    pub const fn tool(&self) -> Option<&ToolId> {
+        self.tool.as_ref()
+    }
+
+    /// Where the call came from, as its record says; `None` where the call could not be read.
+    #[must_use]
+    pub const fn provenance(&self) -> Option<&Provenance> {
+        self.provenance.as_ref()
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// [`ToolError`] where the call was refused or its run failed.
+    pub fn value(&self) -> Result<Item<'_>, ToolError> {
+        match self.reason {
+            None => Ok(self.delivered.item()),
+            Some(reason) => Err(ToolError { reason, object: self.delivered.clone() }),
+        }
+    }
+
+    /// The text of the result: its entry `text` where it is a map, else the result itself;
+    /// empty where there is no text in it.
+    ///
+    /// # Errors
+    /// [`ToolError`] where the call was refused or its run failed.
+    pub fn text(&self) -> Result<&str, ToolError> {
+        let value = self.value()?;
+        let text = value.get("text").or(Some(value)).and_then(Item::as_text);
+        Ok(text.unwrap_or_default())
+    }
+
+    /// The whole envelope as one map with text keys.
+    #[must_use]
+    pub fn to_canonical(&self) -> Canonical {
+        let null = Canonical::null();
+        let map = MapBuilder::new()
+            .uint("v", 1)
+            .text("status", self.status().name())
+            .text("tx_outcome", self.tx.name())
+            .bytes("result_hash", self.result_hash.as_bytes());
+        let map = match self.reason {
+            None => map.item("result", self.delivered.item()),
+            Some(_) => map.item("error", self.delivered.item()),
+        };
+        let map = match &self.tool {
+            Some(tool) => map.text("tool_id", tool.as_str()),
+            None => map.item("tool_id", null.item()),
+        };
+        let map = match &self.agent {
+            Some(agent) => map.text("agent_id", agent.as_str()),
+            None => map.item("agent_id", null.item()),
+        };
+        let map = match &self.snapshot {
+            Some(snapshot) => map.bytes("state_snapshot_id", snapshot.as_bytes()),
+            None => map.item("state_snapshot_id", null.item()),
+        };
+        let map = match &self.provenance {
+            Some(provenance) => map.item("provenance", provenance.to_envelope().item()),
+            None => map.item("provenance", null.item()),
+        };
+        let map = match &self.degraded[..] {
+            [] => map,
+            taken => {
+                let list = taken.iter().map(|asked| Canonical::text(&alloc::format!("{asked}")));
+                map.item("degraded", Canonical::list(list).item())
+            }
+        };
+        map.item("receipt", self.receipt.to_canonical().item()).finish()
+    }
+}
+
+/// A call that was refused, or whose run failed, as an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolError {
+    reason: Reason,
+    object: Canonical,
+}
+
+impl ToolError {
+    /// The reason.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The error object that was delivered.
+    #[must_use]
+    pub fn object(&self) -> Item<'_> {
+        self.object.item()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason.name(), self.reason.code())?;
+        for name in ["field", "got", "allowed"] {
+            if let Some(value) = self.object().get(name).and_then(Item::as_text) {
+                write!(f, ", {name}: {value}")?;
+            }
+        }
+        write!(f, ". {}", self.reason.hint())
+    }
+}
+
+impl core::error::Error for ToolError {}
+
+impl Receipt {
+    /// The receipt as a map with text keys.
+    #[must_use]
+    pub fn to_canonical(&self) -> Canonical {
+        let map = MapBuilder::new()
+            .bytes("log", self.home.as_bytes())
+            .uint("outcome_seq", self.outcome_seq.get())
+            .bytes("outcome_leaf", self.outcome_leaf.as_bytes())
+            .text("enforcement", self.enforcement.name())
+            .item("used", amounts(&self.used).item())
+            .item("left", amounts(&self.left).item());
+        match &self.intent {
+            Some((seq, leaf)) => {
+                map.uint("intent_seq", seq.get()).bytes("intent_leaf", leaf.as_bytes()).finish()
+            }
+            None => map.finish(),
+        }
+    }
+}
+
+fn amounts(amounts: &Amounts) -> Canonical {
+    amounts
+        .iter()
+        .filter(|(_, amount)| *amount > 0)
+        .fold(MapBuilder::new(), |map, (dimension, amount)| map.uint(dimension.name(), amount))
+        .finish()
+}

@@ -1,0 +1,311 @@
+//! Tool manifests: what a tool is called, takes, needs and may cost.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, DecodeError},
+    field::{List, code, decode, encode, shape},
+    hash::object_id,
+    id::{DefinitionHash, ObjectId, ToolId},
+    label::Label,
+    limits::RESULT_BYTES_MAX,
+    obligation::ObligationKind,
+};
+
+code! {
+    /// What a tool does to the world.
+    pub enum EffectClass {
+        /// Nothing at all: its result depends on its arguments only, or on the clock.
+        Pure = 1 "pure",
+        /// Reads local state.
+        Read = 2 "read",
+        /// Changes local state.
+        LocalWrite = 3 "local_write",
+        /// Reads from elsewhere: asking discloses.
+        ExternalRead = 4 "external_read",
+        /// Changes state elsewhere.
+        ExternalWrite = 5 "external_write",
+        /// Can't be undone.
+        Irreversible = 6 "irreversible",
+    }
+}
+
+impl EffectClass {
+    /// Whether a call of this class leaves everything as it was.
+    #[must_use]
+    pub const fn is_read_only(self) -> bool {
+        matches!(self, Self::Pure | Self::Read)
+    }
+}
+
+code! {
+    /// How a run kept to its scope.
+    pub enum Enforcement {
+        /// There was nothing to enforce: no resource was touched.
+        None = 0 "none",
+        /// `openat2` beneath a directory handle: the operating system resolved the path.
+        Openat2 = 1 "openat2",
+        /// Resolved beneath a directory handle by a library, step by step.
+        CapStd = 2 "cap_std",
+        /// What was opened was compared in its canonical form.
+        Canonical = 3 "canonical",
+        /// Names were compared; nothing else stands in the way.
+        Lexical = 4 "lexical",
+        /// It ran where the operating system lets it reach nothing else.
+        Sandboxed = 5 "sandboxed",
+        /// All that it sent and received passed through the kernel.
+        Proxied = 6 "proxied",
+        /// Another process that offers the tool, or the host's own code, ran it.
+        Delegated = 7 "delegated",
+        /// It was run before the kernel heard of it, or out of its reach: somebody's word.
+        Hearsay = 8 "hearsay",
+    }
+}
+
+code! {
+    /// Whether an argument must be given.
+    pub enum Presence {
+        /// It must.
+        Required = 1 "required",
+        /// It may be left out or be null; null counts as left out.
+        Optional = 2 "optional",
+    }
+}
+
+code! {
+    /// The type of an argument.
+    pub enum ParamType {
+        /// Anything.
+        Any = 0 "any",
+        /// Text.
+        Text = 1 "text",
+        /// An integer.
+        Int = 2 "integer",
+        /// `false` or `true`.
+        Bool = 3 "boolean",
+        /// A byte string.
+        Bytes = 4 "bytes",
+        /// A list.
+        List = 5 "list",
+        /// A map.
+        Map = 6 "map",
+        /// A path below a granted root.
+        Path = 7 "path",
+        /// A number, with or without a fraction.
+        Number = 8 "number",
+    }
+}
+
+code! {
+    /// Whether a tool takes arguments that it doesn't declare.
+    pub enum Extra {
+        /// It refuses them: a smuggled `bcc` is no forward compatibility.
+        Refused = 0 "refused",
+        /// It takes them.
+        Taken = 1 "taken",
+    }
+}
+
+shape! {
+    /// One argument of a tool.
+    pub struct Param {
+        /// Its name.
+        1 => pub name: Box<str>,
+        /// Its type.
+        2 => pub kind: ParamType,
+        /// Whether it must be given.
+        3 => pub presence: Presence,
+        /// The value that stands where none is given.
+        4 => pub default: Option<Canonical>,
+        /// Smallest integer, or length of text, bytes or list in bytes or items.
+        5 => pub min: Option<u64>,
+        /// Largest integer, or length of text, bytes or list in bytes or items.
+        6 => pub max: Option<u64>,
+        /// What it is, for a model.
+        7 => pub description: Box<str>,
+    }
+}
+
+shape! {
+    /// What the kernel knows of a tool. Its id is the hash of its canonical bytes.
+    pub struct Manifest {
+        /// Version of this form.
+        1 => pub version: u64,
+        /// The tool.
+        2 => pub tool: ToolId,
+        /// Other names for it.
+        3 => pub aliases: List<ToolId>,
+        /// A short name, for people.
+        4 => pub title: Box<str>,
+        /// What it does, for a model.
+        5 => pub description: Box<str>,
+        /// What it does to the world.
+        6 => pub effect: EffectClass,
+        /// Its arguments.
+        7 => pub params: List<Param>,
+        /// Whether it takes others.
+        8 => pub extra: Extra,
+        /// What every call sets aside before its plan adds to it.
+        9 => pub hold: Amounts,
+        /// Largest result, in bytes.
+        10 => pub result_bytes_max: u64,
+        /// Longest run in milliseconds before the host gives it up; null where it can't block.
+        11 => pub wall_ms_max: Option<u64>,
+        /// The scopes that it needs, by dimension.
+        12 => pub dimensions: List<Box<str>>,
+        /// The obligations that a run of it can keep to, beside those that the kernel sees to.
+        13 => pub honours: List<ObligationKind>,
+        /// The foreign definition that it was made from: a change of that is a change of the
+        /// tool. Null where the tool is the host's own.
+        14 => pub definition: Option<DefinitionHash>,
+        /// What its results, and its errors, carry.
+        15 => pub label: Label,
+    }
+}
+
+impl Manifest {
+    /// A tool of that effect without arguments, taking a result of up to 1 MiB, setting aside
+    /// one second of processor and ten of wall time a call.
+    #[must_use]
+    pub fn new(tool: ToolId, effect: EffectClass) -> Self {
+        Self {
+            version: 1,
+            title: Box::from(tool.as_str()),
+            tool,
+            aliases: List(Vec::new()),
+            description: Box::from(""),
+            effect,
+            params: List(Vec::new()),
+            extra: Extra::Refused,
+            hold: Amounts::ZERO
+                .with(Dimension::CpuUs, 1_000_000)
+                .with(Dimension::WallUs, 10_000_000),
+            result_bytes_max: 1 << 20,
+            wall_ms_max: None,
+            dimensions: List(Vec::new()),
+            honours: List(Vec::new()),
+            definition: None,
+            label: Label::PUBLIC,
+        }
+    }
+
+    /// Sets title and description.
+    #[must_use]
+    pub fn described(mut self, title: &str, description: &str) -> Self {
+        self.title = Box::from(title);
+        self.description = Box::from(description);
+        self
+    }
+
+    /// Adds another name.
+    #[must_use]
+    pub fn alias(mut self, alias: ToolId) -> Self {
+        self.aliases.0.push(alias);
+        self
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn param(mut self, param: Param) -> Self {
+        self.params.0.push(param);
+        self
+    }
+
+    /// Adds a dimension in which the tool needs a scope.
+    #[must_use]
+    pub fn needs(mut self, dimension: &str) -> Self {
+        self.dimensions.0.push(Box::from(dimension));
+        self
+    }
+
+    /// Adds an obligation that a run of the tool can keep to.
+    #[must_use]
+    pub fn honours(mut self, kind: ObligationKind) -> Self {
+        self.honours.0.push(kind);
+        self
+    }
+
+    /// Says which foreign definition it was made from.
+    #[must_use]
+    pub fn defined_by(mut self, definition: DefinitionHash) -> Self {
+        self.definition = Some(definition);
+        self
+    }
+
+    /// Sets what its results and errors carry.
+    #[must_use]
+    pub fn labelled(mut self, label: Label) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// The canonical bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        object_id(&self.to_bytes())
+    }
+
+    /// What a call sets aside whose plan needs so much.
+    pub fn hold_for(&self, needed: &Amounts) -> Amounts {
+        let hold = self.hold.plus(needed);
+        hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1)
+    }
+
+    /// The largest result that the kernel takes from it, in bytes.
+    #[must_use]
+    pub fn result_limit(&self) -> usize {
+        usize::try_from(self.result_bytes_max).unwrap_or(usize::MAX).min(RESULT_BYTES_MAX)
+    }
+}
+
+impl Param {
+    /// A required argument without bounds.
+    #[must_use]
+    pub fn required(name: &str, kind: ParamType, description: &str) -> Self {
+        Self {
+            name: Box::from(name),
+            kind,
+            presence: Presence::Required,
+            default: None,
+            min: None,
+            max: None,
+            description: Box::from(description),
+        }
+    }
+
+    /// An argument that may be left out.
+    #[must_use]
+    pub fn optional(name: &str, kind: ParamType, description: &str) -> Self {
+        Self { presence: Presence::Optional, ..Self::required(name, kind, description) }
+    }
+
+    /// The value where none is given.
+    #[must_use]
+    pub fn or(mut self, default: Canonical) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// Bounds: of an integer, or of a length.
+    #[must_use]
+    pub fn within(mut self, min: u64, max: u64) -> Self {
+        self.min = Some(min);
+        self.max = Some(max);
+        self
+    }
+}

@@ -1,0 +1,52 @@
+//! The policy as an object.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    cbor::DecodeError,
+    field::{decode, encode, shape},
+    hash::Domain,
+    id::PolicyHash,
+};
+
+shape! {
+    /// Which engine decides.
+    pub struct EngineIdentity {
+        /// Its name.
+        1 => pub name: Box<str>,
+        /// The version of its semantics.
+        2 => pub version: u64,
+    }
+}
+
+shape! {
+    /// The object that a policy hash names.
+    pub struct PolicyObject {
+        /// Which engine decides.
+        1 => pub engine: EngineIdentity,
+        /// Its canonical document.
+        2 => pub document: Vec<u8>,
+    }
+}
+
+impl PolicyObject {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
+    }
+
+    /// The policy's hash.
+    #[must_use]
+    pub fn hash(&self) -> PolicyHash {
+        PolicyHash::from_bytes(Domain::POLICY.hash(&[&self.to_bytes()]))
+    }
+}

@@ -1,0 +1,352 @@
+//! Why a call was refused or failed: stable numbered codes, each with what to change.
+//!
+//! One table makes the enum, the names and the hints; `docs/spec.md` is held against it. Numbers
+//! are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx
+//! policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
+
+use alloc::{boxed::Box, string::String};
+use core::fmt;
+
+use crate::{
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
+    field::Field,
+    limits::DETAIL_BYTES_MAX,
+};
+
+/// What the caller can do about a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// Change the call as the hint says, then send it again.
+    Fix,
+    /// Send the same call again later.
+    Wait,
+    /// Ask a person for the authority that is missing.
+    Ask,
+    /// Nothing the caller does will help.
+    Never,
+}
+
+impl Retry {
+    /// The word in the error object.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fix => "fix",
+            Self::Wait => "wait",
+            Self::Ask => "ask",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// Declares the reasons: number, name, what to do, hint.
+macro_rules! reasons {
+    ($($code:literal $variant:ident $name:literal $retry:ident $hint:literal)*) => {
+        /// Why a call was refused, or why its run failed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $( #[doc = $hint] $variant, )*
+        }
+
+        impl Reason {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
+
+            /// The stable number.
+            #[must_use]
+            pub const fn code(self) -> u64 {
+                match self { $( Self::$variant => $code, )* }
+            }
+
+            /// The reason of that number.
+            #[must_use]
+            pub const fn from_code(code: u64) -> Option<Self> {
+                match code { $( $code => Some(Self::$variant), )* _ => None }
+            }
+
+            /// The name in error objects.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )* }
+            }
+
+            /// What the caller can do.
+            #[must_use]
+            pub const fn retry(self) -> Retry {
+                match self { $( Self::$variant => Retry::$retry, )* }
+            }
+
+            /// What to change, in one sentence.
+            #[must_use]
+            pub const fn hint(self) -> &'static str {
+                match self { $( Self::$variant => $hint, )* }
+            }
+        }
+    };
+}
+
+reasons! {
+    101 Malformed "malformed" Fix "Send one canonical CBOR map, or one JSON object."
+    102 TooLarge "too_large" Fix "Make the call smaller; put large content into a file."
+    103 TooDeep "too_deep" Fix "Nest arrays and objects less deeply."
+    104 DuplicateKey "duplicate_key" Fix "Give every key once."
+    105 NumberRange "number_range" Fix "Use integers from -2^63 to 2^64-1 and finite floats."
+    106 UnknownVersion "unknown_version" Fix "Use envelope version 1."
+    107 MissingField "missing_field" Fix "Add the field that is named."
+    108 BadField "bad_field" Fix "Give the field that is named in its documented form."
+    201 NotBound "not_bound" Never "Use the agent and the token that this session is bound to."
+    202 Revoked "revoked" Ask "The token was revoked; ask for a new one."
+    203 Frozen "frozen" Wait "An operator has stopped this agent, tool or kernel for now."
+    204 Expired "expired" Ask "The token has expired; ask for a new one."
+    205 NotYetValid "not_yet_valid" Wait "The token is not valid yet."
+    206 NotGranted "not_granted" Ask "The token does not grant this tool; use one that is allowed."
+    207 UnknownTool "unknown_tool" Fix "There is no such tool; use one that is allowed."
+    208 BadProof "bad_proof" Fix "A session in process takes no proof; leave it out."
+    209 ReadOnlyToken "read_only_token" Ask "The token is read only; this would change things."
+    210 ClockUnconfirmed "clock_unconfirmed" Ask "An operator must confirm the time first."
+    211 ToolChanged "tool_changed" Ask "The definition has changed; an operator must accept it."
+    212 NoProvider "no_provider" Wait "The process that runs this tool is not attached."
+    221 KeyReused "key_reused" Fix "Use another key: this one stands for another call."
+    222 KeyInFlight "key_in_flight" Wait "The call with this idempotency key is not done yet."
+    223 OutcomeUnknown "outcome_unknown" Ask "What the first call did is not known; ask a person."
+    224 OutcomeErased "outcome_erased" Never "The first call's result was erased."
+    231 WrongLane "wrong_lane" Never "The agents' lane takes calls only; an operator does this."
+    251 UnknownReference "unknown_reference" Fix "Refer to a result given to this session."
+    252 ReferenceErased "reference_erased" Never "The result that is referred to was erased."
+    253 BadReference "bad_reference" Fix "Write {\"$ref\": {\"record\": N, \"path\": [..]}}."
+    254 ReferenceInFlight "reference_in_flight" Wait "That result is not on record yet."
+    301 UnknownArgument "unknown_argument" Fix "Leave out the argument, or use one that is allowed."
+    302 MissingArgument "missing_argument" Fix "Add the missing arguments that are listed."
+    303 BadArgument "bad_argument" Fix "Give the argument that is named as it is allowed."
+    304 OutOfScope "out_of_scope" Fix "Change the argument that is named to what the token allows."
+    305 BadPath "bad_path" Fix "Use a relative path below an allowed root, with forward slashes."
+    401 PolicyMismatch "policy_mismatch" Fix "Name the policy in force, or leave the field out."
+    402 Denied "denied" Never "The policy forbids this call."
+    403 Asked "asked" Ask "The policy asks for a person's approval first."
+    404 Deferred "deferred" Wait "The policy defers this call."
+    405 Obligation "obligation" Never "The policy asks of the tool what it can't do."
+    406 UnknownSnapshot "unknown_snapshot" Fix "Name a snapshot of this agent, or none."
+    407 ToolsMismatch "tools_mismatch" Never "An operator must put this program's tools on record."
+    408 Constraint "constraint" Fix "Change the argument that is named to what is allowed."
+    409 Reduced "reduced" Fix "The policy leaves less than that; ask for no more than is allowed."
+    411 Namespace "namespace" Fix "Agents write goal.*, tools and encoders fact.*, nobody else."
+    412 BadFact "bad_fact" Fix "Give keys as namespace.name and values within their limits."
+    413 TooManyFacts "too_many_facts" Fix "Remove facts that are no longer needed first."
+    414 StaleSnapshot "stale_snapshot" Fix "Propose from the agent's head snapshot."
+    501 OverBudget "over_budget" Ask "The call would exceed what is left of the budget."
+    502 Exhausted "exhausted" Ask "The token's budget has run out."
+    601 Overloaded "overloaded" Wait "Too many calls are in flight."
+    602 NoRoom "no_room" Wait "The disk is nearly full."
+    603 Closing "closing" Never "The kernel is shutting down, or the session was closed."
+    701 NotFound "not_found" Fix "There is no such file or folder."
+    702 NotAFile "not_a_file" Fix "This is not a regular file with one name."
+    703 NotAFolder "not_a_folder" Fix "This is not a folder."
+    704 Link "link" Fix "A symbolic link stands on the way; use the path it stands for."
+    705 Exists "exists" Fix "Something of that name exists already."
+    706 FileTooLarge "file_too_large" Fix "Ask for a part of the file."
+    707 AccessDenied "access_denied" Never "The operating system refused access."
+    708 DiskFull "disk_full" Wait "The disk is full."
+    709 Busy "busy" Wait "The folder changes too fast; try again."
+    710 Unsupported "unsupported" Never "The operating system lacks what this tool needs."
+    711 Failed "failed" Wait "The operating system reported an error."
+    750 Panicked "panicked" Never "The tool broke off; what it did is not known."
+    751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
+    752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."
+    753 NotRun "not_run" Ask "The token was revoked, or a freeze began, before the run."
+    754 Abandoned "abandoned" Never "The run was given up; what it did is not known."
+    755 OverHold "over_hold" Fix "The run needed more than was set aside for it."
+    756 Cancelled "cancelled" Never "The caller gave the call up; what it did is not known."
+    757 ProviderGone "provider_gone" Ask "The tool's process broke off; what it did is not known."
+    801 BadSignature "bad_signature" Fix "Sign with current keys of the role, as many as it wants."
+    802 StaleCounter "stale_counter" Fix "Use a counter above the key's last one."
+    803 BadControl "bad_control" Fix "The control event's body is not of its kind's form."
+    804 BadToken "bad_token" Fix "The token is not of the form that version 2 has."
+    805 WrongAudience "wrong_audience" Fix "The token is for another home."
+    806 WrongIssuer "wrong_issuer" Fix "The token is not by a current key of the issuer."
+    807 LifeTooLong "life_too_long" Fix "The token's life is empty or exceeds 90 days."
+    808 UnknownAuthority "unknown_authority" Fix "The token has a flag, caveat or key not known."
+    809 NoDelegation "no_delegation" Never "Delegated tokens are not accepted yet."
+    810 AlreadyIssued "already_issued" Never "The token is registered already."
+    811 UnknownToken "unknown_token" Fix "No such token is registered."
+    812 TooManySessions "too_many_sessions" Wait "Close a session first."
+    813 WrongPolicy "wrong_policy" Fix "The policy's hash is another."
+    814 BadPolicy "bad_policy" Fix "The policy document is not sound; see what is named."
+    815 UnknownHead "unknown_head" Fix "The head that it names is no durable record here."
+    816 StaleHead "stale_head" Fix "Others, or this key, have signed since: look, and sign anew."
+}
+
+impl Reason {
+    /// Whether a tool may give it for a run that failed: 7xx, without those that only the
+    /// kernel and its host can know.
+    pub const fn is_a_tools(self) -> bool {
+        let kernels =
+            matches!(self, Self::Panicked | Self::TimedOut | Self::NotRun | Self::Abandoned);
+        let failed_within = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
+        failed_within || (700 <= self.code() && self.code() < 800 && !kernels)
+    }
+}
+
+impl Field for Reason {
+    const SHAPE: &'static str = "uint Reason";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.code());
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        Self::from_code(decoder.uint()?).ok_or(fault)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a call ended short of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// It was refused: nothing ran.
+    Refused,
+    /// It waits for a person: nothing ran.
+    Asked,
+    /// It can be sent again on a condition: nothing ran.
+    Deferred,
+    /// It ran, and the run failed.
+    Failed,
+}
+
+impl ErrorKind {
+    /// The word in the error object.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Asked => "asked",
+            Self::Deferred => "deferred",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A reason with what a model needs to repair the call: which field, what it got, what would
+/// have been allowed. It holds nothing of the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    reason: Reason,
+    field: Option<Box<str>>,
+    got: Option<Box<str>>,
+    allowed: Option<Box<str>>,
+}
+
+impl Refused {
+    /// A reason without details.
+    #[must_use]
+    pub const fn new(reason: Reason) -> Self {
+        Self { reason, field: None, got: None, allowed: None }
+    }
+
+    /// Names the field or argument at fault.
+    #[must_use]
+    pub fn field(mut self, field: &str) -> Self {
+        self.field = Some(shorten(field));
+        self
+    }
+
+    /// Says what stood there, cut to [`DETAIL_BYTES_MAX`].
+    #[must_use]
+    pub fn got(mut self, got: &str) -> Self {
+        self.got = Some(shorten(got));
+        self
+    }
+
+    /// Says what would have been allowed, cut to [`DETAIL_BYTES_MAX`].
+    #[must_use]
+    pub fn allowed(mut self, allowed: &str) -> Self {
+        self.allowed = Some(shorten(allowed));
+        self
+    }
+
+    /// Whether it names this field.
+    pub fn is_about(&self, field: &str) -> bool {
+        self.field.as_deref() == Some(field)
+    }
+
+    /// What stood at the fault.
+    pub fn what_stood(&self) -> Option<&str> {
+        self.got.as_deref()
+    }
+
+    /// The reason.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.
+    #[must_use]
+    pub fn error_object(&self, kind: ErrorKind) -> Canonical {
+        let details = [&self.got, &self.field, &self.allowed];
+        let given = details.iter().filter(|detail| detail.is_some()).count();
+        let mut encoder = Encoder::with_capacity(384);
+        encoder.map(given.saturating_add(5));
+        // In canonical order: shorter keys first.
+        let detail = |encoder: &mut Encoder, key: &str, value: &Option<Box<str>>| {
+            if let Some(value) = value {
+                encoder.text(key);
+                encoder.text(value);
+            }
+        };
+        detail(&mut encoder, "got", &self.got);
+        encoder.text("code");
+        encoder.uint(self.reason.code());
+        encoder.text("hint");
+        encoder.text(self.reason.hint());
+        encoder.text("kind");
+        encoder.text(kind.name());
+        detail(&mut encoder, "field", &self.field);
+        encoder.text("retry");
+        encoder.text(self.reason.retry().name());
+        encoder.text("reason");
+        encoder.text(self.reason.name());
+        detail(&mut encoder, "allowed", &self.allowed);
+        Canonical::from_encoder(encoder)
+    }
+}
+
+impl From<Reason> for Refused {
+    fn from(reason: Reason) -> Self {
+        Self::new(reason)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason.name(), self.reason.code())?;
+        for (name, value) in
+            [("field", &self.field), ("got", &self.got), ("allowed", &self.allowed)]
+        {
+            if let Some(value) = value {
+                write!(f, ", {name}: {value}")?;
+            }
+        }
+        write!(f, ". {}", self.reason.hint())
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// At most [`DETAIL_BYTES_MAX`] bytes, cut between characters, control characters replaced.
+fn shorten(text: &str) -> Box<str> {
+    let mut short = String::new();
+    for c in text.chars() {
+        let c = if c.is_control() { '\u{fffd}' } else { c };
+        if short.len().saturating_add(c.len_utf8()) > DETAIL_BYTES_MAX {
+            break;
+        }
+        short.push(c);
+    }
+    short.into_boxed_str()
+}

@@ -1,0 +1,360 @@
+//! Records of calls.
+
+use alloc::vec::Vec;
+
+use crate::{
+    budget::Amounts,
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    control::Control,
+    decision::{Decision, Shadow, Verdict},
+    envelope::{Filled, Status, TxOutcome},
+    field::{Field, List, code, shape},
+    id::{
+        AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
+        ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
+    },
+    label::Label,
+    manifest::{EffectClass, Enforcement},
+    obligation::Obligation,
+    provenance::Provenance,
+    reason::Reason,
+};
+
+shape! {
+    /// What every record of a call holds: the eight fields that the requirement names, null
+    /// where not known yet or not parsed, and what the kernel adds to them.
+    pub struct CallFields {
+        /// The calling agent.
+        10 => pub agent_id: Option<AgentId>,
+        /// The policy in force.
+        11 => pub policy_hash: Option<PolicyHash>,
+        /// The snapshot that the call named.
+        12 => pub state_snapshot_id: Option<SnapshotId>,
+        /// The token.
+        13 => pub capability_token_id: Option<TokenId>,
+        /// The tool, where one of that name is registered.
+        14 => pub tool_id: Option<ToolId>,
+        /// Commitment to the resolved arguments.
+        15 => pub args_hash: Option<ArgsHash>,
+        /// Commitment to what was delivered.
+        16 => pub result_hash: Option<ResultHash>,
+        /// Where the call came from: by the host's word and the caller's.
+        17 => pub provenance: Option<Provenance>,
+        /// Commitment to the envelope's bytes.
+        18 => pub call_hash: Option<CallHash>,
+        /// The session.
+        19 => pub session: Option<Seq>,
+        /// What the policy said.
+        20 => pub decision: Option<Decision>,
+        /// The tool's manifest.
+        21 => pub manifest: Option<ObjectId>,
+        /// What was set aside.
+        22 => pub held: Amounts,
+        /// What was used.
+        23 => pub used: Amounts,
+        /// How the scope was enforced.
+        24 => pub enforcement: Option<Enforcement>,
+        /// The agent's head snapshot, on which the policy decided; null where it is the one
+        /// that the call named, or where nothing was decided.
+        25 => pub head: Option<SnapshotId>,
+        /// What a policy that is not in force would have said.
+        26 => pub shadow: Option<Shadow>,
+    }
+}
+
+impl CallFields {
+    /// Nothing known.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self {
+            agent_id: None,
+            policy_hash: None,
+            state_snapshot_id: None,
+            capability_token_id: None,
+            tool_id: None,
+            args_hash: None,
+            result_hash: None,
+            provenance: None,
+            call_hash: None,
+            session: None,
+            decision: None,
+            manifest: None,
+            held: Amounts::ZERO,
+            used: Amounts::ZERO,
+            enforcement: None,
+            head: None,
+            shadow: None,
+        }
+    }
+
+    /// What the policy took away from a call that it let through.
+    pub fn degraded(&self) -> Vec<Obligation> {
+        let decision = self.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
+        let asked = decision.map_or(&[][..], |decision| &decision.obligations.0);
+        asked.iter().filter(|asked| asked.kind.takes_away()).cloned().collect()
+    }
+}
+
+code! {
+    /// When an intent was durable.
+    pub enum RunMode {
+        /// Before the run.
+        IntentFirst = 1 "intent_first",
+        /// With the outcome, before the answer.
+        WithOutcome = 2 "with_outcome",
+    }
+}
+
+code! {
+    /// How it is known where an argument came from, the strongest first.
+    pub enum ArgumentSource {
+        /// It was put in for a reference.
+        Resolved = 1 "resolved",
+        /// Its literal value is found in what the record names.
+        Verified = 2 "verified",
+        /// It may come from anything that the agent has seen.
+        Joined = 3 "joined",
+    }
+}
+
+shape! {
+    /// Where an argument came from.
+    pub struct ArgumentLabel {
+        /// Its place among the resolved arguments in their canonical order, from 0.
+        1 => pub place: u64,
+        /// How that is known.
+        2 => pub source: ArgumentSource,
+        /// The record that it came from; null where there is no single one.
+        3 => pub record: Option<Seq>,
+        /// What it carries.
+        4 => pub label: Label,
+    }
+}
+
+code! {
+    /// What a precondition is about.
+    pub enum PreconditionKind {
+        /// The digest of a content.
+        Digest = 1 "digest",
+        /// The name of a version.
+        Version = 2 "version",
+        /// That a thing is not there.
+        Absent = 3 "absent",
+    }
+}
+
+shape! {
+    /// What must still be so when a call that was approved runs.
+    pub struct Precondition {
+        /// What kind of thing.
+        1 => pub kind: PreconditionKind,
+        /// Commitment to the name of what it is about.
+        2 => pub subject: TextHash,
+        /// Commitment to what was seen, in hexadecimal digits; null where it is absence.
+        3 => pub seen: Option<TextHash>,
+    }
+}
+
+shape! {
+    /// A call is about to run. What it holds is set aside by this record.
+    pub struct Intent {
+        .. /// The call.
+        pub call: CallFields,
+        /// What the tool does to the world, by its manifest.
+        30 => pub effect: EffectClass,
+        /// When this record is durable.
+        31 => pub mode: RunMode,
+        /// The caller's idempotency key.
+        32 => pub key: Option<IdempotencyKey>,
+        /// Commitment to the arguments as sent, where there is a key.
+        33 => pub sent_hash: Option<SentHash>,
+        /// Which fields the caller left out.
+        34 => pub filled: Filled,
+        /// What the session had been given before: the join of its results' labels.
+        35 => pub label: Label,
+        /// What this call does to the world. Reserved: the manifest's.
+        36 => pub call_effect: EffectClass,
+        /// Where its arguments came from, by place. Reserved: empty.
+        37 => pub arguments: List<ArgumentLabel>,
+        /// The approval that it uses up, or the bounded set that covers it. Reserved: null.
+        38 => pub approval: Option<Seq>,
+        /// What the approval rested on. Reserved: empty.
+        39 => pub preconditions: List<Precondition>,
+    }
+}
+
+/// What else is to be said of an outcome: a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutcomeFlags(u64);
+
+impl OutcomeFlags {
+    /// Measured time exceeded what was set aside: the token is exhausted.
+    pub const OVERRUN: Self = Self(1);
+    /// The token was revoked during the run.
+    pub const REVOKED: Self = Self(2);
+    /// A freeze began during the run.
+    pub const FROZEN: Self = Self(4);
+    /// The run had not come back: its slot of `concurrent` is still held.
+    pub const RUNNING: Self = Self(8);
+
+    /// Both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Field for OutcomeFlags {
+    const SHAPE: &'static str = "uint bits";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.0);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let bits = decoder.uint()?;
+        if bits < 16 { Ok(Self(bits)) } else { Err(fault) }
+    }
+}
+
+shape! {
+    /// What came of a call. What it held is freed, what it used is charged.
+    pub struct Outcome {
+        .. /// The call.
+        pub call: CallFields,
+        /// The intent.
+        30 => pub intent: Seq,
+        /// Whether there is a result.
+        31 => pub status: Status,
+        /// What became of the effect.
+        32 => pub tx: TxOutcome,
+        /// Why there is no result.
+        33 => pub reason: Option<Reason>,
+        /// What else is to be said.
+        34 => pub flags: OutcomeFlags,
+        /// What the delivered result, or error, carries.
+        35 => pub label: Label,
+    }
+}
+
+code! {
+    /// Why nothing ran.
+    pub enum RefusalKind {
+        /// It was refused.
+        Refused = 1 "refused",
+        /// A person must approve it first.
+        Asked = 2 "asked",
+        /// It can be sent again on a condition.
+        Deferred = 3 "deferred",
+        /// It was a control event, a token or a session.
+        Control = 4 "control",
+    }
+}
+
+shape! {
+    /// A call, or a control event, was refused: nothing ran. A bound token paid `used`.
+    pub struct Refusal {
+        .. /// The call, as far as it was parsed.
+        pub call: CallFields,
+        /// Why nothing ran.
+        30 => pub refusal_kind: RefusalKind,
+        /// The reason.
+        31 => pub reason: Reason,
+    }
+}
+
+code! {
+    /// Whether a run of refusals begins or ends.
+    pub enum RunPhase {
+        /// It begins: the reserve is charged.
+        Open = 1 "open",
+        /// It ends: what was not needed is given back.
+        Close = 2 "close",
+        /// A count of calls that were turned away while the queue was full.
+        Overload = 3 "overload",
+    }
+}
+
+shape! {
+    /// A run of refusals in one session, answered at once and counted together.
+    pub struct Refusals {
+        /// Whether it begins or ends.
+        10 => pub phase: RunPhase,
+        /// The session; null for calls of no session.
+        11 => pub session: Option<Seq>,
+        /// The token that pays.
+        12 => pub token: Option<TokenId>,
+        /// The record that opened it; null where this one does.
+        13 => pub opened: Option<Seq>,
+        /// How many calls it answers at the most.
+        14 => pub answers_max: u64,
+        /// How many `calls` are set aside for it.
+        15 => pub reserved: u64,
+        /// How many it answered; null where it begins.
+        16 => pub count: Option<u64>,
+        /// Digest of [time, reason] of each.
+        17 => pub digest: Option<RefusalsDigest>,
+    }
+}
+
+shape! {
+    /// A call repeated an idempotency key and was answered by the first outcome.
+    pub struct Repeat {
+        .. /// The call.
+        pub call: CallFields,
+        /// The first intent.
+        30 => pub intent: Seq,
+        /// The first outcome.
+        31 => pub outcome: Seq,
+        /// What the first outcome carries.
+        32 => pub label: Label,
+    }
+}
+
+shape! {
+    /// A run that had been given up came back. Its slot is free; its charge stands.
+    pub struct Late {
+        /// The intent.
+        10 => pub intent: Seq,
+        /// Whether it brought a result.
+        11 => pub status: Status,
+        /// Commitment to what it brought; it is delivered to nobody. Null where it broke off.
+        12 => pub result_hash: Option<ResultHash>,
+        /// What it says became of the effect.
+        13 => pub tx: TxOutcome,
+    }
+}
+
+code! {
+    /// What became of an intent that was found open.
+    pub enum Recovered {
+        /// Its effect was made.
+        Done = 1 "done",
+        /// Its effect was not made.
+        NotDone = 2 "not_done",
+        /// Not known.
+        Unknown = 3 "unknown",
+    }
+}
+
+shape! {
+    /// An intent was found open at boot: all that it held is charged. Or an operator says,
+    /// signed, what became of it; the charge stands.
+    pub struct Recovery {
+        /// The intent.
+        10 => pub intent: Seq,
+        /// What became of it.
+        11 => pub verdict: Recovered,
+        /// What is charged.
+        12 => pub used: Amounts,
+        /// The operator's word; null at boot.
+        13 => pub control: Option<Control>,
+    }
+}

@@ -1,0 +1,345 @@
+//! Records: one for every call, answered or refused, and for every change of state.
+//!
+//! A record is a canonical CBOR map of fixed shape, at most
+//! [`RECORD_BYTES_MAX`](crate::limits::RECORD_BYTES_MAX) bytes. Keys 0 to 6 are the same for
+//! all, the rest depends on the kind; `docs/spec.md` section 5 has a table for each.
+
+mod call;
+mod head;
+mod life;
+mod reserved;
+mod state;
+
+pub use call::{
+    ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags, Precondition,
+    PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat, RunMode,
+    RunPhase,
+};
+pub use head::Head;
+pub use life::{
+    Boot, Charge, ClockFlags, Durability, Ended, Genesis, HomeLimits, Issue, Opened, SessionChange,
+    SessionPhase, Shutdown, SignedEvent,
+};
+
+pub use reserved::{
+    Answer, Approval, ApprovalBody, Ask, Cancel, CancelBody, Checkpoint, Declassify, Input, Means,
+    Prune, PruneBody, Redact, RedactBody,
+};
+pub use state::StateChange;
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault, Profile},
+    field::{Field, FieldSpec, code},
+    hash::leaf,
+    id::{Leaf, Seq},
+    time::UnixMillis,
+};
+
+code! {
+    /// The kind of a record. A home that holds a reserved one is not opened.
+    pub enum Kind {
+        /// The log begins.
+        Genesis = 1 "genesis",
+        /// A role gets another key.
+        Key = 2 "key",
+        /// A kernel opened the home.
+        Boot = 3 "boot",
+        /// A kernel closed the home.
+        Shutdown = 4 "shutdown",
+        /// A token was registered.
+        Issue = 5 "issue",
+        /// A session was opened or closed.
+        Session = 6 "session",
+        /// A token was revoked.
+        Revoke = 7 "revoke",
+        /// A freeze began or ended.
+        Freeze = 8 "freeze",
+        /// Another policy is in force.
+        Policy = 9 "policy",
+        /// The tools are others.
+        Tools = 10 "tools",
+        /// The configuration changed.
+        Config = 11 "config",
+        /// Reserved: input committed by a user.
+        Input = 12 "input",
+        /// An agent's state changed.
+        State = 13 "state",
+        /// Reserved: a label was lowered.
+        Declassify = 14 "declassify",
+        /// Reserved: a call waits for approval.
+        Ask = 15 "ask",
+        /// Reserved: an approval.
+        Approval = 16 "approval",
+        /// The host posted usage after the fact.
+        Charge = 17 "charge",
+        /// A call is about to run.
+        Intent = 18 "intent",
+        /// What came of a call.
+        Outcome = 19 "outcome",
+        /// A call, or a control event, was refused.
+        Refusal = 20 "refusal",
+        /// A run of refusals begins or ends, in one record each.
+        Refusals = 21 "refusals",
+        /// A call repeated an idempotency key and got the first outcome.
+        Repeat = 22 "repeat",
+        /// Reserved: a call was cancelled.
+        Cancel = 23 "cancel",
+        /// A run that was given up came back.
+        Late = 24 "late",
+        /// An intent was found open at boot, or an operator says what became of it.
+        Recovery = 25 "recovery",
+        /// Reserved: a payload was erased.
+        Redact = 26 "redact",
+        /// Reserved: old records were dropped.
+        Prune = 27 "prune",
+        /// Reserved: the tree was signed.
+        Checkpoint = 28 "checkpoint",
+    }
+}
+
+/// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
+/// whose form changes gets a new version here, and a decoder for each that there was.
+macro_rules! bodies {
+    ($($use:ident $kind:ident $version:literal $type:ty,)*) => {
+        /// What a record says, by kind.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Body {
+            $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(Box<$type>), )*
+        }
+
+        impl Body {
+            /// The kind.
+            #[must_use]
+            pub const fn kind(&self) -> Kind {
+                match self { $( Self::$kind(_) => Kind::$kind, )* }
+            }
+
+            fn count(&self) -> usize {
+                match self { $( Self::$kind(_) => <$type>::COUNT, )* }
+            }
+
+            fn put_fields(&self, encoder: &mut Encoder) {
+                match self { $( Self::$kind(body) => body.put_fields(encoder), )* }
+            }
+
+            fn count_of(kind: Kind) -> usize {
+                match kind { $( Kind::$kind => <$type>::COUNT, )* }
+            }
+
+            fn take_fields(kind: Kind, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+                match kind {
+                    $( Kind::$kind =>
+                        <$type>::take_fields(decoder).map(|body| Self::$kind(Box::new(body))), )*
+                }
+            }
+        }
+
+        impl Kind {
+            /// The keys of the kind's own part.
+            #[must_use]
+            pub fn fields(self) -> Vec<FieldSpec> {
+                match self { $( Self::$kind => <$type>::fields(), )* }
+            }
+
+            /// The version of the kind's form.
+            #[must_use]
+            pub const fn version(self) -> u64 {
+                match self { $( Self::$kind => $version, )* }
+            }
+
+            /// Whether the kind's form is settled and nothing writes it yet.
+            #[must_use]
+            pub const fn is_reserved(self) -> bool {
+                match self { $( Self::$kind => bodies!(@$use), )* }
+            }
+        }
+    };
+    (@written) => { false };
+    (@reserved) => { true };
+}
+
+bodies! {
+    written Genesis 2 Genesis,
+    written Key 2 SignedEvent,
+    written Boot 2 Boot,
+    written Shutdown 2 Shutdown,
+    written Issue 2 Issue,
+    written Session 2 SessionChange,
+    written Revoke 2 SignedEvent,
+    written Freeze 2 SignedEvent,
+    written Policy 2 SignedEvent,
+    written Tools 2 SignedEvent,
+    written Config 2 SignedEvent,
+    reserved Input 2 Input,
+    written State 2 StateChange,
+    reserved Declassify 2 Declassify,
+    reserved Ask 2 Ask,
+    reserved Approval 2 Approval,
+    written Charge 2 Charge,
+    written Intent 2 Intent,
+    written Outcome 2 Outcome,
+    written Refusal 2 Refusal,
+    written Refusals 2 Refusals,
+    written Repeat 2 Repeat,
+    reserved Cancel 2 Cancel,
+    written Late 2 Late,
+    written Recovery 2 Recovery,
+    reserved Redact 2 Redact,
+    reserved Prune 2 Prune,
+    reserved Checkpoint 2 Checkpoint,
+}
+
+/// The first version of any kind's form that homes keep; those before were never released.
+const FIRST_VERSION: u64 = 2;
+
+impl Body {
+    /// A field that is settled and that nothing writes yet, where it is used.
+    fn reserved(&self) -> Option<&'static str> {
+        match self {
+            Self::Session(change) if change.principal.is_some() => Some("principal"),
+            Self::Intent(intent) => {
+                let uses = [
+                    ("call_effect", intent.call_effect != intent.effect),
+                    ("arguments", !intent.arguments.0.is_empty()),
+                    ("approval", intent.approval.is_some()),
+                    ("preconditions", !intent.preconditions.0.is_empty()),
+                ];
+                uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Position in the log.
+    pub seq: Seq,
+    /// Leaf of the record before; zeros for genesis.
+    pub prev: Leaf,
+    /// Kernel time.
+    pub time: UnixMillis,
+    /// Which boot of the kernel wrote it; 0 for genesis.
+    pub boot: u64,
+    /// What was odd about the clocks.
+    pub clock: ClockFlags,
+    /// What it says.
+    pub body: Body,
+}
+
+/// The keys that all records have.
+pub const COMMON_FIELDS: [FieldSpec; 7] = [
+    FieldSpec { key: 0, name: "v", shape: "uint" },
+    FieldSpec { key: 1, name: "seq", shape: "uint Seq" },
+    FieldSpec { key: 2, name: "prev", shape: "bstr of 32" },
+    FieldSpec { key: 3, name: "kind", shape: "uint Kind" },
+    FieldSpec { key: 4, name: "time", shape: "uint ms since 1970" },
+    FieldSpec { key: 5, name: "boot", shape: "uint" },
+    FieldSpec { key: 6, name: "clock", shape: "uint bits" },
+];
+
+/// Why bytes are no record of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// They are not canonical, or not of the kind's shape.
+    #[error(transparent)]
+    Damaged(#[from] DecodeError),
+    /// The form is older than any that homes keep.
+    #[error("records of form {0} were written before the formats were settled")]
+    TooOld(u64),
+    /// The kind's form has a version that is not known: newer software wrote it.
+    #[error("version {version} of record kind {kind} is not known")]
+    UnknownVersion {
+        /// The kind.
+        kind: Kind,
+        /// The version.
+        version: u64,
+    },
+    /// The kind is not one that this version reads: newer software wrote it.
+    #[error("record kind {0} is not known")]
+    UnknownKind(u64),
+    /// The kind is reserved: its form is settled, and newer software writes it.
+    #[error("record kind {0} is reserved")]
+    ReservedKind(Kind),
+    /// A field is reserved: its form is settled, and newer software uses it.
+    #[error("record field {0} is reserved")]
+    ReservedField(&'static str),
+}
+
+impl Record {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::with_capacity(768);
+        encoder.map(COMMON_FIELDS.len().saturating_add(self.body.count()));
+        encoder.uint(0);
+        encoder.uint(self.body.kind().version());
+        encoder.uint(1);
+        self.seq.put(&mut encoder);
+        encoder.uint(2);
+        self.prev.put(&mut encoder);
+        encoder.uint(3);
+        self.body.kind().put(&mut encoder);
+        encoder.uint(4);
+        self.time.put(&mut encoder);
+        encoder.uint(5);
+        encoder.uint(self.boot);
+        encoder.uint(6);
+        self.clock.put(&mut encoder);
+        self.body.put_fields(&mut encoder);
+        encoder.into_bytes()
+    }
+
+    /// Reads the canonical bytes.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut decoder = Decoder::new(bytes, Profile::CONTROL);
+        // The count of keys depends on the kind, which comes fourth: it is checked there.
+        let count = decoder.map_head()?;
+        decoder.key(0)?;
+        let version = decoder.uint()?;
+        if version < FIRST_VERSION {
+            return Err(RecordError::TooOld(version));
+        }
+        decoder.key(1)?;
+        let seq = Seq::take(&mut decoder)?;
+        decoder.key(2)?;
+        let prev = Leaf::take(&mut decoder)?;
+        decoder.key(3)?;
+        let code = decoder.uint()?;
+        let kind = Kind::from_code(code).ok_or(RecordError::UnknownKind(code))?;
+        if version != kind.version() {
+            return Err(RecordError::UnknownVersion { kind, version });
+        }
+        if kind.is_reserved() {
+            return Err(RecordError::ReservedKind(kind));
+        }
+        let own = Body::count_of(kind);
+        if count != crate::field::count(COMMON_FIELDS.len().saturating_add(own)) {
+            return Err(decoder.fault(Fault::Key).into());
+        }
+        decoder.key(4)?;
+        let time = UnixMillis::take(&mut decoder)?;
+        decoder.key(5)?;
+        let boot = decoder.uint()?;
+        decoder.key(6)?;
+        let clock = ClockFlags::take(&mut decoder)?;
+        let body = Body::take_fields(kind, &mut decoder)?;
+        decoder.finish()?;
+        match body.reserved() {
+            Some(field) => Err(RecordError::ReservedField(field)),
+            None => Ok(Self { seq, prev, time, boot, clock, body }),
+        }
+    }
+
+    /// The leaf of the record's bytes.
+    #[must_use]
+    pub fn leaf(&self) -> Leaf {
+        leaf(&self.encode())
+    }
+}

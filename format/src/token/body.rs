@@ -1,0 +1,270 @@
+//! The token's body and its wire.
+
+use alloc::vec::Vec;
+
+use super::Grants;
+use crate::{
+    budget::Budget,
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    control::Algorithm,
+    field::{Field, List, decode, encode, shape},
+    hash::Domain,
+    id::{AgentId, HomeId, PolicyHash, TokenId},
+    limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
+    reason::{Reason, Refused},
+    record::Head,
+    sign::{PublicKey, Signature},
+    time::UnixMillis,
+};
+
+/// What a token's signature covers, before the body.
+pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";
+
+/// Version of wire and body.
+const VERSION: u64 = 2;
+
+/// Flags of a token: bits, each of which takes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenFlags(u64);
+
+impl TokenFlags {
+    /// Only tools of class `pure` and `read`.
+    pub const READ_ONLY: Self = Self(1);
+    /// No delegation.
+    pub const TERMINAL: Self = Self(2);
+    const KNOWN: u64 = 3;
+
+    /// The bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Both sets of flags.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn are_known(self) -> bool {
+        self.0 & !Self::KNOWN == 0
+    }
+}
+
+impl Field for TokenFlags {
+    const SHAPE: &'static str = "uint bits";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.0);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        decoder.uint().map(Self)
+    }
+}
+
+/// A caveat: none is known to this version, so a token that has one is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caveat(Canonical);
+
+impl Field for Caveat {
+    const SHAPE: &'static str = "caveat";
+
+    fn put(&self, encoder: &mut Encoder) {
+        self.0.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Canonical::take(decoder).map(Self)
+    }
+}
+
+shape! {
+    /// What a token says. All keys are critical: one that is not known, or missing, refuses it.
+    pub struct TokenBody {
+        /// Version of this form: 2.
+        0 => pub version: u64,
+        /// Random: makes the same authority, issued again, another token.
+        1 => pub nonce: [u8; 16],
+        /// Who signed it.
+        2 => pub issuer: PublicKey,
+        /// Who may delegate it and prove to hold it; null: in process only, not delegable.
+        3 => pub holder: Option<PublicKey>,
+        /// The agent that may use it.
+        4 => pub agent: AgentId,
+        /// The token that it was derived from; null for a root.
+        5 => pub parent: Option<TokenId>,
+        /// 0 for a root, one more than the parent's otherwise.
+        6 => pub depth: u64,
+        /// The depth that its descendants may reach.
+        7 => pub depth_max: u64,
+        /// From when it is valid.
+        8 => pub not_before: UnixMillis,
+        /// When it ends: at this time it has expired.
+        9 => pub expires: UnixMillis,
+        /// The issuer's epoch.
+        10 => pub epoch: u64,
+        /// The tools and their scopes.
+        11 => pub grants: Grants,
+        /// What it may use in all.
+        12 => pub budget: Budget,
+        /// Further conditions.
+        13 => pub caveats: List<Caveat>,
+        /// The only policy under which it is valid; null for any.
+        14 => pub policy: Option<PolicyHash>,
+        /// What is taken away besides.
+        15 => pub flags: TokenFlags,
+        /// A map that is kept and hashed, and never authority.
+        16 => pub ext: Canonical,
+        /// The home that it is for.
+        17 => pub audience: HomeId,
+        /// Of a root where the log ended, as its issuer saw it: nothing up to there can be cut
+        /// out. Null for a derived token.
+        18 => pub head: Option<Head>,
+        /// Reserved: the token whose idempotency keys it answers; null.
+        19 => pub renews: Option<TokenId>,
+    }
+}
+
+impl TokenBody {
+    /// The canonical bytes: what is hashed and signed.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads the canonical bytes. That somebody signed them is not asked.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode(bytes)
+    }
+
+    /// The id of a body.
+    #[must_use]
+    pub fn id_of(body: &[u8]) -> TokenId {
+        TokenId::from_bytes(Domain::TOKEN_ID.hash(&[body]))
+    }
+
+    /// Rules of the form that hold for every token by itself.
+    fn check(&self) -> Result<(), Refused> {
+        let bad = |field| Refused::new(Reason::BadToken).field(field);
+        if self.version != VERSION {
+            return Err(bad("version").allowed("2"));
+        }
+        if self.depth > self.depth_max || self.depth_max > TOKEN_DEPTH_MAX {
+            return Err(bad("depth"));
+        }
+        if self.parent.is_some() != (self.depth > 0) {
+            return Err(bad("parent"));
+        }
+        if self.head.is_some() != self.parent.is_none() {
+            return Err(bad("head"));
+        }
+        if self.renews.is_some() {
+            return Err(Refused::new(Reason::UnknownAuthority).field("renews"));
+        }
+        if self.ext.item().kind() != Kind::Map {
+            return Err(bad("ext"));
+        }
+        if !self.caveats.0.is_empty() {
+            return Err(Refused::new(Reason::UnknownAuthority).field("caveats"));
+        }
+        if !self.flags.are_known() {
+            return Err(Refused::new(Reason::UnknownAuthority).field("flags"));
+        }
+        let life = self.expires.since(self.not_before);
+        if life == 0 || life > TOKEN_LIFE_MS_MAX {
+            return Err(Refused::new(Reason::LifeTooLong).field("expires"));
+        }
+        Ok(())
+    }
+}
+
+/// A token whose form and signature were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    id: TokenId,
+    body: TokenBody,
+}
+
+impl Token {
+    /// Reads a wire and verifies the signature by the issuer that it names. Whether that issuer
+    /// may issue is the kernel's question.
+    ///
+    /// # Errors
+    /// [`Reason::BadToken`], [`Reason::UnknownAuthority`], [`Reason::LifeTooLong`],
+    /// [`Reason::TooLarge`] or [`Reason::BadSignature`].
+    pub fn read(wire: &[u8]) -> Result<Self, Refused> {
+        if wire.len() > TOKEN_BYTES_MAX {
+            return Err(Refused::new(Reason::TooLarge).field("token"));
+        }
+        let (body_bytes, signature) =
+            split(wire).map_err(|_| Refused::new(Reason::BadToken).field("wire"))?;
+        // Before anything of it is looked at: what follows may take its form for granted.
+        Item::check(body_bytes, Profile::CONTROL)
+            .map_err(|_| Refused::new(Reason::BadToken).field("body"))?;
+        let body: TokenBody =
+            decode(body_bytes).map_err(|_| Refused::new(Reason::BadToken).field("body"))?;
+        body.check()?;
+        body.issuer
+            .verify(TOKEN_CONTEXT, body_bytes, &signature)
+            .map_err(|_| Refused::new(Reason::BadSignature).field("token"))?;
+        Ok(Self { id: TokenBody::id_of(body_bytes), body })
+    }
+
+    /// The body in a wire, not yet decoded, and not verified.
+    #[must_use]
+    pub fn body_of(wire: &[u8]) -> Option<&[u8]> {
+        split(wire).ok().map(|(body, _)| body)
+    }
+
+    /// Puts a body and its signature together.
+    #[must_use]
+    pub fn wire(body: &[u8], signature: &Signature) -> Vec<u8> {
+        let mut encoder = Encoder::with_capacity(body.len().saturating_add(80));
+        encoder.array(4);
+        encoder.uint(VERSION);
+        Algorithm::Ed25519.put(&mut encoder);
+        encoder.bytes(body);
+        encoder.bytes(signature.as_bytes());
+        encoder.into_bytes()
+    }
+
+    /// The id.
+    #[must_use]
+    pub const fn id(&self) -> TokenId {
+        self.id
+    }
+
+    /// What the token says.
+    pub fn into_body(self) -> TokenBody {
+        self.body
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn body(&self) -> &TokenBody {
+        &self.body
+    }
+}
+
+/// Body and signature of a wire `[version, algorithm, body, signature]`.
+fn split(wire: &[u8]) -> Result<(&[u8], Signature), DecodeError> {
+    let mut decoder = Decoder::new(wire, Profile::CONTROL);
+    let head = (decoder.array()?, decoder.uint()?, decoder.uint()?);
+    if head != (4, VERSION, Algorithm::Ed25519.code()) {
+        return Err(decoder.fault(Fault::Value));
+    }
+    let body = decoder.bytes()?;
+    let signature = Signature::from_bytes(decoder.array_of()?);
+    decoder.finish()?;
+    Ok((body, signature))
+}

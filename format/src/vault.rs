@@ -1,0 +1,206 @@
+//! The vault's rows: what is kept of a record beside the log, and can be erased.
+//!
+//! A row is CBOR `[version, key id or null, nonce or null, wrapped data key or null, bytes]`. In
+//! this version nothing is encrypted: the three in the middle are null, and the bytes are a map
+//! {1: salts or null, 2: arguments or null, 3: result or null, 4: texts}. A call has one row
+//! under its first record, made durable before it runs, and one under its outcome.
+
+use alloc::vec::Vec;
+
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault, Kind, Profile},
+    id::{Salt, Seq},
+};
+
+/// Version of the row's form.
+const VERSION: u64 = 1;
+/// Keys of the payload.
+const SALTS: u64 = 1;
+const ARGUMENTS: u64 = 2;
+const RESULT: u64 = 3;
+const TEXTS: u64 = 4;
+/// Most bytes that a row has besides the arguments and the result.
+const FRAME_BYTES: usize = 160;
+
+/// The three salts of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSalts {
+    /// Of `call_hash`.
+    pub call: Salt,
+    /// Of `args_hash` and of the commitment to the arguments as sent.
+    pub args: Salt,
+    /// Of `result_hash`.
+    pub result: Salt,
+}
+
+/// A row of the vault, to be written: opaque to the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaultWrite {
+    /// The record that it lies beside.
+    pub seq: Seq,
+    /// Its bytes.
+    pub row: Vec<u8>,
+}
+
+impl VaultWrite {
+    /// The row of a record.
+    pub fn new(
+        seq: Seq,
+        salts: Option<&CallSalts>,
+        args: Option<&[u8]>,
+        result: Option<&[u8]>,
+    ) -> Self {
+        Self { seq, row: row(salts, args, result) }
+    }
+}
+
+/// What the vault has under a call's first record and its outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VaultEntry {
+    /// The salts, unless erased.
+    pub salts: Option<CallSalts>,
+    /// The resolved arguments, or the changes of a state, unless erased.
+    pub args: Option<Vec<u8>>,
+    /// The result, unless erased.
+    pub result: Option<Vec<u8>>,
+}
+
+impl VaultEntry {
+    /// What one row holds; `None` where it is not of a form that this version reads.
+    #[must_use]
+    pub fn from_row(row: &[u8]) -> Option<Self> {
+        parse(row).ok()
+    }
+
+    /// The row that holds this.
+    #[must_use]
+    pub fn to_row(&self) -> Vec<u8> {
+        row(self.salts.as_ref(), self.args.as_deref(), self.result.as_deref())
+    }
+}
+
+fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
+    let sizes = [args, result].map(|bytes| bytes.map_or(1, item_len));
+    let salted = salts.map_or(1, |_| 1_usize.saturating_add(item_len(&[0; 32]).saturating_mul(3)));
+    // The map's head, four keys, and the empty list of texts.
+    let size = sizes.iter().fold(salted.saturating_add(6), |sum, len| sum.saturating_add(*len));
+    let mut encoder = Encoder::with_capacity(size.saturating_add(FRAME_BYTES));
+    encoder.array(5);
+    encoder.uint(VERSION);
+    (0..3).for_each(|_| encoder.null());
+    encoder.byte_head(size);
+    encoder.map(4);
+    encoder.uint(SALTS);
+    match salts {
+        Some(CallSalts { call, args, result }) => {
+            encoder.array(3);
+            [call, args, result].iter().for_each(|salt| encoder.bytes(salt.as_bytes()));
+        }
+        None => encoder.null(),
+    }
+    for (key, bytes) in [(ARGUMENTS, args), (RESULT, result)] {
+        encoder.uint(key);
+        match bytes {
+            Some(bytes) => encoder.bytes(bytes),
+            None => encoder.null(),
+        }
+    }
+    encoder.uint(TEXTS);
+    encoder.array(0);
+    encoder.into_bytes()
+}
+
+/// How long a byte string is with its head.
+const fn item_len(bytes: &[u8]) -> usize {
+    let head: usize = match bytes.len() {
+        0..=23 => 1,
+        24..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    };
+    head.saturating_add(bytes.len())
+}
+
+fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
+    let mut decoder = Decoder::new(row, Profile::CONTROL);
+    let fault = decoder.fault(Fault::Value);
+    if (decoder.array()?, decoder.uint()?) != (5, VERSION) {
+        return Err(fault);
+    }
+    for _ in 0..3 {
+        decoder.null()?;
+    }
+    let mut payload = Decoder::new(decoder.bytes()?, Profile::CONTROL);
+    decoder.finish()?;
+    payload.shape(4)?;
+    payload.key(SALTS)?;
+    let salts = optional(&mut payload, |payload| {
+        if payload.array()? != 3 {
+            return Err(fault);
+        }
+        let mut salt = || payload.array_of().map(Salt::from_bytes);
+        Ok(CallSalts { call: salt()?, args: salt()?, result: salt()? })
+    })?;
+    payload.key(ARGUMENTS)?;
+    let args = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?;
+    payload.key(RESULT)?;
+    let result = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?;
+    payload.key(TEXTS)?;
+    if payload.array()? != 0 {
+        return Err(fault);
+    }
+    payload.finish()?;
+    Ok(VaultEntry { salts, args, result })
+}
+
+fn optional<'a, T>(
+    decoder: &mut Decoder<'a>,
+    take: impl FnOnce(&mut Decoder<'a>) -> Result<T, DecodeError>,
+) -> Result<Option<T>, DecodeError> {
+    if decoder.peek()? == Kind::Null {
+        return decoder.null().map(|()| None);
+    }
+    take(decoder).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_row_is_canonical_and_reads_back() {
+        let salt = |byte| Salt::from_bytes([byte; 32]);
+        let salts = CallSalts { call: salt(1), args: salt(2), result: salt(3) };
+        for len in [0, 1, 23, 24, 255, 256, 65_535, 65_536] {
+            let (args, result) = (vec![7; len], vec![8; len]);
+            for (with_salts, with_args, with_result) in [
+                (Some(&salts), Some(&args[..]), Some(&result[..])),
+                (Some(&salts), Some(&args[..]), None),
+                (None, None, Some(&result[..])),
+                (None, None, None),
+            ] {
+                let row = row(with_salts, with_args, with_result);
+                assert!(crate::cbor::Item::check(&row, Profile::CONTROL).is_ok(), "{len}");
+                let wanted = VaultEntry {
+                    salts: with_salts.copied(),
+                    args: with_args.map(Vec::from),
+                    result: with_result.map(Vec::from),
+                };
+                assert_eq!(parse(&row), Ok(wanted), "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_of_another_form_is_not_read() {
+        let good = row(None, None, Some(b"x"));
+        let newer = [&good[..1], &[2], &good[2..]].concat();
+        let keyed = [&good[..2], &[0x01], &good[3..]].concat();
+        let longer = [&good[..], &[0]].concat();
+        for other in [newer, keyed, longer, Vec::new()] {
+            assert!(parse(&other).is_err(), "{other:?}");
+        }
+    }
+}

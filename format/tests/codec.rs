@@ -1,0 +1,234 @@
+//! The codec: encoding and decoding are inverse on bytes, and other decoders agree.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "common/tree.rs"]
+mod tree;
+#[path = "common/vectors.rs"]
+mod vectors;
+
+use ciborium::Value;
+use proptest::prelude::*;
+use syscap_format::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};
+use tree::{Flavour, Tree, canonical, cases, pull, trees, walk};
+use vectors::{INVALID, hex, valid};
+
+/// What ciborium reads, as a tree; `None` where the profile has no such value.
+fn from_ciborium(value: &Value) -> Option<Tree> {
+    Some(match value {
+        Value::Null => Tree::Null,
+        Value::Bool(value) => Tree::Bool(*value),
+        Value::Integer(value) => match i128::from(*value) {
+            value @ 0.. => Tree::Uint(u64::try_from(value).ok()?),
+            value => Tree::Negative(u64::try_from(-1 - value).ok()?),
+        },
+        Value::Float(value) => Tree::float(*value),
+        Value::Bytes(bytes) => Tree::Bytes(bytes.clone()),
+        Value::Text(text) => Tree::text(text),
+        Value::Array(items) => Tree::Array(items.iter().map(from_ciborium).collect::<Option<_>>()?),
+        Value::Map(entries) if entries.first().is_some_and(|(key, _)| key.is_integer()) => {
+            let entry = |(key, value): &(Value, Value)| match from_ciborium(key)? {
+                Tree::Uint(key) => Some((key, from_ciborium(value)?)),
+                _ => None,
+            };
+            Tree::Uints(entries.iter().map(entry).collect::<Option<_>>()?)
+        }
+        Value::Map(entries) => {
+            let entry = |(key, value): &(Value, Value)| {
+                Some((key.as_text()?.to_owned(), from_ciborium(value)?))
+            };
+            Tree::Texts(entries.iter().map(entry).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+/// If we accept the bytes: both ways of reading see the same tree, the tests' own encoder writes
+/// the same bytes again, and ciborium reads the same meaning and writes the same bytes.
+fn agrees(bytes: &[u8]) -> bool {
+    let Ok(item) = Item::check(bytes, Profile::DATA) else {
+        return false;
+    };
+    let tree = walk(item);
+    let mut decoder = Decoder::new(bytes, Profile::DATA);
+    assert_eq!(pull(&mut decoder), tree);
+    assert_eq!(decoder.finish(), Ok(()));
+    assert_eq!(tree.bytes(), bytes);
+    let value: Value = ciborium::from_reader(bytes).expect("ciborium reads what we accept");
+    assert_eq!(from_ciborium(&value).as_ref(), Some(&tree));
+    let mut again = Vec::new();
+    ciborium::into_writer(&value, &mut again).unwrap();
+    assert_eq!(again, bytes);
+    true
+}
+
+fn refusal(bytes: &[u8], profile: Profile) -> Option<Fault> {
+    Item::check(bytes, profile).err().map(|error| error.fault)
+}
+
+fn has_float(tree: &Tree) -> bool {
+    tree.any(&|tree| matches!(tree, Tree::Float(_)))
+}
+
+#[test]
+fn valid_vectors_mean_what_the_table_says() {
+    for (text, tree) in valid() {
+        let bytes = hex(text);
+        assert_eq!(walk(Item::check(&bytes, Profile::DATA).unwrap()), tree, "{text}");
+        assert_eq!(tree.ours(), bytes, "{text}");
+        assert!(agrees(&bytes), "{text}");
+        let control = refusal(&bytes, Profile::CONTROL);
+        assert_eq!(control, has_float(&tree).then_some(Fault::Float), "{text}");
+    }
+}
+
+#[test]
+fn invalid_vectors_are_refused_with_their_fault() {
+    for (text, fault) in INVALID {
+        let bytes = hex(text);
+        assert_eq!(refusal(&bytes, Profile::DATA), Some(*fault), "{text}");
+        assert!(Item::check(&bytes, Profile::CONTROL).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn depth_is_counted_in_arrays_and_maps() {
+    for (profile, max) in [(Profile::DATA, 64), (Profile::CONTROL, 16)] {
+        assert_eq!(usize::from(profile.depth_max()), max);
+        for open in [&b"\x81"[..], b"\xa1\x61a", b"\xa1\x00"] {
+            let nest = |depth: usize| [open.repeat(depth - 1), vec![0x80]].concat();
+            assert!(Item::check(&nest(max), profile).is_ok());
+            assert_eq!(refusal(&nest(max + 1), profile), Some(Fault::Depth));
+            assert_eq!(refusal(&open.repeat(100_000), profile), Some(Fault::Depth));
+        }
+    }
+}
+
+/// Each typed read takes its own type and says of any other that it is another.
+#[test]
+fn typed_reads_take_one_type() {
+    for (text, tree) in valid() {
+        let bytes = hex(text);
+        let start = || Decoder::new(&bytes, Profile::DATA);
+        let fault = |error: DecodeError| error.fault;
+        let kind = start().peek().unwrap();
+        let expect = |found: Result<(), Fault>, kinds: &[Kind]| {
+            let fine = kinds.contains(&kind);
+            assert_eq!(found, if fine { Ok(()) } else { Err(Fault::Type) }, "{text} {kinds:?}");
+        };
+        expect(start().uint().map(|_| ()).map_err(fault), &[Kind::Uint]);
+        expect(start().int().map(|_| ()).map_err(fault), &[Kind::Uint, Kind::Negative]);
+        expect(start().bytes().map(|_| ()).map_err(fault), &[Kind::Bytes]);
+        expect(start().text().map(|_| ()).map_err(fault), &[Kind::Text]);
+        expect(start().boolean().map(|_| ()).map_err(fault), &[Kind::Bool]);
+        expect(start().null().map_err(fault), &[Kind::Null]);
+        expect(start().float().map(|_| ()).map_err(fault), &[Kind::Float]);
+        expect(start().array().map(|_| ()).map_err(fault), &[Kind::Array]);
+        let count = tree.children().len() as u64;
+        expect(start().shape(count).map_err(fault), &[Kind::Map]);
+        if kind == Kind::Map {
+            assert_eq!(start().shape(count + 1).map_err(fault), Err(Fault::Key), "{text}");
+        }
+    }
+    let mut decoder = Decoder::new(b"\xa2\x01\x43abc\x02\xf6", Profile::CONTROL);
+    assert_eq!(decoder.shape(2), Ok(()));
+    for other in [0, 2] {
+        let error = decoder.clone().key(other).unwrap_err();
+        assert_eq!((error.fault, error.at), (Fault::Key, 1));
+    }
+    assert_eq!(decoder.key(1), Ok(()));
+    assert_eq!(decoder.clone().array_of::<2>().map_err(|error| error.fault), Err(Fault::Value));
+    assert_eq!(decoder.array_of::<3>(), Ok(*b"abc"));
+    assert_eq!(decoder.clone().finish().map_err(|error| error.fault), Err(Fault::Trailing));
+    assert_eq!((decoder.key(2), decoder.null(), decoder.finish()), (Ok(()), Ok(()), Ok(())));
+}
+
+#[test]
+fn every_half_and_its_neighbours_take_the_shortest_form() {
+    let mut halves = 0;
+    for half in 0..=u16::MAX {
+        let [high, low] = half.to_be_bytes();
+        let Ok(item) = Item::check(&[0xf9, high, low], Profile::DATA).map(walk) else {
+            continue;
+        };
+        halves += 1;
+        let Tree::Float(bits) = item else { panic!("{half}") };
+        for near in [bits.wrapping_sub(1), bits, bits + 1] {
+            let value = f64::from_bits(near);
+            if value.is_finite() {
+                assert_eq!(Tree::Float(near).ours(), tree::float(value));
+            }
+        }
+        assert_eq!(Tree::Float(bits).ours(), [0xf9, high, low]);
+    }
+    // All but the two exponents of all ones.
+    assert_eq!(halves, 65_536 - 2 * 1024);
+}
+
+#[test]
+fn every_single_bit_flip_is_refused_or_canonical() {
+    let (mut accepted, mut refused) = (0, 0);
+    for (text, _) in valid() {
+        let bytes = hex(text);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if agrees(&flipped) { accepted += 1 } else { refused += 1 }
+        }
+    }
+    assert!(accepted > 100 && refused > 100, "{accepted} {refused}");
+}
+
+proptest! {
+    #![proptest_config(cases(1024))]
+
+    #[test]
+    fn decoding_inverts_encoding(tree in trees(Flavour::All)) {
+        let bytes = tree.ours();
+        prop_assert_eq!(&bytes, &tree.bytes());
+        prop_assert_eq!(walk(canonical(&tree).item()), tree.clone());
+        prop_assert!(agrees(&bytes));
+        let control = refusal(&bytes, Profile::CONTROL);
+        prop_assert_eq!(control, has_float(&tree).then_some(Fault::Float));
+    }
+
+    #[test]
+    fn dcbor_agrees_on_ascii_without_floats(tree in trees(Flavour::Dcbor)) {
+        let bytes = tree.ours();
+        let theirs = dcbor::CBOR::try_from_data(&bytes).unwrap();
+        prop_assert_eq!(theirs.to_cbor_data(), bytes);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_or_canonical(
+        tree in trees(Flavour::All),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = tree.ours();
+        for (place, byte) in damage {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        agrees(&bytes);
+    }
+
+    #[test]
+    fn random_bytes_are_refused_or_canonical(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        agrees(&bytes);
+    }
+
+    /// Few distinct bytes, so that short canonical items come about often.
+    #[test]
+    fn structured_bytes_are_refused_or_canonical(
+        bytes in prop::collection::vec(
+            prop::sample::select(&b"\x00\x01\x17\x18\x20\x38\x41\x60\x61a\x80\x81\x82\
+                \xa0\xa1\xa2\xf4\xf6\xf9\x3c\xfa\xc1\x7f\x9f\xff"[..]), 0..10),
+    ) {
+        if agrees(&bytes) {
+            let tree = walk(Item::check(&bytes, Profile::DATA).unwrap());
+            if !has_float(&tree) {
+                let theirs = dcbor::CBOR::try_from_data(&bytes).unwrap();
+                prop_assert_eq!(theirs.to_cbor_data(), bytes);
+            }
+        }
+    }
+}

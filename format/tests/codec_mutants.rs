@@ -1,0 +1,87 @@
+//! Whatever is wrong in one place is refused, with the fault that names it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "common/mutate.rs"]
+mod mutate;
+#[path = "common/tree.rs"]
+mod tree;
+#[path = "common/vectors.rs"]
+mod vectors;
+
+use mutate::Mutation;
+use proptest::prelude::*;
+use syscap_format::cbor::{Canonical, DecodeError, Decoder, Fault, Item, Kind, Profile};
+use tree::{Flavour, Tree, cases, trees};
+use vectors::valid;
+
+/// Reads whatever comes, piece by piece where the decoder has a way for that.
+fn read(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    match decoder.peek()? {
+        Kind::Uint => decoder.uint().map(|_| ()),
+        Kind::Negative => decoder.int().map(|_| ()),
+        Kind::Bytes => decoder.bytes().map(|_| ()),
+        Kind::Text => decoder.text().map(|_| ()),
+        Kind::Bool => decoder.boolean().map(|_| ()),
+        Kind::Null => decoder.null(),
+        Kind::Float => decoder.float().map(|_| ()),
+        Kind::Array => decoder.each(read),
+        Kind::Map => {
+            let mut texts = decoder.clone();
+            match texts.text_map(|_, decoder| read(decoder)) {
+                Err(error) if error.fault == Fault::KeyType => decoder.item().map(|_| ()),
+                outcome => {
+                    *decoder = texts;
+                    outcome
+                }
+            }
+        }
+    }
+}
+
+/// Checks every mutant of the tree and says how many there were.
+fn refused(mutation: Mutation, tree: &Tree) -> usize {
+    let mutants = mutation.mutants(tree);
+    let right = tree.bytes();
+    assert!(Item::check(&right, Profile::DATA).is_ok(), "{tree:?}");
+    assert_eq!(read(&mut Decoder::new(&right, Profile::DATA)), Ok(()));
+    for bytes in &mutants {
+        assert_ne!(*bytes, right);
+        let error = Item::check(bytes, Profile::DATA).expect_err("a mutant is refused");
+        assert!(mutation.faults().contains(&error.fault), "{mutation:?} {error:?} {bytes:x?}");
+        assert!(error.at <= bytes.len());
+        assert!(Item::check(bytes, Profile::CONTROL).is_err());
+        assert_eq!(Canonical::check(bytes.clone(), Profile::DATA), Err(error));
+        let mut decoder = Decoder::new(bytes, Profile::DATA);
+        assert!(decoder.item().is_err() || decoder.finish().is_err());
+        let mut decoder = Decoder::new(bytes, Profile::DATA);
+        assert!(read(&mut decoder).is_err() || decoder.finish().is_err());
+    }
+    mutants.len()
+}
+
+#[test]
+fn every_valid_vector_is_refused_in_every_mutation() {
+    let mut vectors: Vec<Tree> = valid().into_iter().map(|(_, tree)| tree).collect();
+    // All of them in one array, and in one map, so that each kind of value stands inside others.
+    vectors.push(Tree::Array(vectors.clone()));
+    let numbered = vectors.iter().enumerate();
+    vectors.push(Tree::map(numbered.map(|(n, tree)| (n.to_string(), tree.clone()))));
+    let mut total = 0;
+    for mutation in Mutation::ALL {
+        let count: usize = vectors.iter().map(|tree| refused(mutation, tree)).sum();
+        assert!(count > 0, "{mutation:?} was never applied");
+        total += count;
+    }
+    assert!(total > 2000, "{total}");
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn random_trees_are_refused_in_every_mutation(tree in trees(Flavour::All)) {
+        let applied = Mutation::ALL.iter().filter(|mutation| refused(**mutation, &tree) > 0);
+        // Those that need no particular kind of value.
+        prop_assert!(applied.count() >= 8);
+    }
+}

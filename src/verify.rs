@@ -1,0 +1,118 @@
+//! Verification of a home, by `syscap-verify`: what reads stores is joined to it here.
+
+pub use syscap_verify::{
+    Anchor, AnchorNeed, Chunk, End, Extent, FINDINGS_MAX, Fault, Finding, Options, Report, Source,
+    Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
+};
+
+use std::path::Path;
+
+use syscap_audit::{lock::LockState, sqlite::SqliteReader};
+use syscap_format::{
+    hash::leaf,
+    id::{Leaf, ObjectId, Seq},
+    object::Object,
+    record::Head,
+};
+use syscap_kernel::store::{Next, Store, StoreError};
+
+/// Verifies a home, also while a process holds it.
+///
+/// # Errors
+/// [`VerifyError`], also where the database itself is damaged.
+pub fn verify_home(home: &Path, options: &Options) -> Result<Report, VerifyError<StoreError>> {
+    let mut reader = SqliteReader::open(home)?;
+    let mut tries = 0_u32;
+    loop {
+        let (extent, head) = extent_of(&mut reader)?;
+        let report = verify(&mut FromReader(&mut reader), extent, options)?;
+        tries = tries.saturating_add(1);
+        // Somebody took the home meanwhile: what looked like the end of a home at rest was none.
+        let moved = matches!(extent, Extent::Head(_)) && reader.head()? != Some(head);
+        if !moved || tries >= TRIES_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+/// How often a home is verified anew that somebody takes meanwhile.
+const TRIES_MAX: u32 = 8;
+
+/// How far a home's log goes at this moment, and its head.
+fn extent_of(reader: &mut SqliteReader) -> Result<(Extent, Head), StoreError> {
+    let before = reader.lock_state()?;
+    let head = reader.head()?;
+    // Held at either moment: the head may lie in between.
+    let held = before == LockState::Held || reader.lock_state()? == LockState::Held;
+    match head {
+        Some(head) if held => Ok((Extent::Live(head), head)),
+        Some(head) => Ok((Extent::Head(head), head)),
+        // Records without a head: somebody took it away. No records either: nothing was begun.
+        None if has_records(reader)? => Err(StoreError::Damaged),
+        None => Err(StoreError::Missing),
+    }
+}
+
+fn has_records(reader: &mut SqliteReader) -> Result<bool, StoreError> {
+    let mut any = false;
+    reader.records(Seq::GENESIS, &mut |_, _| {
+        any = true;
+        Next::Enough
+    })?;
+    Ok(any)
+}
+
+/// The leaf of the first record that a store gives out from a position on.
+fn first_leaf(
+    read: impl FnOnce(&mut dyn FnMut(Seq, &[u8]) -> Next) -> Result<(), StoreError>,
+) -> Result<Option<Leaf>, StoreError> {
+    let mut found = None;
+    read(&mut |_, bytes| {
+        found = Some(leaf(bytes));
+        Next::Enough
+    })?;
+    Ok(found)
+}
+
+fn push(chunk: &mut Chunk, bytes: &[u8]) -> Next {
+    chunk.push(bytes);
+    if chunk.is_full() { Next::Enough } else { Next::More }
+}
+
+/// Any store as a source.
+pub struct FromStore<'a>(pub &'a mut dyn Store);
+
+impl Source for FromStore<'_> {
+    type Error = StoreError;
+
+    fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), StoreError> {
+        self.0.records(from, &mut |_, bytes| push(chunk, bytes))
+    }
+
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+        first_leaf(|each| self.0.records(seq, each))
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.0.object(id)
+    }
+}
+
+/// A home's database as a source, also while a process holds it.
+struct FromReader<'a>(&'a mut SqliteReader);
+
+impl Source for FromReader<'_> {
+    type Error = StoreError;
+
+    fn read(&mut self, from: Seq, chunk: &mut Chunk) -> Result<(), StoreError> {
+        self.0.records(from, &mut |_, bytes| push(chunk, bytes))
+    }
+
+    fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+        first_leaf(|each| self.0.records(seq, each))
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.0.object(id)
+    }
+}

@@ -1,0 +1,27 @@
+//! The keys of the simulated home.
+
+use ed25519_dalek::SigningKey;
+use syscap::format::{
+    control::{Role, Roles},
+    sign::PublicKey,
+};
+
+/// The key of a role.
+pub fn key(role: Role) -> SigningKey {
+    SigningKey::from_bytes(&[u8::try_from(role.code()).unwrap(); 32])
+}
+
+pub fn public(role: Role) -> PublicKey {
+    PublicKey::new(key(role).verifying_key().to_bytes()).unwrap()
+}
+
+/// The five roles, with a key each.
+pub fn roles() -> Roles {
+    Roles::new([
+        public(Role::Issuer),
+        public(Role::Policy),
+        public(Role::Revoker),
+        public(Role::Approver),
+        public(Role::Operator),
+    ])
+}

@@ -1,0 +1,186 @@
+//! The chain: bytes, positions, links. What the records say is the ledger's.
+
+use std::collections::BTreeMap;
+
+use syscap_format::{
+    hash::leaf,
+    id::{HomeId, Leaf, Seq},
+    limits::RECORD_BYTES_MAX,
+    record::{Body, Genesis, Head, Kind, Record, RecordError},
+    time::UnixMillis,
+};
+
+use super::{
+    Chunk, Extent, Source, Trust,
+    ledger::Ledger,
+    report::{Anchor, AnchorNeed, End, Fault, Findings, Report},
+};
+
+/// How far the chain was followed.
+struct Chain {
+    head: Option<Head>,
+    records: u64,
+    counts: [u64; KINDS],
+    first_time: UnixMillis,
+    ledger: Option<Ledger>,
+    findings: Findings,
+}
+
+/// Room for every kind's number.
+const KINDS: usize = 32;
+
+/// Whether the chain can be followed further.
+enum Step {
+    On,
+    Broken,
+}
+
+/// Follows the whole chain.
+pub(super) fn walk<E>(
+    source: &mut dyn Source<Error = E>,
+    extent: Extent,
+    trust: Option<&Trust>,
+) -> Result<Report, E> {
+    let mut chain = Chain {
+        head: None,
+        records: 0,
+        counts: [0; KINDS],
+        first_time: UnixMillis::default(),
+        ledger: None,
+        findings: Findings::default(),
+    };
+    let mut chunk = Chunk::default();
+    let last = match extent {
+        Extent::Live(head) => Some(head.seq),
+        Extent::AtRest | Extent::Head(_) => None,
+    };
+    'all: loop {
+        chunk.clear();
+        source.read(chain.next(), &mut chunk)?;
+        if chunk.is_empty() {
+            break;
+        }
+        for bytes in chunk.records() {
+            if let Step::Broken = chain.link(bytes, source, trust)? {
+                break 'all;
+            }
+            if last.is_some() && chain.head.map(|head| head.seq) == last {
+                break 'all;
+            }
+        }
+    }
+    Ok(chain.report(extent, trust))
+}
+
+impl Chain {
+    fn next(&self) -> Seq {
+        self.head.map_or(Seq::GENESIS, |head| head.seq.next())
+    }
+
+    fn broken(&mut self, fault: Fault) -> Step {
+        let seq = self.next();
+        self.findings.add(seq, fault);
+        Step::Broken
+    }
+
+    /// Adds a record.
+    fn link<E>(
+        &mut self,
+        bytes: &[u8],
+        source: &mut dyn Source<Error = E>,
+        trust: Option<&Trust>,
+    ) -> Result<Step, E> {
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Ok(self.broken(Fault::TooLarge));
+        }
+        let record = match Record::decode(bytes) {
+            Ok(record) => record,
+            Err(RecordError::Damaged(_)) => return Ok(self.broken(Fault::Undecodable)),
+            Err(RecordError::ReservedKind(_) | RecordError::ReservedField(_)) => {
+                return Ok(self.broken(Fault::Reserved));
+            }
+            Err(_) => return Ok(self.broken(Fault::UnknownForm)),
+        };
+        if record.seq != self.next() {
+            return Ok(self.broken(Fault::Gap));
+        }
+        let before = self.head.map_or(Leaf::from_bytes([0; 32]), |head| head.leaf);
+        if record.prev != before {
+            return Ok(self.broken(Fault::Unchained));
+        }
+        let head = Head { seq: record.seq, leaf: leaf(bytes) };
+        let kind = record.body.kind();
+        match &mut self.ledger {
+            Some(ledger) => ledger.enter(record, source, &mut self.findings)?,
+            None => {
+                if let Step::Broken = self.begin(&record, head.leaf, trust) {
+                    return Ok(Step::Broken);
+                }
+            }
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.follow(head.leaf);
+        }
+        self.head = Some(head);
+        self.records = self.records.saturating_add(1);
+        let place = usize::try_from(kind.code()).unwrap_or(0);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count = count.saturating_add(1);
+        }
+        Ok(Step::On)
+    }
+
+    fn begin(&mut self, record: &Record, leaf: Leaf, trust: Option<&Trust>) -> Step {
+        let Body::Genesis(genesis) = &record.body else {
+            return self.broken(Fault::NotGenesis);
+        };
+        if record.boot != 0 {
+            return self.broken(Fault::NotGenesis);
+        }
+        let home = HomeId::from_bytes(*leaf.as_bytes());
+        let Genesis { roles, .. } = &**genesis;
+        if trust.is_some_and(|trust| trust.home != home || trust.roles != *roles) {
+            return self.broken(Fault::Foreign);
+        }
+        self.first_time = record.time;
+        self.ledger = Some(Ledger::new(home, genesis, record.time));
+        Step::On
+    }
+
+    fn report(mut self, extent: Extent, trust: Option<&Trust>) -> Report {
+        let intact = self.findings.count == 0;
+        match extent {
+            Extent::Head(head) | Extent::Live(head) if intact && self.head != Some(head) => {
+                let seq = self.next();
+                self.findings.add(seq, Fault::HeadMoved);
+            }
+            _ if self.records == 0 && intact => self.findings.add(Seq::GENESIS, Fault::Empty),
+            _ => {}
+        }
+        let ledger = self.ledger.as_ref();
+        let end = match (extent, ledger) {
+            (Extent::Live(_), _) => End::Live,
+            (_, Some(ledger)) if ledger.is_shut() => End::Clean,
+            _ => End::Unclean,
+        };
+        let kinds = Kind::ALL.iter().filter_map(|kind| {
+            let count = self.counts.get(usize::try_from(kind.code()).ok()?)?;
+            (*count > 0).then_some((*kind, *count))
+        });
+        Report {
+            home: ledger.map(Ledger::home),
+            records: self.records,
+            counts: kinds.collect::<BTreeMap<_, _>>(),
+            head: self.head,
+            first_time: self.first_time,
+            last_time: ledger.map_or(self.first_time, Ledger::time),
+            open_intents: ledger.map(Ledger::open_intents).unwrap_or_default(),
+            unknown_intents: ledger.map(Ledger::unknown_intents).unwrap_or_default(),
+            end,
+            anchor: if trust.is_some() { Anchor::TrustFile } else { Anchor::SelfAnchored },
+            anchor_need: AnchorNeed::Optional,
+            findings: self.findings.list,
+            findings_count: self.findings.count,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Tokens and what they have used and hold.
+
+use std::collections::HashMap;
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    id::{Seq, TokenId},
+    token::TokenBody,
+};
+
+/// Number of a token's account. Accounts are never dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Account(usize);
+
+/// One token.
+#[derive(Clone, Debug)]
+struct Holder {
+    parent: Option<Account>,
+    issued: Seq,
+    body: TokenBody,
+    revoked: bool,
+    exhausted: bool,
+    used: Amounts,
+    held: Amounts,
+}
+
+/// All tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Accounts {
+    holders: Vec<Holder>,
+    index: HashMap<TokenId, Account>,
+}
+
+impl Accounts {
+    pub(super) fn find(&self, id: &TokenId) -> Option<Account> {
+        self.index.get(id).copied()
+    }
+
+    pub(super) fn open(
+        &mut self,
+        id: TokenId,
+        body: TokenBody,
+        parent: Option<Account>,
+        issued: Seq,
+    ) {
+        let (used, held) = (Amounts::ZERO, Amounts::ZERO);
+        let (revoked, exhausted) = (false, false);
+        self.index.insert(id, Account(self.holders.len()));
+        self.holders.push(Holder { parent, issued, body, revoked, exhausted, used, held });
+    }
+
+    pub(super) fn body(&self, account: Account) -> Option<&TokenBody> {
+        self.holders.get(account.0).map(|holder| &holder.body)
+    }
+
+    pub(super) fn issued(&self, account: Account) -> Option<Seq> {
+        self.holders.get(account.0).map(|holder| holder.issued)
+    }
+
+    pub(super) fn is_revoked(&self, account: Account) -> bool {
+        self.chain(account).any(|holder| holder.revoked)
+    }
+
+    pub(super) fn is_exhausted(&self, account: Account) -> bool {
+        self.chain(account).any(|holder| holder.exhausted)
+    }
+
+    /// Whether every token of the chain has `wanted` left.
+    pub(super) fn covers(&self, account: Account, wanted: &Amounts) -> bool {
+        self.chain(account).all(|holder| wanted.leq(&holder.left()))
+    }
+
+    /// The `calls` that are left, the least of the chain.
+    pub(super) fn calls_left(&self, account: Account) -> u64 {
+        let left = self.chain(account).map(|holder| holder.left().get(Dimension::Calls));
+        left.min().unwrap_or(0)
+    }
+
+    /// Ends the roots of which `ends` says so, by their bodies and records.
+    pub(super) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
+        let roots = self.holders.iter_mut().filter(|holder| holder.parent.is_none());
+        roots.for_each(|holder| holder.revoked |= ends(&holder.body, holder.issued));
+    }
+
+    pub(super) fn revoke(&mut self, account: Account) {
+        if let Some(holder) = self.holders.get_mut(account.0) {
+            holder.revoked = true;
+        }
+    }
+
+    pub(super) fn exhaust(&mut self, account: Account) {
+        if let Some(holder) = self.holders.get_mut(account.0) {
+            holder.exhausted = true;
+        }
+    }
+
+    pub(super) fn hold(&mut self, account: Account, amounts: &Amounts) {
+        self.each(account, |holder| holder.held = holder.held.plus(amounts));
+    }
+
+    pub(super) fn free(&mut self, account: Account, amounts: &Amounts) {
+        self.each(account, |holder| holder.held = holder.held.minus(amounts));
+    }
+
+    pub(super) fn pay(&mut self, account: Account, amounts: &Amounts) {
+        self.each(account, |holder| holder.used = holder.used.plus(amounts));
+    }
+
+    pub(super) fn refund(&mut self, account: Account, amounts: &Amounts) {
+        self.each(account, |holder| holder.used = holder.used.minus(amounts));
+    }
+
+    /// A charge after the fact: it may use a dimension up, and then the token is exhausted.
+    pub(super) fn charge(&mut self, account: Account, amounts: &Amounts) {
+        self.each(account, |holder| {
+            holder.used = holder.used.plus(amounts);
+            for (dimension, _) in amounts.iter().filter(|(_, amount)| *amount > 0) {
+                let limit = holder.body.budget.amounts().get(dimension);
+                holder.exhausted |= holder.used.get(dimension) >= limit;
+            }
+        });
+    }
+
+    /// Nothing runs across a boot.
+    pub(super) fn free_gauge(&mut self) {
+        for holder in &mut self.holders {
+            holder.held = holder.held.with(Dimension::Concurrent, 0);
+        }
+    }
+
+    /// The token and those that it was derived from. A parent comes before its child.
+    fn chain(&self, account: Account) -> impl Iterator<Item = &Holder> {
+        let mut next = self.holders.get(account.0);
+        std::iter::from_fn(move || {
+            let holder = next?;
+            next = holder.parent.and_then(|parent| self.holders.get(parent.0));
+            Some(holder)
+        })
+    }
+
+    fn each(&mut self, account: Account, mut change: impl FnMut(&mut Holder)) {
+        let mut next = Some(account);
+        while let Some(holder) = next.and_then(|account| self.holders.get_mut(account.0)) {
+            change(holder);
+            next = holder.parent;
+        }
+    }
+}
+
+impl Holder {
+    fn left(&self) -> Amounts {
+        self.body.budget.amounts().minus(&self.used.plus(&self.held))
+    }
+}

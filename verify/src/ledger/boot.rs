@@ -1,0 +1,91 @@
+//! Boots, recoveries, shutdowns.
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    control::{ControlBody, Resolution},
+    limits::TOKEN_LIFE_MS_MAX,
+    record::{Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
+};
+
+use super::{Entry, Fault, Ledger, Phase, Row, Source};
+
+impl Ledger {
+    pub(super) fn boot(&mut self, entry: &mut Entry<'_>, boot: &Boot, clock: ClockFlags) {
+        let before = match self.phase {
+            Phase::New => Ended::First,
+            Phase::Shut => Ended::Clean,
+            Phase::Running | Phase::Recovering => Ended::Unclean,
+        };
+        let open = u64::try_from(self.open.len()).ok();
+        entry.expect(boot.before == before && Some(boot.open) == open, Fault::BootForm);
+        // Kernel time starts at the later of the last record and the wall clock.
+        entry.expect(entry.time == self.time.max(boot.wall), Fault::ClockFlags);
+        let gap = before != Ended::First && boot.wall.since(self.time) > TOKEN_LIFE_MS_MAX;
+        entry.expect(clock.has(ClockFlags::GAP) == gap, Fault::ClockFlags);
+        let skewed = self.time.since(boot.wall) > self.limits.skew_ms_max;
+        entry.expect(clock.has(ClockFlags::SKEWED) == skewed, Fault::ClockFlags);
+        if clock.has(ClockFlags::GAP) {
+            self.unconfirmed_before = entry.seq;
+        }
+        self.phase = Phase::Recovering;
+        self.sessions.clear();
+        self.running.clear();
+        self.unbound = Row::default();
+        self.accounts.free_gauge();
+        // What is not answered any more need not be remembered.
+        self.keys.retain(|_, used| !used.ended || entry.time < used.until);
+        self.finished.retain(|_, finished| entry.time < finished.until);
+    }
+
+    pub(super) fn recovery<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        recovery: &Recovery,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        match &recovery.control {
+            None => self.recover(entry, recovery),
+            Some(control) => {
+                self.signed(entry, Kind::Recovery, control, source)?;
+                let resolution = Resolution::from_bytes(&control.body);
+                let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
+                let known = recovery.intent < entry.seq && !self.open.contains_key(&said.intent);
+                let fine = resolution == Ok(said) && known;
+                entry.expect(fine && recovery.used == Amounts::ZERO, Fault::BadControl);
+                if recovery.verdict != Recovered::Unknown {
+                    self.unknown.remove(&recovery.intent);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel closes an intent that it found open.
+    fn recover(&mut self, entry: &mut Entry<'_>, recovery: &Recovery) {
+        entry.expect(self.phase == Phase::Recovering, Fault::Recovery);
+        let Some(open) = self.open.remove(&recovery.intent) else {
+            return entry.fault(Fault::Recovery);
+        };
+        // A read left everything as it was; of anything else nothing is known.
+        let verdict =
+            if open.effect.is_read_only() { Recovered::NotDone } else { Recovered::Unknown };
+        let owed = open.call.held.with(Dimension::Concurrent, 0);
+        entry.expect(recovery.verdict == verdict && recovery.used == owed, Fault::Recovery);
+        if let Some(account) = open.account {
+            self.accounts.free(account, &open.call.held);
+            self.accounts.pay(account, &recovery.used);
+        }
+        match (recovery.verdict, open.slot) {
+            (Recovered::NotDone, Some(slot)) => drop(self.keys.remove(&slot)),
+            (Recovered::NotDone, None) => {}
+            (Recovered::Done | Recovered::Unknown, _) => drop(self.unknown.insert(recovery.intent)),
+        }
+    }
+
+    pub(super) fn shutdown(&mut self, entry: &mut Entry<'_>, shutdown: &Shutdown) {
+        let open = u64::try_from(self.open.len()).ok();
+        let closed = self.sessions.is_empty() && self.unbound.aggregate.is_none();
+        entry.expect(Some(shutdown.open) == open && closed, Fault::ShutdownForm);
+        self.phase = Phase::Shut;
+    }
+}

@@ -1,0 +1,215 @@
+//! Signed control events.
+
+use std::collections::BTreeMap;
+
+use syscap_format::{
+    control::{
+        ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+        PolicyChange, Revocation, Role, ToolsChange, recovery_hash,
+    },
+    id::{AgentId, ObjectId, Seq, ToolId},
+    manifest::Manifest,
+    object::{ObjectKind, ToolsObject},
+    record::Kind,
+    token::TokenBody,
+};
+
+use super::{Entry, Fault, Ledger, Registered, Source, object};
+
+impl Ledger {
+    /// Keys of the role signed it, for this home and kind, each with a counter that has grown and
+    /// over a head that the log has, not before the last record that the key signed.
+    pub(super) fn signed<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        kind: Kind,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let signed = &control.signatures.0;
+        let set = Role::of(kind).and_then(|role| self.roles.set(role));
+        let recovers = kind == Kind::Key && self.is_recovery(control);
+        let of_role = set.is_some_and(|set| signed.iter().all(|signed| set.holds(&signed.key)));
+        let count = u64::try_from(signed.len()).unwrap_or(0);
+        let enough = set.is_some_and(|set| count >= set.threshold);
+        entry.expect(control.is_sound(), Fault::BadControl);
+        entry.expect(recovers || of_role, Fault::WrongRole);
+        entry.expect(recovers || enough, Fault::Threshold);
+        for signed in signed {
+            let signer = self.signers.entry(signed.key).or_default();
+            entry.expect(signed.counter > signer.counter, Fault::StaleCounter);
+            entry.expect(control.head.seq >= signer.last, Fault::StaleHead);
+            signer.counter = signed.counter.max(signer.counter);
+            signer.last = entry.seq;
+        }
+        // What replaces the whole of something was signed by somebody who knew what that was.
+        let replaced = match kind {
+            Kind::Policy => self.policy_changed,
+            Kind::Tools => self.tools_changed,
+            _ => Seq::GENESIS,
+        };
+        entry.expect(control.head.seq >= replaced, Fault::StaleHead);
+        entry.expect(self.leaves.has(&control.head, source)?, Fault::NamedHead);
+        entry.expect(control.verify(&self.home, kind).is_ok(), Fault::BadSignature);
+        Ok(())
+    }
+
+    /// The recovery key signed it, alone.
+    fn is_recovery(&self, control: &Control) -> bool {
+        let hashes = control.signatures.0.iter().map(|signed| Some(recovery_hash(&signed.key)));
+        self.recovery.is_some() && hashes.eq([self.recovery])
+    }
+
+    /// The same, with the body.
+    fn event<B: ControlBody, E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<Option<B>, E> {
+        self.signed(entry, B::KIND, control, source)?;
+        let body = B::from_bytes(&control.body).ok();
+        entry.expect(body.is_some(), Fault::BadControl);
+        Ok(body)
+    }
+
+    pub(super) fn key<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let Some(change) = self.event::<KeyChange, _>(entry, control, source)? else {
+            return Ok(());
+        };
+        let before = self.roles.set(change.set.role);
+        let proved = before.is_some_and(|before| change.is_proved(&self.home, before));
+        entry.expect(proved, Fault::KeySet);
+        let last = self.keys_changed.insert(change.set.role, entry.seq).unwrap_or_default();
+        let seen = control.head.seq >= last || self.is_recovery(control);
+        entry.expect(seen, Fault::StaleHead);
+        if let Some(cut_off) = change.cut_off {
+            let fits = change.set.role == Role::Issuer && cut_off <= control.head.seq;
+            entry.expect(fits, Fault::BadControl);
+            let ends =
+                |body: &TokenBody, issued| issued > cut_off && !change.set.holds(&body.issuer);
+            self.accounts.revoke_roots(ends);
+        }
+        self.roles.replace(change.set);
+        Ok(())
+    }
+
+    pub(super) fn revoke<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let Some(revocation) = self.event::<Revocation, _>(entry, control, source)? else {
+            return Ok(());
+        };
+        let Some(token) = revocation.of_subtree() else {
+            entry.fault(Fault::Reserved);
+            return Ok(());
+        };
+        match self.accounts.find(&token) {
+            Some(account) => self.accounts.revoke(account),
+            None => entry.fault(Fault::UnknownToken),
+        }
+        Ok(())
+    }
+
+    pub(super) fn freeze<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let Some(freeze) = self.event::<Freeze, _>(entry, control, source)? else {
+            return Ok(());
+        };
+        let on = freeze.change == FreezeChange::Freeze;
+        let frozen = &mut self.frozen;
+        let (agent, tool) = (AgentId::new(&freeze.name), ToolId::new(&freeze.name));
+        match (freeze.target, agent, tool) {
+            (FreezeTarget::Kernel, _, _) => {
+                entry.expect(freeze.name.is_empty(), Fault::BadControl);
+                frozen.kernel = on;
+            }
+            (FreezeTarget::Agent, Some(agent), _) if on => drop(frozen.agents.insert(agent)),
+            (FreezeTarget::Agent, Some(agent), _) => drop(frozen.agents.remove(&agent)),
+            (FreezeTarget::Tool, _, Some(tool)) if on => drop(frozen.tools.insert(tool)),
+            (FreezeTarget::Tool, _, Some(tool)) => drop(frozen.tools.remove(&tool)),
+            (FreezeTarget::Agent | FreezeTarget::Tool, _, _) => entry.fault(Fault::BadControl),
+        }
+        Ok(())
+    }
+
+    pub(super) fn policy<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        if let Some(change) = self.event::<PolicyChange, _>(entry, control, source)? {
+            for policy in [Some(change.policy), change.shadow].into_iter().flatten() {
+                object(entry, source, ObjectKind::Policy, *policy.as_bytes())?;
+            }
+            self.policy_changed = entry.seq;
+            self.policy = Some(change.policy);
+            self.shadow = change.shadow;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tools<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let Some(change) = self.event::<ToolsChange, _>(entry, control, source)? else {
+            return Ok(());
+        };
+        let found = object(entry, source, ObjectKind::Tools, *change.tools.as_bytes())?;
+        let mut tools = BTreeMap::new();
+        let list = found.and_then(|found| ToolsObject::from_bytes(&found.bytes).ok());
+        for listed in list.into_iter().flat_map(|list| list.tools.0) {
+            let id = listed.manifest;
+            if let Some(manifest) = manifest(entry, source, &listed.tool, id)? {
+                tools.insert(listed.tool, Registered { id, manifest });
+            }
+        }
+        self.tools_changed = entry.seq;
+        self.tools = tools;
+        Ok(())
+    }
+
+    pub(super) fn config<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        let change = self.event::<ConfigChange, _>(entry, control, source)?;
+        if change.is_some_and(|change| change.confirm_time.is_some()) {
+            self.unconfirmed_before = Seq::GENESIS;
+        }
+        Ok(())
+    }
+}
+
+/// A manifest, which must be that of the tool.
+fn manifest<E>(
+    entry: &mut Entry<'_>,
+    source: &mut dyn Source<Error = E>,
+    tool: &ToolId,
+    id: ObjectId,
+) -> Result<Option<Manifest>, E> {
+    let found = object(entry, source, ObjectKind::Manifest, *id.as_bytes())?;
+    let manifest = found.and_then(|found| Manifest::from_bytes(&found.bytes).ok());
+    if let Some(manifest) = &manifest {
+        entry.expect(manifest.tool == *tool, Fault::ObjectUnsound);
+    }
+    Ok(manifest)
+}

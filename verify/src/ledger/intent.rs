@@ -1,0 +1,208 @@
+//! Intents: whether the call was allowed to run.
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    decision::Verdict,
+    envelope::Filled,
+    id::{AgentId, ToolId},
+    label::Label,
+    manifest::Manifest,
+    record::{CallFields, Intent, RunMode},
+    token::TokenFlags,
+};
+
+use super::{
+    Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot,
+    decision::{cut_down, keeps},
+};
+
+impl Ledger {
+    pub(super) fn intent(&mut self, entry: &mut Entry<'_>, intent: Intent) {
+        entry.expect(self.phase == Phase::Running, Fault::Closed);
+        entry.expect(is_whole(&intent), Fault::IntentForm);
+        let in_flight = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        entry.expect(in_flight < self.limits.in_flight_max, Fault::InFlight);
+        let account = self.bound(entry, &intent.call);
+        if let (Some(account), Some(agent), Some(tool)) =
+            (account, &intent.call.agent_id, &intent.call.tool_id)
+        {
+            self.authority(entry, account, agent, tool);
+            self.tool(entry, account, tool, &intent);
+            self.policy_of(entry, account, &intent.call);
+            let held = &intent.call.held;
+            entry.expect(!self.accounts.is_exhausted(account), Fault::Exhausted);
+            entry.expect(self.accounts.covers(account, held), Fault::OverBudget);
+            self.accounts.hold(account, held);
+        }
+        let slot = slot(&intent);
+        if let Some(slot) = &slot {
+            let kept = |used: &KeyUse| !used.ended || entry.time < used.until;
+            let taken = self.keys.get(slot).is_some_and(kept);
+            entry.expect(!taken, Fault::KeyReused);
+            let until = entry.time.plus(self.limits.key_life_ms);
+            self.keys.insert(slot.clone(), KeyUse { until, ended: false });
+        }
+        let given = intent.call.session.and_then(|number| self.sessions.get(&number));
+        let given = given.map_or(Label::PUBLIC, |session| session.label);
+        entry.expect(intent.label == given, Fault::Label);
+        let tool = intent.call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
+        let label = tool.map_or(Label::PUBLIC, |tool| tool.manifest.label);
+        let Intent { call, effect, .. } = intent;
+        self.open.insert(entry.seq, Open { call, account, effect, label, slot });
+    }
+
+    /// The session's account, if agent and token are the session's.
+    fn bound(&mut self, entry: &mut Entry<'_>, call: &CallFields) -> Option<Account> {
+        let Some(session) = call.session.and_then(|seq| self.sessions.get_mut(&seq)) else {
+            entry.fault(Fault::UnknownSession);
+            return self.accounts.find(&call.capability_token_id?);
+        };
+        let bound = call.agent_id.as_ref() == Some(&session.agent)
+            && call.capability_token_id == Some(session.token);
+        entry.expect(bound, Fault::NotBound);
+        entry.expect(session.row.aggregate.is_none(), Fault::Aggregate);
+        session.row.reset();
+        let account = session.account;
+        // A call that names no snapshot at all lacks what it must have.
+        entry.expect(call.state_snapshot_id.is_some(), Fault::Snapshot);
+        self.decided(entry, call);
+        if bound { Some(account) } else { self.accounts.find(&call.capability_token_id?) }
+    }
+
+    /// The token was live and granted the tool.
+    pub(super) fn authority(
+        &self,
+        entry: &mut Entry<'_>,
+        account: Account,
+        agent: &AgentId,
+        tool: &ToolId,
+    ) {
+        entry.expect(!self.frozen.stops(agent, tool), Fault::Frozen);
+        self.live(entry, account);
+        let granted = self.accounts.body(account).is_some_and(|b| b.grants.get(tool).is_some());
+        entry.expect(granted, Fault::NotGranted);
+    }
+
+    /// The token was neither revoked nor out of its time.
+    pub(super) fn live(&self, entry: &mut Entry<'_>, account: Account) {
+        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
+        let Some(body) = self.accounts.body(account) else {
+            return;
+        };
+        entry.expect(entry.time < body.expires, Fault::Expired);
+        entry.expect(entry.time >= body.not_before, Fault::NotYetValid);
+        let issued = self.accounts.issued(account);
+        let confirmed = issued.is_some_and(|issued| issued >= self.unconfirmed_before);
+        entry.expect(confirmed, Fault::ClockUnconfirmed);
+    }
+
+    /// The tool was in force as its manifest says.
+    fn tool(&self, entry: &mut Entry<'_>, account: Account, tool: &ToolId, intent: &Intent) {
+        let Some(registered) = self.tools.get(tool) else {
+            return entry.fault(Fault::Tool);
+        };
+        let manifest = &registered.manifest;
+        let read_only = manifest.effect.is_read_only();
+        let same = intent.call.manifest == Some(registered.id) && intent.effect == manifest.effect;
+        entry.expect(same && (read_only || intent.mode == RunMode::IntentFirst), Fault::Tool);
+        let held = &intent.call.held;
+        let wanted = manifest.hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
+        let asked = intent.call.decision.as_ref().map_or(&[][..], |said| &said.obligations.0);
+        let wanted = cut_down(asked, wanted);
+        let one = held.get(Dimension::Calls) == 1 && held.get(Dimension::Concurrent) == 1;
+        entry.expect(one && wanted.leq(held), Fault::Hold);
+        entry.expect(keeps(asked, manifest, held), Fault::Obligation);
+        self.may_write(entry, account, manifest);
+    }
+
+    /// The token is not read only, or the tool only reads.
+    pub(super) fn may_write(&self, entry: &mut Entry<'_>, account: Account, manifest: &Manifest) {
+        let body = self.accounts.body(account);
+        let only_reads = body.is_some_and(|body| body.flags.has(TokenFlags::READ_ONLY));
+        entry.expect(manifest.effect.is_read_only() || !only_reads, Fault::ReadOnlyToken);
+    }
+
+    /// The policy was the one in force, and the token's where that names one.
+    pub(super) fn in_force(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+        let bound = self.accounts.body(account).and_then(|body| body.policy);
+        let in_force = self.policy.is_some() && call.policy_hash == self.policy;
+        entry.expect(in_force && (bound.is_none() || bound == self.policy), Fault::Policy);
+    }
+
+    /// The policy in force let it through.
+    fn policy_of(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+        self.in_force(entry, account, call);
+        let verdict = call.decision.as_ref().map(|decision| decision.verdict);
+        let allowed = matches!(verdict, Some(Verdict::Allow | Verdict::Degrade));
+        entry.expect(allowed, Fault::Decision);
+    }
+}
+
+/// All that an intent must hold is there, and nothing that comes later.
+fn is_whole(intent: &Intent) -> bool {
+    let call = &intent.call;
+    let known = call.agent_id.is_some()
+        && call.policy_hash.is_some()
+        && call.state_snapshot_id.is_some()
+        && call.capability_token_id.is_some()
+        && call.tool_id.is_some()
+        && call.args_hash.is_some()
+        && call.provenance.is_some()
+        && call.call_hash.is_some()
+        && call.session.is_some()
+        && call.decision.is_some()
+        && call.manifest.is_some();
+    let later = call.result_hash.is_some() || call.enforcement.is_some();
+    let keyed = intent.key.is_some() == intent.sent_hash.is_some();
+    // Of what the kernel filled in the caller said nothing.
+    let filled = intent.filled.bits() & Filled::PROVENANCE.bits() != 0;
+    let said = call.provenance.as_ref().is_some_and(|from| {
+        from.claimed.is_some() || from.trace.is_some() || !from.inputs.0.is_empty()
+    });
+    known && !later && keyed && !(filled && said) && call.used == Amounts::ZERO
+}
+
+fn slot(intent: &Intent) -> Option<Slot> {
+    let key = intent.key.clone()?;
+    Some((intent.call.agent_id.clone()?, intent.call.tool_id.clone()?, key))
+}
+
+impl Open {
+    /// Whether an outcome's call is this one's.
+    pub(super) fn is_of(&self, call: &CallFields) -> bool {
+        let CallFields {
+            agent_id,
+            policy_hash,
+            state_snapshot_id,
+            capability_token_id,
+            tool_id,
+            args_hash,
+            result_hash: _,
+            provenance,
+            call_hash,
+            session,
+            decision,
+            manifest,
+            held,
+            used: _,
+            enforcement: _,
+            head,
+            shadow,
+        } = call;
+        let own = &self.call;
+        own.agent_id == *agent_id
+            && own.policy_hash == *policy_hash
+            && own.state_snapshot_id == *state_snapshot_id
+            && own.capability_token_id == *capability_token_id
+            && own.tool_id == *tool_id
+            && own.args_hash == *args_hash
+            && own.provenance == *provenance
+            && own.call_hash == *call_hash
+            && own.session == *session
+            && own.decision == *decision
+            && own.manifest == *manifest
+            && own.held == *held
+            && own.head == *head
+            && own.shadow == *shadow
+    }
+}

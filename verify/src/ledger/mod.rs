@@ -1,0 +1,336 @@
+//! The ledger: what the records say, each held against all before it.
+//!
+//! A record that is at fault still counts, as far as it can, so that what follows is judged by
+//! what the log claims and one fault is found once.
+
+mod account;
+mod boot;
+mod control;
+mod decision;
+mod heads;
+mod intent;
+mod leaves;
+mod refuse;
+mod session;
+mod settle;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use syscap_format::{
+    control::{Role, Roles},
+    id::{
+        AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
+        ToolId,
+    },
+    label::Label,
+    manifest::{EffectClass, Manifest},
+    object::{Object, ObjectKind},
+    record::{Body, CallFields, Genesis, HomeLimits, Kind, Record},
+    sign::PublicKey,
+    time::UnixMillis,
+};
+
+use super::{
+    Source,
+    report::{Fault, Findings},
+};
+use account::{Account, Accounts};
+use heads::Heads;
+use leaves::{Leaves, Signer};
+
+/// What is carried from record to record.
+pub(super) struct Ledger {
+    home: HomeId,
+    limits: HomeLimits,
+    time: UnixMillis,
+    boot: u64,
+    phase: Phase,
+    roles: Roles,
+    recovery: Option<RecoveryHash>,
+    signers: BTreeMap<PublicKey, Signer>,
+    /// The records that last gave each role its keys, put a policy in force, and tools on record;
+    /// genesis before the first.
+    keys_changed: BTreeMap<Role, Seq>,
+    policy_changed: Seq,
+    tools_changed: Seq,
+    leaves: Leaves,
+    policy: Option<PolicyHash>,
+    /// The policy that is asked for the record only.
+    shadow: Option<PolicyHash>,
+    tools: BTreeMap<ToolId, Registered>,
+    accounts: Accounts,
+    sessions: HashMap<Seq, Session>,
+    heads: BTreeMap<AgentId, Heads>,
+    frozen: Frozen,
+    open: BTreeMap<Seq, Open>,
+    running: BTreeMap<Seq, Account>,
+    unknown: BTreeSet<Seq>,
+    keys: HashMap<Slot, KeyUse>,
+    /// Calls with a key that have an outcome.
+    finished: HashMap<Seq, Finished>,
+    /// Tokens registered before this boot wait for the time to be confirmed.
+    unconfirmed_before: Seq,
+    /// Refusals of no session.
+    unbound: Row,
+}
+
+/// Where the kernel stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before the first boot.
+    New,
+    /// After a boot, while intents that it found open are being closed.
+    Recovering,
+    /// Calls are admitted.
+    Running,
+    /// After a shutdown.
+    Shut,
+}
+
+/// A tool in force.
+#[derive(Clone, Debug)]
+struct Registered {
+    id: ObjectId,
+    manifest: Manifest,
+}
+
+/// An open session.
+#[derive(Clone, Debug)]
+struct Session {
+    agent: AgentId,
+    token: syscap_format::id::TokenId,
+    account: Account,
+    snapshot: SnapshotId,
+    row: Row,
+    /// The join of what was delivered to it.
+    label: Label,
+    /// Its last results that a change of state may name.
+    released: VecDeque<Seq>,
+}
+
+/// Refusals in a row.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    refusals: u32,
+    next_max: u64,
+    aggregate: Option<Aggregate>,
+}
+
+/// An aggregate of refusals that is open.
+#[derive(Clone, Copy, Debug)]
+struct Aggregate {
+    opened: Seq,
+    answers_max: u64,
+    reserved: u64,
+}
+
+/// An open intent.
+#[derive(Clone, Debug)]
+struct Open {
+    call: CallFields,
+    account: Option<Account>,
+    effect: EffectClass,
+    /// What its outcome must carry.
+    label: Label,
+    slot: Option<Slot>,
+}
+
+/// Where an idempotency key belongs.
+type Slot = (AgentId, ToolId, IdempotencyKey);
+
+/// The first call with an idempotency key.
+#[derive(Clone, Copy, Debug)]
+struct KeyUse {
+    /// From then on the key may be used again, if the call has a known end.
+    until: UnixMillis,
+    ended: bool,
+}
+
+/// A call with a key that has an outcome.
+#[derive(Clone, Debug)]
+struct Finished {
+    until: UnixMillis,
+    outcome: Seq,
+    label: Label,
+    agent: AgentId,
+    tool: ToolId,
+}
+
+/// What is stopped.
+#[derive(Clone, Debug, Default)]
+struct Frozen {
+    kernel: bool,
+    agents: BTreeSet<AgentId>,
+    tools: BTreeSet<ToolId>,
+}
+
+impl Frozen {
+    fn stops_agent(&self, agent: &AgentId) -> bool {
+        self.kernel || self.agents.iter().any(|frozen| agent.is_within(frozen))
+    }
+
+    fn stops(&self, agent: &AgentId, tool: &ToolId) -> bool {
+        self.tools.contains(tool) || self.stops_agent(agent)
+    }
+}
+
+/// A record under examination, and where faults are written down.
+struct Entry<'a> {
+    seq: Seq,
+    time: UnixMillis,
+    findings: &'a mut Findings,
+}
+
+impl Entry<'_> {
+    fn fault(&mut self, fault: Fault) {
+        self.findings.add(self.seq, fault);
+    }
+
+    /// Writes a fault down unless a condition holds.
+    fn expect(&mut self, holds: bool, fault: Fault) {
+        if !holds {
+            self.fault(fault);
+        }
+    }
+}
+
+impl Ledger {
+    pub(super) fn new(home: HomeId, genesis: &Genesis, time: UnixMillis) -> Self {
+        Self {
+            home,
+            limits: genesis.limits.clone(),
+            time,
+            boot: 0,
+            phase: Phase::New,
+            roles: genesis.roles.clone(),
+            recovery: genesis.recovery,
+            signers: BTreeMap::new(),
+            keys_changed: BTreeMap::new(),
+            policy_changed: Seq::GENESIS,
+            tools_changed: Seq::GENESIS,
+            leaves: Leaves::default(),
+            policy: None,
+            shadow: None,
+            tools: BTreeMap::new(),
+            accounts: Accounts::default(),
+            sessions: HashMap::new(),
+            heads: BTreeMap::new(),
+            frozen: Frozen::default(),
+            open: BTreeMap::new(),
+            running: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+            keys: HashMap::new(),
+            finished: HashMap::new(),
+            unconfirmed_before: Seq::GENESIS,
+            unbound: Row::default(),
+        }
+    }
+
+    pub(super) const fn home(&self) -> HomeId {
+        self.home
+    }
+
+    pub(super) const fn time(&self) -> UnixMillis {
+        self.time
+    }
+
+    pub(super) fn is_shut(&self) -> bool {
+        self.phase == Phase::Shut
+    }
+
+    pub(super) fn open_intents(&self) -> Vec<Seq> {
+        self.open.keys().copied().collect()
+    }
+
+    pub(super) fn unknown_intents(&self) -> Vec<Seq> {
+        self.unknown.iter().copied().collect()
+    }
+
+    /// The chain has one more record.
+    pub(super) fn follow(&mut self, leaf: Leaf) {
+        self.leaves.push(leaf);
+    }
+
+    /// Holds one more record against all before it.
+    pub(super) fn enter<E>(
+        &mut self,
+        record: Record,
+        source: &mut dyn Source<Error = E>,
+        findings: &mut Findings,
+    ) -> Result<(), E> {
+        let Record { seq, time, boot, clock, body, .. } = record;
+        let mut entry = Entry { seq, time, findings };
+        entry.expect(time >= self.time, Fault::TimeBack);
+        let boots = u64::from(matches!(body, Body::Boot(_)));
+        entry.expect(boot == self.boot.saturating_add(boots), Fault::BootNumber);
+        if self.phase == Phase::Recovering {
+            self.still_recovering(&mut entry, &body);
+        }
+        match body {
+            Body::Genesis(_) => entry.fault(Fault::SecondGenesis),
+            Body::Boot(body) => self.boot(&mut entry, &body, clock),
+            Body::Shutdown(body) => self.shutdown(&mut entry, &body),
+            Body::Issue(body) => self.issue(&mut entry, &body, source)?,
+            Body::Session(body) => self.session(&mut entry, *body, source)?,
+            Body::Key(event) => self.key(&mut entry, &event.control, source)?,
+            Body::Revoke(event) => self.revoke(&mut entry, &event.control, source)?,
+            Body::Freeze(event) => self.freeze(&mut entry, &event.control, source)?,
+            Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
+            Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
+            Body::Config(event) => self.config(&mut entry, &event.control, source)?,
+            Body::State(body) => self.state(&mut entry, &body, source)?,
+            Body::Charge(body) => self.charge(&mut entry, &body),
+            Body::Intent(body) => self.intent(&mut entry, *body),
+            Body::Outcome(body) => self.outcome(&mut entry, *body),
+            Body::Refusal(body) => self.refusal(&mut entry, &body),
+            Body::Refusals(body) => self.refusals(&mut entry, &body),
+            Body::Repeat(body) => self.repeat(&mut entry, &body),
+            Body::Late(body) => self.late(&mut entry, &body),
+            Body::Recovery(body) => self.recovery(&mut entry, &body, source)?,
+            // The decoder gives out none.
+            Body::Input(_)
+            | Body::Declassify(_)
+            | Body::Ask(_)
+            | Body::Approval(_)
+            | Body::Cancel(_)
+            | Body::Redact(_)
+            | Body::Prune(_)
+            | Body::Checkpoint(_) => entry.fault(Fault::Reserved),
+        }
+        self.time = time.max(self.time);
+        self.boot = boot;
+        Ok(())
+    }
+
+    /// After a boot nothing may come before the recoveries but another boot, where a crash cut
+    /// them off.
+    fn still_recovering(&mut self, entry: &mut Entry<'_>, body: &Body) {
+        let recovers = matches!(body, Body::Recovery(body) if body.control.is_none());
+        if self.open.is_empty() {
+            self.phase = Phase::Running;
+        } else if !recovers && body.kind() != Kind::Boot {
+            entry.fault(Fault::RecoveryMissing);
+            self.phase = Phase::Running;
+        }
+    }
+}
+
+/// A control document that a record names, of the kind that it must be.
+fn object<E>(
+    entry: &mut Entry<'_>,
+    source: &mut dyn Source<Error = E>,
+    kind: ObjectKind,
+    id: [u8; 32],
+) -> Result<Option<Object>, E> {
+    let id = ObjectId::from_bytes(id);
+    let Some(object) = source.object(&id)? else {
+        entry.fault(Fault::ObjectMissing);
+        return Ok(None);
+    };
+    if object.kind != kind || object.id != id || !object.is_sound() {
+        entry.fault(Fault::ObjectUnsound);
+        return Ok(None);
+    }
+    Ok(Some(object))
+}

@@ -1,0 +1,137 @@
+//! Outcomes and late returns.
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    envelope::{Status, TxOutcome},
+    label::Label,
+    reason::Reason,
+    record::{Late, Outcome, OutcomeFlags},
+};
+
+use super::{Entry, Fault, Finished, Ledger, Open};
+
+impl Ledger {
+    pub(super) fn outcome(&mut self, entry: &mut Entry<'_>, outcome: Outcome) {
+        let Some(open) = self.open.remove(&outcome.intent) else {
+            return entry.fault(Fault::NoIntent);
+        };
+        entry.expect(open.is_of(&outcome.call), Fault::OutcomeCall);
+        entry.expect(is_consistent(&outcome), Fault::OutcomeForm);
+        let effect = matches!(outcome.tx, TxOutcome::Committed | TxOutcome::RolledBack);
+        entry.expect(!(effect && open.effect.is_read_only()), Fault::OutcomeForm);
+        let (held, used) = (&open.call.held, &outcome.call.used);
+        // Time can only be measured after the fact; all else is counted before it is used.
+        let overspent = pairs(used, held).any(|(d, used, held)| !d.is_measured() && used > held);
+        entry.expect(!overspent && used.get(Dimension::Concurrent) == 0, Fault::Overspent);
+        entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
+        entry.expect(outcome.flags == self.flags(&open, &outcome), Fault::OutcomeFlags);
+        self.settle(&open, &outcome);
+        // What did not run brought nothing.
+        let not_run = outcome.reason == Some(Reason::NotRun);
+        let label = if not_run { Label::PUBLIC } else { open.label };
+        entry.expect(outcome.label == label, Fault::Label);
+        if let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq)) {
+            session.label = session.label.join(label);
+            if outcome.status == Status::Ok {
+                session.release(entry.seq);
+            }
+        }
+        if let Some(slot) = open.slot {
+            match (outcome.reason, outcome.tx) {
+                (Some(Reason::NotRun), _) => drop(self.keys.remove(&slot)),
+                (_, TxOutcome::Unknown) => {}
+                _ => {
+                    let used = self.keys.get_mut(&slot);
+                    let until = used.map_or(entry.time, |used| {
+                        used.ended = true;
+                        used.until
+                    });
+                    let (agent, tool, _) = slot;
+                    let finished = Finished { until, outcome: entry.seq, label, agent, tool };
+                    self.finished.insert(outcome.intent, finished);
+                }
+            }
+        }
+    }
+
+    /// Frees what was held and charges what was used.
+    fn settle(&mut self, open: &Open, outcome: &Outcome) {
+        let Some(account) = open.account else {
+            return;
+        };
+        let mut freed = open.call.held;
+        if outcome.flags.has(OutcomeFlags::RUNNING) {
+            // It may still run: its slot stays taken.
+            freed = freed.with(Dimension::Concurrent, 0);
+            self.running.insert(outcome.intent, account);
+        }
+        self.accounts.free(account, &freed);
+        self.accounts.pay(account, &outcome.call.used);
+        if outcome.flags.has(OutcomeFlags::OVERRUN) {
+            self.accounts.exhaust(account);
+        }
+    }
+
+    /// The flags that the outcome must have.
+    fn flags(&self, open: &Open, outcome: &Outcome) -> OutcomeFlags {
+        let (held, used) = (&open.call.held, &outcome.call.used);
+        let overrun = pairs(used, held).any(|(d, used, held)| d.is_measured() && used > held);
+        let revoked = open.account.is_some_and(|account| self.accounts.is_revoked(account));
+        let frozen = match (&open.call.agent_id, &open.call.tool_id) {
+            (Some(agent), Some(tool)) => self.frozen.stops(agent, tool),
+            _ => false,
+        };
+        // A tool may say by itself that something timed out: then it is back.
+        let running =
+            outcome.reason == Some(Reason::TimedOut) && outcome.flags.has(OutcomeFlags::RUNNING);
+        let when = |holds, flag| if holds { flag } else { OutcomeFlags::default() };
+        when(overrun, OutcomeFlags::OVERRUN)
+            .and(when(revoked, OutcomeFlags::REVOKED))
+            .and(when(frozen && !revoked, OutcomeFlags::FROZEN))
+            .and(when(running, OutcomeFlags::RUNNING))
+    }
+
+    pub(super) fn late(&mut self, entry: &mut Entry<'_>, late: &Late) {
+        match self.running.remove(&late.intent) {
+            Some(account) => {
+                let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
+                self.accounts.free(account, &slot);
+            }
+            None => entry.fault(Fault::LateForm),
+        }
+    }
+}
+
+/// The outcome's own parts agree.
+fn is_consistent(outcome: &Outcome) -> bool {
+    let call = &outcome.call;
+    let delivered = call.result_hash.is_some() && call.enforcement.is_some();
+    let error = outcome.status == Status::Error;
+    let not_run = outcome.reason == Some(Reason::NotRun);
+    let stopped =
+        outcome.flags.has(OutcomeFlags::REVOKED) || outcome.flags.has(OutcomeFlags::FROZEN);
+    delivered
+        && error == outcome.reason.is_some()
+        && (!not_run || (stopped && outcome.tx == TxOutcome::NoOp))
+}
+
+/// A call that ran pays for itself, and in full where what it did is not known; one that did not
+/// run pays nothing.
+fn pays_enough(outcome: &Outcome, held: &Amounts) -> bool {
+    let used = &outcome.call.used;
+    if outcome.reason == Some(Reason::NotRun) {
+        return *used == Amounts::ZERO;
+    }
+    let given_up = outcome.flags.has(OutcomeFlags::RUNNING)
+        || matches!(outcome.reason, Some(Reason::Panicked | Reason::Abandoned));
+    let in_full = given_up || outcome.tx == TxOutcome::Unknown;
+    let mut counted =
+        pairs(used, held).filter(|(d, ..)| !d.is_measured() && *d != Dimension::Concurrent);
+    let paid = !in_full || counted.all(|(_, used, held)| used == held);
+    paid && used.get(Dimension::Calls) == 1
+}
+
+/// Each dimension with both amounts.
+fn pairs(used: &Amounts, held: &Amounts) -> impl Iterator<Item = (Dimension, u64, u64)> {
+    used.iter().zip(held.iter()).map(|((dimension, used), (_, held))| (dimension, used, held))
+}

@@ -1,0 +1,316 @@
+//! What a verification found.
+
+use std::collections::BTreeMap;
+
+use syscap_format::{
+    id::{HomeId, Seq},
+    record::{Head, Kind},
+    time::UnixMillis,
+};
+
+/// Most findings that a report lists; all are counted.
+pub const FINDINGS_MAX: usize = 64;
+
+/// What is wrong with a record. Faults of the chain end the verification: what comes after
+/// can't be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    // The chain.
+    /// There is no record.
+    Empty,
+    /// The bytes are no canonical record of this version.
+    Undecodable,
+    /// The record's version or kind is not one that this version knows.
+    UnknownForm,
+    /// The bytes exceed the limit of a record.
+    TooLarge,
+    /// A record is missing, or stands twice or elsewhere.
+    Gap,
+    /// It does not name the leaf of the record before.
+    Unchained,
+    /// The first record is no genesis of the right form.
+    NotGenesis,
+    /// The store's head is not the last record.
+    HeadMoved,
+    /// The home is another than the trust file's, or began with other keys.
+    Foreign,
+
+    // The kernel's life.
+    /// There is a second genesis.
+    SecondGenesis,
+    /// Time goes back.
+    TimeBack,
+    /// The number of the boot is not that of the last boot record.
+    BootNumber,
+    /// A boot record contradicts how the log stood.
+    BootForm,
+    /// The clock's flags contradict the clocks.
+    ClockFlags,
+    /// An intent that was open at boot was not closed first.
+    RecoveryMissing,
+    /// A recovery is of the wrong form, or of no intent that was open at boot.
+    Recovery,
+    /// A shutdown contradicts how the log stood.
+    ShutdownForm,
+    /// Something began before the boot or after the shutdown.
+    Closed,
+
+    // Objects and control events.
+    /// A control document is missing.
+    ObjectMissing,
+    /// A control document is not what its name says.
+    ObjectUnsound,
+    /// A control event is not by the current key of its role.
+    WrongRole,
+    /// A control event's counter has not grown.
+    StaleCounter,
+    /// Fewer keys signed a control event than its role asks for.
+    Threshold,
+    /// A control event or a root token names a head that is no record before it.
+    NamedHead,
+    /// A control event or a root token names a head from before its key's last record, or an event
+    /// one from before the last that replaced the same.
+    StaleHead,
+    /// A key that is new to a role does not prove to be held, or a set of keys is unsound.
+    KeySet,
+    /// Something is used whose form is settled and that this version does not know.
+    Reserved,
+    /// A control event's signature does not verify.
+    BadSignature,
+    /// A control event's body is of the wrong form, or speaks of what there isn't.
+    BadControl,
+
+    // Tokens and sessions.
+    /// A token's form or signature is wrong.
+    BadToken,
+    /// A token is not by the issuer's current key, or its parent's holder.
+    WrongIssuer,
+    /// A token is for another home.
+    WrongAudience,
+    /// A token was registered after it had ended.
+    IssuedLate,
+    /// A token was registered twice.
+    IssuedTwice,
+    /// A token gives more than its parent.
+    Attenuation,
+    /// An `issue` record and its token differ.
+    IssueForm,
+    /// A token is not registered.
+    UnknownToken,
+    /// A session is not open.
+    UnknownSession,
+    /// A session record is of the wrong form, or names another agent, token or snapshot.
+    SessionForm,
+    /// A charge is of the wrong form.
+    ChargeForm,
+
+    // Calls.
+    /// An intent lacks a field or has one that it can't have yet.
+    IntentForm,
+    /// A call's agent or token is not its session's.
+    NotBound,
+    /// The token, or one above it, was revoked.
+    Revoked,
+    /// The agent, the tool or the kernel was frozen.
+    Frozen,
+    /// The token had ended.
+    Expired,
+    /// The token was not valid yet.
+    NotYetValid,
+    /// The time had not been confirmed.
+    ClockUnconfirmed,
+    /// The token does not grant the tool.
+    NotGranted,
+    /// The token is read only, the tool is not.
+    ReadOnlyToken,
+    /// The policy was not in force, or not the token's.
+    Policy,
+    /// The tool's manifest was not in force, or says otherwise.
+    Tool,
+    /// The snapshot is not the agent's, or does not follow the one before.
+    Snapshot,
+    /// The head that a call was decided on is not the agent's, or is left out.
+    Head,
+    /// The policy did not let it run, or its decision contradicts itself.
+    Decision,
+    /// What a shadow policy said is missing, by another one, or nobody was asked.
+    Shadow,
+    /// An obligation could not be kept, or was not.
+    Obligation,
+    /// Less was set aside than the tool's manifest wants.
+    Hold,
+    /// More was set aside than was left, or a policy was asked where no call was left.
+    OverBudget,
+    /// The token was exhausted, or is said to have been and was not.
+    Exhausted,
+    /// The idempotency key was used before.
+    KeyReused,
+    /// More calls were in flight than the home's limit.
+    InFlight,
+    /// An outcome has no open intent.
+    NoIntent,
+    /// An outcome's call is not its intent's.
+    OutcomeCall,
+    /// An outcome's parts contradict each other.
+    OutcomeForm,
+    /// An outcome used more than was set aside.
+    Overspent,
+    /// An outcome charges less than it must.
+    Undercharged,
+    /// An outcome's flags contradict how the log stood.
+    OutcomeFlags,
+    /// A label is not what the tool's manifest, or what came before, makes it.
+    Label,
+    /// A run came back that was not out.
+    LateForm,
+    /// A refusal is of the wrong form, or lacks what a policy is asked about.
+    RefusalForm,
+    /// A refused or repeated call paid another fee than it owed.
+    Fee,
+    /// An aggregate of refusals is of the wrong form, or not opened, closed or counted as it
+    /// must be.
+    Aggregate,
+    /// A repeat names no finished call with a key.
+    RepeatForm,
+
+    // States.
+    /// A change of a state lacks a field, or has one that it can't have.
+    StateForm,
+    /// Whoever changed a state may not write these keys.
+    Namespace,
+    /// The facts are not those before, changed as the record says; or there are too many.
+    Facts,
+}
+
+/// One fault and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The record.
+    pub seq: Seq,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What the report rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// On the log's own first record: whoever can write a whole log can pass.
+    SelfAnchored,
+    /// On a trust file that names the home and its first keys.
+    TrustFile,
+}
+
+/// Whether something outside the log must vouch for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnchorNeed {
+    /// It need not.
+    #[default]
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// How the log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With a shutdown.
+    Clean,
+    /// Without, and nobody holds the home.
+    Unclean,
+    /// A process holds the home: the log goes on.
+    Live,
+}
+
+/// What is to be thought of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All that can be checked is as it must be.
+    Sound,
+    /// Something is not.
+    Tampered,
+    /// Nothing is wrong, but calls have no outcome or the end is missing.
+    Incomplete,
+    /// Nothing is wrong, but nothing outside vouches for the log, as was asked for.
+    NotAnchored,
+}
+
+impl Verdict {
+    /// The exit code of `syscap verify`.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Sound => 0,
+            Self::Tampered => 10,
+            Self::Incomplete => 11,
+            Self::NotAnchored => 12,
+        }
+    }
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The home; `None` where there is no genesis.
+    pub home: Option<HomeId>,
+    /// Records that were verified.
+    pub records: u64,
+    /// Records of each kind.
+    pub counts: BTreeMap<Kind, u64>,
+    /// The last record that was verified.
+    pub head: Option<Head>,
+    /// Time of the first record.
+    pub first_time: UnixMillis,
+    /// Time of the last record.
+    pub last_time: UnixMillis,
+    /// Intents without an outcome, in order.
+    pub open_intents: Vec<Seq>,
+    /// Intents that were found open at a boot and are not known to have run or not, and that no
+    /// operator has resolved.
+    pub unknown_intents: Vec<Seq>,
+    /// How the log ends.
+    pub end: End,
+    /// What the report rests on.
+    pub anchor: Anchor,
+    /// What it had to rest on.
+    pub anchor_need: AnchorNeed,
+    /// The first [`FINDINGS_MAX`] faults, in order.
+    pub findings: Vec<Finding>,
+    /// How many faults there are in all.
+    pub findings_count: u64,
+}
+
+impl Report {
+    /// The verdict. Of several the first of these: tampered, not anchored, incomplete.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if self.findings_count > 0 {
+            return Verdict::Tampered;
+        }
+        if self.anchor_need == AnchorNeed::Required && self.anchor == Anchor::SelfAnchored {
+            return Verdict::NotAnchored;
+        }
+        match self.end {
+            // Calls are in flight, and the log is not at its end.
+            End::Live => Verdict::Sound,
+            End::Clean if self.open_intents.is_empty() => Verdict::Sound,
+            End::Clean | End::Unclean => Verdict::Incomplete,
+        }
+    }
+}
+
+/// Faults as they are found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) list: Vec<Finding>,
+    pub(super) count: u64,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, seq: Seq, fault: Fault) {
+        self.count = self.count.saturating_add(1);
+        if self.list.len() < FINDINGS_MAX {
+            self.list.push(Finding { seq, fault });
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Labels: what a result carries stays with the session that got it.
+
+use syscap::verify::Fault;
+use syscap_format::label::Label;
+
+use super::{
+    check,
+    common::{
+        agent,
+        log::Log,
+        scenario::{ECHO, call, keyed, small},
+    },
+    tools::{intent, outcome},
+};
+
+/// Results of `trim` are a stranger's word.
+#[test]
+fn what_a_result_carries_stays_with_its_session() {
+    let failing = r#"{"tool_id":"trim","args":{"bytes":9,"fail":true}}"#;
+    for json in [call("trim", 9), failing.to_owned()] {
+        let log = Log::of(&small(|driver, session| {
+            driver.call(session, &json);
+            driver.call(session, ECHO);
+        }));
+        check(
+            &log,
+            &[
+                (
+                    "forgotten with the next call",
+                    &|r| intent(&mut r[16]).label = Label::PUBLIC,
+                    &[(16, Fault::Label)],
+                ),
+                (
+                    "brought by a tool that brings none",
+                    &|r| outcome(&mut r[17]).label = Label::UNTRUSTED,
+                    &[(17, Fault::Label)],
+                ),
+                (
+                    "left out of the outcome",
+                    &|r| outcome(&mut r[15]).label = Label::PUBLIC,
+                    &[(15, Fault::Label)],
+                ),
+                (
+                    "there before it came",
+                    &|r| intent(&mut r[14]).label = Label::UNTRUSTED,
+                    &[(14, Fault::Label)],
+                ),
+            ],
+        );
+    }
+}
+
+/// A second session is given the first one's result: 17 is the repeat.
+#[test]
+fn what_a_repeat_carries_stays_with_its_session() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, &keyed("trim", 9, "k"));
+        let token = driver.kernel.tokens().next().unwrap().id;
+        let other = driver.session(&agent("ada"), token);
+        driver.call(other, &keyed("trim", 9, "k"));
+        driver.call(other, ECHO);
+    }));
+    check(
+        &log,
+        &[
+            (
+                "forgotten with the next call",
+                &|r| intent(&mut r[18]).label = Label::PUBLIC,
+                &[(18, Fault::Label)],
+            ),
+            (
+                "left out of the repeat",
+                &|r| super::tools::repeat(&mut r[17]).label = Label::PUBLIC,
+                &[(17, Fault::RepeatForm), (18, Fault::Label)],
+            ),
+        ],
+    );
+}

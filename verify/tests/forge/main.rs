@@ -1,0 +1,42 @@
+//! Logs made anew, chain and all, by somebody who may have the keys: what they claim is wrong.
+//!
+//! Every case begins with a log that the kernel wrote, changes what one record says, makes
+//! positions and links anew, and names each fault that must be found, and no other.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod budgets;
+mod control;
+mod decided;
+mod decisions;
+mod intents;
+mod keys;
+mod labels;
+mod life;
+mod objects;
+mod outcomes;
+mod refusals;
+mod states;
+mod tokens;
+mod tools;
+
+use common::log::Log;
+use syscap::verify::Fault;
+use syscap_format::record::Record;
+
+/// A change of records, and the faults that it must make.
+type Case<'a> = (&'a str, &'a dyn Fn(&mut Vec<Record>), &'a [(usize, Fault)]);
+
+/// Forges each case from a log that is sound and compares the faults.
+fn check(base: &Log, cases: &[Case<'_>]) {
+    assert_eq!(base.faults(), [], "the log before");
+    for (name, change, faults) in cases {
+        let trust = base.trust();
+        let mut log = base.clone();
+        log.forge(change);
+        assert_eq!(log.trust(), trust, "{name}: the home is the same");
+        assert_eq!(log.faults(), *faults, "{name}");
+    }
+}

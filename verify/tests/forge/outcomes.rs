@@ -1,0 +1,302 @@
+//! Outcomes that are not what came of their calls.
+
+use syscap::verify::Fault;
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    control::Revocation,
+    decision::{Decision, Verdict},
+    envelope::{Status, TxOutcome},
+    id::{ArgsHash, CallHash, ObjectId, PolicyHash, Seq, SnapshotId, TokenId},
+    label::Label,
+    provenance::{Provenance, Source},
+    reason::Reason,
+    record::{Body, CallFields, Kind, OutcomeFlags, Record},
+    time::UnixMillis,
+};
+use syscap_kernel::kernel::Lost;
+
+use super::{
+    check,
+    common::{
+        Run, agent,
+        log::Log,
+        scenario::{ECHO, call, everything, keyed, small},
+        tool,
+    },
+    tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove},
+};
+
+/// The outcome of `post`: 99 of 100 bytes used.
+const POST: usize = 11;
+
+fn base() -> Log {
+    Log::of(&small(|_, _| {}))
+}
+
+#[test]
+fn an_outcome_has_an_open_intent() {
+    check(
+        &base(),
+        &[
+            ("none", &|r| drop(remove(r, POST - 1)), &[(POST - 1, Fault::NoIntent)]),
+            (
+                "a second one",
+                &|r| {
+                    let again = outcome(&mut r[POST]).clone();
+                    insert(r, POST + 1, as_outcome(again));
+                },
+                &[(POST + 1, Fault::NoIntent)],
+            ),
+            (
+                "another's",
+                &|r| outcome(&mut r[POST]).intent = Seq::new(8),
+                &[(POST, Fault::NoIntent), (16, Fault::ShutdownForm)],
+            ),
+        ],
+    );
+    // Without its outcome a call is open.
+    let mut log = base();
+    log.forge(|r| drop(remove(r, POST)));
+    let report = log.verify(log.trust());
+    assert_eq!(report.open_intents, [Seq::new(10)]);
+}
+
+#[test]
+fn an_outcome_is_of_its_call() {
+    let log = base();
+    let changes: [&dyn Fn(&mut CallFields); 12] = [
+        &|c| c.agent_id = Some(agent("eve")),
+        &|c| c.policy_hash = Some(PolicyHash::from_bytes([1; 32])),
+        &|c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32])),
+        &|c| c.capability_token_id = Some(TokenId::from_bytes([1; 32])),
+        &|c| c.tool_id = Some(tool("echo")),
+        &|c| c.args_hash = Some(ArgsHash::from_bytes([1; 32])),
+        &|c| c.provenance = Some(Provenance::new(Source::Agent, UnixMillis::new(1))),
+        &|c| c.call_hash = Some(CallHash::from_bytes([1; 32])),
+        &|c| c.session = Some(Seq::new(7)),
+        &|c| c.decision = Some(Decision::plain(Verdict::Degrade)),
+        &|c| c.manifest = Some(ObjectId::from_bytes([1; 32])),
+        &|c| c.held = c.held.with(Dimension::EgressBytes, 500),
+    ];
+    for change in changes {
+        let changed = |r: &mut Vec<Record>| change(&mut outcome(&mut r[POST]).call);
+        check(&log, &[("another", &changed, &[(POST, Fault::OutcomeCall)])]);
+    }
+}
+
+/// A tool that only reads has made no effect.
+#[test]
+fn a_read_makes_no_effect() {
+    let log = base();
+    let intents = log.places(Kind::Intent);
+    let reads = |place: &&usize| match log.record(**place).body {
+        Body::Intent(intent) => intent.effect.is_read_only(),
+        _ => false,
+    };
+    let place = intents.iter().find(reads).unwrap() + 1;
+    for tx in [TxOutcome::Committed, TxOutcome::RolledBack] {
+        let changed = |r: &mut Vec<Record>| outcome(&mut r[place]).tx = tx;
+        check(&log, &[("an effect", &changed, &[(place, Fault::OutcomeForm)])]);
+    }
+}
+
+#[test]
+fn an_outcomes_parts_agree() {
+    let form: &[(usize, Fault)] = &[(POST, Fault::OutcomeForm)];
+    check(
+        &base(),
+        &[
+            ("ok with a reason", &|r| outcome(&mut r[POST]).reason = Some(Reason::Failed), form),
+            ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
+            ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
+            ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
+            (
+                "another label",
+                &|r| outcome(&mut r[POST]).label = Label::UNTRUSTED,
+                &[(POST, Fault::Label)],
+            ),
+            (
+                "not run, and nothing stopped it",
+                &|r| {
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::NotRun);
+                    outcome.tx = TxOutcome::NoOp;
+                    outcome.call.used = Amounts::ZERO;
+                },
+                form,
+            ),
+        ],
+    );
+}
+
+fn use_up(records: &mut [Record], dimension: Dimension, amount: u64) {
+    let call = &mut outcome(&mut records[POST]).call;
+    call.used = call.used.with(dimension, amount);
+}
+
+#[test]
+fn an_outcome_charges_what_it_must() {
+    let (over, under): (&[_], &[_]) = (&[(POST, Fault::Overspent)], &[(POST, Fault::Undercharged)]);
+    check(
+        &base(),
+        &[
+            ("all that was held", &|r| use_up(r, Dimension::EgressBytes, 100), &[]),
+            ("one byte more", &|r| use_up(r, Dimension::EgressBytes, 101), over),
+            ("a dimension not held", &|r| use_up(r, Dimension::DiskFiles, 1), over),
+            ("the gauge", &|r| use_up(r, Dimension::Concurrent, 1), over),
+            (
+                "two calls",
+                &|r| use_up(r, Dimension::Calls, 2),
+                &[(POST, Fault::Overspent), (POST, Fault::Undercharged)],
+            ),
+            ("no call", &|r| use_up(r, Dimension::Calls, 0), under),
+            ("unknown, not in full", &|r| outcome(&mut r[POST]).tx = TxOutcome::Unknown, under),
+            (
+                "unknown, in full",
+                &|r| {
+                    outcome(&mut r[POST]).tx = TxOutcome::Unknown;
+                    use_up(r, Dimension::EgressBytes, 100);
+                },
+                &[],
+            ),
+            (
+                "broken off, not in full",
+                &|r| {
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::Panicked);
+                },
+                under,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_outcomes_flags_are_true() {
+    let wrong: &[(usize, Fault)] = &[(POST, Fault::OutcomeFlags)];
+    let flag = |r: &mut Vec<Record>, flags| outcome(&mut r[POST]).flags = flags;
+    check(
+        &base(),
+        &[
+            ("no overrun", &|r| use_up(r, Dimension::WallUs, 10_000_001), wrong),
+            (
+                "a false overrun",
+                &|r| flag(r, OutcomeFlags::OVERRUN),
+                &[(POST, Fault::OutcomeFlags), (POST + 1, Fault::Exhausted)],
+            ),
+            ("revoked", &|r| flag(r, OutcomeFlags::REVOKED), wrong),
+            ("frozen", &|r| flag(r, OutcomeFlags::FROZEN), wrong),
+            (
+                "running",
+                &|r| flag(r, OutcomeFlags::RUNNING),
+                &[(POST, Fault::Undercharged), (POST, Fault::OutcomeFlags)],
+            ),
+            (
+                "not flagged",
+                &|r| {
+                    let revocation = Revocation::subtree(issue(&mut r[4]).token);
+                    insert(r, 13, Body::Revoke(boxed(event(&home(r), 1, &revocation))));
+                },
+                &[(14, Fault::OutcomeFlags)],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_run_comes_back_once_and_after_it_was_given_up() {
+    let log = Log::of(&everything());
+    let place = log.places(Kind::Late)[0];
+    let given_up = place - 1;
+    assert_eq!(log.record(given_up).body.kind(), Kind::Outcome);
+    let next = place + 1;
+    // A later token names a head after it.
+    let after = *log.places(Kind::Issue).last().unwrap();
+    check(
+        &log,
+        &[
+            (
+                "twice",
+                &|r| {
+                    let again = Body::Late(Box::new(late(&mut r[place]).clone()));
+                    r[next] = like(&r[next], again);
+                },
+                // What stood there was an intent.
+                &[(next, Fault::LateForm), (next + 1, Fault::NoIntent), (after, Fault::NamedHead)],
+            ),
+            (
+                "another",
+                &|r| late(&mut r[place]).intent = Seq::new(1),
+                &[(place, Fault::LateForm), (after, Fault::NamedHead)],
+            ),
+        ],
+    );
+}
+
+/// While a run has not come back its slot is taken.
+#[test]
+fn a_slot_is_taken_until_the_run_comes_back() {
+    let store = small(|driver, session| {
+        driver.run = Run::Later;
+        for _ in 0..3 {
+            driver.call(session, &call("post", 1));
+        }
+        let jobs = std::mem::take(&mut driver.jobs);
+        for job in &jobs {
+            driver.lost(job.intent(), Lost::TimedOut);
+        }
+        driver.run = Run::AtOnce;
+        for job in jobs {
+            driver.ran(job.run());
+        }
+        driver.call(session, ECHO);
+    });
+    let log = Log::of(&store);
+    let lates = log.places(Kind::Late);
+    let last = *log.places(Kind::Intent).last().unwrap();
+    assert_eq!(lates.len(), 3);
+    check(
+        &log,
+        &[
+            (
+                "none came back",
+                &|r| {
+                    for place in lates.iter().rev() {
+                        remove(r, *place);
+                    }
+                },
+                &[(last - 3, Fault::OverBudget)],
+            ),
+            ("one came back", &|r| drop(remove(r, lates[0])), &[]),
+        ],
+    );
+}
+
+/// The key of a call that did not run is free; that of one that ran is not.
+#[test]
+fn a_key_is_free_again_only_if_nothing_ran() {
+    let store = small(|driver, session| {
+        driver.call(session, &keyed("post", 5, "other"));
+    });
+    let again = |r: &mut Vec<Record>| {
+        super::tools::intent(&mut r[14]).key = syscap_format::id::IdempotencyKey::new("first");
+    };
+    check(
+        &Log::of(&store),
+        &[
+            ("ran", &|r| again(r), &[(14, Fault::KeyReused)]),
+            (
+                "said not to have run",
+                &|r| {
+                    again(r);
+                    let outcome = outcome(&mut r[POST]);
+                    outcome.status = Status::Error;
+                    outcome.reason = Some(Reason::NotRun);
+                },
+                &[(POST, Fault::OutcomeForm), (POST, Fault::Undercharged)],
+            ),
+        ],
+    );
+}

@@ -1,0 +1,378 @@
+//! Refusals, aggregates and repeats that don't add up.
+
+use syscap::verify::Fault;
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    decision::{Decision, Verdict},
+    id::{RefusalsDigest, Seq, SnapshotId, TokenId},
+    reason::Reason,
+    record::{Body, CallFields, Kind, Record, RefusalKind, Refusals, RunPhase},
+    token::TokenBody,
+};
+
+use super::{
+    check,
+    common::{
+        agent,
+        log::Log,
+        scenario::{ECHO, call, everything, keyed, small, small_with},
+    },
+    tools::{insert, refusal, refusals, remove, repeat, shift},
+};
+
+const PLACE: usize = 14;
+
+/// A denied call at 14, a control event that was refused at 15.
+fn base() -> Log {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, &call("post", 13));
+        let ticket = driver.ticket();
+        driver.event(syscap_kernel::kernel::Event::Issue(ticket, vec![0], None));
+    }));
+    assert_eq!(log.places(Kind::Refusal), [14, 15]);
+    log
+}
+
+fn calls(n: u64) -> Amounts {
+    Amounts::ZERO.with(Dimension::Calls, n)
+}
+
+#[test]
+fn a_refusals_parts_agree() {
+    let form: &[(usize, Fault)] = &[(PLACE, Fault::RefusalForm)];
+    let held = calls(1);
+    check(
+        &base(),
+        &[
+            ("something held", &|r| refusal(&mut r[PLACE]).call.held = held, form),
+            ("no answer", &|r| refusal(&mut r[PLACE]).call.result_hash = None, form),
+            (
+                "denied, but allowed",
+                &|r| {
+                    let allow = Some(Decision::plain(Verdict::Allow));
+                    refusal(&mut r[PLACE]).call.decision = allow;
+                },
+                form,
+            ),
+            (
+                "asked, but denied",
+                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Asked,
+                form,
+            ),
+            ("a reason to ask", &|r| refusal(&mut r[PLACE]).reason = Reason::Asked, form),
+            ("deferred", &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Deferred, form),
+            (
+                "a control event",
+                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Control,
+                form,
+            ),
+            (
+                "a control event that says more",
+                &|r| refusal(&mut r[15]).call.agent_id = Some(agent("ada")),
+                &[(15, Fault::RefusalForm)],
+            ),
+            (
+                "another agent",
+                &|r| refusal(&mut r[PLACE]).call.agent_id = Some(agent("eve")),
+                &[(PLACE, Fault::NotBound)],
+            ),
+            (
+                "no such session",
+                &|r| refusal(&mut r[PLACE]).call.session = Some(Seq::new(3)),
+                &[(PLACE, Fault::UnknownSession)],
+            ),
+        ],
+    );
+}
+
+/// Of a call that got nowhere a refusal may name what the home knew, and nothing else.
+#[test]
+fn what_a_refusal_names_the_home_knew() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, r#"{"tool_id":"post"}"#);
+    }));
+    assert_eq!(log.places(Kind::Refusal), [PLACE]);
+    let form: &[(usize, Fault)] = &[(PLACE, Fault::RefusalForm)];
+    let named = |r: &mut [Record]| {
+        let call = &refusal(&mut r[PLACE]).call;
+        call.tool_id.is_some() && call.capability_token_id.is_some() && call.provenance.is_some()
+    };
+    check(
+        &log,
+        &[
+            ("as it is", &|r| assert!(named(r)), &[]),
+            ("a tool alone", &|r| refusal(&mut r[PLACE]).call.manifest = None, form),
+            ("a manifest alone", &|r| refusal(&mut r[PLACE]).call.tool_id = None, form),
+            (
+                "no tool",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.tool_id, call.manifest) = (None, None);
+                },
+                &[],
+            ),
+            (
+                "a token that was never issued",
+                &|r| {
+                    let token = TokenId::from_bytes([1; 32]);
+                    refusal(&mut r[PLACE]).call.capability_token_id = Some(token);
+                },
+                &[(PLACE, Fault::UnknownToken)],
+            ),
+            ("no token", &|r| refusal(&mut r[PLACE]).call.capability_token_id = None, &[]),
+            (
+                "a snapshot that there was not",
+                &|r| {
+                    let snapshot = SnapshotId::from_bytes([1; 32]);
+                    refusal(&mut r[PLACE]).call.state_snapshot_id = Some(snapshot);
+                },
+                &[(PLACE, Fault::Snapshot)],
+            ),
+            ("no provenance", &|r| refusal(&mut r[PLACE]).call.provenance = None, &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_refusal_costs_one_call() {
+    let fee: &[(usize, Fault)] = &[(PLACE, Fault::Fee)];
+    check(
+        &base(),
+        &[
+            ("nothing", &|r| refusal(&mut r[PLACE]).call.used = Amounts::ZERO, fee),
+            ("two", &|r| refusal(&mut r[PLACE]).call.used = calls(2), fee),
+            (
+                "something else",
+                &|r| refusal(&mut r[PLACE]).call.used = calls(1).with(Dimension::CpuUs, 1),
+                fee,
+            ),
+            (
+                "nobody's",
+                &|r| refusal(&mut r[PLACE]).call.session = None,
+                &[(PLACE, Fault::RefusalForm), (PLACE, Fault::Fee)],
+            ),
+            (
+                "without a session, and free",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.session, call.used, call.decision) = (None, Amounts::ZERO, None);
+                    refusal(&mut r[PLACE]).reason = Reason::Closing;
+                },
+                &[],
+            ),
+            (
+                "decided without a session, and free",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.session, call.used) = (None, Amounts::ZERO);
+                },
+                &[(PLACE, Fault::RefusalForm)],
+            ),
+        ],
+    );
+    // When all forty are used up, refusals are free.
+    let log = Log::of(&small(|driver, session| {
+        for _ in 0..40 {
+            driver.call(session, ECHO);
+        }
+    }));
+    let free = log.places(Kind::Refusal)[1];
+    check(
+        &log,
+        &[(
+            "a call too many",
+            &|r| refusal(&mut r[free]).call.used = calls(1),
+            &[(free, Fault::Fee)],
+        )],
+    );
+}
+
+fn many_calls(body: &mut TokenBody) {
+    body.budget = body.budget.with(Dimension::Calls, 200);
+}
+
+/// Sixteen refusals, an aggregate of at most 64, closed by a call that is admitted.
+fn flood() -> (Log, usize, usize) {
+    let log = Log::of(&small_with(many_calls, |driver, session| {
+        for _ in 0..20 {
+            driver.call(session, &call("post", 13));
+        }
+        driver.call(session, ECHO);
+    }));
+    assert_eq!(log.places(Kind::Refusal).len(), 16);
+    let places = log.places(Kind::Refusals);
+    assert_eq!(places, [30, 31]);
+    (log, places[0], places[1])
+}
+
+#[test]
+fn an_aggregate_is_opened_as_it_must_be() {
+    let (log, open, close) = flood();
+    let wrong: &[(usize, Fault)] = &[(open, Fault::Aggregate)];
+    let also_close: &[(usize, Fault)] = &[(open, Fault::Aggregate), (close, Fault::Aggregate)];
+    check(
+        &log,
+        &[
+            ("too early", &|r| drop(remove(r, open - 1)), &[(open - 1, Fault::Aggregate)]),
+            ("answers more", &|r| refusals(&mut r[open]).answers_max = 65, also_close),
+            ("sets less aside", &|r| refusals(&mut r[open]).reserved = 1, also_close),
+            ("with a count", &|r| refusals(&mut r[open]).count = Some(0), wrong),
+            (
+                "with a digest",
+                &|r| refusals(&mut r[open]).digest = Some(RefusalsDigest::from_bytes([1; 32])),
+                wrong,
+            ),
+            ("of another", &|r| refusals(&mut r[open]).opened = Some(Seq::new(5)), wrong),
+            ("another's token", &|r| refusals(&mut r[open]).token = None, wrong),
+            (
+                "twice",
+                &|r| {
+                    let again = Body::Refusals(Box::new(refusals(&mut r[open]).clone()));
+                    insert(r, open + 1, again);
+                },
+                &[(open + 1, Fault::Aggregate), (close + 1, Fault::Aggregate)],
+            ),
+            (
+                "no such session",
+                &|r| refusals(&mut r[open]).session = Some(Seq::new(3)),
+                &[(open, Fault::UnknownSession), (close, Fault::Aggregate)],
+            ),
+            (
+                "one more refusal by itself",
+                &|r| {
+                    let again = r[open - 1].body.clone();
+                    insert(r, open, again);
+                },
+                &[(open, Fault::Aggregate)],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_aggregate_is_closed_as_it_must_be() {
+    let (log, open, close) = flood();
+    let wrong: &[(usize, Fault)] = &[(close, Fault::Aggregate)];
+    check(
+        &log,
+        &[
+            ("not before a call", &|r| shift(r, close, close + 2), &[(close, Fault::Aggregate)]),
+            (
+                "not at all",
+                &|r| drop(remove(r, close)),
+                &[(close, Fault::Aggregate), (close + 2, Fault::Aggregate)],
+            ),
+            ("without an opening", &|r| drop(remove(r, open)), &[(open, Fault::Aggregate)]),
+            ("of another", &|r| refusals(&mut r[close]).opened = Some(Seq::new(5)), wrong),
+            ("no count", &|r| refusals(&mut r[close]).count = None, wrong),
+            ("counts too many", &|r| refusals(&mut r[close]).count = Some(65), wrong),
+            ("no digest", &|r| refusals(&mut r[close]).digest = None, wrong),
+            ("another reserve", &|r| refusals(&mut r[close]).reserved = 0, wrong),
+            ("another limit", &|r| refusals(&mut r[close]).answers_max = 0, wrong),
+            ("counts fewer", &|r| refusals(&mut r[close]).count = Some(0), &[]),
+        ],
+    );
+}
+
+/// What an aggregate has set aside is not there for calls; what it gives back is.
+#[test]
+fn an_aggregate_costs_what_it_answered() {
+    let log = Log::of(&small(|driver, session| {
+        for _ in 0..20 {
+            driver.call(session, &call("post", 13));
+        }
+        driver.pass(61_000);
+        driver.event(syscap_kernel::kernel::Event::Tick);
+        for _ in 0..17 {
+            driver.call(session, ECHO);
+        }
+    }));
+    let (close, last) = (log.places(Kind::Refusals)[1], *log.places(Kind::Intent).last().unwrap());
+    assert_eq!(log.places(Kind::Intent).len(), 20, "every one of forty calls is used");
+    check(
+        &log,
+        &[(
+            "one more answered",
+            &|r| refusals(&mut r[close]).count = Some(5),
+            &[(last, Fault::OverBudget)],
+        )],
+    );
+}
+
+#[test]
+fn a_count_of_overload_stands_alone() {
+    let log = Log::of(&everything());
+    let overload = |place: &usize| match log.record(*place).body {
+        Body::Refusals(refusals) => refusals.phase == RunPhase::Overload,
+        _ => false,
+    };
+    let place = log.places(Kind::Refusals).into_iter().find(overload).unwrap();
+    // A later token names a head after it.
+    let after = *log.places(Kind::Issue).last().unwrap();
+    let wrong: &[(usize, Fault)] = &[(place, Fault::Aggregate), (after, Fault::NamedHead)];
+    let with = |change: &dyn Fn(&mut Refusals)| {
+        let changed = |r: &mut Vec<Record>| change(refusals(&mut r[place]));
+        check(&log, &[("overload", &changed, wrong)]);
+    };
+    with(&|refusals| refusals.reserved = 1);
+    with(&|refusals| refusals.count = None);
+    with(&|refusals| refusals.answers_max = 7);
+    with(&|refusals| refusals.digest = None);
+    with(&|refusals| refusals.opened = Some(Seq::new(1)));
+    with(&|refusals| refusals.token = Some(TokenId::from_bytes([1; 32])));
+}
+
+#[test]
+fn a_repeat_is_of_a_finished_call_with_a_key() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, &keyed("post", 100, "first"));
+    }));
+    assert_eq!(log.places(Kind::Repeat), [PLACE]);
+    let form: &[(usize, Fault)] = &[(PLACE, Fault::RepeatForm)];
+    let with = |change: &dyn Fn(&mut CallFields), faults: &[(usize, Fault)]| {
+        let changed = |r: &mut Vec<Record>| change(&mut repeat(&mut r[PLACE]).call);
+        check(&log, &[("repeat", &changed, faults)]);
+    };
+    with(&|call| call.result_hash = None, form);
+    with(&|call| call.call_hash = None, form);
+    with(&|call| call.held = calls(1), form);
+    with(&|call| call.tool_id = None, form);
+    with(&|call| call.used = Amounts::ZERO, &[(PLACE, Fault::Fee)]);
+    with(
+        &|call| call.agent_id = Some(agent("eve")),
+        &[(PLACE, Fault::RepeatForm), (PLACE, Fault::NotBound)],
+    );
+    check(
+        &log,
+        &[
+            (
+                "without a key",
+                &|r| {
+                    let repeat = repeat(&mut r[PLACE]);
+                    (repeat.intent, repeat.outcome) = (Seq::new(12), Seq::new(13));
+                },
+                form,
+            ),
+            ("another outcome", &|r| repeat(&mut r[PLACE]).outcome = Seq::new(13), form),
+            ("before the outcome", &|r| shift(r, PLACE, 11), &[(11, Fault::RepeatForm)]),
+            (
+                "without a session",
+                &|r| {
+                    let call = &mut repeat(&mut r[PLACE]).call;
+                    (call.session, call.used) = (None, Amounts::ZERO);
+                },
+                form,
+            ),
+        ],
+    );
+    // A repeat is an admitted call: it closes an aggregate first.
+    let log = Log::of(&small_with(many_calls, |driver, session| {
+        for _ in 0..20 {
+            driver.call(session, &call("post", 13));
+        }
+        driver.call(session, &keyed("post", 100, "first"));
+    }));
+    let (close, place) = (log.places(Kind::Refusals)[1], log.places(Kind::Repeat)[0]);
+    assert_eq!(close + 1, place);
+    check(&log, &[("in an aggregate", &|r| shift(r, close, place), &[(close, Fault::Aggregate)])]);
+}
