@@ -16,7 +16,7 @@ use syscap_kernel::{
 };
 use syscap_policy::{LoadError, Policy};
 
-use crate::{Error, Runtime, core::Answer, guard::GuardedEngine};
+use crate::{Error, core::Answer, guard::GuardedEngine, holding::Holding};
 
 /// Opens a kernel with an engine that was given, else with the one whose policy is on record. A
 /// shadow is always the one on record.
@@ -80,26 +80,17 @@ impl PolicyEngine for NoEngine {
     }
 }
 
-impl Runtime {
-    /// Puts another policy in force: each call is decided by the one or by the other, and its
-    /// record names which. The shadow, if there is one, stays.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
-        let engine = Box::new(GuardedEngine::new(engine));
+impl Holding {
+    /// See [`Runtime::set_policy`](crate::Runtime::set_policy).
+    pub(crate) fn set_policy(&self, engine: Box<dyn PolicyEngine>) -> Result<Seq, Error> {
         let policy = object_of(&*engine).hash();
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy, shadow: kernel.shadow_hash() })
         })
     }
 
-    /// Puts a policy in force by a change that was signed elsewhere, by the policy key of this
-    /// home.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn submit_policy(
+    /// See [`Runtime::submit_policy`](crate::Runtime::submit_policy).
+    pub(crate) fn submit_policy(
         &self,
         control: Control,
         engine: impl PolicyEngine + 'static,
@@ -129,36 +120,24 @@ impl Runtime {
         })
     }
 
-    /// Asks another policy beside the one in force, for the record only: what it would have said
-    /// stands in each call's records. It never changes what happens.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn set_shadow(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
-        let engine = Box::new(GuardedEngine::new(engine));
+    /// See [`Runtime::set_shadow`](crate::Runtime::set_shadow).
+    pub(crate) fn set_shadow(&self, engine: Box<dyn PolicyEngine>) -> Result<Seq, Error> {
         let shadow = Some(object_of(&*engine).hash());
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy: kernel.policy_hash()?, shadow })
         })
     }
 
-    /// As [`Runtime::set_policy`], with an engine that this version has for the object.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record; also where there is no engine for it, or
-    /// its document is not sound.
-    pub fn set_policy_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
+    /// See [`Runtime::set_policy_object`](crate::Runtime::set_policy_object).
+    pub(crate) fn set_policy_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
         let (engine, policy) = (self.engine_for(object)?, object.hash());
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy, shadow: kernel.shadow_hash() })
         })
     }
 
-    /// As [`Runtime::set_shadow`], with an engine that this version has for the object.
-    ///
-    /// # Errors
-    /// As [`Runtime::set_policy_object`].
-    pub fn set_shadow_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
+    /// See [`Runtime::set_shadow_object`](crate::Runtime::set_shadow_object).
+    pub(crate) fn set_shadow_object(&self, object: &PolicyObject) -> Result<Seq, Error> {
         let (engine, shadow) = (self.engine_for(object)?, Some(object.hash()));
         self.change_policy(vec![engine], |kernel| {
             Some(PolicyChange { policy: kernel.policy_hash()?, shadow })
@@ -180,23 +159,15 @@ impl Runtime {
         }
     }
 
-    /// Asks no policy beside the one in force any more.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn clear_shadow(&self) -> Result<Seq, Error> {
+    /// See [`Runtime::clear_shadow`](crate::Runtime::clear_shadow).
+    pub(crate) fn clear_shadow(&self) -> Result<Seq, Error> {
         self.change_policy(Vec::new(), |kernel| {
             Some(PolicyChange { policy: kernel.policy_hash()?, shadow: None })
         })
     }
 
-    /// Reads a policy document for this home: it must load, and name the home's tools by their
-    /// own ids. A tool that the home doesn't have is no error: it may come. It is JSON, or
-    /// canonical CBOR where it begins with a byte that no text begins with.
-    ///
-    /// # Errors
-    /// [`Error::Policy`]; the refusal is on record, and the policy in force stays.
-    pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
+    /// See [`Runtime::read_policy`](crate::Runtime::read_policy).
+    pub(crate) fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
         let read = parse(document).and_then(|policy| {
             let alias = policy.tools().find_map(|tool| self.alias(tool));
             match alias {

@@ -1,6 +1,6 @@
 //! The machine's randomness.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use syscap_format::{id::Salt, vault::CallSalts};
 use syscap_kernel::ports::{Entropy, NoEntropy};
@@ -18,7 +18,7 @@ impl Entropy for SystemEntropy {
 /// Random bytes drawn in larger pieces: a call needs 96, and a system call each time would cost
 /// as much as the decision. What was given out is wiped.
 pub(crate) struct Salts {
-    entropy: Box<dyn Entropy>,
+    entropy: Arc<dyn Entropy>,
     pool: Mutex<Pool>,
 }
 
@@ -28,7 +28,7 @@ struct Pool {
 }
 
 impl Salts {
-    pub(crate) fn new(entropy: Box<dyn Entropy>) -> Self {
+    pub(crate) fn new(entropy: Arc<dyn Entropy>) -> Self {
         let bytes = Box::new([0; 4_032]);
         let used = bytes.len();
         Self { entropy, pool: Mutex::new(Pool { bytes, used }) }

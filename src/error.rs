@@ -7,7 +7,7 @@ use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store
 use syscap_syscalls::beneath::FsError;
 
 use crate::{
-    access::Versions,
+    attach::Versions,
     keys::{KeyFileError, SignerError},
 };
 
@@ -95,6 +95,9 @@ pub enum Error {
     /// The holder could not do what was asked of it.
     #[error("the holder of the home: {0}")]
     Holder(String),
+    /// Only the process that holds the home can do it.
+    #[error("another process holds the home, and only that one can do this")]
+    NotHolder,
     /// Another process holds the home, and serves it to nobody.
     #[error("another process holds {0} and does not serve it")]
     Unserved(PathBuf),
@@ -108,7 +111,7 @@ pub enum Error {
     #[error("a process of another user holds {0}")]
     Foreign(PathBuf),
     /// The holder speaks no version of the protocol that this process does: it is another version
-    /// of this program. An [`Operator`](crate::access::Operator) can stop it even so.
+    /// of this program. An [`Operator`](crate::Operator) can stop it even so.
     #[error("the holder speaks {holder} of the protocol, and this process {ours}")]
     Version {
         /// What the holder speaks.

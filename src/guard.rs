@@ -3,6 +3,7 @@
 use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 use syscap_kernel::{
     policy::{Advice, PolicyEngine, Question, object_of},
@@ -100,5 +101,30 @@ impl<E: PolicyEngine> PolicyEngine for GuardedEngine<E> {
 
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
         caught(|| self.engine.advise(question, decision)).unwrap_or_default()
+    }
+}
+
+/// An engine that more than one kernel may be made with, one after the other.
+pub(crate) struct SharedEngine(pub(crate) Arc<dyn PolicyEngine + Sync>);
+
+impl PolicyEngine for SharedEngine {
+    fn identity(&self) -> EngineIdentity {
+        self.0.identity()
+    }
+
+    fn document(&self) -> Vec<u8> {
+        self.0.document()
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        self.0.decide(question)
+    }
+
+    fn tools(&self) -> Vec<ToolId> {
+        self.0.tools()
+    }
+
+    fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
+        self.0.advise(question, decision)
     }
 }

@@ -19,11 +19,10 @@ use std::{
 use syscap_kernel::{
     kernel::Kernel,
     policy::{PolicyEngine, Question},
-    store::{Next, StoreError, vault_entry},
+    store::{Next, Store, StoreError, vault_entry},
     tool::Demand,
 };
 
-use syscap_audit::sqlite::SqliteReader;
 use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Profile},
@@ -103,10 +102,11 @@ impl Inspection {
     /// # Errors
     /// As [`Options::open`](crate::Options::open).
     pub fn recorded(&self, scan: &Scan) -> Result<Recorded, Error> {
-        let mut reader = SqliteReader::open(self.home.folder())?;
+        let mut store = self.store();
+        let reader = &mut **store;
         let witness = Witness::default();
         let mut touched = BTreeMap::new();
-        self.kernel().replay(&mut reader, &witness, &mut |redecided| {
+        self.kernel().replay(reader, &witness, &mut |redecided| {
             let demands = witness.0.take();
             if let Some(demands) = demands.filter(|_| redecided.seq >= scan.from) {
                 touched.insert(redecided.seq, demands);
@@ -116,19 +116,19 @@ impl Inspection {
         let end = self.kernel().head().seq;
         let mut from = Seq::GENESIS;
         loop {
-            let chunk = read(&mut reader, from)?;
+            let chunk = read(reader, from)?;
             let Some((last, _)) = chunk.last() else { break };
             from = last.next();
             for (_, bytes) in chunk.iter().filter(|(seq, _)| *seq <= end) {
                 let record = Record::decode(bytes).map_err(|_| StoreError::Damaged)?;
-                walk.take(&record, &mut reader)?;
+                walk.take(&record, reader)?;
             }
         }
         Ok(walk.finish())
     }
 }
 
-fn read(reader: &mut SqliteReader, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
+fn read(reader: &mut dyn Store, from: Seq) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
     let mut chunk = Vec::new();
     reader.records(from, &mut |seq, bytes| {
         chunk.push((seq, bytes.to_vec()));
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn take(&mut self, record: &Record, reader: &mut SqliteReader) -> Result<(), Error> {
+    fn take(&mut self, record: &Record, reader: &mut dyn Store) -> Result<(), Error> {
         let (seq, new) = (record.seq, record.seq >= self.scan.from);
         match &record.body {
             Body::Session(change) if change.phase == SessionPhase::Open => {
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         &mut self,
         seq: Seq,
         change: &StateChange,
-        reader: &mut SqliteReader,
+        reader: &mut dyn Store,
     ) -> Result<(), Error> {
         let (Some(key), Some(agent)) = (&self.scan.task, &change.call.agent_id) else {
             return Ok(());
@@ -264,12 +264,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn intend(
-        &mut self,
-        seq: Seq,
-        intent: &Intent,
-        reader: &mut SqliteReader,
-    ) -> Result<(), Error> {
+    fn intend(&mut self, seq: Seq, intent: &Intent, reader: &mut dyn Store) -> Result<(), Error> {
         let call = &intent.call;
         let (Some(tool), Some(session)) = (&call.tool_id, call.session) else {
             return Ok(());
@@ -351,7 +346,7 @@ impl<'a> Walk<'a> {
     fn manifest(
         &mut self,
         id: Option<ObjectId>,
-        reader: &mut SqliteReader,
+        reader: &mut dyn Store,
     ) -> Result<Option<Arc<Manifest>>, Error> {
         let Some(id) = id else { return Ok(None) };
         if let Some(known) = self.manifests.get(&id) {

@@ -1,8 +1,9 @@
 //! A capability kernel for AI agents' tools: every tool call goes through here, or does not happen.
 //!
-//! A [`Runtime`] is a kernel on a home: a folder with a log, keys and the agents' files. It issues
-//! capability tokens and opens [`Session`]s; a session's calls are checked against its token,
-//! decided by the policy engine, held to the budget, run by the kernel and recorded.
+//! A home is a folder with a log, keys and the agents' files; one process holds it, with a kernel. A
+//! [`Runtime`] is a home, whoever holds it. It issues capability tokens and opens [`Session`]s; a
+//! session's calls are checked against its token, decided by the policy engine, held to the budget,
+//! run by the kernel and recorded.
 //!
 //! ```
 //! use syscap::prelude::*;
@@ -31,7 +32,6 @@
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-pub mod access;
 mod args;
 mod attach;
 mod clock;
@@ -45,10 +45,14 @@ mod error;
 pub mod fuzzing;
 mod grant;
 mod guard;
+mod holding;
 mod home;
 pub mod host;
+mod inspect;
 pub mod keys;
 pub mod learn;
+mod operator;
+mod options;
 pub mod provide;
 mod run;
 mod runtime;
@@ -57,21 +61,25 @@ mod state;
 mod submit;
 mod tools;
 pub mod verify;
+pub mod view;
 
 pub use crate::{
     args::{Args, IntoArg},
+    attach::{HolderStatus, Phase, SessionTicket, Versions},
     clock::SystemClock,
     counters::Counts,
     entropy::SystemEntropy,
     error::Error,
     grant::Grant,
     home::Home,
+    inspect::Inspection,
     keys::{FileKeys, Signer, SignerError},
-    runtime::{Inspection, Options, Runtime},
-    session::Session,
+    operator::Operator,
+    options::Options,
+    runtime::Runtime,
+    session::{CallWith, Session, Written},
     state::{AgentState, Changed},
     submit::{Beside, PolicyPlace},
-    tools::{ConnectionId, Withdrawn},
 };
 pub use syscap_audit as audit;
 pub use syscap_format as format;

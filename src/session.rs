@@ -1,57 +1,150 @@
-//! A session: an agent's seat at the kernel.
+//! A session, in this process or at the holder.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{
     budget::Amounts,
-    cbor::{Canonical, Item, MapBuilder, Profile},
-    envelope::{Form, ToolResult},
-    id::{AgentId, Seq, TokenId},
-    json::{self, Escapes},
-    limits::ENVELOPE_BYTES_MAX,
+    cbor::{Canonical, MapBuilder},
+    envelope::ToolResult,
+    id::{AgentId, Seq, SnapshotId, TokenId},
+    json::Escapes,
     provenance::Source,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Event, Submit, Ticket},
+    reason::{Reason, Refused},
 };
 
 use crate::{
-    args::Args,
-    core::{Answer, Core},
-    error::Error,
-    tools::Providers,
+    Args, Changed, Error,
+    attach::{
+        Ask, Proposed, SessionTicket,
+        client::Step,
+        reply::{read_answer, read_changed, read_record, read_taken, read_ticket},
+    },
+    holding::LocalSession,
+    runtime::{
+        Open,
+        failover::{Side, Term},
+    },
+    tools::ConnectionId,
 };
 
-/// A seat at the kernel, bound to one agent and one token. Calls through it may name no others.
+/// How an envelope is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Canonical CBOR.
+    Cbor,
+    /// JSON.
+    Json,
+    /// Canonical CBOR whose `args` are a byte string: the text of [`Session::call_json`].
+    Arguments(Escapes),
+}
+
+/// What goes with a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallWith {
+    /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
+    /// the log, and is of the form of [`syscap_format::id::IdempotencyKey`].
+    pub key: Option<String>,
+    /// The caller's trace id.
+    pub trace: Option<String>,
+    /// The caller's own name for the call, which the tool's provider is told; 0 for none.
+    pub tag: u64,
+}
+
+impl CallWith {
+    /// A key, and nothing else.
+    #[must_use]
+    pub fn key(key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..Self::default() }
+    }
+}
+
+/// An envelope on its way to the kernel.
+pub(crate) struct Sent {
+    pub(crate) envelope: Vec<u8>,
+    pub(crate) form: Written,
+    /// Who brings it about, by the host's word.
+    pub(crate) source: Source,
+    pub(crate) tag: u64,
+}
+
+/// A seat at the kernel, bound to one agent and one token, whoever holds the home. Calls through
+/// it may name no others.
 ///
 /// It is the capability in process: who has the `Session` can call, and nobody who has only
-/// the token's id. It can be used from several threads at once.
+/// the token's id. It can be used from several threads at once. One that is dropped stays open
+/// until the home is closed, or this process ends. With each new holder of the home it is opened
+/// again.
 pub struct Session {
-    pub(crate) core: Arc<Core>,
-    providers: Arc<Providers>,
-    number: Seq,
+    home: Arc<Open>,
     agent: AgentId,
     token: TokenId,
     /// Who brings about what is called here, by the host's word.
     source: Source,
+    place: Arc<Mutex<Place>>,
+}
+
+/// Where the session is open.
+struct Place {
+    /// With which holder, by its number; `None` before it was opened.
+    at: Option<(u64, Seated)>,
+    /// The record that opened it.
+    number: Seq,
+    closed: bool,
+}
+
+#[derive(Clone)]
+enum Seated {
+    Here(Arc<LocalSession>),
+    There(Seq),
+}
+
+impl Seated {
+    fn number(&self) -> Seq {
+        match self {
+            Self::Here(session) => session.number(),
+            Self::There(number) => *number,
+        }
+    }
 }
 
 impl Session {
-    pub(crate) const fn new(
-        core: Arc<Core>,
-        providers: Arc<Providers>,
-        number: Seq,
-        agent: AgentId,
-        token: TokenId,
-    ) -> Self {
-        Self { core, providers, number, agent, token, source: Source::Agent }
+    pub(crate) fn open(home: &Arc<Open>, agent: &str, token: TokenId) -> Result<Self, Error> {
+        let got = agent.to_owned();
+        let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
+        let place = Place { at: None, number: Seq::GENESIS, closed: false };
+        let session = Self::at(home, (agent, token), place);
+        session.home.each(|term| match session.seated(term) {
+            Step::Done(opened) => Step::Done(opened.map(drop)),
+            Step::Again => Step::Again,
+        })?;
+        Ok(session)
+    }
+
+    /// Takes a session that was lent, with the holder that there is.
+    pub(crate) fn take(home: &Arc<Open>, ticket: &SessionTicket) -> Result<Self, Error> {
+        let (at, taken) = home.each(|term| match &term.side {
+            Side::There(holder) => {
+                let number = term.number;
+                holder.ask(&Ask::Take(ticket.clone()), |item| Ok((number, read_taken(item)?)))
+            }
+            // Who holds the home opens sessions, and takes none.
+            Side::Here(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
+        })?;
+        let number = taken.session;
+        let place = Place { at: Some((at, Seated::There(number))), number, closed: false };
+        Ok(Self::at(home, (taken.agent, taken.token), place))
+    }
+
+    fn at(home: &Arc<Open>, (agent, token): (AgentId, TokenId), place: Place) -> Self {
+        let (home, place) = (Arc::clone(home), Arc::new(Mutex::new(place)));
+        Self { home, agent, token, source: Source::Agent, place }
     }
 
     /// The same seat, for what somebody else than the agent brings about: a person who pressed a
     /// button, say. Calls and proposals through it are on record as by that source. It is the
     /// host's word, so agents must not reach it; what an envelope says of its source is never
-    /// more than a claim. Closing it closes the seat.
+    /// more than a claim. Closing it closes the seat. On the agents' lane such calls are refused
+    /// as [`WrongLane`](Reason::WrongLane).
     ///
     /// ```
     /// use syscap::{format::provenance::Source, prelude::*};
@@ -67,18 +160,19 @@ impl Session {
     /// ```
     #[must_use]
     pub fn by(&self, source: Source) -> Self {
-        let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
-        let (number, agent, token) = (self.number, self.agent.clone(), self.token);
-        Self { core, providers, number, agent, token, source }
+        let (home, place) = (Arc::clone(&self.home), Arc::clone(&self.place));
+        Self { home, agent: self.agent.clone(), token: self.token, source, place }
     }
 
     /// Calls a tool. The answer is on record, and durable, when this returns.
     ///
     /// # Errors
-    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped, and only then: a
-    /// refusal is an answer, raised by [`ToolResult::text`] or [`ToolResult::value`].
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`]
+    /// where the process that held the home went before it had answered: what the call came to
+    /// stands in the log after the recovery, and it is not sent again; else why there is no
+    /// holder. A refusal is an answer, raised by [`ToolResult::text`] or [`ToolResult::value`].
     pub fn call(&self, tool: &str, args: Args) -> Result<ToolResult, Error> {
-        self.send(envelope(tool, &args.finish(), None))
+        self.call_with(tool, args, &CallWith::default())
     }
 
     /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
@@ -87,7 +181,16 @@ impl Session {
     /// # Errors
     /// As [`Session::call`].
     pub fn call_once(&self, key: &str, tool: &str, args: Args) -> Result<ToolResult, Error> {
-        self.send(envelope(tool, &args.finish(), Some(key)))
+        self.call_with(tool, args, &CallWith::key(key))
+    }
+
+    /// Calls a tool, with what goes with it.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_with(&self, tool: &str, args: Args, with: &CallWith) -> Result<ToolResult, Error> {
+        let map = MapBuilder::new().item("args", args.finish().item());
+        self.send(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with.tag)
     }
 
     /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
@@ -117,7 +220,7 @@ impl Session {
     /// # Errors
     /// As [`Session::call`].
     pub fn call_json(&self, tool: &str, text: &str, escapes: Escapes) -> Result<ToolResult, Error> {
-        self.send_arguments(named(tool).bytes("args", text.as_bytes()), escapes)
+        self.call_json_with(tool, text, escapes, &CallWith::default())
     }
 
     /// The same, at most once for a key, as [`Session::call_once`].
@@ -131,8 +234,23 @@ impl Session {
         text: &str,
         escapes: Escapes,
     ) -> Result<ToolResult, Error> {
-        let map = named(tool).bytes("args", text.as_bytes()).text("idempotency_key", key);
-        self.send_arguments(map, escapes)
+        self.call_json_with(tool, text, escapes, &CallWith::key(key))
+    }
+
+    /// The same, with what goes with it.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json_with(
+        &self,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+        with: &CallWith,
+    ) -> Result<ToolResult, Error> {
+        let map = MapBuilder::new().bytes("args", text.as_bytes());
+        let envelope = self.envelope(map, tool, with);
+        self.send(envelope.as_bytes(), Written::Arguments(escapes), with.tag)
     }
 
     /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
@@ -140,7 +258,7 @@ impl Session {
     /// # Errors
     /// As [`Session::call`]: bytes that are no envelope are refused, on the record.
     pub fn send_cbor(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
-        self.submit(envelope.to_vec(), Form::Cbor)
+        self.send(envelope, Written::Cbor, 0)
     }
 
     /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. Whoever wrote the text
@@ -150,26 +268,31 @@ impl Session {
     /// # Errors
     /// As [`Session::call`]: text that is no envelope is refused, on the record.
     pub fn send_json(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
-        let (received, form) = read_json(envelope);
-        self.submit(received, form)
+        self.send(envelope, Written::Json, 0)
     }
 
-    /// Sends an envelope under a name of the caller's own, which the provider of a delegated
-    /// tool is told.
-    pub(crate) fn send_tagged(
-        &self,
-        (received, form): (Vec<u8>, Form),
-        tag: u64,
-    ) -> Result<ToolResult, Error> {
-        let mut named = None;
-        let answer = self.request(received, form, |ticket| {
-            self.providers.tag(ticket, tag);
-            named = Some(ticket);
-        });
-        if let Some(ticket) = named {
-            self.providers.untag(ticket);
-        }
-        answer
+    /// Sends an envelope of any form. `tag` is the caller's own name for the call, which the
+    /// tool's provider is told; 0 for none.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn send(&self, envelope: &[u8], form: Written, tag: u64) -> Result<ToolResult, Error> {
+        let source = self.source;
+        self.with(|term, seated| {
+            let sent = Sent { envelope: envelope.to_vec(), form, source, tag };
+            let step = match (seated, &term.side) {
+                (Seated::Here(session), _) => return Step::Done(session.send(sent)),
+                (Seated::There(session), Side::There(holder)) => {
+                    holder.ask(&Ask::Call { session, sent }, read_answer)
+                }
+                (Seated::There(_), Side::Here(_)) => Step::Again,
+            };
+            match step {
+                // The kernel itself was ending: nothing has run.
+                Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
+                step => step,
+            }
+        })
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -177,7 +300,73 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] where another dimension is posted; else as [`Session::call`].
     pub fn charge(&self, amounts: Amounts) -> Result<Seq, Error> {
-        acknowledged(self.core.request(|ticket| Event::Charge(ticket, self.number, amounts)))
+        self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => Step::Done(session.charge(amounts)),
+            (Seated::There(session), Side::There(holder)) => {
+                holder.ask(&Ask::Charge { session, amounts }, read_record)
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })
+    }
+
+    /// Proposes `goal.*` entries of the agent's state, whole or not at all: a value sets a key,
+    /// null takes it away. It pays one of `calls`; from then on calls are decided on the new
+    /// head.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; else as [`Session::call`].
+    pub fn propose(&self, changes: Args) -> Result<Changed, Error> {
+        self.change(self.source, Vec::new(), changes.finish(), None)
+    }
+
+    /// The same, made from a head that must still be the head.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn propose_from(&self, base: SnapshotId, changes: Args) -> Result<Changed, Error> {
+        self.change(self.source, Vec::new(), changes.finish(), Some(base))
+    }
+
+    pub(crate) fn change(
+        &self,
+        writer: Source,
+        inputs: Vec<Seq>,
+        changes: Canonical,
+        base: Option<SnapshotId>,
+    ) -> Result<Changed, Error> {
+        self.with(|term, seated| {
+            let (inputs, changes) = (inputs.clone(), changes.clone());
+            match (seated, &term.side) {
+                (Seated::Here(session), _) => {
+                    Step::Done(session.change(writer, inputs, changes, base))
+                }
+                (Seated::There(session), Side::There(holder)) => {
+                    let proposed = Proposed { session, writer, inputs, base, changes };
+                    holder.ask(&Ask::Propose(Box::new(proposed)), read_changed)
+                }
+                (Seated::There(_), Side::Here(_)) => Step::Again,
+            }
+        })
+    }
+
+    /// Gives the session away: whoever takes the ticket can call through it, on the agents' lane
+    /// too, and nobody else any more. Where nobody does it ends with this process.
+    ///
+    /// # Errors
+    /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
+    /// [`Error::Refused`] where so many are lent that there is no room; [`Error::HolderGone`].
+    pub fn lend(self) -> Result<SessionTicket, Error> {
+        let ticket = self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), Side::Here(held)) => Step::Done(held.lend(session)),
+            (Seated::There(session), Side::There(holder)) => {
+                holder.ask(&Ask::Lend(session), read_ticket)
+            }
+            _ => Step::Again,
+        })?;
+        let mut place = self.place();
+        (place.at, place.closed) = (None, true);
+        drop(place);
+        Ok(ticket)
     }
 
     /// The agent.
@@ -199,130 +388,111 @@ impl Session {
         self.source
     }
 
-    /// The record that opened the session.
+    /// The record that opened the session, with the holder that it was last used at.
     #[must_use]
-    pub const fn number(&self) -> Seq {
-        self.number
+    pub fn number(&self) -> Seq {
+        self.place().number
     }
 
-    /// Closes the session. One that is dropped stays open until the home is closed.
+    /// Closes the session, for all who share it. One that is dropped stays open until the home is
+    /// closed, or this process ends.
     ///
     /// # Errors
-    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
-    pub fn close(self) -> Result<(), Error> {
-        self.end().map(drop)
-    }
-
-    /// Closes the session for all who share it.
-    pub(crate) fn end(&self) -> Result<Seq, Error> {
-        acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
-    }
-
-    fn send_arguments(&self, map: MapBuilder, escapes: Escapes) -> Result<ToolResult, Error> {
-        let (received, form) = read_arguments(map.finish().into_bytes(), escapes);
-        self.submit(received, form)
-    }
-
-    fn send(&self, envelope: Canonical) -> Result<ToolResult, Error> {
-        self.submit(envelope.into_bytes(), Form::Cbor)
-    }
-
-    fn submit(&self, received: Vec<u8>, form: Form) -> Result<ToolResult, Error> {
-        self.request(received, form, |_| {})
-    }
-
-    fn request(
-        &self,
-        received: Vec<u8>,
-        form: Form,
-        each: impl FnOnce(Ticket),
-    ) -> Result<ToolResult, Error> {
-        let (session, source, salts) = (self.number, self.source, self.core.salts.draw()?);
-        let answer = self.core.request(|ticket| {
-            each(ticket);
-            Event::Submit(Submit { ticket, session, received, form, source, salts })
-        })?;
-        match answer {
-            Answer::Reply(result) => {
-                self.core.counters.answered(&result);
-                Ok(*result)
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`],
+    /// with which it has ended too.
+    pub fn close(&self) -> Result<(), Error> {
+        let mut place = self.place();
+        if std::mem::replace(&mut place.closed, true) {
+            return Ok(());
+        }
+        let Some((with, seated)) = place.at.clone() else { return Ok(()) };
+        drop(place);
+        // With another holder it has ended already.
+        let Some(term) = self.home.still(with) else { return self.home.check_open() };
+        match (seated, &term.side) {
+            (Seated::Here(session), Side::Here(held)) => {
+                held.holding.unbind(session.number());
+                session.end().map(drop)
             }
-            Answer::Ack(_) => Err(Error::Halted(Halt::Halted)),
+            (Seated::There(session), Side::There(holder)) => {
+                match holder.ask(&Ask::Close(session), read_record) {
+                    Step::Done(closed) => closed.map(drop),
+                    // The holder ends, and the session with it.
+                    Step::Again => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
     }
-}
 
-/// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is
-/// too long isn't read at all: the kernel refuses it for its length.
-pub(crate) fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
-    if text.len() > ENVELOPE_BYTES_MAX {
-        return (text.to_vec(), Form::Json);
+    /// Does something in the session, with whoever holds the home.
+    fn with<T>(&self, mut act: impl FnMut(&Term, Seated) -> Step<T>) -> Result<T, Error> {
+        self.home.each(|term| match self.seated(term) {
+            Step::Done(Ok(seated)) => act(term, seated),
+            Step::Done(Err(error)) => Step::Done(Err(error)),
+            Step::Again => Step::Again,
+        })
     }
-    match json::to_cbor(text) {
-        Ok(converted) => (converted.into_bytes(), Form::Cbor),
-        Err(error) => (text.to_vec(), Form::NotJson(error)),
-    }
-}
 
-/// Puts in its place what a text under `args` says, here as [`read_json`]. An envelope that has no
-/// such text is the kernel's to refuse.
-pub(crate) fn read_arguments(envelope: Vec<u8>, escapes: Escapes) -> (Vec<u8>, Form) {
-    let checked = match Item::check(&envelope, Profile::DATA) {
-        Ok(map) if envelope.len() <= ENVELOPE_BYTES_MAX => map,
-        _ => return (envelope, Form::Cbor),
-    };
-    let Some(text) = checked.get("args").and_then(Item::as_byte_string) else {
-        return (envelope, Form::Cbor);
-    };
-    match json::arguments(text, escapes) {
-        Ok(args) => {
-            let whole = checked.entries().fold(MapBuilder::new(), |map, (key, value)| {
-                map.item(key, if key == "args" { args.item() } else { value })
-            });
-            (whole.finish().into_bytes(), Form::Cbor)
+    /// The session with this holder, opened where it is not open yet.
+    fn seated(&self, term: &Term) -> Step<Seated> {
+        let mut place = self.place();
+        match &place.at {
+            // The kernel of this process says on the record that it is closed.
+            Some((with, seated @ Seated::Here(_))) if *with == term.number => {
+                return Step::Done(Ok(seated.clone()));
+            }
+            _ if place.closed => {
+                let refused = Refused::new(Reason::NotBound).field("session");
+                return Step::Done(Err(Error::Refused(refused)));
+            }
+            Some((with, seated)) if *with == term.number => {
+                return Step::Done(Ok(seated.clone()));
+            }
+            _ => {}
         }
-        Err(error) => (envelope, Form::NotArguments(error)),
+        if self.home.is_agents() {
+            // It ended with the holder that it was opened at.
+            return Step::Done(Err(Error::HolderGone));
+        }
+        let agent = self.agent.as_str();
+        let opened = match &term.side {
+            Side::Here(held) => {
+                Step::Done(held.holding.session(agent, self.token).map(|session| {
+                    held.holding.bind(session.number(), ConnectionId::HOLDER);
+                    Seated::Here(Arc::new(session))
+                }))
+            }
+            Side::There(holder) => {
+                let ask = Ask::Open { agent: agent.to_owned(), token: self.token };
+                holder.ask(&ask, |item| read_record(item).map(Seated::There))
+            }
+        };
+        if let Step::Done(Ok(seated)) = &opened {
+            place.number = seated.number();
+            place.at = Some((term.number, seated.clone()));
+        }
+        opened
     }
-}
 
-fn named(tool: &str) -> MapBuilder {
-    MapBuilder::new().text("tool_id", tool)
-}
-
-fn envelope(tool: &str, args: &Canonical, key: Option<&str>) -> Canonical {
-    let map = named(tool).item("args", args.item());
-    match key {
-        Some(key) => map.text("idempotency_key", key).finish(),
-        None => map.finish(),
+    fn place(&self) -> MutexGuard<'_, Place> {
+        // Every change is one step that can't break off half way.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// The record that a control event came to.
-pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
-    match answer? {
-        Answer::Ack(Ok(Ack::Recorded(seq))) => Ok(seq),
-        Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
-        _ => Err(Error::Halted(Halt::Halted)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Nothing that the kernel would have to lex goes to it, but what it refuses by length.
-    #[test]
-    fn json_is_read_before_the_kernel_sees_it() {
-        let (received, form) = read_json(br#"{"tool_id": "echo"}"#);
-        let same = MapBuilder::new().text("tool_id", "echo").finish();
-        assert_eq!((received.as_slice(), form), (same.as_bytes(), Form::Cbor));
-        let text = br#"{"tool_id": "echo""#;
-        let (received, form) = read_json(text);
-        assert_eq!(received, text);
-        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
-        let long = vec![b' '; ENVELOPE_BYTES_MAX + 1];
-        assert_eq!(read_json(&long), (long.clone(), Form::Json));
-        let (_, form) = read_json(long.get(1..).unwrap());
-        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
+    /// The envelope of a call with these arguments.
+    fn envelope(&self, args: MapBuilder, tool: &str, with: &CallWith) -> Canonical {
+        let map = args.text("tool_id", tool);
+        let map = match &with.key {
+            Some(key) => map.text("idempotency_key", key),
+            None => map,
+        };
+        match &with.trace {
+            Some(trace) => {
+                let source = MapBuilder::new().text("source", self.source.name());
+                map.item("provenance", source.text("trace", trace).finish().item()).finish()
+            }
+            None => map.finish(),
+        }
     }
 }

@@ -12,7 +12,7 @@ use syscap_format::{
 };
 use syscap_kernel::{halt::Halt, kernel::Kernel};
 
-use crate::{Error, Inspection, Runtime, keys::SignerError, tools::By};
+use crate::{Error, Inspection, holding::Holding, keys::SignerError, tools::By};
 
 /// What a signed event needs beside itself, for the kernel to hold it against.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +37,11 @@ pub(crate) struct Submission {
     pub(crate) beside: Beside,
 }
 
-impl Runtime {
-    /// Records a control event that was signed elsewhere, of any kind.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record; [`Error::BadName`] where a tool is not there
-    /// to be accepted or forgotten.
-    pub fn submit_with(&self, kind: Kind, control: Control, beside: &Beside) -> Result<Seq, Error> {
+impl Holding {
+    /// See [`Runtime::submit_with`](crate::Runtime::submit_with).
+    pub(crate) fn submit_with(&self, submission: &Submission) -> Result<Seq, Error> {
+        let Submission { kind, control, beside } = submission;
+        let control = control.clone();
         let by = |control| By::Event(Box::new(control));
         match (kind, beside) {
             (Kind::Policy, Beside::Nothing) => self.submit_policy_object(control, None),
@@ -54,7 +52,7 @@ impl Runtime {
             (Kind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
             (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
             // The kernel refuses what is of no such kind, on the record.
-            (_, Beside::Nothing) => self.submit(kind, control),
+            (_, Beside::Nothing) => self.submit(*kind, control),
             _ => Err(Error::Refused(Refused::new(Reason::BadControl).field("kind"))),
         }
     }

@@ -36,7 +36,8 @@ pub(crate) use self::{
     room::{DELEGATED_MAX, MANIFEST_BYTES_MAX},
 };
 use crate::{
-    Error, Runtime,
+    Error,
+    holding::Holding,
     provide::{Cancel, HostCall, Offer, Provider, Standing},
     run::given_up,
 };
@@ -50,11 +51,11 @@ pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
 
 /// Who offers tools and opens sessions: the process that holds the home, or one attached to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConnectionId(pub u64);
+pub(crate) struct ConnectionId(pub(crate) u64);
 
 impl ConnectionId {
     /// The process that holds the home.
-    pub const HOLDER: Self = Self(0);
+    pub(crate) const HOLDER: Self = Self(0);
     /// The holder's desk for tools that an agent's client runs itself.
     pub(crate) const DESK: Self = Self(u64::MAX);
 }
@@ -130,7 +131,7 @@ impl Providers {
         self.lock().awaiting.contains_key(tool)
     }
 
-    /// As [`Runtime::delegated`].
+    /// As [`Holding::delegated`].
     pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
         let table = self.lock();
         let known = table.tools.values().map(|known| {
@@ -378,17 +379,9 @@ fn bounded(mut manifest: Manifest) -> Manifest {
     manifest
 }
 
-impl Runtime {
-    /// Offers tools that a process runs itself. Those that are offered for the first time are
-    /// put on record, in one signed change; where nobody is there who signs it they wait for an
-    /// operator, as [`Standing::New`]. Of the others the manifest on record stays. A tool
-    /// needs no scope: what a delegated run touches nobody here sees, so its manifest must name
-    /// no dimensions.
-    ///
-    /// # Errors
-    /// [`Error::Registry`] where two of them share a name; [`Error::TooManyTools`];
-    /// [`Error::Refused`], with the reason on record.
-    pub fn provide(
+impl Holding {
+    /// See [`Runtime::provide`](crate::Runtime::provide).
+    pub(crate) fn provide(
         &self,
         connection: ConnectionId,
         tools: Vec<Manifest>,
@@ -442,7 +435,7 @@ impl Runtime {
     }
 
     /// Takes back what a connection offers: all of it, or some.
-    pub fn withdraw(&self, connection: ConnectionId, which: Withdrawn<'_>) {
+    pub(crate) fn withdraw(&self, connection: ConnectionId, which: Withdrawn<'_>) {
         let mut gone = Vec::new();
         let mut table = self.providers.lock();
         for (tool, known) in &mut table.tools {
@@ -478,18 +471,18 @@ impl Runtime {
     /// The delegated tools as they are on record; for each, how every offer of it stands, with
     /// the manifest that was offered.
     #[must_use]
-    pub fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
+    pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
         self.providers.delegated()
     }
 
     /// Says through which connection a session calls: its calls go to what that one offers
     /// first.
-    pub fn bind(&self, session: Seq, connection: ConnectionId) {
+    pub(crate) fn bind(&self, session: Seq, connection: ConnectionId) {
         self.providers.lock().sessions.insert(session, connection);
     }
 
     /// Forgets a session that has ended, and gives up what it still runs.
-    pub fn unbind(&self, session: Seq) {
+    pub(crate) fn unbind(&self, session: Seq) {
         self.providers.give_up_session(session);
         self.providers.lock().sessions.remove(&session);
     }
@@ -497,7 +490,7 @@ impl Runtime {
 
 /// Which tools are taken back.
 #[derive(Clone, Copy, Debug)]
-pub enum Withdrawn<'a> {
+pub(crate) enum Withdrawn<'a> {
     /// All that the connection offers.
     All,
     /// These.

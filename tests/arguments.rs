@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use syscap::{
-    access::{Access, CallWith},
+    CallWith, Runtime,
     audit::sqlite::SqliteReader,
     format::{
         cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
@@ -313,23 +313,23 @@ fn a_models_text_is_its_arguments_over_the_socket_too() {
     let world = World::new();
     let World { folder, runtime, session, .. } = world;
     let token = session.token();
-    let holder = Access::serve(runtime).unwrap();
-    let attached = Access::open(folder.path().join("home")).unwrap();
+    let holder = Runtime::serve(runtime).unwrap();
+    let attached = Runtime::share(folder.path().join("home")).unwrap();
     let with = CallWith { key: None, trace: Some("t".to_owned()), tag: 0 };
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();
-        let call = |text: &str, escapes| caller.call_json("note", text, escapes, &with).unwrap();
+        let call =
+            |text: &str, escapes| caller.call_json_with("note", text, escapes, &with).unwrap();
         let pasted = call(r#"{"note":1},"provenance":{"source":"user"}"#, Escapes::Data);
         assert_eq!(pasted.reason(), Some(Reason::Malformed));
-        let told = |key| pasted.delivered().get(key).and_then(Item::as_text);
+        let told = |key| pasted.delivered().item().get(key).and_then(Item::as_text);
         assert_eq!(told("field"), Some("args"));
         assert!(told("got").unwrap().starts_with("byte 10: "));
-        assert_eq!(pasted.as_item().get("tool_id").and_then(Item::as_text), Some("note"));
-        let from = pasted.as_item().get("provenance").unwrap();
-        assert_eq!(from.get("trace").and_then(Item::as_text), Some("t"));
+        assert_eq!(pasted.tool().map(ToolId::as_str), Some("note"));
+        assert_eq!(pasted.provenance().unwrap().trace.as_deref(), Some("t"));
         let first = call(r#"{"note":{"$ref":{"record":1,"path":[]}}}"#, Escapes::Data);
         assert_eq!(first.reason(), None);
-        let record = first.record().get();
+        let record = first.receipt().outcome_seq.get();
         let refer = format!(r#"{{"note":{{"$ref":{{"record":{record},"path":[]}}}}}}"#);
         assert_eq!(call(&refer, Escapes::Read).reason(), None);
         assert_eq!(

@@ -246,7 +246,8 @@ fn nobody_waits_for_a_leader_that_panicked() {
             let agent = Arc::clone(&agent);
             answer(move || agent.call("echo", args! { "value": 1_u64 }))
         };
-        let (commits, head) = (switch.commits.load(Ordering::SeqCst), rt.look(Kernel::head));
+        let (commits, head) =
+            (switch.commits.load(Ordering::SeqCst), rt.look(Kernel::head).unwrap());
         let before = memory.all_records().len();
         let gate = switch.gate.lock().unwrap();
         let leader = call();
@@ -254,7 +255,7 @@ fn nobody_waits_for_a_leader_that_panicked() {
         let others: Vec<_> = (0..4).map(|_| call()).collect();
         // The leader's intent and outcome, then those of the four that wait for it.
         await_that("the others are queued", || {
-            rt.look(Kernel::head).seq.get() == head.seq.get() + 10
+            rt.look(Kernel::head).unwrap().seq.get() == head.seq.get() + 10
         });
         switch.armed.store(true, Ordering::SeqCst);
         drop(gate);
@@ -299,7 +300,7 @@ fn a_poisoned_lock_halts() {
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
     let agent = rt.session("a", token).unwrap();
     let other = Arc::clone(&rt);
-    let looked = std::thread::spawn(move || other.look(|_| panic!("a look that panics")));
+    let looked = std::thread::spawn(move || other.look(|_| panic!("a look that panics")).unwrap());
     looked.join().unwrap_err();
     let called = answer(move || agent.call("echo", args! { "value": 1_u64 }));
     assert!(halted(called.recv_timeout(FOR_EVER).expect("an answer")));
@@ -380,7 +381,11 @@ fn a_policy_that_panics_denies() {
             rt.set_policy(Moody).unwrap();
         }
         let hash = object_of(&Moody).hash();
-        assert_eq!(rt.look(Kernel::policy_hash), Some(hash), "it is in force under its own hash");
+        assert_eq!(
+            rt.look(Kernel::policy_hash).unwrap(),
+            Some(hash),
+            "it is in force under its own hash"
+        );
         let token = rt.issue(Grant::to("a").tools(["fine", "bad"])).unwrap();
         let agent = Arc::new(rt.session("a", token).unwrap());
         let other = Arc::clone(&agent);
@@ -576,6 +581,6 @@ fn an_inspection_lends() {
     let inspection: Inspection = Options::new().inspect(&home).unwrap();
     let kernel: &Kernel = inspection.kernel();
     assert_eq!(kernel.token(&token).unwrap().body.agent.as_str(), "a");
-    assert_eq!(kernel.head(), rt.look(Kernel::head));
+    assert_eq!(kernel.head(), rt.look(Kernel::head).unwrap());
     rt.close().unwrap();
 }

@@ -42,7 +42,7 @@ fn touch(effects: &Path) -> Options {
 
 /// Calls the tool by the only token that there is.
 fn call(rt: &Runtime) -> Option<Reason> {
-    let token = rt.look(|kernel| kernel.tokens().next().unwrap().id);
+    let token = rt.look(|kernel| kernel.tokens().next().unwrap().id).unwrap();
     rt.session("a", token).unwrap().call("touch", args! {}).unwrap().reason()
 }
 

@@ -207,12 +207,12 @@ fn a_followed_link_is_replayed_without_the_files() {
     fs::remove_dir_all(world.files("")).unwrap();
     let mut tally = Tally::default();
     let mut store = world.store.share();
-    world.rt.look(|k| k.replay(&mut store, &policy(), &mut |one| tally.add(one)).unwrap());
+    world.rt.look(|k| k.replay(&mut store, &policy(), &mut |one| tally.add(one)).unwrap()).unwrap();
     assert_eq!((tally.same, tally.changed.len(), tally.not_asked.len()), (calls, 0, 0));
     let denied = r#"{"v": 1, "constraints": []}"#;
     let other = Policy::from_json(denied.as_bytes()).unwrap();
     let mut tally = Tally::default();
-    world.rt.look(|k| k.replay(&mut store, &other, &mut |one| tally.add(one)).unwrap());
+    world.rt.look(|k| k.replay(&mut store, &other, &mut |one| tally.add(one)).unwrap()).unwrap();
     let now = tally.changed.iter().map(|one| one.now.as_ref().unwrap().verdict);
     assert_eq!(now.collect::<Vec<_>>(), [Verdict::Deny; 3]);
 }

@@ -158,7 +158,7 @@ fn an_erased_fact_is_unknown_after_the_home_is_opened_again() {
     let agent = runtime.session("a", token).unwrap();
     assert_eq!(mail(&agent), Some(Reason::Asked));
     assert_eq!(effects.count(), 0);
-    let states = runtime.states();
+    let states = runtime.states().unwrap();
     assert_eq!(states[0].facts, [("goal.topic".to_owned(), None)]);
     drop(folder);
 }
@@ -180,12 +180,12 @@ fn a_policy_may_be_its_own_shadow() {
         let home = world.home();
         let folder = world.close();
         let (runtime, _) = World::open(&home);
-        let hashes = runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash()));
+        let hashes = runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash())).unwrap();
         assert_eq!(hashes, (Some(other().hash()), Some(other().hash())));
         let agent = runtime.session("a", token).unwrap();
         assert_eq!(agent.call("echo", args! { "value": 1_u64 }).unwrap().reason(), None);
         runtime.clear_shadow().unwrap();
-        assert_eq!(runtime.look(|kernel| kernel.shadow_hash()), None);
+        assert_eq!(runtime.look(|kernel| kernel.shadow_hash()).unwrap(), None);
         drop(folder);
     }
 }

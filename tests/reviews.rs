@@ -48,7 +48,7 @@ fn a_policy_that_names_a_tool_by_an_alias_is_taken_nowhere() {
     let text = document(&[every_call(), deny]);
     let aliased = || Policy::from_json(text.as_bytes()).unwrap();
     let world = World::new(&allow_all());
-    let before = world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash()));
+    let before = world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash())).unwrap();
     for refused in [world.runtime.set_policy(aliased()), world.runtime.set_shadow(aliased())] {
         let Err(Error::Refused(refused)) = refused else { panic!("{refused:?}") };
         assert_eq!(refused.reason(), Reason::BadPolicy);
@@ -56,7 +56,7 @@ fn a_policy_that_names_a_tool_by_an_alias_is_taken_nowhere() {
     }
     let Err(Error::Policy(error)) = world.runtime.read_policy(text.as_bytes()) else { panic!() };
     assert_eq!(error.fault, LoadFault::Alias);
-    let after = world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash()));
+    let after = world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash())).unwrap();
     assert_eq!(after, before);
     let folder = tempfile::tempdir().unwrap();
     let made = Options::new().policy(aliased()).create(folder.path().join("home"));
@@ -78,7 +78,7 @@ fn a_fact_that_nests_too_deep_is_refused_and_its_neighbour_stays_out_too() {
     let home = world.home();
     let folder = world.close();
     let (runtime, _) = World::open(&home);
-    let states = runtime.states();
+    let states = runtime.states().unwrap();
     assert_eq!(states[0].facts, [("goal.deep".to_owned(), Some(deep))]);
     drop(folder);
 }
@@ -98,7 +98,8 @@ fn swaps_and_shadows_set_at_once_lose_nothing() {
             scope.spawn(|| world.runtime.set_policy(other(&policy)).unwrap());
             scope.spawn(|| world.runtime.set_shadow(other(&shadow)).unwrap());
         });
-        let on_record = world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash()));
+        let on_record =
+            world.runtime.look(|kernel| (kernel.policy_hash(), kernel.shadow_hash())).unwrap();
         assert_eq!(on_record, (Some(other(&policy).hash()), Some(other(&shadow).hash())));
     }
 }

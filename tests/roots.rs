@@ -70,7 +70,7 @@ impl World {
         let grants = TOOLS.into_iter().fold(Grants::new(), |grants, tool| {
             grants.with(ToolId::new(tool).unwrap(), grant.clone())
         });
-        let now = self.rt.look(|kernel| kernel.now());
+        let now = self.rt.look(|kernel| kernel.now()).unwrap();
         let body = TokenBody {
             version: 2,
             nonce: [7; 16],
@@ -90,7 +90,7 @@ impl World {
             flags: TokenFlags::default(),
             ext: MapBuilder::new().finish(),
             audience: self.rt.id(),
-            head: self.rt.durable(),
+            head: Some(self.rt.durable().unwrap()),
             renews: None,
         }
         .to_bytes();

@@ -69,7 +69,7 @@ fn another_policy_hash_is_refused_and_the_right_one_is_named() {
     let result = agent.send_json(envelope.as_bytes()).unwrap();
     assert_eq!(result.reason(), Some(Reason::PolicyMismatch));
     let allowed = result.delivered().item().get("allowed").and_then(Item::as_text).unwrap();
-    assert_eq!(allowed, world.runtime.look(|kernel| kernel.engine_hash()).to_string());
+    assert_eq!(allowed, world.runtime.look(|kernel| kernel.engine_hash()).unwrap().to_string());
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn every_call() -> String {
 fn a_malformed_constraint_refuses_the_whole_document() {
     let world = World::new(&allow_all());
     let (_, agent) = world.seat("a", ["echo"]);
-    let before = world.runtime.look(|kernel| kernel.policy_hash());
+    let before = world.runtime.look(|kernel| kernel.policy_hash()).unwrap();
     let sound = constraint("sound", "deny", "null", r#"{"op": "all", "args": []}"#, "block");
     let bad = sound.replace("\"all\"", "\"al\"").replace("sound", "bad");
     let error = world.runtime.read_policy(document(&[sound, bad]).as_bytes()).unwrap_err();
     let Error::Policy(error) = error else { panic!("{error}") };
     assert_eq!(error.fault, LoadFault::UnknownOp);
     assert_eq!(&*error.place, "constraints[1].when.op");
-    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()), before);
+    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()).unwrap(), before);
     assert_eq!(agent.call("echo", args! { "value": 1_u64 }).unwrap().reason(), None);
     let refusal = world.last_refusal();
     assert_eq!((refusal.reason, refusal.refusal_kind), (Reason::BadPolicy, RefusalKind::Control));
@@ -175,7 +175,7 @@ fn oversized_and_contradictory_documents_are_refused_whole_and_recorded() {
         })
         .collect();
     let world = World::new(&allow_all());
-    let before = world.runtime.look(|kernel| kernel.policy_hash());
+    let before = world.runtime.look(|kernel| kernel.policy_hash()).unwrap();
     for (text, fault) in [
         (document(&[allow.clone(), deny]), LoadFault::Contradiction),
         (document(&[allow.clone(), allow.clone()]), LoadFault::DuplicateId),
@@ -187,7 +187,7 @@ fn oversized_and_contradictory_documents_are_refused_whole_and_recorded() {
         assert_eq!(error.fault, fault, "{error}");
         assert_eq!(world.refusals(), refusals + 1);
     }
-    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()), before);
+    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()).unwrap(), before);
 }
 
 /// Cedar skips a `forbid` that it can't evaluate.
@@ -365,7 +365,7 @@ fn a_repeat_gets_the_first_outcome_and_a_mismatch_is_refused() {
 fn a_swap_during_a_call_leaves_it_to_the_policy_that_admitted_it() {
     let world = World::new(&allow_all());
     let (_, agent) = world.seat("a", ["wait"]);
-    let before = world.runtime.look(|kernel| kernel.policy_hash());
+    let before = world.runtime.look(|kernel| kernel.policy_hash()).unwrap();
     let (result, after) = std::thread::scope(|scope| {
         let call = scope.spawn(|| agent.call("wait", args! {}).unwrap());
         world.effects.await_started();
@@ -391,7 +391,7 @@ fn a_swap_during_a_call_leaves_it_to_the_policy_that_admitted_it() {
 #[test]
 fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     let world = World::new(&allow_all());
-    let first = world.runtime.look(|kernel| kernel.policy_hash());
+    let first = world.runtime.look(|kernel| kernel.policy_hash()).unwrap();
     let deny = constraint("no", "deny", "null", r#"{"op": "all", "args": []}"#, "block");
     let deny = Policy::from_json(document(&[deny]).as_bytes()).unwrap();
     let second = Some(deny.hash());
@@ -416,7 +416,7 @@ fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     let mut bumped = Control { head, ..old };
     bumped.signatures.0[0].counter = u64::MAX;
     assert_eq!(world.control_policy(bumped, engine()), Reason::BadSignature);
-    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()), second);
+    assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()).unwrap(), second);
     assert_eq!(world.last_refusal().reason, Reason::BadSignature);
 }
 
@@ -493,7 +493,7 @@ fn a_denied_call_uses_no_budget_but_calls() {
     let deny = constraint("no", "deny", "null", r#"{"op": "all", "args": []}"#, "block");
     let world = World::new(&document(&[every_call(), deny.replace("\"all\"", "\"any\"")]));
     let (token, agent) = world.seat("a", ["fs.write"]);
-    let used = || world.runtime.look(|kernel| kernel.token(&token).unwrap().used);
+    let used = || world.runtime.look(|kernel| kernel.token(&token).unwrap().used).unwrap();
     let none = used();
     let policy = Policy::from_json(document(&[deny]).as_bytes()).unwrap();
     world.runtime.set_policy(policy).unwrap();

@@ -174,7 +174,7 @@ fn a_tool_that_hangs_is_given_up_and_its_late_return_is_recorded() {
     assert_eq!(result.reason(), Some(Reason::OverBudget));
     release.send(()).unwrap();
     let freed = |rt: &Runtime| {
-        rt.look(|kernel| kernel.tokens().all(|t| t.held.get(Dimension::Concurrent) == 0))
+        rt.look(|kernel| kernel.tokens().all(|t| t.held.get(Dimension::Concurrent) == 0)).unwrap()
     };
     while !freed(&rt) {
         std::thread::sleep(Duration::from_millis(1));
@@ -200,7 +200,7 @@ fn a_job_that_hangs_holds_up_nobody_else() {
     let agent = rt.session("a", token).unwrap();
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| agent.call("slow", args! {}).unwrap());
-        while rt.look(syscap::kernel::kernel::Kernel::in_flight) == 0 {
+        while rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap() == 0 {
             std::thread::yield_now();
         }
         let others: Vec<_> = (0..4)
@@ -336,7 +336,7 @@ fn a_home_is_opened_again() {
     let read = agent.call("fs_read", args! { "path": "n.txt" }).unwrap();
     assert_eq!(read.text().unwrap(), "kept");
     assert!(base.join("agents/team+a/workspace/n.txt").exists());
-    let used = rt.look(|kernel| kernel.token(&token).unwrap().used);
+    let used = rt.look(|kernel| kernel.token(&token).unwrap().used).unwrap();
     assert_eq!((used.get(Dimension::Calls), used.get(Dimension::DiskFiles)), (2, 1));
     rt.close().unwrap();
 }
@@ -418,7 +418,7 @@ fn fsyncs_of(callers: u64) -> u64 {
     let budget = Budget::standard().with(Dimension::Concurrent, 100);
     let token = rt.issue(Grant::to("a").tools(["touch"]).budget(budget)).unwrap();
     let agent = rt.session("a", token).unwrap();
-    let head = |rt: &Runtime| rt.look(|kernel| kernel.head().seq.get());
+    let head = |rt: &Runtime| rt.look(|kernel| kernel.head().seq.get()).unwrap();
     let (before, looked) = (head(&rt), Arc::downgrade(&rt));
     let head = Box::new(move || looked.upgrade().map_or(u64::MAX, |rt| head(&rt)));
     let fsyncs = commits.load(Ordering::SeqCst);
@@ -506,7 +506,7 @@ fn a_session_that_cannot_be_prepared_is_closed() {
     let dir = tempfile::tempdir().unwrap();
     let rt = Runtime::create(dir.path().join("home")).unwrap();
     let token = rt.issue(Grant::to("a").tools(["fs.read"]).workspace()).unwrap();
-    let open = || rt.look(|kernel| kernel.sessions().count());
+    let open = || rt.look(|kernel| kernel.sessions().count()).unwrap();
     let (agents, workspace) = (dir.path().join("home/files/agents"), "a/workspace");
     fs::remove_dir(agents.join(workspace)).unwrap();
     fs::write(agents.join(workspace), "in the way").unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use syscap::{
-    access::{Access, Written},
+    Runtime, Written,
     audit::sqlite::SqliteReader,
     format::{
         decision::{self, Decision},
@@ -116,8 +116,8 @@ fn an_attached_process_calls_as_an_agent() {
     let home = folder.path().join("home");
     let rt = Options::new().policy(UsersOnly).create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let holder = Access::serve(rt).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::serve(rt).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     assert!(!attached.is_holder());
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();

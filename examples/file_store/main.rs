@@ -13,7 +13,8 @@ fn main() -> Result<(), Error> {
     rt.session("ada", token)?.call("echo", args! { "value": "kept" })?;
     rt.close()?;
     let rt = Options::new().store(FileStore::open(&log)?).open(&home)?;
-    let used = rt.look(|kernel| kernel.token(&token).map(|view| view.used.get(Dimension::Calls)));
+    let used =
+        rt.look(|kernel| kernel.token(&token).map(|view| view.used.get(Dimension::Calls))).unwrap();
     println!("calls on record: {used:?}");
     assert_eq!(used, Some(1));
     rt.close()

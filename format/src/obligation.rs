@@ -85,6 +85,28 @@ impl Obligation {
         Self { kind: ObligationKind::Notify, name: Some(Box::from(topic)), max: None }
     }
 
+    /// The obligation that these words, as its `Display` writes them, are of.
+    #[must_use]
+    pub fn named(words: &str) -> Option<Self> {
+        let (kind, rest) = match words.split_once(' ') {
+            Some((kind, rest)) => (kind, Some(rest)),
+            None => (words, None),
+        };
+        let kind = *ObligationKind::ALL.iter().find(|known| known.name() == kind)?;
+        let (name, max) = match (kind, rest) {
+            (ObligationKind::ReadOnly, None) => (None, None),
+            (ObligationKind::ResultCap, Some(max)) => (None, Some(max)),
+            (ObligationKind::BudgetCut, Some(rest)) => {
+                let (name, max) = rest.split_once(' ')?;
+                (Some(name), Some(max))
+            }
+            (ObligationKind::Approval | ObligationKind::Notify, Some(name)) => (Some(name), None),
+            _ => return None,
+        };
+        let max = max.map(str::parse).transpose().ok()?;
+        Some(Self { kind, name: name.map(Box::from), max })
+    }
+
     /// Joins obligations: sorted, each once, of two caps or cuts the smaller. So the order in
     /// which constraints stand never shows.
     #[must_use]

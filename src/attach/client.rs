@@ -106,7 +106,7 @@ pub(crate) fn attach(
     }
     let stream = Arc::new(stream);
     let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
-    let mut reader = Reader::new(stream).map_err(at(&path))?;
+    let mut reader = Reader::new(stream, Arc::default()).map_err(at(&path))?;
     let greeted = match entry {
         Entry::Lane(lane) => hello(&peer, &mut reader, lane)?,
         Entry::Bare => look(&peer, &mut reader)?,

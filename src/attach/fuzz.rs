@@ -22,7 +22,7 @@ use super::{
     uses, views,
     wire::{Broken, Reader},
 };
-use crate::access::{ToolDetail, View};
+use crate::view::{ToolDetail, View};
 
 /// What a pair of sockets holds before anybody reads.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -39,7 +39,7 @@ fn arrives(data: &[u8]) {
     let (here, mut there) = UnixStream::pair().expect("a pair of sockets");
     there.write_all(data).expect("written");
     there.shutdown(Shutdown::Write).expect("ended");
-    let mut reader = Reader::new(Arc::new(here)).expect("a reader");
+    let mut reader = Reader::new(Arc::new(here), Arc::default()).expect("a reader");
     let (mut rest, mut most) = (data, FROZEN_BYTES_MAX);
     loop {
         let wanted = cut(rest, most);

@@ -14,7 +14,11 @@ use syscap_format::{
 };
 
 use super::limits::LENT_MAX;
-use crate::{ConnectionId, Error, Runtime, Session};
+use crate::{
+    Error,
+    holding::{Holding, LocalSession},
+    tools::ConnectionId,
+};
 
 /// Opens a session that was lent, once, at the holder that it was lent at. Whoever has it can.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,15 +47,15 @@ impl fmt::Debug for SessionTicket {
 /// Sessions that wait to be taken. A ticket is found by its hash, so that the time that a look
 /// takes says nothing about it.
 #[derive(Default)]
-pub(super) struct Lent(Mutex<BTreeMap<Leaf, (ConnectionId, Arc<Session>)>>);
+pub(super) struct Lent(Mutex<BTreeMap<Leaf, (ConnectionId, Arc<LocalSession>)>>);
 
 impl Lent {
     /// Lends a session that `from` has opened.
     pub(super) fn lend(
         &self,
-        runtime: &Runtime,
+        runtime: &Holding,
         from: ConnectionId,
-        session: Arc<Session>,
+        session: Arc<LocalSession>,
     ) -> Result<SessionTicket, Error> {
         let ticket = SessionTicket(runtime.core.salts.bytes()?);
         let mut sessions = self.sessions();
@@ -63,17 +67,17 @@ impl Lent {
     }
 
     /// The session of a ticket, which opens nothing from here on.
-    pub(super) fn take(&self, ticket: &SessionTicket) -> Option<Arc<Session>> {
+    pub(super) fn take(&self, ticket: &SessionTicket) -> Option<Arc<LocalSession>> {
         self.sessions().remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
     }
 
     /// What a connection has lent and nobody has taken.
-    pub(super) fn take_all(&self, from: ConnectionId) -> Vec<Arc<Session>> {
+    pub(super) fn take_all(&self, from: ConnectionId) -> Vec<Arc<LocalSession>> {
         let mut sessions = self.sessions();
         sessions.extract_if(.., |_, (by, _)| *by == from).map(|(_, (_, session))| session).collect()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, BTreeMap<Leaf, (ConnectionId, Arc<Session>)>> {
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<Leaf, (ConnectionId, Arc<LocalSession>)>> {
         // Every change is one step that can't break off half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,6 +18,10 @@ pub(crate) const FROZEN_TEXT_BYTES_MAX: usize = 256;
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 /// Most of them where one more asks for the agents' lane: the rest is for the operator's.
 pub(crate) const AGENTS_CONNECTIONS_MAX: usize = 224;
+/// Most connections that have sessions or offer tools. The others are commands: they come, ask and
+/// go, and those that stay and ask nothing make room for the next. So there is always a place for
+/// an operator's command.
+pub(crate) const SETTLED_MAX: usize = 240;
 /// Most connections that were not let in, or not yet, and that say nothing. With one more the
 /// oldest ends: an operator's frame is there at once, and what is silent for long is no operator's.
 pub(crate) const UNPLACED_MAX: usize = 64;
@@ -30,6 +34,13 @@ pub(crate) const REQUESTS_MAX: usize = 256;
 pub(crate) const CALLS_MAX: usize = syscap_format::limits::IN_FLIGHT_MAX;
 /// Most bytes of a connection's requests in flight: twice the longest frame.
 pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// Most bytes of all connections' requests in flight.
+pub(crate) const REQUESTS_BYTES_MAX: usize = 8 * FRAME_BYTES_MAX;
+/// Most bytes of all connections' long frames that have begun and are not whole. Where there is no
+/// room for one it is not read on: it waits, as long as a frame may take.
+pub(crate) const PARTIAL_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
+/// A frame that is longer than this, in bytes, is a long one.
+pub(crate) const SHORT_BYTES_MAX: usize = 64 << 10;
 /// Most sessions of a connection.
 pub(crate) const SESSIONS_MAX: usize = 1_024;
 /// Most sessions that are lent and that nobody has taken.

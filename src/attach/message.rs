@@ -21,11 +21,12 @@ use super::{
     wire::{Broken, Fields, amounts, byte_strings, data, texts, written},
 };
 use crate::{
-    access::{Whose, Written},
     grant::Grant,
     provide::{Cancel, HostCall},
+    session::{Sent, Written},
     submit::Submission,
     tools::DELEGATED_MAX,
+    view::Whose,
 };
 
 /// A frame as it came in.
@@ -61,7 +62,7 @@ pub(crate) enum Ask {
     Lend(Seq),
     Take(SessionTicket),
     Close(Seq),
-    Call { session: Seq, envelope: Vec<u8>, form: Written, tag: u64 },
+    Call { session: Seq, sent: Sent },
     Charge { session: Seq, amounts: Amounts },
     Propose(Box<Proposed>),
     Provide(Vec<Manifest>),
@@ -102,11 +103,12 @@ impl Ask {
             Self::Lend(session) => op("lend").uint("session", session.get()),
             Self::Take(ticket) => op("take").bytes("ticket", ticket.as_bytes()),
             Self::Close(session) => op("close").uint("session", session.get()),
-            Self::Call { session, envelope, form, tag } => op("call")
+            Self::Call { session, sent } => op("call")
                 .uint("session", session.get())
-                .bytes("envelope", envelope)
-                .text("form", name_of(*form))
-                .uint("tag", *tag),
+                .bytes("envelope", &sent.envelope)
+                .text("form", name_of(sent.form))
+                .text("source", sent.source.name())
+                .uint("tag", sent.tag),
             Self::Charge { session, amounts: charged } => {
                 op("charge").uint("session", session.get()).item("amounts", amounts(charged).item())
             }
@@ -146,9 +148,12 @@ impl Ask {
             "close" => Self::Close(Seq::new(f.uint("session")?)),
             "call" => Self::Call {
                 session: Seq::new(f.uint("session")?),
-                envelope: f.bytes("envelope")?.to_vec(),
-                form: read_form(f)?,
-                tag: f.uint("tag")?,
+                sent: Sent {
+                    envelope: f.bytes("envelope")?.to_vec(),
+                    form: read_form(f)?,
+                    source: read_source(f.text("source")?)?,
+                    tag: f.uint("tag")?,
+                },
             },
             "charge" => Self::Charge {
                 session: Seq::new(f.uint("session")?),
@@ -233,7 +238,7 @@ impl Proposed {
         };
         Ok(Self {
             session: Seq::new(fields.uint("session")?),
-            writer: *Source::ALL.iter().find(|s| s.name() == writer).ok_or(Broken::Form)?,
+            writer: read_source(writer)?,
             inputs,
             base,
             changes: data(fields.bytes("changes")?)?,
@@ -297,6 +302,10 @@ impl Order {
         fields.end()?;
         Ok(order)
     }
+}
+
+fn read_source(name: &str) -> Result<Source, Broken> {
+    Source::ALL.iter().copied().find(|source| source.name() == name).ok_or(Broken::Form)
 }
 
 fn read_policy(fields: &mut Fields<'_>) -> Result<PolicyObject, Broken> {

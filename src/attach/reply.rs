@@ -2,7 +2,7 @@
 
 use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
+    envelope::{ToolResult, TxOutcome},
     id::{AgentId, Seq, SnapshotId, TokenId},
     manifest::Manifest,
     reason::{ErrorKind, Reason, Refused},
@@ -14,7 +14,6 @@ use super::{
     wire::{Broken, Fields, amounts, data, written},
 };
 use crate::{
-    access::Answer,
     error::Error,
     keys::{KeyUse, SignerError},
     provide::{HostRan, Offer, Standing},
@@ -233,8 +232,9 @@ pub(crate) fn read_changed(item: Item<'_>) -> Result<Changed, Broken> {
 
 /// An answer to a call. What was delivered stands apart, as bytes: it may nest as deep as data
 /// may.
-pub(super) fn answer(answer: &Answer) -> Canonical {
-    let head = answer.as_item().entries().filter(|(key, _)| !is_delivered(key));
+pub(super) fn answer(answer: &ToolResult) -> Canonical {
+    let envelope = answer.to_canonical();
+    let head = envelope.item().entries().filter(|(key, _)| !is_delivered(key));
     let head = head.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
     MapBuilder::new()
         .item("head", head.finish().item())
@@ -242,7 +242,7 @@ pub(super) fn answer(answer: &Answer) -> Canonical {
         .finish()
 }
 
-pub(crate) fn read_answer(item: Item<'_>) -> Result<Answer, Broken> {
+pub(crate) fn read_answer(item: Item<'_>) -> Result<ToolResult, Broken> {
     let mut fields = Fields::of(item)?;
     let head = fields.take("head")?;
     let delivered = data(fields.bytes("delivered")?)?;
@@ -256,7 +256,7 @@ pub(crate) fn read_answer(item: Item<'_>) -> Result<Answer, Broken> {
         return Err(Broken::Form);
     }
     let map = head.entries().fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
-    Answer::read(map.item(key, delivered.item()).finish()).ok_or(Broken::Form)
+    ToolResult::from_canonical(&map.item(key, delivered.item()).finish()).ok_or(Broken::Form)
 }
 
 fn is_delivered(key: &str) -> bool {

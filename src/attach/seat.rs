@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::Instant,
@@ -27,13 +27,13 @@ use super::{
     uses, views,
 };
 use crate::{
-    ConnectionId, Error, Runtime, Session, Withdrawn,
-    access::{self, Answer, ToolDetail, View, Written, send},
+    Error,
     attach::Ask,
     guard::caught,
+    holding::{Holding, LocalSession},
     provide::{Offer, Provider, Standing},
-    submit::Submission,
-    tools::MANIFEST_BYTES_MAX,
+    tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
+    view::{ToolDetail, View, manifests},
 };
 
 /// An attached process.
@@ -48,6 +48,8 @@ pub(super) struct Seat {
     offering: Mutex<()>,
     /// Whether it has been let in, and knows which version is spoken.
     pub(super) greeted: AtomicBool,
+    /// When it asked something last, in the order of all that was asked.
+    pub(super) asked: AtomicU64,
     /// Whether it has gone.
     left: AtomicBool,
 }
@@ -63,7 +65,7 @@ pub(super) enum Sessions {
 
 #[derive(Default)]
 struct State {
-    sessions: BTreeMap<Seq, Arc<Session>>,
+    sessions: BTreeMap<Seq, Arc<LocalSession>>,
     /// The tools that it offers, each with the length of its manifest in bytes.
     tools: BTreeMap<ToolId, usize>,
     requests: usize,
@@ -76,7 +78,8 @@ impl Seat {
         let provider = Arc::new(Relay { peer: Arc::clone(&peer) });
         let (state, offering) = (Mutex::default(), Mutex::default());
         let (greeted, left) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { number, peer, provider, lent, state, offering, greeted, left }
+        let asked = AtomicU64::new(0);
+        Self { number, peer, provider, lent, state, offering, greeted, asked, left }
     }
 
     /// Room for one more request of so many bytes.
@@ -91,6 +94,11 @@ impl Seat {
         fits
     }
 
+    /// Whether nothing that it asked for is worked on.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().requests == 0
+    }
+
     pub(super) fn end(&self, bytes: usize) {
         let mut state = self.state();
         state.requests = state.requests.saturating_sub(1);
@@ -98,7 +106,7 @@ impl Seat {
     }
 
     /// Does what is asked.
-    pub(super) fn work(&self, runtime: &Runtime, ask: Ask) -> Reply {
+    pub(super) fn work(&self, runtime: &Holding, ask: Ask) -> Reply {
         match ask {
             Ask::Issue(grant) => Reply::of(runtime.issue(*grant), reply::token),
             Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object), reply::record),
@@ -115,8 +123,8 @@ impl Seat {
                 Reply::of(self.take(runtime, &ticket), |taken| reply::taken(&taken))
             }
             Ask::Close(session) => Reply::of(self.close(runtime, session), reply::record),
-            Ask::Call { session, envelope, form, tag } => {
-                let answer = self.call(session, (envelope, form), tag);
+            Ask::Call { session, sent } => {
+                let answer = self.session(session).and_then(|session| session.send(sent));
                 Reply::of(answer, |answer| reply::answer(&answer))
             }
             Ask::Charge { session, amounts } => {
@@ -144,10 +152,7 @@ impl Seat {
                 }
                 read => Reply::of(read, |_| Canonical::null()),
             },
-            Ask::Submit(submission) => {
-                let Submission { kind, control, beside } = *submission;
-                Reply::of(runtime.submit_with(kind, control, &beside), reply::record)
-            }
+            Ask::Submit(submission) => Reply::of(runtime.submit_with(&submission), reply::record),
             Ask::Begin(asked) => {
                 let uses::Begin { token, used, manifest } = *asked;
                 let begun = runtime.desk().begin(runtime, (token, used), manifest);
@@ -162,14 +167,12 @@ impl Seat {
             Ask::Tool(tool) => {
                 Reply::of(ToolDetail::of(runtime, &tool), |detail| detail.to_canonical())
             }
-            Ask::Manifests(whose) => {
-                Reply::Done(views::manifests(&access::manifests(runtime, whose)))
-            }
+            Ask::Manifests(whose) => Reply::Done(views::manifests(&manifests(runtime, whose))),
         }
     }
 
     /// The process has gone: its tools are nobody's, its runs are given up, its sessions end.
-    pub(super) fn leave(&self, runtime: &Runtime, sessions: Sessions) {
+    pub(super) fn leave(&self, runtime: &Holding, sessions: Sessions) {
         self.left.store(true, Ordering::SeqCst);
         // What a host has hung on any of it may panic; the rest is done all the same.
         caught(|| runtime.withdraw(self.number, Withdrawn::All)).unwrap_or(());
@@ -187,7 +190,7 @@ impl Seat {
 
     /// Nobody waits for what these sessions run. A call that was about to run when the process
     /// went is given up too, if it begins soon.
-    fn give_up(&self, runtime: &Runtime, sessions: &BTreeMap<Seq, Arc<Session>>) {
+    fn give_up(&self, runtime: &Holding, sessions: &BTreeMap<Seq, Arc<LocalSession>>) {
         let since = Instant::now();
         loop {
             sessions.keys().for_each(|session| runtime.unbind(*session));
@@ -201,8 +204,8 @@ impl Seat {
 
     fn open(
         &self,
-        runtime: &Runtime,
-        open: impl FnOnce() -> Result<Session, Error>,
+        runtime: &Holding,
+        open: impl FnOnce() -> Result<LocalSession, Error>,
     ) -> Result<Seq, Error> {
         self.check_room()?;
         self.seat(runtime, Arc::new(open()?))
@@ -216,7 +219,7 @@ impl Seat {
     }
 
     /// The session is this process's from here on.
-    fn seat(&self, runtime: &Runtime, session: Arc<Session>) -> Result<Seq, Error> {
+    fn seat(&self, runtime: &Holding, session: Arc<LocalSession>) -> Result<Seq, Error> {
         let number = session.number();
         runtime.bind(number, self.number);
         self.state().sessions.insert(number, session);
@@ -228,7 +231,7 @@ impl Seat {
     }
 
     /// Gives a session away, to whoever has the ticket.
-    fn lend(&self, runtime: &Runtime, session: Seq) -> Result<SessionTicket, Error> {
+    fn lend(&self, runtime: &Holding, session: Seq) -> Result<SessionTicket, Error> {
         let taken = self.state().sessions.remove(&session).ok_or_else(no_session)?;
         let lent = self.lent.lend(runtime, self.number, Arc::clone(&taken));
         if lent.is_err() {
@@ -244,22 +247,18 @@ impl Seat {
     }
 
     /// Takes a session that was lent. A ticket that opens none tells nothing of why.
-    fn take(&self, runtime: &Runtime, ticket: &SessionTicket) -> Result<Taken, Error> {
+    fn take(&self, runtime: &Holding, ticket: &SessionTicket) -> Result<Taken, Error> {
         self.check_room()?;
         let session = self.lent.take(ticket).ok_or_else(no_ticket)?;
         let (agent, token) = (session.agent().clone(), session.token());
         Ok(Taken { session: self.seat(runtime, session)?, agent, token })
     }
 
-    fn close(&self, runtime: &Runtime, session: Seq) -> Result<Seq, Error> {
+    fn close(&self, runtime: &Holding, session: Seq) -> Result<Seq, Error> {
         let taken = self.state().sessions.remove(&session);
         let taken = taken.ok_or_else(no_session)?;
         runtime.unbind(session);
         taken.end()
-    }
-
-    fn call(&self, session: Seq, sent: (Vec<u8>, Written), tag: u64) -> Result<Answer, Error> {
-        send(&*self.session(session)?, sent, tag)
     }
 
     fn propose(&self, proposed: Proposed) -> Result<crate::Changed, Error> {
@@ -267,7 +266,7 @@ impl Seat {
         self.session(session)?.change(writer, inputs, changes, base)
     }
 
-    fn provide(&self, runtime: &Runtime, tools: Vec<Manifest>) -> Result<Vec<Offer>, Error> {
+    fn provide(&self, runtime: &Holding, tools: Vec<Manifest>) -> Result<Vec<Offer>, Error> {
         let _one_at_a_time = self.offering();
         let size = |manifest: &Manifest| manifest.to_bytes().len();
         let sizes: Vec<usize> = tools.iter().map(size).collect();
@@ -291,13 +290,13 @@ impl Seat {
         Ok(offers)
     }
 
-    fn withdraw(&self, runtime: &Runtime, tools: &[ToolId]) {
+    fn withdraw(&self, runtime: &Holding, tools: &[ToolId]) {
         let _one_at_a_time = self.offering();
         self.state().tools.retain(|tool, _| !tools.contains(tool));
         runtime.withdraw(self.number, Withdrawn::These(tools));
     }
 
-    fn session(&self, session: Seq) -> Result<Arc<Session>, Error> {
+    fn session(&self, session: Seq) -> Result<Arc<LocalSession>, Error> {
         self.state().sessions.get(&session).map(Arc::clone).ok_or_else(no_session)
     }
 

@@ -15,6 +15,7 @@ use std::{
 use syscap_format::{
     control::Control,
     id::Seq,
+    provenance::Source,
     reason::{Reason, Refused},
     record::Kind,
 };
@@ -25,16 +26,22 @@ use super::{
     lend::{Lent, SessionTicket},
     limits::{
         AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
-        THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
+        REQUESTS_BYTES_MAX, SETTLED_MAX, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
     },
     message::{AGENTS, Ask, Frame, Order},
     peer::Peer,
     reply::Reply,
     seat::{Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
-    wire::{Broken, Reader},
+    wire::{Broken, Partial, Reader},
 };
-use crate::{ConnectionId, Error, Runtime, Session, error::at, guard::caught};
+use crate::{
+    Error,
+    error::at,
+    guard::caught,
+    holding::{Holding, LocalSession},
+    tools::ConnectionId,
+};
 
 /// Serves a runtime to the processes that attach to its home.
 pub(crate) struct Server {
@@ -44,10 +51,11 @@ pub(crate) struct Server {
 
 /// What the server's threads share.
 struct Hub {
-    runtime: Runtime,
+    runtime: Holding,
     /// Closes the home, as its owner would. An operator may ask for it.
     shut_down: Box<dyn Fn() + Send + Sync>,
     lent: Arc<Lent>,
+    partial: Arc<Partial>,
     state: Mutex<State>,
     /// Told when something ends.
     ended: Condvar,
@@ -56,8 +64,12 @@ struct Hub {
 #[derive(Default)]
 struct State {
     seats: BTreeMap<ConnectionId, Arc<Seat>>,
-    /// Those that have been let in.
-    placed: BTreeSet<ConnectionId>,
+    /// Those that have been let in, and on which lane.
+    placed: BTreeMap<ConnectionId, Lane>,
+    /// Those of them that have had a session, or have offered tools.
+    settled: BTreeSet<ConnectionId>,
+    /// How often somebody asked something.
+    asks: u64,
     /// Those that have not, and wait for no answer: they are to say something.
     unplaced: BTreeSet<ConnectionId>,
     last: u64,
@@ -69,11 +81,25 @@ struct State {
     requests: usize,
     /// Those of them that are calls.
     calls: usize,
+    /// How long those requests are together, in bytes.
+    bytes: usize,
     /// Whether connections are taken.
     listening: bool,
 }
 
 impl State {
+    /// Takes away the connection that has been silent longest, of those on these lanes that have
+    /// nothing here.
+    fn take_idle(&mut self, lanes: &[Lane]) -> Option<Arc<Seat>> {
+        let places = self.placed.iter().filter(|(_, lane)| lanes.contains(lane));
+        let free = places.filter(|(number, _)| !self.settled.contains(number));
+        let seats = free.filter_map(|(number, _)| self.seats.get(number));
+        let idle = seats.filter(|seat| seat.is_idle());
+        let oldest = idle.min_by_key(|seat| seat.asked.load(Ordering::SeqCst)).map(Arc::clone)?;
+        self.placed.remove(&oldest.number);
+        Some(oldest)
+    }
+
     /// All connections but those that have asked for the home's end.
     fn others(&self) -> Vec<Arc<Seat>> {
         let others = self.seats.iter().filter(|(number, _)| !self.asked.contains_key(number));
@@ -85,7 +111,7 @@ impl Server {
     /// Makes the socket in the runtime's home, and serves it. The runtime holds the home.
     /// `shut_down` closes it, and this server, as its owner would.
     pub(crate) fn start(
-        runtime: &Runtime,
+        runtime: &Holding,
         shut_down: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let folder = runtime.home().folder();
@@ -96,6 +122,7 @@ impl Server {
             runtime: runtime.share(),
             shut_down: Box::new(shut_down),
             lent: Arc::default(),
+            partial: Arc::default(),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };
@@ -107,7 +134,7 @@ impl Server {
     }
 
     /// Lends a session of this process.
-    pub(crate) fn lend(&self, session: Arc<Session>) -> Result<SessionTicket, Error> {
+    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
         self.hub.lent.lend(&self.hub.runtime, ConnectionId::HOLDER, session)
     }
 
@@ -181,7 +208,9 @@ impl Hub {
             return;
         }
         let stream = Arc::new(stream);
-        let (Ok(reader), Ok(peer)) = (Reader::new(Arc::clone(&stream)), Peer::new(stream)) else {
+        let (Ok(reader), Ok(peer)) =
+            (Reader::new(Arc::clone(&stream), Arc::clone(&self.partial)), Peer::new(stream))
+        else {
             return;
         };
         let mut state = self.state();
@@ -265,19 +294,32 @@ impl Hub {
     fn place(&self, seat: &Seat, hello: Hello) -> Result<(u64, Lane), Reason> {
         let version = Versions::OURS.common(hello.versions).ok_or(Reason::UnknownVersion)?;
         let lane = hello.lane.ok_or(Reason::WrongLane)?;
-        let most = match lane {
-            Lane::Operator => CONNECTIONS_MAX,
-            Lane::Agents => AGENTS_CONNECTIONS_MAX,
+        // An agent takes nobody's place but an agent's.
+        let (most, lanes) = match lane {
+            Lane::Operator => (CONNECTIONS_MAX, &[Lane::Operator, Lane::Agents][..]),
+            Lane::Agents => (AGENTS_CONNECTIONS_MAX, &[Lane::Agents][..]),
         };
         let mut state = self.state();
         if state.closing {
             return Err(Reason::Closing);
         }
         // One that is not there any more was told to end, for another.
-        if state.placed.len() >= most || !state.unplaced.remove(&seat.number) {
+        if !state.unplaced.contains(&seat.number) {
             return Err(Reason::Overloaded);
         }
-        state.placed.insert(seat.number);
+        let idle = match state.placed.len() >= most {
+            true => Some(state.take_idle(lanes).ok_or(Reason::Overloaded)?),
+            false => None,
+        };
+        state.unplaced.remove(&seat.number);
+        state.asks = state.asks.saturating_add(1);
+        seat.asked.store(state.asks, Ordering::SeqCst);
+        state.placed.insert(seat.number, lane);
+        drop(state);
+        if let Some(idle) = idle {
+            // It attaches again where it has anything to ask.
+            idle.peer.break_off();
+        }
         Ok((version, lane))
     }
 
@@ -360,12 +402,20 @@ impl Hub {
             Frame::Asked(id, op, fields) => (id, Ask::read(op, fields)?),
         };
         drop(frame);
-        let call = matches!(ask, Ask::Call { .. });
-        if let Err(reason) = self.begin(seat, bytes, call) {
+        // What somebody else has brought about is the host's word, and an agent is not the host.
+        if lane == Lane::Agents
+            && let Ask::Call { sent, .. } = &ask
+            && sent.source != Source::Agent
+        {
+            seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
+            return Ok(());
+        }
+        let kind = Work::of(&ask);
+        if let Err(reason) = self.begin(seat, bytes, kind) {
             seat.peer.answer(id, &Reply::refused(reason));
             return Ok(());
         }
-        let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), bytes, call };
+        let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), bytes, kind };
         let started = spawn("syscap-request", move || {
             let reply = caught(|| begun.seat.work(&begun.hub.runtime, ask));
             let reply = reply.unwrap_or_else(Reply::broke_off);
@@ -377,16 +427,30 @@ impl Hub {
         Ok(())
     }
 
-    fn begin(&self, seat: &Seat, bytes: usize, call: bool) -> Result<(), Reason> {
+    fn begin(&self, seat: &Seat, bytes: usize, kind: Work) -> Result<(), Reason> {
         let mut state = self.state();
         if state.closing {
             return Err(Reason::Closing);
         }
-        if (call && state.calls >= CALLS_MAX) || !seat.begin(bytes) {
+        let settles = kind == Work::Settles && !state.settled.contains(&seat.number);
+        let full = (kind == Work::Call && state.calls >= CALLS_MAX)
+            || (settles && state.settled.len() >= SETTLED_MAX)
+            || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
+        if !state.placed.contains_key(&seat.number) {
+            // It is about to end, for another, and finds that it must attach again.
+            return Err(Reason::Closing);
+        }
+        if full || !seat.begin(bytes) {
             return Err(Reason::Overloaded);
         }
+        if settles {
+            state.settled.insert(seat.number);
+        }
+        state.asks = state.asks.saturating_add(1);
+        seat.asked.store(state.asks, Ordering::SeqCst);
         state.requests = state.requests.saturating_add(1);
-        state.calls = state.calls.saturating_add(usize::from(call));
+        state.bytes = state.bytes.saturating_add(bytes);
+        state.calls = state.calls.saturating_add(usize::from(kind == Work::Call));
         Ok(())
     }
 
@@ -400,6 +464,7 @@ impl Hub {
         let mut state = self.state();
         state.seats.remove(&seat.number);
         state.placed.remove(&seat.number);
+        state.settled.remove(&seat.number);
         state.unplaced.remove(&seat.number);
         state.asked.remove(&seat.number);
         drop(state);
@@ -465,7 +530,28 @@ struct Begun {
     hub: Arc<Hub>,
     seat: Arc<Seat>,
     bytes: usize,
-    call: bool,
+    kind: Work,
+}
+
+/// What a request is, for the bounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// A call.
+    Call,
+    /// It has a session from then on, or offers tools.
+    Settles,
+    /// Anything else.
+    Other,
+}
+
+impl Work {
+    const fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Call { .. } => Self::Call,
+            Ask::Open { .. } | Ask::Take(_) | Ask::Provide(_) => Self::Settles,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Drop for Begun {
@@ -473,14 +559,15 @@ impl Drop for Begun {
         self.seat.end(self.bytes);
         let mut state = self.hub.state();
         state.requests = state.requests.saturating_sub(1);
-        state.calls = state.calls.saturating_sub(usize::from(self.call));
+        state.calls = state.calls.saturating_sub(usize::from(self.kind == Work::Call));
+        state.bytes = state.bytes.saturating_sub(self.bytes);
         drop(state);
         self.hub.ended.notify_all();
     }
 }
 
 /// Takes a control event that was signed elsewhere, as it stands in a record of that version.
-fn submit(runtime: &Runtime, kind: Kind, version: u64, event: &[u8]) -> Result<Seq, Error> {
+fn submit(runtime: &Holding, kind: Kind, version: u64, event: &[u8]) -> Result<Seq, Error> {
     if version != kind.version() {
         return Err(Refused::new(Reason::UnknownVersion).field("version").into());
     }

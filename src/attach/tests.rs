@@ -23,8 +23,9 @@ use super::{
 };
 use crate::{
     Changed, Grant,
-    access::{Whose, Written},
     provide::{Cancel, HostCall, HostRan, Offer, Standing},
+    session::{Sent, Written},
+    view::Whose,
 };
 
 const ID: u64 = 1 << 40;
@@ -52,7 +53,8 @@ fn asks() -> Vec<Ask> {
     };
     let manifest = Manifest::new(tool("t.a"), EffectClass::Irreversible);
     let amounts = Amounts::ZERO.with(Dimension::LlmTokens, u64::MAX);
-    let call = |form| Ask::Call { session, envelope: vec![0xff; 9], form, tag: u64::MAX };
+    let (envelope, source, tag) = (|| vec![0xff; 9], Source::User, u64::MAX);
+    let call = |form| Ask::Call { session, sent: Sent { envelope: envelope(), form, source, tag } };
     vec![
         Ask::Issue(Box::new(Grant::to("a").tools(["t.a"]).workspace())),
         Ask::Policy(policy.clone()),
@@ -242,7 +244,7 @@ fn what_was_asked_for_comes_back() {
 /// A reader, and what writes to it.
 fn reader() -> (Reader, UnixStream) {
     let (here, there) = UnixStream::pair().unwrap();
-    (Reader::new(Arc::new(here)).unwrap(), there)
+    (Reader::new(Arc::new(here), Arc::default()).unwrap(), there)
 }
 
 #[test]

@@ -18,8 +18,8 @@ use super::{
     wire::{Broken, Fields, amounts, byte_strings, read_amounts, texts, written},
 };
 use crate::{
-    access::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
     counters::Counts,
+    view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
 };
 
 impl View {

@@ -8,7 +8,11 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     os::unix::net::UnixStream,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -17,7 +21,10 @@ use syscap_format::{
     cbor::{Canonical, Encoder, Item, Kind, Profile},
 };
 
-use super::limits::{FRAME_BYTES_MAX, FRAME_TIME, FROZEN_BYTES_MAX, READ_PAUSE, WRITE_TIME};
+use super::limits::{
+    FRAME_BYTES_MAX, FRAME_TIME, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, READ_PAUSE, SHORT_BYTES_MAX,
+    TRY_PAUSE, WRITE_TIME,
+};
 
 /// The bytes of a frame's length.
 const HEAD: usize = 4;
@@ -40,6 +47,22 @@ pub(crate) enum Broken {
     Io(ErrorKind),
 }
 
+/// Counts the bytes of long frames that have begun, of all readers that share it.
+#[derive(Default)]
+pub(crate) struct Partial(AtomicUsize);
+
+impl Partial {
+    /// Makes room for so many, where there is some.
+    fn take(&self, bytes: usize) -> bool {
+        let more = |held: usize| held.checked_add(bytes).filter(|all| *all <= PARTIAL_BYTES_MAX);
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::SeqCst);
+    }
+}
+
 /// Reads frames.
 pub(crate) struct Reader {
     stream: Arc<UnixStream>,
@@ -47,13 +70,22 @@ pub(crate) struct Reader {
     chunk: Vec<u8>,
     /// Longest frame, in bytes.
     most: usize,
+    partial: Arc<Partial>,
+    /// What of `partial` is this reader's: the length of the long frame that has begun.
+    taken: usize,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.partial.give_back(self.taken);
+    }
 }
 
 impl Reader {
-    pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
+    pub(crate) fn new(stream: Arc<UnixStream>, partial: Arc<Partial>) -> io::Result<Self> {
         stream.set_read_timeout(Some(READ_PAUSE))?;
         let (held, chunk) = (Vec::new(), vec![0; CHUNK]);
-        Ok(Self { stream, held, chunk, most: FROZEN_BYTES_MAX })
+        Ok(Self { stream, held, chunk, most: FROZEN_BYTES_MAX, partial, taken: 0 })
     }
 
     /// From here on frames may be as long as those of a version may be.
@@ -69,6 +101,13 @@ impl Reader {
         loop {
             if let Some(frame) = self.whole()? {
                 return Ok(frame);
+            }
+            if !self.has_room() {
+                if since.elapsed() > FRAME_TIME {
+                    return Err(Broken::Slow);
+                }
+                thread::sleep(TRY_PAUSE);
+                continue;
             }
             match (&*self.stream).read(&mut self.chunk) {
                 Ok(0) if self.held.is_empty() => return Err(Broken::Ended),
@@ -105,7 +144,25 @@ impl Reader {
         let rest = self.held.split_off(end);
         let mut frame = std::mem::replace(&mut self.held, rest);
         frame.drain(..HEAD);
+        self.partial.give_back(std::mem::take(&mut self.taken));
         Ok(Some(frame))
+    }
+
+    /// Whether there is room for the frame that has begun, which is not whole.
+    fn has_room(&mut self) -> bool {
+        let Some(head) = self.held.first_chunk::<HEAD>() else { return true };
+        let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
+        if length <= SHORT_BYTES_MAX || self.taken > 0 {
+            return true;
+        }
+        let fits = self.partial.take(length);
+        if fits {
+            self.taken = length;
+            // At once and no more than that: a vector that grows may hold twice as much.
+            let end = length.saturating_add(HEAD).saturating_add(CHUNK);
+            self.held.reserve_exact(end.saturating_sub(self.held.len()));
+        }
+        fits
     }
 }
 

@@ -95,6 +95,12 @@ impl AsyncSession {
         background(&self.spawn, move || session.call_json_once(&key, &tool, &text, escapes))
     }
 
+    /// Closes the session, as [`Session::close`].
+    pub fn close(&self) -> Background<Result<(), Error>> {
+        let session = Arc::clone(&self.session);
+        background(&self.spawn, move || session.close())
+    }
+
     /// The agent.
     #[must_use]
     pub fn agent(&self) -> &AgentId {

@@ -16,18 +16,21 @@ use std::{
 use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, MapBuilder},
-    envelope::TxOutcome,
+    envelope::{ToolResult, TxOutcome},
     id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId},
     manifest::{EffectClass, Manifest},
+    provenance::Source,
     reason::{Reason, Refused},
 };
 
 use super::closure::{done, unsure};
 use crate::{
-    ConnectionId, Error, Runtime, Session,
-    access::{Answer, Written, send},
+    Error,
     guard::caught,
+    holding::{Holding, LocalSession},
     provide::{HostCall, HostRan, Provider, Standing},
+    session::{Sent, Written},
+    tools::ConnectionId,
 };
 
 /// The connection that the desk offers tools as, and calls through.
@@ -66,7 +69,7 @@ pub enum Begun {
     /// It may be made; its intent stands there.
     Out(Seq),
     /// It must not be made: refused, failed, or a repeat of one that has ended.
-    Answered(Box<Answer>),
+    Answered(Box<ToolResult>),
 }
 
 /// What a client says that a use came to.
@@ -94,7 +97,7 @@ struct Shared {
 struct State {
     /// By their tags, which are random: a call that came otherwise must not meet one by chance.
     uses: BTreeMap<u64, Use>,
-    seats: BTreeMap<SeatKey, (Arc<Session>, u64)>,
+    seats: BTreeMap<SeatKey, (Arc<LocalSession>, u64)>,
     last: u64,
     closed: bool,
 }
@@ -126,14 +129,14 @@ enum Stage {
     /// The run has ended.
     Ended,
     /// The kernel has answered.
-    Answered(Result<Answer, Error>),
+    Answered(Result<ToolResult, Error>),
 }
 
 impl Desk {
     /// Asks the kernel for leave. The tool is offered as the desk's.
     pub(crate) fn begin(
         &self,
-        runtime: &Runtime,
+        runtime: &Holding,
         (token, used): (TokenId, ToolUse),
         manifest: Manifest,
     ) -> Result<Begun, Error> {
@@ -162,7 +165,9 @@ impl Desk {
         let tag = self.enter(runtime, one)?;
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
-            let answer = caught(|| send(&session, (envelope(&used), Written::Cbor), tag));
+            let (form, source) = (Written::Cbor, Source::Agent);
+            let sent = Sent { envelope: envelope(&used), form, source, tag };
+            let answer = caught(|| session.send(sent));
             shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
         });
         if started.is_err() {
@@ -179,7 +184,7 @@ impl Desk {
         token: TokenId,
         used: &ToolUse,
         reported: Reported,
-    ) -> Result<Answer, Error> {
+    ) -> Result<ToolResult, Error> {
         let shared = &*self.0;
         let mut state = shared.lock();
         let is_out =
@@ -212,7 +217,7 @@ impl Desk {
         state.seats.clear();
     }
 
-    fn offer(&self, runtime: &Runtime, manifest: Manifest) -> Result<(), Error> {
+    fn offer(&self, runtime: &Holding, manifest: Manifest) -> Result<(), Error> {
         let on_record = |tool: &ToolId| {
             runtime.look(|kernel| kernel.manifests().any(|known| known.tool == *tool))
         };
@@ -247,10 +252,10 @@ impl Desk {
     /// The session of a conversation; a new one where it has none.
     fn seat(
         &self,
-        runtime: &Runtime,
+        runtime: &Holding,
         token: TokenId,
         used: &ToolUse,
-    ) -> Result<Arc<Session>, Error> {
+    ) -> Result<Arc<LocalSession>, Error> {
         let key = (used.agent.clone(), token, used.conversation.clone());
         let mut state = self.0.lock();
         state.last = state.last.saturating_add(1);
@@ -285,7 +290,7 @@ impl Desk {
         Ok(kept)
     }
 
-    fn enter(&self, runtime: &Runtime, mut one: Use) -> Result<u64, Error> {
+    fn enter(&self, runtime: &Holding, mut one: Use) -> Result<u64, Error> {
         let tag = u64::from_be_bytes(runtime.core.salts.bytes()?);
         let mut state = self.0.lock();
         if state.closed {
@@ -397,7 +402,7 @@ impl Shared {
         }
     }
 
-    fn answered(&self, tag: u64, answer: Result<Answer, Error>) {
+    fn answered(&self, tag: u64, answer: Result<ToolResult, Error>) {
         let mut state = self.lock();
         match state.uses.get_mut(&tag) {
             Some(one) if one.awaited => one.stage = Stage::Answered(answer),

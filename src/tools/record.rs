@@ -12,7 +12,7 @@ use syscap_kernel::{
 };
 
 use super::delta;
-use crate::{Error, Runtime};
+use crate::{Error, holding::Holding};
 
 /// Who signs a change of tools.
 pub(crate) enum By {
@@ -22,24 +22,14 @@ pub(crate) enum By {
     Event(Box<Control>),
 }
 
-impl Runtime {
-    /// Puts the definitions on record that are offered at present, in the place of those that
-    /// are there: an operator accepts the change.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
-    /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
-    /// record.
-    pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+impl Holding {
+    /// See [`Runtime::accept`](crate::Runtime::accept).
+    pub(crate) fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         self.accept_such(tools, |_, _| true, By::Signer)
     }
 
-    /// The same for definitions that somebody has looked at: each must be offered as the manifest
-    /// of that id.
-    ///
-    /// # Errors
-    /// As [`Runtime::accept`].
-    pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
+    /// See [`Runtime::accept_as`](crate::Runtime::accept_as).
+    pub(crate) fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
         self.accept_by(tools, By::Signer)
     }
 
@@ -81,12 +71,8 @@ impl Runtime {
         self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?, by)
     }
 
-    /// Takes delegated tools off the record. One that is offered again is new.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
-    /// on record.
-    pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+    /// See [`Runtime::forget`](crate::Runtime::forget).
+    pub(crate) fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         self.forget_by(tools, By::Signer)
     }
 

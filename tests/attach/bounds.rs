@@ -12,7 +12,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, Whose},
+    Runtime,
     format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
@@ -23,6 +23,7 @@ use syscap::{
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
     verify::Verdict,
+    view::Whose,
 };
 
 use crate::{wire::greeted, world::*};
@@ -36,23 +37,23 @@ fn many(count: usize, names: &str, description: &str) -> Vec<Manifest> {
     (0..count).map(tool).collect()
 }
 
-fn tools_in_all(access: &Access) -> usize {
+fn tools_in_all(access: &Runtime) -> usize {
     usize::try_from(access.view().unwrap().tools_in_all).unwrap()
 }
 
 #[test]
 fn long_tools_are_not_put_on_record_without_end() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let own = tools_in_all(&holder);
     let long = "x".repeat(30_000);
-    let [all, some, looks] = [(); 3].map(|()| Access::open(&home).unwrap());
+    let [all, some, looks] = [(); 3].map(|()| Runtime::share(&home).unwrap());
     let gate = Gate::opened();
     // All of them at once, and bit by bit: what is on record has an end.
     assert!(all.provide(many(500, "all.x", &long), gate.provider()).is_err());
     let (mut taken, mut refused) = (0, 0);
     for part in 0..20 {
-        let process = Access::open(&home).unwrap();
+        let process = Runtime::share(&home).unwrap();
         let tools = many(100, &format!("part{part}.x"), &long);
         match process.provide(tools, gate.provider()) {
             Ok(offers) => taken += offers.len(),
@@ -89,13 +90,13 @@ fn long_tools_are_not_put_on_record_without_end() {
 #[test]
 fn a_home_that_is_full_of_tools_can_be_looked_at() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let own = tools_in_all(&holder);
     let gate = Gate::opened();
-    let looks = Access::open(&home).unwrap();
+    let looks = Runtime::share(&home).unwrap();
     let mut names = Vec::new();
     for process in 0..TOOLS / PINS {
-        let access = Access::open(&home).unwrap();
+        let access = Runtime::share(&home).unwrap();
         let tools = many(PINS, &format!("process{process}.{}", "x".repeat(48)), &"y".repeat(500));
         names.extend(tools.iter().map(|manifest| manifest.tool.clone()));
         access.provide(tools.clone(), gate.provider()).unwrap();
@@ -106,7 +107,7 @@ fn a_home_that_is_full_of_tools_can_be_looked_at() {
         access.close().unwrap();
     }
     assert_eq!(tools_in_all(&looks), own + TOOLS);
-    let next = Access::open(&home).unwrap();
+    let next = Runtime::share(&home).unwrap();
     assert!(next.provide(vec![manifest("t.more")], gate.provider()).is_err());
     // As many tokens as fit, the newest: each names as many tools as a token can.
     let granted: Vec<&str> = names.iter().take(256).map(ToolId::as_str).collect();
@@ -134,10 +135,10 @@ fn contrary(count: usize, names: &str) -> Vec<Manifest> {
 #[test]
 fn an_offer_that_fails_changes_nothing() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let (first, second) = (Gate::opened(), Gate::opened());
-    let called = |access: &Access| {
+    let called = |access: &Runtime| {
         let caller = caller(access, &["t.a"]);
         assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
         (first.came().len(), second.came().len())
@@ -162,7 +163,7 @@ fn an_offer_that_fails_changes_nothing() {
     assert_eq!(called(&holder), (2, 0));
     // The next holder is offered what this one was.
     holder.close().unwrap();
-    let next = Access::open(&home).unwrap();
+    let next = Runtime::share(&home).unwrap();
     until("it is offered", || next.view().unwrap().tool(&tool("t.a")).unwrap().provided);
     assert_eq!(called(&next), (3, 0));
 }
@@ -172,10 +173,10 @@ fn another_home_in_the_place_of_the_one_in_use() {
     let (dir, home) = home();
     let (_other_dir, other) = crate::world::home();
     let (moved, away) = (dir.path().join("moved"), dir.path().join("away"));
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
-    let id = attached.id().unwrap();
+    let id = attached.id();
     let refuses = || {
         assert!(matches!(attached.view(), Err(Error::OtherHome(_))));
         assert!(matches!(echo(&caller), Err(Error::OtherHome(_))));
@@ -188,14 +189,14 @@ fn another_home_in_the_place_of_the_one_in_use() {
     refuses();
     assert_eq!(records(&home).len(), before, "nothing was written to the other");
     // Nor is the process attached to whoever holds the other.
-    let stranger = Access::open(&home).unwrap();
+    let stranger = Runtime::share(&home).unwrap();
     refuses();
     let view = stranger.view().unwrap();
     assert_eq!((view.tokens_in_all, view.sessions_in_all), (0, 0));
     stranger.close().unwrap();
     fs::rename(&home, &away).unwrap();
     fs::rename(&moved, &home).unwrap();
-    assert_eq!(attached.id().unwrap(), id);
+    assert_eq!(attached.id(), id);
     assert_eq!(echo(&caller).unwrap().reason(), None);
 }
 
@@ -203,15 +204,15 @@ fn another_home_in_the_place_of_the_one_in_use() {
 #[test]
 fn a_holder_that_is_full_says_so() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let mut streams: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
     assert_eq!(holder.view().unwrap().counts.attached, 256);
     std::thread::scope(|scope| {
-        scope.spawn(|| assert!(matches!(Access::open(&home), Err(Error::Full(_)))));
-        scope.spawn(|| assert!(matches!(Access::attach_only(&home), Err(Error::Full(_)))));
+        scope.spawn(|| assert!(matches!(Runtime::share(&home), Err(Error::Full(_)))));
+        scope.spawn(|| assert!(matches!(Runtime::attach(&home), Err(Error::Full(_)))));
     });
     streams.pop();
-    assert_eq!(echo(&caller(&Access::open(&home).unwrap(), &["echo"])).unwrap().reason(), None);
+    assert_eq!(echo(&caller(&Runtime::share(&home).unwrap(), &["echo"])).unwrap().reason(), None);
 }
 
 /// Waits until it is given up, and panics then where it is told.
@@ -233,11 +234,11 @@ impl Provider for Panics {
 #[test]
 fn a_hook_that_panics_keeps_nobodys_place() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     holder.provide(vec![manifest("t.p")], Arc::new(Panics)).unwrap();
-    let running = |access: &Access| access.view().unwrap().running_in_all == 1;
+    let running = |access: &Runtime| access.view().unwrap().running_in_all == 1;
     for _ in 0..3 {
-        let attached = Access::open(&home).unwrap();
+        let attached = Runtime::share(&home).unwrap();
         let caller = caller(&attached, &["t.p"]);
         std::thread::scope(|scope| {
             let out = scope.spawn(|| call(&caller, "t.p", args! {}));
@@ -251,7 +252,7 @@ fn a_hook_that_panics_keeps_nobodys_place() {
         });
     }
     let caller = caller(&holder, &["t.p"]);
-    let view = Access::open(&home).unwrap();
+    let view = Runtime::share(&home).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| call(&caller, "t.p", args! {}).map(drop));
         until("it runs", || running(&view));
@@ -285,8 +286,8 @@ impl Provider for Counts {
 #[test]
 fn a_definition_that_nobody_accepted_never_runs() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let defined = |definition: &str| {
         manifest("t.a").defined_by(definition_hash(Canonical::text(definition).item()))
     };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, Caller},
+    Runtime, Session,
     format::cbor::{Canonical, Item, MapBuilder},
     prelude::*,
 };
@@ -18,15 +18,15 @@ use crate::{wire::*, world::*};
 struct World {
     _dir: tempfile::TempDir,
     home: std::path::PathBuf,
-    holder: Access,
-    _attached: Access,
-    caller: Caller,
+    holder: Runtime,
+    _attached: Runtime,
+    caller: Session,
 }
 
 fn world() -> World {
     let (dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
     World { _dir: dir, home, holder, _attached: attached, caller }
 }
@@ -206,7 +206,7 @@ fn connections_are_bounded() {
     world.notices_nothing();
     // One that waits gets the place of one that leaves.
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| Access::open(&world.home).unwrap());
+        let waits = scope.spawn(|| Runtime::share(&world.home).unwrap());
         std::thread::sleep(Duration::from_millis(200));
         drop(held);
         assert!(!waits.join().unwrap().is_holder());
@@ -235,7 +235,7 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
                 stream.write_all(&frame(&answer)).unwrap();
                 assert!(is_dropped(stream));
             });
-            let error = Access::open(&home).err().unwrap();
+            let error = Runtime::share(&home).err().unwrap();
             assert!(matches!(error, Error::Holder(_)), "{answer:02x?}: {error}");
         });
     }
@@ -267,7 +267,7 @@ fn only_what_was_turned_away_is_sent_again() {
                     send(&mut stream, map.item("refused", refused.item()));
                 }
             });
-            let access = Access::open(&home).unwrap();
+            let access = Runtime::share(&home).unwrap();
             assert!(!access.is_holder());
             let issued = access.issue(Grant::to("a").tools(["echo"]));
             match turns_away {

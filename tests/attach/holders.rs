@@ -13,7 +13,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, CallWith, Caller},
+    CallWith, Runtime, Session,
     format::{
         id::Seq,
         record::{Body, Ended, Record},
@@ -30,7 +30,7 @@ const HOME: &str = "SYSCAP_ATTACH_HOLDER_HOME";
 #[test]
 fn child_holder() {
     let Ok(home) = std::env::var(HOME) else { return };
-    let holder = Access::open(home).unwrap();
+    let holder = Runtime::share(home).unwrap();
     println!("holder {}", holder.is_holder());
     assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
     holder.close().unwrap();
@@ -52,7 +52,7 @@ fn start(home: &Path) -> Child {
 }
 
 /// Calls until it is told to stop: none may be lost.
-fn call_on(caller: &Caller, name: &str, stop: &AtomicBool, answered: &AtomicU64) {
+fn call_on(caller: &Session, name: &str, stop: &AtomicBool, answered: &AtomicU64) {
     for n in 0.. {
         if stop.load(Ordering::SeqCst) {
             break;
@@ -81,8 +81,8 @@ fn check_orderly(home: &Path, answered: u64, boots: usize) {
 fn holders_take_turns() {
     const ROUNDS: usize = 4;
     let (_dir, home) = home();
-    let mut holder = Access::open(&home).unwrap();
-    let provides = Access::attach_only(&home).unwrap().unwrap();
+    let mut holder = Runtime::share(&home).unwrap();
+    let provides = Runtime::attach(&home).unwrap().unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let grant = Grant::to("a").tools(["fs.write", "t.a"]).workspace().budget(budget(100_000));
@@ -92,7 +92,7 @@ fn holders_take_turns() {
         for process in 0..3 {
             let (home, stop, answered) = (&home, &stop, &answered);
             scope.spawn(move || {
-                let attached = Access::attach_only(home).unwrap().unwrap();
+                let attached = Runtime::attach(home).unwrap().unwrap();
                 let caller = attached.session("a", token).unwrap();
                 call_on(&caller, &process.to_string(), stop, answered);
             });
@@ -101,7 +101,7 @@ fn holders_take_turns() {
             let before = answered.load(Ordering::SeqCst);
             until("some calls are answered", || answered.load(Ordering::SeqCst) > before + 20);
             holder.close().unwrap();
-            holder = Access::open(&home).unwrap();
+            holder = Runtime::share(&home).unwrap();
             assert!(holder.is_holder());
         }
         stop.store(true, Ordering::SeqCst);
@@ -119,8 +119,8 @@ fn holders_take_turns() {
 #[test]
 fn one_of_the_attached_takes_over() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = [(); 3].map(|()| Access::open(&home).unwrap());
+    let holder = Runtime::share(&home).unwrap();
+    let attached = [(); 3].map(|()| Runtime::share(&home).unwrap());
     let callers = attached.each_ref().map(|access| caller(access, &["fs.write"]));
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn one_of_the_attached_takes_over() {
     let view = attached[0].view().unwrap();
     assert!(attached.iter().all(|access| access.view().unwrap().sessions == view.sessions));
     assert_eq!(view.sessions.len(), 3);
-    let (holds, others): (Vec<_>, Vec<_>) = attached.into_iter().partition(Access::is_holder);
+    let (holds, others): (Vec<_>, Vec<_>) = attached.into_iter().partition(Runtime::is_holder);
     others.into_iter().chain(holds).for_each(|access| access.close().unwrap());
     check_orderly(&home, answered.into_inner(), 3);
 }
@@ -153,18 +153,18 @@ struct Told {
 }
 
 /// Calls until it is told to stop, whoever holds the home.
-fn keep_calling(caller: &Caller, name: &str, stop: &AtomicBool, told: &Mutex<Told>) {
+fn keep_calling(caller: &Session, name: &str, stop: &AtomicBool, told: &Mutex<Told>) {
     for n in 0.. {
         if stop.load(Ordering::SeqCst) {
             break;
         }
         let key = format!("{name}-{n}");
         let with = CallWith { key: Some(key.clone()), ..CallWith::default() };
-        let args = args! { "path": &key, "text": &key }.finish();
-        match caller.call("fs.write", &args, &with) {
+        let args = args! { "path": &key, "text": &key };
+        match caller.call_with("fs.write", args, &with) {
             Ok(answer) => {
                 assert_eq!(answer.reason(), None, "{key}");
-                told.lock().unwrap().answered.insert(key, answer.record());
+                told.lock().unwrap().answered.insert(key, answer.receipt().outcome_seq);
             }
             Err(Error::HolderGone) => assert!(told.lock().unwrap().lost.insert(key)),
             Err(error) => panic!("{key}: {error}"),
@@ -181,9 +181,10 @@ fn a_killed_holder_is_followed_by_another() {
     let mut told = Told::default();
     for round in 0..rounds {
         let mut child = start(&home);
-        let all: Vec<Access> = (0..4).map(|_| Access::open(&home).unwrap()).collect();
+        let all: Vec<Runtime> = (0..4).map(|_| Runtime::share(&home).unwrap()).collect();
         assert!(all.iter().all(|access| !access.is_holder()));
-        let callers: Vec<Caller> = all.iter().map(|access| caller(access, &["fs.write"])).collect();
+        let callers: Vec<Session> =
+            all.iter().map(|access| caller(access, &["fs.write"])).collect();
         let (stop, now) = (AtomicBool::new(false), Mutex::new(Told::default()));
         let answered = || now.lock().unwrap().answered.len();
         std::thread::scope(|scope| {
@@ -211,7 +212,7 @@ fn a_killed_holder_is_followed_by_another() {
         told.answered.extend(now.answered);
         told.lost.extend(now.lost);
         // The one that holds ends last: the others would take it over.
-        let (holds, attached): (Vec<_>, Vec<_>) = all.into_iter().partition(Access::is_holder);
+        let (holds, attached): (Vec<_>, Vec<_>) = all.into_iter().partition(Runtime::is_holder);
         attached.into_iter().for_each(|access| access.close().unwrap());
         holds.into_iter().for_each(|access| access.close().unwrap());
     }
@@ -261,14 +262,14 @@ fn check(home: &Path, told: &Told, rounds: u64) {
 fn an_idle_provider_follows_the_holder() {
     let (_dir, home) = home();
     let mut child = start(&home);
-    let provides = Access::open(&home).unwrap();
+    let provides = Runtime::share(&home).unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let caller = caller(&provides, &["t.a"]);
     child.kill().unwrap();
     child.wait().unwrap();
     // Nobody asks it for anything, and it takes the home.
-    let looks = || Access::attach_only(&home).unwrap();
+    let looks = || Runtime::attach(&home).unwrap();
     until("somebody serves the home", || looks().is_some());
     until("the tool is there", || {
         looks().is_some_and(|access| {
@@ -283,11 +284,11 @@ fn an_idle_provider_follows_the_holder() {
 #[test]
 fn a_command_serves_nobody_and_the_next_waits() {
     let (_dir, home) = home();
-    let command = Access::command(&home).unwrap();
+    let command = Runtime::command(&home).unwrap();
     assert!(command.is_holder());
-    assert!(Access::attach_only(&home).unwrap().is_none());
+    assert!(Runtime::attach(&home).unwrap().is_none());
     std::thread::scope(|scope| {
-        let next = scope.spawn(|| Access::open(&home).unwrap());
+        let next = scope.spawn(|| Runtime::share(&home).unwrap());
         std::thread::sleep(Duration::from_millis(200));
         let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
         command.close().unwrap();
@@ -295,7 +296,7 @@ fn a_command_serves_nobody_and_the_next_waits() {
         assert!(next.is_holder());
         assert_eq!(echo(&next.session("a", token).unwrap()).unwrap().reason(), None);
         // Where there is a holder a command attaches to it.
-        let command = Access::command(&home).unwrap();
+        let command = Runtime::command(&home).unwrap();
         assert!(!command.is_holder());
         command.revoke(token).unwrap();
         assert!(next.view().unwrap().token(token).unwrap().revoked);
@@ -306,29 +307,29 @@ fn a_command_serves_nobody_and_the_next_waits() {
 fn a_home_that_is_held_and_not_served() {
     let (_dir, home) = home();
     let runtime = Runtime::open(&home).unwrap();
-    assert!(Access::attach_only(&home).unwrap().is_none());
-    assert!(matches!(Access::open(&home), Err(Error::Unserved(folder)) if folder == home));
+    assert!(Runtime::attach(&home).unwrap().is_none());
+    assert!(matches!(Runtime::share(&home), Err(Error::Unserved(folder)) if folder == home));
     // Its holder can serve it.
-    let holder = Access::serve(runtime).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::serve(runtime).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     assert!(holder.is_holder() && !attached.is_holder());
     holder.close().unwrap();
-    let gone = Access::attach_only(home.join("no such home")).unwrap();
+    let gone = Runtime::attach(home.join("no such home")).unwrap();
     assert!(gone.is_none());
-    assert!(matches!(Access::open(home.join("no such home")), Err(Error::Home(_))));
+    assert!(matches!(Runtime::share(home.join("no such home")), Err(Error::Home(_))));
 }
 
 /// What was closed here stays closed, whoever else holds the home.
 #[test]
 fn closed_is_closed() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let (ours, theirs) = (caller(&holder, &["echo"]), caller(&attached, &["echo"]));
     attached.close().unwrap();
     assert!(matches!(echo(&theirs), Err(Error::Halted(_))));
     assert!(theirs.close().is_ok());
-    let other = Access::open(&home).unwrap();
+    let other = Runtime::share(&home).unwrap();
     holder.close().unwrap();
     assert!(matches!(echo(&ours), Err(Error::Halted(_))));
     assert!(other.view().is_ok());
@@ -340,15 +341,15 @@ fn closed_is_closed() {
 #[test]
 fn a_provider_waits_for_the_next_holder() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let provides = Access::attach_only(&home).unwrap().unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let provides = Runtime::attach(&home).unwrap().unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     holder.close().unwrap();
     // Longer than it looks for one at a time.
     std::thread::sleep(Duration::from_secs(11));
     assert!(!home.join("socket").exists());
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     assert!(holder.is_holder());
     until("the tool is there", || {
         holder.view().unwrap().tool(&tool("t.a")).is_some_and(|info| info.provided)

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use syscap::{
-    access::{Access, SessionTicket, Whose},
+    Runtime, SessionTicket,
     format::{
         cbor::{Canonical, Item, MapBuilder},
         control::{Freeze, FreezeChange, FreezeTarget},
@@ -12,6 +12,7 @@ use syscap::{
     policy::Preset,
     prelude::*,
     verify::Verdict,
+    view::Whose,
 };
 
 use crate::{wire::*, world::*};
@@ -34,13 +35,13 @@ fn is_not_bound<T>(result: Result<T, Error>) -> bool {
 #[test]
 fn a_session_that_was_lent_is_called_through() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     for lender in [&holder, &attached] {
         let opened = caller(lender, &["echo"]);
         let token = opened.token();
         let ticket = opened.lend().unwrap();
-        let agent = Access::agent(&home).unwrap().unwrap();
+        let agent = Runtime::agent(&home).unwrap().unwrap();
         assert!(!agent.is_holder());
         let guessed = SessionTicket::from_bytes([7; 32]);
         assert!(is_not_bound(agent.take(&guessed)));
@@ -51,7 +52,7 @@ fn a_session_that_was_lent_is_called_through() {
         assert_eq!(refused.reason(), Some(Reason::NotGranted));
         // A ticket opens one session, once.
         assert!(is_not_bound(agent.take(&ticket)));
-        assert!(is_not_bound(Access::agent(&home).unwrap().unwrap().take(&ticket)));
+        assert!(is_not_bound(Runtime::agent(&home).unwrap().unwrap().take(&ticket)));
         lender.revoke(token).unwrap();
         assert_eq!(echo(&taken).unwrap().reason(), Some(Reason::Revoked));
         assert_eq!(holder.view().unwrap().sessions_in_all, 1);
@@ -67,10 +68,10 @@ fn a_session_that_was_lent_is_called_through() {
 #[test]
 fn the_agents_lane_takes_calls_only() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let other = caller(&holder, &["echo"]);
     let ticket = caller(&holder, &["echo"]).lend().unwrap();
-    let agent = Access::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap().unwrap();
     let taken = agent.take(&ticket).unwrap();
     let before = records(&home).len();
     let all =
@@ -78,8 +79,8 @@ fn the_agents_lane_takes_calls_only() {
     assert!(is_wrong_lane(agent.issue(Grant::to("a").tools(["echo"]))));
     assert!(is_wrong_lane(agent.revoke(other.token())));
     assert!(is_wrong_lane(agent.freeze(&all)));
-    assert!(is_wrong_lane(agent.set_policy(&preset(Preset::Recording))));
-    assert!(is_wrong_lane(agent.set_shadow(&preset(Preset::Recording))));
+    assert!(is_wrong_lane(agent.set_policy_object(&preset(Preset::Recording))));
+    assert!(is_wrong_lane(agent.set_shadow_object(&preset(Preset::Recording))));
     assert!(is_wrong_lane(agent.clear_shadow()));
     assert!(is_wrong_lane(agent.provide(vec![manifest("t.a")], Gate::opened().provider())));
     assert!(is_wrong_lane(agent.accept(&[tool("echo")])));
@@ -103,7 +104,7 @@ fn the_agents_lane_takes_calls_only() {
 #[test]
 fn the_holder_keeps_the_lanes_apart() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let other = caller(&holder, &["echo"]);
     let number = holder.view().unwrap().sessions[0].number.get();
     let mut stream = greeted_by(&home, &HELLO_AGENTS);
@@ -173,12 +174,12 @@ fn the_holder_keeps_the_lanes_apart() {
 #[test]
 fn a_session_that_was_lent_ends_with_whoever_has_it() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let open = || holder.view().unwrap().sessions_in_all;
-    let lender = Access::open(&home).unwrap();
+    let lender = Runtime::share(&home).unwrap();
     let (ticket, unused) =
         (caller(&lender, &["echo"]).lend().unwrap(), caller(&lender, &["echo"]).lend().unwrap());
-    let agent = Access::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap().unwrap();
     let taken = agent.take(&ticket).unwrap();
     assert_eq!(open(), 2);
     lender.close().unwrap();
@@ -189,17 +190,17 @@ fn a_session_that_was_lent_ends_with_whoever_has_it() {
     until("what was taken has ended", || open() == 0);
     // With its holder it ends too: who is on this lane opens nothing again.
     let ticket = caller(&holder, &["echo"]).lend().unwrap();
-    let agent = Access::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap().unwrap();
     let taken = agent.take(&ticket).unwrap();
     holder.close().unwrap();
-    let next = Access::open(&home).unwrap();
+    let next = Runtime::share(&home).unwrap();
     assert!(next.is_holder());
     assert!(matches!(echo(&taken), Err(Error::HolderGone)));
     assert_eq!(next.view().unwrap().sessions_in_all, 0);
     // A holder that serves nobody has nobody to lend to.
     drop((agent, taken));
     next.close().unwrap();
-    let command = Access::command(&home).unwrap();
+    let command = Runtime::command(&home).unwrap();
     assert!(matches!(caller(&command, &["echo"]).lend(), Err(Error::Unserved(_))));
 }
 
@@ -207,17 +208,17 @@ fn a_session_that_was_lent_ends_with_whoever_has_it() {
 #[test]
 fn what_is_lent_is_bounded() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let lenders = [(); 2].map(|()| Access::open(&home).unwrap());
+    let holder = Runtime::share(&home).unwrap();
+    let lenders = [(); 2].map(|()| Runtime::share(&home).unwrap());
     let token = caller(&holder, &["echo"]).token();
-    let lend = |lender: &Access| lender.session("a", token).unwrap().lend();
+    let lend = |lender: &Runtime| lender.session("a", token).unwrap().lend();
     let mut tickets: Vec<_> = (0..1_024).map(|n| lend(&lenders[n % 2]).unwrap()).collect();
     let is_full = |lent: Result<SessionTicket, Error>| match lent {
         Err(Error::Refused(refused)) => refused.reason() == Reason::TooManySessions,
         _ => false,
     };
     assert!(is_full(lend(&lenders[0])) && is_full(lend(&holder)));
-    let agent = Access::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap().unwrap();
     agent.take(&tickets.pop().unwrap()).unwrap();
     lend(&holder).unwrap();
     lenders.into_iter().for_each(|lender| lender.close().unwrap());
@@ -229,7 +230,7 @@ fn what_is_lent_is_bounded() {
 #[test]
 fn agents_leave_room_for_operators() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let agents: Vec<UnixStream> = (0..224).map(|_| greeted_by(&home, &HELLO_AGENTS)).collect();
     let mut one_more = connect(&home);
     assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 1, 1]);

@@ -7,8 +7,7 @@ use std::{
 };
 
 use syscap::{
-    FileKeys, Signer,
-    access::{Access, Caller, HolderStatus, Operator, Phase, Versions},
+    FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions,
     format::{
         cbor::{Canonical, Encoder, Item, MapBuilder},
         control::{
@@ -45,13 +44,13 @@ fn done(answer: &Canonical, id: u64) -> Seq {
     Seq::new(items[2])
 }
 
-fn reason(caller: &Caller) -> Option<Reason> {
+fn reason(caller: &Session) -> Option<Reason> {
     echo(caller).unwrap().reason()
 }
 
 /// Everything that an operator can always do, by bytes that are written out here; then the home
 /// is shut down.
-fn stops(mut stream: UnixStream, home: &Path, holder: &Access) {
+fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     let caller = caller(holder, &["echo"]);
     assert_eq!(reason(&caller), None);
     let frozen = done(&ask(&mut stream, &FREEZE), 8);
@@ -99,7 +98,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Access) {
 #[test]
 fn an_operator_needs_no_hello() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     stops(connect(&home), &home, &holder);
 }
 
@@ -107,7 +106,7 @@ fn an_operator_needs_no_hello() {
 fn an_operator_needs_no_common_version() {
     for hello in [NEWER, OLDER] {
         let (_dir, home) = home();
-        let holder = Access::open(&home).unwrap();
+        let holder = Runtime::share(&home).unwrap();
         let mut stream = connect(&home);
         assert_eq!(uints(&ask(&mut stream, &hello)), [3, Reason::UnknownVersion.code(), 1, 1]);
         stops(stream, &home, &holder);
@@ -117,7 +116,7 @@ fn an_operator_needs_no_common_version() {
 #[test]
 fn an_operator_needs_no_other_way_on_its_lane() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     stops(greeted(&home), &home, &holder);
 }
 
@@ -125,7 +124,7 @@ fn an_operator_needs_no_other_way_on_its_lane() {
 #[test]
 fn an_operator_needs_no_room() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let held: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
     let waiting: Vec<UnixStream> = (0..200)
         .map(|n| {
@@ -146,7 +145,7 @@ fn an_operator_needs_no_room() {
 #[test]
 fn an_operator_that_is_turned_away_goes_on() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let held: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
     let mut stream = connect(&home);
     assert_eq!(uints(&ask(&mut stream, &HELLO)), [3, Reason::Overloaded.code(), 1, 1]);
@@ -158,7 +157,7 @@ fn an_operator_that_is_turned_away_goes_on() {
 #[test]
 fn what_waits_is_bounded() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let mut waiting: Vec<UnixStream> = (0..80).map(|_| connect(&home)).collect();
     until("they have come", || holder.view().unwrap().counts.connections == 80);
     until("some have gone", || holder.view().unwrap().counts.attached == 64);
@@ -174,7 +173,7 @@ fn what_waits_is_bounded() {
 #[test]
 fn who_was_not_let_in_can_do_nothing_else() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let others: [&[u8]; 4] = [
         b"\xa2bid\x01bopdview",
         &HELLO,
@@ -199,7 +198,7 @@ fn who_was_not_let_in_can_do_nothing_else() {
 #[test]
 fn what_is_asked_otherwise_is_answered_and_changes_nothing() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let before = records(&home).len();
     let mut stream = connect(&home);
     let (version, control) = (Reason::UnknownVersion.code(), Reason::BadControl.code());
@@ -219,11 +218,11 @@ fn what_is_asked_otherwise_is_answered_and_changes_nothing() {
 }
 
 /// A revocation as it stands in a record, signed elsewhere by the home's revoker.
-fn signed(home: &Path, holder: &Access, token: TokenId, counter: u64) -> Vec<u8> {
+fn signed(home: &Path, holder: &Runtime, token: TokenId, counter: u64) -> Vec<u8> {
     let keys = FileKeys::open(&home.join("keys")).unwrap();
     let key = keys.public_key(Role::Revoker).unwrap();
     let body = Revocation::subtree(token).to_bytes();
-    let (id, head) = (holder.id().unwrap(), Operator::open(home).unwrap().status().unwrap().head);
+    let (id, head) = (holder.id(), Operator::open(home).unwrap().status().unwrap().head);
     let message = Control::message(&id, &head, &key, counter, Kind::Revoke, &body);
     let signature = keys.sign(Role::Revoker, &preimage(CONTROL_CONTEXT, &message)).unwrap();
     Control::by_one(head, body, Signed { key, counter, signature }).to_bytes()
@@ -232,7 +231,7 @@ fn signed(home: &Path, holder: &Access, token: TokenId, counter: u64) -> Vec<u8>
 #[test]
 fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let caller = caller(&holder, &["echo"]);
     let event = signed(&home, &holder, caller.token(), 5);
     let send = |stream: &mut UnixStream, kind: Kind, event: &[u8]| {
@@ -268,7 +267,7 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
 #[test]
 fn versions_are_agreed_on() {
     let (_dir, home) = home();
-    let _holder = Access::open(&home).unwrap();
+    let _holder = Runtime::share(&home).unwrap();
     for (hello, answer) in [
         ([0x84, 1, 0, 5, 1], &[2, 1][..]),
         ([0x84, 1, 1, 1, 1], &[2, 1]),
@@ -327,9 +326,9 @@ fn a_holder_of_another_version_is_stopped_all_the_same() {
             let holder = scope.spawn(|| other_holder(&listener, [least, greatest], 4));
             // What needs a version says who is older.
             for error in [
-                Access::open(&home).err().unwrap(),
-                Access::command(&home).err().unwrap(),
-                Access::attach_only(&home).err().unwrap(),
+                Runtime::share(&home).err().unwrap(),
+                Runtime::command(&home).err().unwrap(),
+                Runtime::attach(&home).err().unwrap(),
             ] {
                 let Error::Version { holder, ours: own } = error else { panic!("{error}") };
                 assert_eq!((holder, own), (theirs, ours));
@@ -367,8 +366,8 @@ fn a_holder_of_another_version_is_stopped_all_the_same() {
 #[test]
 fn a_home_that_is_shut_down_is_another_holders() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     attached.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let theirs = caller(&attached, &["t.a"]);
@@ -403,7 +402,7 @@ fn a_home_that_is_shut_down_is_another_holders() {
 #[test]
 fn an_owner_waits_until_it_is_shut_down() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let caller = caller(&holder, &["t.a"]);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, CallWith},
+    CallWith, Runtime,
     format::{
         budget::Amounts,
         cbor::Canonical,
@@ -29,8 +29,8 @@ use crate::world::*;
 #[test]
 fn a_tool_runs_where_it_was_offered() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let [one, other] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let holder = Runtime::share(&home).unwrap();
+    let [one, other] = [(); 2].map(|()| Runtime::share(&home).unwrap());
     let (gate, others) = (Gate::opened(), Gate::opened());
     let offers = one.provide(vec![manifest("t.a"), manifest("t.b")], gate.provider()).unwrap();
     assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
@@ -38,17 +38,17 @@ fn a_tool_runs_where_it_was_offered() {
     assert_eq!(taken[0].standing, Standing::Taken);
     other.provide(vec![manifest("t.a")], others.provider()).unwrap();
 
-    let caller_of = |access: &Access| caller(access, &["t.a", "t.b"]);
+    let caller_of = |access: &Runtime| caller(access, &["t.a", "t.b"]);
     let with = CallWith { tag: 7, ..CallWith::default() };
-    let args = args! { "n": 3_u64 }.finish();
+    let args = args! { "n": 3_u64 };
     let mut takes_n = manifest("t.n");
     takes_n.extra = syscap::format::manifest::Extra::Taken;
     one.provide(vec![takes_n], gate.provider()).unwrap();
-    let answer = caller(&holder, &["t.n"]).call("t.n", &args, &with).unwrap();
-    assert_eq!((answer.reason(), answer.tx()), (None, TxOutcome::Committed));
+    let answer = caller(&holder, &["t.n"]).call_with("t.n", args, &with).unwrap();
+    assert_eq!((answer.reason(), answer.tx_outcome()), (None, TxOutcome::Committed));
     assert_eq!(
-        (answer.text(), answer.delivered().get("n").unwrap().as_uint()),
-        (Some("done"), Some(3))
+        (answer.text().unwrap(), answer.delivered().item().get("n").unwrap().as_uint()),
+        ("done", Some(3))
     );
     assert_eq!(outcome(&home, &answer).call.enforcement, Some(Enforcement::Delegated));
     let came = gate.came();
@@ -79,8 +79,8 @@ fn a_tool_runs_where_it_was_offered() {
 #[test]
 fn a_changed_definition_waits_for_an_operator() {
     let (_dir, home) = home();
-    let _holder = Access::open(&home).unwrap();
-    let [runs, decides] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let _holder = Runtime::share(&home).unwrap();
+    let [runs, decides] = [(); 2].map(|()| Runtime::share(&home).unwrap());
     let gate = Gate::opened();
     let defined = |definition: &str| {
         let definition = Some(definition_hash(Canonical::text(definition).item()));
@@ -105,8 +105,8 @@ fn a_changed_definition_waits_for_an_operator() {
 #[test]
 fn a_provider_that_vanishes() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     let mut costly = manifest("t.wait");
     costly.hold = costly.hold.with(Dimension::EgressBytes, 1_000);
@@ -118,9 +118,12 @@ fn a_provider_that_vanishes() {
         attached.close().unwrap();
         out.join().unwrap()
     });
-    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::ProviderGone), TxOutcome::Unknown));
+    assert_eq!(
+        (answer.reason(), answer.tx_outcome()),
+        (Some(Reason::ProviderGone), TxOutcome::Unknown)
+    );
     let outcome = outcome(&home, &answer);
-    assert_eq!((outcome.reason, outcome.tx), (answer.reason(), answer.tx()));
+    assert_eq!((outcome.reason, outcome.tx), (answer.reason(), answer.tx_outcome()));
     let view = holder.view().unwrap();
     let standing = view.token(caller.token()).unwrap();
     assert_eq!(standing.held, Amounts::ZERO);
@@ -137,15 +140,18 @@ fn a_provider_that_vanishes() {
 #[test]
 fn a_provider_that_hangs_is_given_up() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     let mut short = manifest("t.wait");
     short.wall_ms_max = Some(100);
     attached.provide(vec![short], gate.provider()).unwrap();
     let caller = caller(&holder, &["t.wait", "echo"]);
     let answer = call(&caller, "t.wait", args! {}).unwrap();
-    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::TimedOut), TxOutcome::Unknown));
+    assert_eq!(
+        (answer.reason(), answer.tx_outcome()),
+        (Some(Reason::TimedOut), TxOutcome::Unknown)
+    );
     let outcome = outcome(&home, &answer);
     assert!(outcome.flags.has(OutcomeFlags::RUNNING));
     until("it is told", || gate.cancelled() == [outcome.intent]);
@@ -184,8 +190,8 @@ impl Provider for Bad {
 #[test]
 fn a_bad_provider_harms_only_its_calls() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let names = ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge"];
     let tools = names.map(|name| {
         let mut manifest = manifest(name);
@@ -197,7 +203,7 @@ fn a_bad_provider_harms_only_its_calls() {
     let came_to = names.map(|name| {
         let answer = call(&caller, name, args! {}).unwrap();
         assert_eq!(outcome(&home, &answer).reason, answer.reason());
-        (answer.reason(), answer.tx())
+        (answer.reason(), answer.tx_outcome())
     });
     assert_eq!(came_to[0], (Some(Reason::Failed), TxOutcome::Unknown));
     assert_eq!(came_to[1], (Some(Reason::ResultTooLarge), TxOutcome::Committed));
@@ -218,8 +224,8 @@ fn a_bad_provider_harms_only_its_calls() {
 #[test]
 fn requests_in_flight_are_bounded() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let [greedy, modest] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let holder = Runtime::share(&home).unwrap();
+    let [greedy, modest] = [(); 2].map(|()| Runtime::share(&home).unwrap());
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let (many, few) = (caller(&greedy, &["t.wait"]), caller(&modest, &["echo"]));
@@ -252,8 +258,8 @@ fn requests_in_flight_are_bounded() {
 #[test]
 fn a_run_that_never_ends_keeps_no_holder() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     attached.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let caller = caller(&attached, &["t.wait"]);
@@ -289,8 +295,8 @@ fn a_holder_that_closes_waits_for_calls() {
         .flat_map(|waits| [true, false].map(|own| (waits, own)));
     for (waits, own) in cases {
         let (_dir, home) = home();
-        let holder = Access::open(&home).unwrap();
-        let attached = Access::open(&home).unwrap();
+        let holder = Runtime::share(&home).unwrap();
+        let attached = Runtime::share(&home).unwrap();
         let gate = Gate::new(waits);
         holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
         let caller = caller(if own { &holder } else { &attached }, &["t.wait"]);

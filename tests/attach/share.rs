@@ -6,7 +6,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, CallWith, Written},
+    CallWith, Runtime, Written,
     format::{
         budget::Amounts,
         cbor::{Canonical, Item, MapBuilder},
@@ -27,8 +27,8 @@ use crate::world::*;
 #[test]
 fn two_share_a_home() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     assert!(holder.is_holder() && !attached.is_holder());
     let theirs = caller(&attached, &["echo"]);
     let ours = holder.session("a", theirs.token()).unwrap();
@@ -65,8 +65,8 @@ fn two_share_a_home() {
 #[test]
 fn an_answer_travels_whole() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let theirs = caller(&attached, &["echo"]);
     let ours = holder.session("a", theirs.token()).unwrap();
     // The result stands in the arguments' map: one level less than data may have.
@@ -80,23 +80,26 @@ fn an_answer_travels_whole() {
     let there = theirs.send(envelope.as_bytes(), Written::Cbor, 0).unwrap();
     assert_eq!((here.reason(), there.reason()), (None, None));
     assert_eq!(here.delivered(), there.delivered());
-    let keys = |item: Item<'_>| item.entries().map(|(key, _)| key.to_owned()).collect::<Vec<_>>();
-    assert_eq!(keys(here.as_item()), keys(there.as_item()));
+    let keys = |answer: &ToolResult| {
+        let envelope = answer.to_canonical();
+        envelope.item().entries().map(|(key, _)| key.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&here), keys(&there));
     // The same call: the second is a repeat of the first.
-    let Body::Repeat(repeat) = record(&home, there.record()).body else { panic!() };
-    assert_eq!(repeat.outcome, here.record());
+    let Body::Repeat(repeat) = record(&home, there.receipt().outcome_seq).body else { panic!() };
+    assert_eq!(repeat.outcome, here.receipt().outcome_seq);
     let counts = holder.view().unwrap().counts;
     assert_eq!((counts.calls, counts.allowed, counts.repeats), (2, 1, 1));
 
     let json = br#"{"tool_id": "echo", "args": {"value": "from JSON"}}"#;
     let answer = theirs.send(json, Written::Json, 0).unwrap();
-    let said = answer.delivered().get("value").and_then(Item::as_text);
+    let said = answer.delivered().item().get("value").and_then(Item::as_text);
     assert_eq!(said, Some("from JSON"));
     let bad = theirs.send(b"{", Written::Json, 0).unwrap();
-    assert_eq!((bad.reason(), bad.text()), (Some(Reason::Malformed), None));
-    assert!(matches!(record(&home, bad.record()).body, Body::Refusal(_)));
+    assert_eq!(bad.reason(), Some(Reason::Malformed));
+    assert!(matches!(record(&home, bad.receipt().outcome_seq).body, Body::Refusal(_)));
     let with = CallWith { trace: Some("trace-7".to_owned()), ..CallWith::default() };
-    let traced = theirs.call("echo", &args! { "value": 1_u64 }.finish(), &with).unwrap();
+    let traced = theirs.call_with("echo", args! { "value": 1_u64 }, &with).unwrap();
     let trace = outcome(&home, &traced).call.provenance.unwrap().trace;
     assert_eq!(trace.as_deref(), Some("trace-7"));
 }
@@ -104,8 +107,8 @@ fn an_answer_travels_whole() {
 #[test]
 fn a_grant_means_the_same_there() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let grant = || {
         let apart = token::Grant::new().with("size", Scope::ints(0, 9).unwrap());
         Grant::to("team/a")
@@ -137,8 +140,8 @@ fn a_grant_means_the_same_there() {
 #[test]
 fn revoked_by_another_while_it_runs() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
-    let [runs, calls, revokes] = [(); 3].map(|()| Access::open(&home).unwrap());
+    let holder = Runtime::share(&home).unwrap();
+    let [runs, calls, revokes] = [(); 3].map(|()| Runtime::share(&home).unwrap());
     let gate = Gate::new(WhenCancelled::Ends);
     runs.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let caller = caller(&calls, &["t.wait", "echo"]);
@@ -157,7 +160,7 @@ fn revoked_by_another_while_it_runs() {
         let answer = running.join().unwrap();
         assert_eq!(answer.reason(), None);
         let outcome = outcome(&home, &answer);
-        assert!(outcome.intent < at && at < answer.record());
+        assert!(outcome.intent < at && at < answer.receipt().outcome_seq);
         assert!(outcome.flags.has(OutcomeFlags::REVOKED));
     });
     assert_eq!(call(&caller, "t.wait", args! {}).unwrap().reason(), Some(Reason::Revoked));
@@ -168,31 +171,33 @@ fn revoked_by_another_while_it_runs() {
 #[test]
 fn another_sets_the_policy() {
     let (_dir, home) = home();
-    let _holder = Access::open(&home).unwrap();
-    let [calls, decides] = [(); 2].map(|()| Access::open(&home).unwrap());
+    let _holder = Runtime::share(&home).unwrap();
+    let [calls, decides] = [(); 2].map(|()| Runtime::share(&home).unwrap());
     let caller = caller(&calls, &["fs.write"]);
     let write = || call(&caller, "fs.write", args! { "path": "a", "text": "x" }).unwrap();
     let before = write();
     assert_eq!(before.reason(), None);
     let strict = preset(Preset::ReadOnly);
-    decides.set_policy(&strict).unwrap();
+    decides.set_policy_object(&strict).unwrap();
     let after = write();
     assert_eq!(after.reason(), Some(Reason::Denied));
-    let Body::Refusal(refusal) = record(&home, after.record()).body else { panic!() };
+    let Body::Refusal(refusal) = record(&home, after.receipt().outcome_seq).body else { panic!() };
     assert_eq!(refusal.call.policy_hash, Some(strict.hash()));
     assert_eq!(decides.view().unwrap().policy, Some(strict.hash()));
     // A shadow changes nothing but the records.
     let loose = preset(Preset::Recording);
-    decides.set_shadow(&loose).unwrap();
+    decides.set_shadow_object(&loose).unwrap();
     let shadowed = write();
     assert_eq!(shadowed.reason(), Some(Reason::Denied));
-    let Body::Refusal(refusal) = record(&home, shadowed.record()).body else { panic!() };
+    let Body::Refusal(refusal) = record(&home, shadowed.receipt().outcome_seq).body else {
+        panic!()
+    };
     assert_eq!(refusal.call.shadow.unwrap().policy, loose.hash());
     decides.clear_shadow().unwrap();
     assert_eq!(decides.view().unwrap().shadow, None);
     // One that nobody here can read is refused, on the record, and the one in force stays.
     let unknown = PolicyObject { document: vec![0xa0], ..strict.clone() };
-    let Err(Error::Refused(refused)) = decides.set_policy(&unknown) else { panic!() };
+    let Err(Error::Refused(refused)) = decides.set_policy_object(&unknown) else { panic!() };
     assert_eq!(refused.reason(), Reason::BadPolicy);
     assert_eq!(decides.view().unwrap().policy, Some(strict.hash()));
     let frozen =
@@ -205,7 +210,7 @@ fn another_sets_the_policy() {
 fn eight_race_for_one_budget() {
     const CALLS: u64 = 200;
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget(CALLS));
     let token = holder.issue(grant).unwrap();
     let written = AtomicU64::new(0);
@@ -213,7 +218,7 @@ fn eight_race_for_one_budget() {
         for process in 0..8 {
             let (home, written) = (&home, &written);
             scope.spawn(move || {
-                let attached = Access::open(home).unwrap();
+                let attached = Runtime::share(home).unwrap();
                 assert!(!attached.is_holder());
                 let caller = attached.session("a", token).unwrap();
                 let call = |thread: u64, n: u64| {
@@ -249,8 +254,8 @@ fn eight_race_for_one_budget() {
 #[test]
 fn state_and_charges_travel() {
     let (_dir, home) = home();
-    let _holder = Access::open(&home).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let _holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
     let first = caller.propose(args! { "goal.task": "read" }).unwrap();
     let stale = first.snapshot;
@@ -261,7 +266,7 @@ fn state_and_charges_travel() {
         panic!()
     };
     assert_eq!(refused.reason(), Reason::StaleSnapshot);
-    let result = echo(&caller).unwrap().record();
+    let result = echo(&caller).unwrap().receipt().outcome_seq;
     let fact = args! { "fact.said": "hello" };
     let seen = attached.observe(&caller, Source::Tool, &[result], fact).unwrap();
     let Body::State(change) = record(&home, seen.record).body else { panic!() };
@@ -278,10 +283,10 @@ fn state_and_charges_travel() {
 #[test]
 fn a_client_that_vanishes_leaves_nothing_open() {
     let (_dir, home) = home();
-    let holder = Access::open(&home).unwrap();
+    let holder = Runtime::share(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
-    let attached = Access::open(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
     let caller = caller(&attached, &["t.wait"]);
     let session = attached.view().unwrap().sessions[0].number;
     std::thread::scope(|scope| {

@@ -6,8 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 use syscap::{
-    access::{Access, Answer, CallWith, Caller},
+    Session,
     audit::sqlite::SqliteReader,
+    format::envelope::ToolResult,
     format::{
         budget::Amounts,
         cbor::{Item, MapBuilder},
@@ -46,16 +47,16 @@ pub(crate) fn budget(calls: u64) -> Budget {
     budget.with(Dimension::Concurrent, 1_000).with(Dimension::DiskFiles, calls)
 }
 
-pub(crate) fn call(caller: &Caller, tool: &str, args: syscap::Args) -> Result<Answer, Error> {
-    caller.call(tool, &args.finish(), &CallWith::default())
+pub(crate) fn call(caller: &Session, tool: &str, args: syscap::Args) -> Result<ToolResult, Error> {
+    caller.call(tool, args)
 }
 
-pub(crate) fn echo(caller: &Caller) -> Result<Answer, Error> {
+pub(crate) fn echo(caller: &Session) -> Result<ToolResult, Error> {
     call(caller, "echo", args! { "value": "hello" })
 }
 
 /// A session of an agent `a` with a new token for these tools.
-pub(crate) fn caller(access: &Access, tools: &[&str]) -> Caller {
+pub(crate) fn caller(access: &Runtime, tools: &[&str]) -> Session {
     let grant = Grant::to("a").tools(tools).workspace().budget(budget(100_000));
     let token = access.issue(grant).unwrap();
     access.session("a", token).unwrap()
@@ -78,8 +79,8 @@ pub(crate) fn record(home: &Path, seq: Seq) -> Record {
 }
 
 /// The outcome of an answer.
-pub(crate) fn outcome(home: &Path, answer: &Answer) -> Outcome {
-    let record = record(home, answer.record());
+pub(crate) fn outcome(home: &Path, answer: &ToolResult) -> Outcome {
+    let record = record(home, answer.receipt().outcome_seq);
     let Body::Outcome(outcome) = record.body else { panic!("{:?}", record.body) };
     *outcome
 }

@@ -58,7 +58,7 @@ impl Drop for Ends {
 /// Signs a revocation over a head of one's choice.
 fn revocation(rt: &Runtime, keys: &FileKeys, token: TokenId, head: Head) -> Control {
     let key = keys.public_key(Role::Revoker).unwrap();
-    let counter = rt.look(|kernel| kernel.counter(&key)) + 1;
+    let counter = rt.look(|kernel| kernel.counter(&key)).unwrap() + 1;
     let body = Revocation::subtree(token).to_bytes();
     let message = Control::message(&rt.id(), &head, &key, counter, Kind::Revoke, &body);
     let signature = keys.sign(Role::Revoker, &preimage(CONTROL_CONTEXT, &message)).unwrap();
@@ -117,7 +117,7 @@ fn a_slow_signer_is_not_starved_by_load() {
     // A head that lies more than all that is remembered back.
     let keys = open();
     let old = rt.durable().unwrap();
-    while rt.look(|kernel| kernel.remembers(&old)) {
+    while rt.look(|kernel| kernel.remembers(&old)).unwrap() {
         assert!(grows.load(Ordering::Relaxed), "a caller has ended");
         thread::yield_now();
     }
@@ -133,7 +133,7 @@ fn a_slow_signer_is_not_starved_by_load() {
     over.store(true, Ordering::Relaxed);
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     for token in &tokens {
-        assert!(rt.look(|kernel| kernel.token(token).unwrap().revoked));
+        assert!(rt.look(|kernel| kernel.token(token).unwrap().revoked).unwrap());
     }
     let rt = Arc::into_inner(rt).unwrap();
     rt.close().unwrap();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use syscap::{
-    ConnectionId,
     format::{
         budget::Amounts,
         cbor::Canonical,
@@ -59,7 +58,7 @@ fn a_set_of_closures_is_a_provider() {
     let definition = |tool: &str| {
         let world = World::with(options(), &["echo"]);
         let provider: Arc<dyn Provider> = Arc::new(tools.clone());
-        let offers = world.rt.provide(ConnectionId(7), tools.manifests(), &provider).unwrap();
+        let offers = world.rt.provide(tools.manifests(), provider).unwrap();
         let offer = offers.iter().find(|offer| offer.tool().as_str() == tool).unwrap();
         let id = DefinitionHash::from_bytes(*offer.manifest.id().as_bytes());
         world.close();
@@ -88,7 +87,7 @@ fn offered_closures_are_called_like_any_tool() {
     let offered = tools();
     let manifests = offered.manifests();
     let provider: Arc<dyn Provider> = Arc::new(offered);
-    let offers = world.rt.provide(ConnectionId(7), manifests, &provider).unwrap();
+    let offers = world.rt.provide(manifests, provider).unwrap();
     assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
     let token = world.rt.issue(Grant::to("a").tools(["app.hello", "app.bad"])).unwrap();
     let agent = world.rt.session("a", token).unwrap();
@@ -111,7 +110,7 @@ fn what_needs_a_scope_is_not_taken_from_elsewhere() {
     let scoped = HostTools::new().with(scoped.run(|_| Ok(())));
     let manifests = scoped.manifests();
     let provider: Arc<dyn Provider> = Arc::new(scoped);
-    let offers = world.rt.provide(ConnectionId(7), manifests, &provider).unwrap();
+    let offers = world.rt.provide(manifests, provider).unwrap();
     assert_eq!(offers[0].standing, Standing::Taken);
     world.close();
 }

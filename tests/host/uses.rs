@@ -6,7 +6,7 @@ use std::{
 };
 
 use syscap::{
-    access::{Access, CallWith, Caller},
+    CallWith, Runtime, Session,
     audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
@@ -28,8 +28,8 @@ use super::world::Lenient;
 /// A home that this process holds and serves, and another place in it that is attached.
 struct Desk {
     folder: tempfile::TempDir,
-    holder: Access,
-    client: Access,
+    holder: Runtime,
+    client: Runtime,
     token: TokenId,
 }
 
@@ -46,8 +46,8 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
         let options = Options::new().durability(Durability::Process).policy(Lenient);
-        let holder = Access::serve(options.create(&home).unwrap()).unwrap();
-        let client = Access::attach_only(&home).unwrap().unwrap();
+        let holder = Runtime::serve(options.create(&home).unwrap()).unwrap();
+        let client = Runtime::attach(&home).unwrap().unwrap();
         let token = client.issue(Grant::to("a").tools(["echo"])).unwrap();
         let mut desk = Self { folder, holder, client, token };
         // Seen first: then it can be granted.
@@ -149,7 +149,7 @@ fn a_use_is_out_until_it_is_told_of() {
     assert_eq!(desk.outcomes().len(), 0);
     assert_eq!(desk.client.view().unwrap().running.len(), 1);
     let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
-    assert_eq!((answer.text(), answer.tx()), (Some("done"), TxOutcome::Committed));
+    assert_eq!((answer.text().ok(), answer.tx_outcome()), (Some("done"), TxOutcome::Committed));
     let outcomes = desk.close();
     assert_eq!(outcomes.len(), 1);
     assert_eq!((outcomes[0].intent, outcomes[0].reason), (intent, None));
@@ -164,7 +164,7 @@ fn a_use_that_failed_did_what_is_not_known() {
     desk.out(&used);
     let failed = Reported::Failed("exit code 1".to_owned());
     let answer = desk.client.settle_use(desk.token, &used, &failed).unwrap();
-    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
+    assert_eq!((answer.reason(), answer.tx_outcome()), (Some(Reason::Failed), TxOutcome::Unknown));
     assert_eq!(desk.close()[0].call.used.get(Dimension::EgressBytes), 10);
 }
 
@@ -174,7 +174,7 @@ fn other_arguments_than_were_let_through_are_a_failure() {
     let desk = Desk::new();
     desk.out(&desk.used("u1", 1));
     let answer = desk.client.settle_use(desk.token, &desk.used("u1", 2), &done()).unwrap();
-    assert_eq!((answer.reason(), answer.tx()), (Some(Reason::Failed), TxOutcome::Unknown));
+    assert_eq!((answer.reason(), answer.tx_outcome()), (Some(Reason::Failed), TxOutcome::Unknown));
     desk.close();
 }
 
@@ -207,7 +207,7 @@ fn a_repeat_is_not_let_through() {
     assert_eq!(desk.refused(&used), Reason::KeyInFlight);
     desk.client.settle_use(desk.token, &used, &done()).unwrap();
     match desk.begin(&used) {
-        Begun::Answered(answer) => assert_eq!(answer.text(), Some("done")),
+        Begun::Answered(answer) => assert_eq!(answer.text().ok(), Some("done")),
         Begun::Out(intent) => panic!("out at {intent:?}"),
     }
     assert_eq!(desk.refused(&desk.used("u1", 2)), Reason::KeyReused);
@@ -260,7 +260,7 @@ fn a_use_outlives_the_process_that_asked() {
     let mut desk = Desk::new();
     let used = desk.used("u1", 1);
     desk.out(&used);
-    let another = Access::attach_only(desk.home()).unwrap().unwrap();
+    let another = Runtime::attach(desk.home()).unwrap().unwrap();
     std::mem::replace(&mut desk.client, another).close().unwrap();
     desk.client.settle_use(desk.token, &used, &done()).unwrap();
     assert_eq!(desk.close()[0].reason, None);
@@ -385,7 +385,7 @@ fn a_use_is_told_of_with_its_token() {
     let used = desk.used("u1", 1);
     desk.out(&used);
     let other = desk.client.issue(Grant::to("a").tools(["client.run"])).unwrap();
-    let stranger = Access::attach_only(desk.home()).unwrap().unwrap();
+    let stranger = Runtime::attach(desk.home()).unwrap().unwrap();
     for token in [other, TokenId::from_bytes([0; 32])] {
         match stranger.settle_use(token, &used, &done()) {
             Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
@@ -412,24 +412,26 @@ impl Provider for Real {
 #[test]
 fn the_desk_runs_no_calls_but_its_own() {
     let desk = Desk::new();
-    let args = args! { "n": 1_u64 }.finish();
+    let args = args! { "n": 1_u64 };
     let callers = [&desk.holder, &desk.client].map(|access| access.session("a", desk.token));
     let callers = callers.map(Result::unwrap);
-    let call = |caller: &Caller| {
-        caller.call("client.run", &args, &CallWith { tag: 1, ..CallWith::default() }).unwrap()
+    let call = |caller: &Session| {
+        caller
+            .call_with("client.run", args.clone(), &CallWith { tag: 1, ..CallWith::default() })
+            .unwrap()
     };
     desk.out(&desk.used("u1", 1));
     for caller in &callers {
         assert_eq!(call(caller).reason(), Some(Reason::NoProvider));
     }
-    let provider = Access::attach_only(desk.home()).unwrap().unwrap();
+    let provider = Runtime::attach(desk.home()).unwrap().unwrap();
     let tool = manifest("client.run", EffectClass::ExternalWrite);
     let offers = provider.provide(vec![tool], Arc::new(Real)).unwrap();
     assert_eq!(offers[0].standing, Standing::Ready);
     // The desk's offer is the newest again.
     desk.out(&desk.used("u2", 1));
     for caller in &callers {
-        assert_eq!(call(caller).text(), Some("real"));
+        assert_eq!(call(caller).text().ok(), Some("real"));
     }
     assert_eq!(desk.client.view().unwrap().running.len(), 2);
     for id in ["u1", "u2"] {

@@ -101,7 +101,7 @@ impl World {
     pub(crate) fn is_back(&self) -> bool {
         let holds =
             |kernel: &Kernel| kernel.tokens().any(|t| t.held.get(Dimension::Concurrent) > 0);
-        !self.rt.look(holds)
+        !self.rt.look(holds).unwrap()
     }
 
     /// Closes the home; the log must be sound, and tell of so many runs that came back late.

@@ -6,8 +6,7 @@ use std::sync::{
 };
 
 use syscap::{
-    Beside, ConnectionId, Error, Options, Signer as _, Withdrawn,
-    access::{Access, ToolInfo},
+    Beside, Error, Options, Runtime, Signer as _,
     format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
@@ -21,15 +20,13 @@ use syscap::{
     kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
+    view::ToolInfo,
 };
 
 use crate::{
     sealed::reason,
     world::{World, asked},
 };
-
-const A: ConnectionId = ConnectionId(1);
-const B: ConnectionId = ConnectionId(2);
 
 struct Counts(AtomicU64);
 
@@ -79,12 +76,13 @@ fn a_new_tool_waits_for_the_operator() {
     let rt = world.open();
     let (mine, runs) = provider();
     let before = world.records().len();
-    let offers =
-        rt.provide(A, vec![manifest("t.one", "1"), manifest("t.two", "2")], &mine).unwrap();
+    let offers = rt
+        .provide(vec![manifest("t.one", "1"), manifest("t.two", "2")], Arc::clone(&mine))
+        .unwrap();
     assert!(offers.iter().all(|offer| offer.standing == Standing::New));
     assert_eq!(world.records().len(), before, "nobody signed");
     let offered = offers[0].manifest.id();
-    let access = Access::serve(rt).unwrap();
+    let access = Runtime::serve(rt).unwrap();
     let seen = |name: &str| access.view().unwrap().tool(&tool(name)).cloned();
     let info: ToolInfo = seen("t.one").unwrap();
     assert_eq!((info.standing, info.offered), (Standing::New, Some(offered)));
@@ -99,7 +97,7 @@ fn a_new_tool_waits_for_the_operator() {
     // What was not looked at is not accepted, whoever signed.
     let other = [(tool("t.one"), manifest("t.one", "other").id())];
     let submit = |control: &Control, tools: &[(ToolId, ObjectId)]| {
-        access.submit(Kind::Tools, control, &Beside::Accepted(tools.to_vec()))
+        access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(tools.to_vec()))
     };
     assert!(matches!(submit(&accepts(&world, &other), &other), Err(Error::BadName { .. })));
     // A word for other tools than these puts nothing on record.
@@ -113,12 +111,11 @@ fn a_new_tool_waits_for_the_operator() {
     // Forgotten by a word of the same kind; it is not offered again by itself.
     let token = access.issue(Grant::to("a").tools(["t.one"])).unwrap();
     let caller = access.session("a", token).unwrap();
-    let args = args! {}.finish();
-    assert_eq!(caller.call("t.one", &args, &Default::default()).unwrap().reason(), None);
+    assert_eq!(caller.call("t.one", args! {}).unwrap().reason(), None);
     assert_eq!(runs.0.load(Ordering::SeqCst), 1);
     let gone = vec![tool("t.one")];
     let control = signed(&world, |log| log.tools_change(&[], &gone).unwrap());
-    access.submit(Kind::Tools, &control, &Beside::Forgotten(gone)).unwrap();
+    access.submit_with(Kind::Tools, control.clone(), &Beside::Forgotten(gone)).unwrap();
     assert!(seen("t.one").is_none());
     caller.close().unwrap();
     access.close().unwrap();
@@ -129,35 +126,39 @@ fn a_new_tool_waits_for_the_operator() {
 #[test]
 fn what_waits_goes_with_whoever_offers_it() {
     let world = World::sealed();
-    let rt = world.open();
+    let rt = world.open().serve().unwrap();
+    let attached = || Runtime::attach(&world.home).unwrap().unwrap();
+    let (one, two) = (attached(), attached());
     let (mine, _) = provider();
     let waiting = |rt: &Runtime| {
         let names = ["t.one", "t.two"].map(tool);
         let control = |tool: &ToolId| {
-            let manifest = rt.provide(B, vec![manifest(tool.as_str(), "x")], &mine).unwrap();
+            let manifest =
+                rt.provide(vec![manifest(tool.as_str(), "x")], Arc::clone(&mine)).unwrap();
             manifest[0].standing
         };
         names.each_ref().map(control)
     };
     let both = vec![manifest("t.one", "1"), manifest("t.two", "2")];
-    let ids: Vec<(ToolId, ObjectId)> = rt
-        .provide(A, both, &mine)
+    let ids: Vec<(ToolId, ObjectId)> = one
+        .provide(both, Arc::clone(&mine))
         .unwrap()
         .iter()
         .map(|offer| (offer.tool().clone(), offer.manifest.id()))
         .collect();
-    rt.withdraw(A, Withdrawn::These(&[tool("t.one")]));
+    one.withdraw(&[tool("t.one")]).unwrap();
     let submit = |ids: &[(ToolId, ObjectId)]| {
         let beside = Beside::Accepted(ids.to_vec());
         rt.submit_with(Kind::Tools, accepts(&world, ids), &beside)
     };
     assert!(matches!(submit(&ids[..1]), Err(Error::BadName { .. })));
     submit(&ids[1..]).unwrap();
-    assert_eq!(waiting(&rt), [Standing::New, Standing::Changed]);
-    rt.withdraw(B, Withdrawn::All);
-    let one = rt.provide(A, vec![manifest("t.one", "1")], &mine).unwrap();
-    assert_eq!(one[0].standing, Standing::New);
-    rt.withdraw(A, Withdrawn::All);
+    assert_eq!(waiting(&two), [Standing::New, Standing::Changed]);
+    two.close().unwrap();
+    let again = attached();
+    let offers = again.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();
+    assert_eq!(offers[0].standing, Standing::New);
+    again.close().unwrap();
     assert!(matches!(submit(&ids[..1]), Err(Error::BadName { .. })));
     rt.close().unwrap();
     world.is_sound();
@@ -170,7 +171,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
     let world = World::sealed();
     let rt = world.open();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let access = Access::serve(rt).unwrap();
+    let access = Runtime::serve(rt).unwrap();
     let used = ToolUse {
         agent: AgentId::new("a").unwrap(),
         conversation: "c".to_owned(),
@@ -187,7 +188,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
     let offered = access.tool(&used.tool).unwrap().offered.unwrap().id();
     let accepted = vec![(used.tool.clone(), offered)];
     let control = accepts(&world, &accepted);
-    access.submit(Kind::Tools, &control, &Beside::Accepted(accepted)).unwrap();
+    access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(accepted)).unwrap();
     // It is on record: what the token grants is another question.
     let refused = access.begin_use(token, &used, &manifest).unwrap();
     let syscap::host::Begun::Answered(answer) = refused else { panic!("it is let through") };
@@ -237,7 +238,7 @@ fn own_tools_wait_for_the_operator_too() {
     let home = dir.path().join("home");
     let rt = own("before").seal(crate::world::seal()).create(&home).unwrap();
     let (mine, delegated) = provider();
-    let offers = rt.provide(A, vec![manifest("t.one", "1")], &mine).unwrap();
+    let offers = rt.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();
     assert_eq!(offers[0].standing, Standing::Ready, "whoever makes a home signs");
     rt.close().unwrap();
     let world = World { dir, home };
@@ -258,7 +259,7 @@ fn own_tools_wait_for_the_operator_too() {
     assert_eq!(call(&rt, "own.act"), None);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     // The delegated one is as it was on record, and its offer is ready again.
-    let offers = rt.provide(A, vec![manifest("t.one", "1")], &mine).unwrap();
+    let offers = rt.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();
     assert_eq!(offers[0].standing, Standing::Ready);
     assert_eq!(call(&rt, "t.one"), None);
     assert_eq!(delegated.0.load(Ordering::SeqCst), 1);

@@ -255,7 +255,7 @@ fn a_cut_off_ends_exactly_what_was_issued_after_it() {
     rt.close().unwrap();
     // The same after the log was replayed.
     let rt = world.open();
-    let revoked = |token| rt.look(|kernel| kernel.token(&token).unwrap().revoked);
+    let revoked = |token| rt.look(|kernel| kernel.token(&token).unwrap().revoked).unwrap();
     assert_eq!([before, after[0], after[1], new].map(revoked), [false, true, true, false]);
     rt.close().unwrap();
     let keys = world.records().into_iter().filter(|r| matches!(r.body, Body::Key(_))).count();

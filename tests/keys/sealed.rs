@@ -112,10 +112,10 @@ fn an_event_is_signed_beside_the_holder() {
     let document = Beside::Policy(Box::new(object.clone()));
     let (control, done) = submit(&PolicyPlace::InForce(object.clone()), &document);
     done.unwrap();
-    assert_eq!(rt.look(|kernel| kernel.policy_hash()), Some(object.hash()));
+    assert_eq!(rt.look(|kernel| kernel.policy_hash()).unwrap(), Some(object.hash()));
     submit(&PolicyPlace::Shadow(object.clone()), &document).1.unwrap();
     submit(&PolicyPlace::NoShadow, &Beside::Nothing).1.unwrap();
-    assert_eq!(rt.look(|kernel| kernel.shadow_hash()), None);
+    assert_eq!(rt.look(|kernel| kernel.shadow_hash()).unwrap(), None);
     // The same again is nothing new, and another kind is another event.
     let again = rt.submit_with(Kind::Policy, control.clone(), &document);
     assert_eq!(reason(again), Reason::StaleCounter);

@@ -56,7 +56,7 @@ fn steal(world: &World, rt: &Runtime) -> Thief {
 
 /// A token that a key issues, wherever it is.
 fn issued_by(world: &World, rt: &Runtime, model: TokenId, issuer: &SecretKey) -> Vec<u8> {
-    let mut body: TokenBody = rt.look(|kernel| kernel.token(&model).unwrap().body.clone());
+    let mut body: TokenBody = rt.look(|kernel| kernel.token(&model).unwrap().body.clone()).unwrap();
     body.nonce = [9; 16];
     body.issuer = issuer.public_key();
     body.head = world.log().kernel().durable();

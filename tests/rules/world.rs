@@ -232,9 +232,11 @@ impl World {
     }
 
     pub(crate) fn class_of(&self, tool: &str) -> EffectClass {
-        self.runtime.look(|kernel| {
-            kernel.manifests().find(|manifest| manifest.tool.as_str() == tool).unwrap().effect
-        })
+        self.runtime
+            .look(|kernel| {
+                kernel.manifests().find(|manifest| manifest.tool.as_str() == tool).unwrap().effect
+            })
+            .unwrap()
     }
 
     /// Hands the kernel a signed policy event as it is.

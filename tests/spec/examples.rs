@@ -323,7 +323,7 @@ fn envelopes_are_completed_as_it_says() {
     let (_folder, runtime, session, token) = seat();
     let agent = AgentId::new("reader").unwrap();
     let snapshot = Snapshot::genesis(agent).id();
-    let policy = runtime.look(|kernel| kernel.policy_hash().unwrap());
+    let policy = runtime.look(|kernel| kernel.policy_hash().unwrap()).unwrap();
     let args = MapBuilder::new().text("value", "hi").finish();
     let source = MapBuilder::new().text("source", Source::User.name()).finish();
     let value = |map: MapBuilder, key: &str| match key {

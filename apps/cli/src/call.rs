@@ -8,7 +8,8 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    access::{Answer, Caller, Written},
+    Session, Written,
+    format::envelope::ToolResult,
     format::{
         cbor::Item,
         id::{AgentId, TokenId},
@@ -68,7 +69,7 @@ impl Call {
 }
 
 /// Answers every line before the next one is read.
-fn answer_all(caller: &Caller, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
+fn answer_all(caller: &Session, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
     let mut line = Vec::new();
     while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {
         if lines::is_blank(&line) {
@@ -82,9 +83,9 @@ fn answer_all(caller: &Caller, input: &mut impl BufRead, out: &mut Out) -> Resul
 }
 
 /// An answer's envelope as JSON, ids and hashes as hexadecimal text.
-fn envelope(answer: &Answer) -> String {
+fn envelope(answer: &ToolResult) -> String {
     let mut object = Object::new();
-    for (key, value) in answer.as_item().entries() {
+    for (key, value) in answer.to_canonical().item().entries() {
         let value = match key {
             "result" | "error" => json::from_data(value),
             "receipt" => receipt(value),

@@ -20,12 +20,14 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    access::{Access, Answer, TokenInfo},
+    Runtime,
+    format::envelope::ToolResult,
     format::{
         id::{AgentId, TokenId},
         reason::{Reason, Refused},
     },
     host::{Begun, Reported, ToolUse},
+    view::TokenInfo,
 };
 
 use self::{
@@ -82,7 +84,7 @@ pub(crate) struct Hook {
     /// How long the hook may take before it says no itself; the client must wait longer.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
     patience: Duration,
-    /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
+    /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
     allow: bool,
@@ -163,7 +165,7 @@ impl Hook {
     fn after(&self, event: Event) -> Result<Exit, String> {
         let used = self.used(&event)?;
         let Phase::After(reported) = event.phase else { return Ok(Exit::Done) };
-        let access = Access::attach_only(&self.home).map_err(|error| error.to_string())?;
+        let access = Runtime::attach(&self.home).map_err(|error| error.to_string())?;
         let access = access.ok_or("no process holds the home: what was out is not known")?;
         let settled = self.settle(&access, &used, &reported);
         access.close().map_err(|error| error.to_string())?;
@@ -184,10 +186,10 @@ impl Hook {
     /// the newest any more, but one that the agent has a session with.
     fn settle(
         &self,
-        access: &Access,
+        access: &Runtime,
         used: &ToolUse,
         reported: &Reported,
-    ) -> Result<Answer, syscap::Error> {
+    ) -> Result<ToolResult, syscap::Error> {
         let tokens = match self.token {
             Some(token) => vec![token],
             None => seated(access, &self.agent)?,
@@ -229,7 +231,7 @@ fn read() -> Result<Vec<u8>, String> {
 }
 
 /// The tokens that an agent has sessions with, the newest session's first.
-fn seated(access: &Access, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
+fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
     let mut tokens = Vec::new();
     for session in access.view()?.sessions {
         if session.agent == *agent && tokens.len() < TOKENS_MAX && !tokens.contains(&session.token)
@@ -241,7 +243,7 @@ fn seated(access: &Access, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Erro
 }
 
 /// The newest token of an agent that lives.
-fn newest(access: &Access, agent: &AgentId) -> Result<TokenId, String> {
+fn newest(access: &Runtime, agent: &AgentId) -> Result<TokenId, String> {
     let view = access.view().map_err(|error| error.to_string())?;
     let lives =
         |token: &&TokenInfo| token.agent == *agent && !token.revoked && token.expires > view.now;

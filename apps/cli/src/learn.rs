@@ -141,7 +141,7 @@ impl Learn {
                 tokens.push((one.agent.clone(), token));
             }
             let policy = access.read_policy(proposal.policy.to_json().as_bytes())?;
-            Ok(Applied { policy: access.set_policy(&object_of(&policy))?, tokens })
+            Ok(Applied { policy: access.set_policy_object(&object_of(&policy))?, tokens })
         })
     }
 }

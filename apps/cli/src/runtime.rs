@@ -3,11 +3,7 @@
 
 use std::path::Path;
 
-use syscap::{
-    Inspection, Options,
-    access::{Access, Operator},
-    format::id::PolicyHash,
-};
+use syscap::{Inspection, Operator, Options, Runtime, format::id::PolicyHash};
 
 use crate::{exit::Failure, learn, policy::Loaded};
 
@@ -15,9 +11,9 @@ use crate::{exit::Failure, learn, policy::Loaded};
 /// closed, so that the log ends properly.
 pub(crate) fn with<T>(
     folder: &Path,
-    act: impl FnOnce(&Access) -> Result<T, Failure>,
+    act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let access = Access::command(folder).map_err(Failure::home(folder))?;
+    let access = Runtime::command(folder).map_err(Failure::home(folder))?;
     finish(access, act)
 }
 
@@ -37,16 +33,16 @@ pub(crate) fn operate<T>(
 /// The same for what takes long: where it holds the home it serves it to others.
 pub(crate) fn serving<T>(
     folder: &Path,
-    act: impl FnOnce(&Access) -> Result<T, Failure>,
+    act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let access = Access::open(folder).map_err(Failure::home(folder))?;
+    let access = Runtime::share(folder).map_err(Failure::home(folder))?;
     finish(access, act)
 }
 
 /// Does something, and closes.
 pub(crate) fn finish<T>(
-    access: Access,
-    act: impl FnOnce(&Access) -> Result<T, Failure>,
+    access: Runtime,
+    act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let acted = act(&access);
     let closed = access.close();
@@ -61,8 +57,8 @@ pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
 }
 
 /// Says so where the policy in force only records.
-pub(crate) fn warn_of_recording(access: &Access) -> Result<(), Failure> {
-    warn_of(access.folder(), access.view()?.policy)
+pub(crate) fn warn_of_recording(access: &Runtime) -> Result<(), Failure> {
+    warn_of(access.home().folder(), access.view()?.policy)
 }
 
 /// The same of a home that is not open here.

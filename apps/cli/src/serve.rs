@@ -12,7 +12,7 @@ use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
 };
-use syscap::access::{Access, View};
+use syscap::{Runtime, view::View};
 
 use crate::{
     Ended,
@@ -43,7 +43,7 @@ impl Serve {
     pub(crate) fn run(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let access = Access::open(&self.home).map_err(Failure::home(&self.home))?;
+        let access = Runtime::share(&self.home).map_err(Failure::home(&self.home))?;
         if !access.is_holder() {
             return Err(Failure::Held(self.home));
         }
@@ -61,7 +61,7 @@ impl Serve {
 
     /// Until a signal comes, nobody is there for so long, the home is shut down, or the kernel
     /// stops.
-    fn wait(&self, access: &Access, signalled: &Receiver<()>) -> Result<(), Failure> {
+    fn wait(&self, access: &Runtime, signalled: &Receiver<()>) -> Result<(), Failure> {
         let (mut seen, mut since) = (Seen::default(), Instant::now());
         loop {
             match signalled.recv_timeout(LOOK) {

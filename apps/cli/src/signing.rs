@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use syscap::{
-    Beside, Error, FileKeys, Home, Inspection, Signer, SignerError,
-    access::Access,
+    Beside, Error, FileKeys, Home, Inspection, Runtime, Signer, SignerError,
     format::{
         control::{ControlBody, Role},
         id::Seq,
@@ -57,7 +56,7 @@ impl Person {
     /// Has an event recorded that is made from the log as it is.
     pub(crate) fn submit<B: ControlBody>(
         &self,
-        access: &Access,
+        access: &Runtime,
         body: impl Fn(&Inspection) -> Result<B, Failure>,
         beside: &Beside,
         failed: impl Fn(Error) -> Failure,
@@ -72,7 +71,7 @@ impl Person {
 /// signed anew.
 pub(crate) fn submit<B: ControlBody>(
     home: &Path,
-    access: &Access,
+    access: &Runtime,
     (key, sign): (&PublicKey, impl Fn(&[u8]) -> Result<Signature, SignerError>),
     body: impl Fn(&Inspection) -> Result<B, Failure>,
     (beside, failed): (&Beside, impl Fn(Error) -> Failure),
@@ -88,7 +87,7 @@ pub(crate) fn submit<B: ControlBody>(
         let log = runtime::look(home)?;
         let control = log.sign(&body(&log)?, key, &sign)?;
         tries = tries.saturating_add(1);
-        match access.submit(B::KIND, &control, beside) {
+        match access.submit_with(B::KIND, control.clone(), beside) {
             Err(error) if overtaken(&error) && tries < TRIES => {}
             done => return done.map_err(failed),
         }

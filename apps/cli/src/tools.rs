@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use syscap::{
-    Beside, Error, Inspection,
-    access::{Access, ToolDetail, ToolInfo, View},
+    Beside, Error, Inspection, Runtime,
     format::{
         control::{Role, ToolsChange},
         id::ToolId,
     },
     provide::Standing,
+    view::{ToolDetail, ToolInfo, View},
 };
 
 use crate::{
@@ -128,7 +128,7 @@ pub(crate) fn changed(change: Option<ToolsChange>) -> Result<ToolsChange, Failur
 
 /// What is known of a home: by its holder, else by its log.
 fn view(home: &Path) -> Result<View, Failure> {
-    match Access::attach_only(home).map_err(Failure::home(home))? {
+    match Runtime::attach(home).map_err(Failure::home(home))? {
         Some(access) => Ok(access.view()?),
         None => Ok(runtime::look(home)?.view()),
     }
@@ -136,7 +136,7 @@ fn view(home: &Path) -> Result<View, Failure> {
 
 /// A tool of a home, whole: by its holder, else by its log.
 fn detail(home: &Path, tool: &ToolId) -> Result<ToolDetail, Failure> {
-    match Access::attach_only(home).map_err(Failure::home(home))? {
+    match Runtime::attach(home).map_err(Failure::home(home))? {
         Some(access) => detail_at(&access, tool),
         None => {
             let log = runtime::look(home)?;
@@ -145,7 +145,7 @@ fn detail(home: &Path, tool: &ToolId) -> Result<ToolDetail, Failure> {
     }
 }
 
-fn detail_at(access: &Access, tool: &ToolId) -> Result<ToolDetail, Failure> {
+fn detail_at(access: &Runtime, tool: &ToolId) -> Result<ToolDetail, Failure> {
     access.tool(tool).map_err(|error| known(error, || access.view()))
 }
 
@@ -182,7 +182,7 @@ fn known(error: Error, view: impl FnOnce() -> Result<View, Error>) -> Failure {
 }
 
 /// Why a tool is not one that another process runs.
-fn not_delegated(access: &Access, got: String) -> Failure {
+fn not_delegated(access: &Runtime, got: String) -> Failure {
     match ToolId::new(&got).map(|tool| detail_at(access, &tool)) {
         Some(Err(why)) => why,
         _ => built_in(got),
@@ -195,7 +195,7 @@ fn built_in(tool: String) -> Failure {
 }
 
 /// A tool that another process runs.
-fn delegated(access: &Access, tool: &ToolId) -> Result<ToolDetail, Failure> {
+fn delegated(access: &Runtime, tool: &ToolId) -> Result<ToolDetail, Failure> {
     let detail = detail_at(access, tool)?;
     if detail.info.delegated { Ok(detail) } else { Err(built_in(tool.to_string())) }
 }

@@ -14,7 +14,6 @@
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
 
-mod access;
 mod calls;
 mod catalog;
 mod client;
@@ -23,6 +22,7 @@ mod data;
 mod effect;
 mod face;
 mod flight;
+mod home;
 mod hub;
 mod keep;
 mod kernelside;

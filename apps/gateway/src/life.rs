@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Error, Options,
-    access::Home,
     face::Face,
+    home::Home,
     hub::{Hub, blocking},
     kernelside::Kernelside,
     names,

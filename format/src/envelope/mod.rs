@@ -1,6 +1,7 @@
 //! What goes in and what comes out: the call's envelope and the result's.
 
 mod call;
+mod read;
 mod result;
 
 pub use call::{Defaults, Faulty, Filled, Form, Named, ToolCall, kind_name, levels};

@@ -62,16 +62,16 @@ pub struct Receipt {
 /// only once that record is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    tool: Option<ToolId>,
-    agent: Option<AgentId>,
-    snapshot: Option<SnapshotId>,
-    reason: Option<Reason>,
-    delivered: Canonical,
-    result_hash: ResultHash,
-    provenance: Option<Provenance>,
-    tx: TxOutcome,
-    degraded: Vec<Obligation>,
-    receipt: Receipt,
+    pub(super) tool: Option<ToolId>,
+    pub(super) agent: Option<AgentId>,
+    pub(super) snapshot: Option<SnapshotId>,
+    pub(super) reason: Option<Reason>,
+    pub(super) delivered: Canonical,
+    pub(super) result_hash: ResultHash,
+    pub(super) provenance: Option<Provenance>,
+    pub(super) tx: TxOutcome,
+    pub(super) degraded: Vec<Obligation>,
+    pub(super) receipt: Receipt,
 }
 
 impl ToolResult {

@@ -14,7 +14,6 @@ use syscap_format::{
 
 use super::{corpus, frame};
 use crate::{
-    access::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
     attach::{
         frozen::{Answer, Command, HolderStatus, Phase},
         hello::{Greeting, Hello, Lane, Versions},
@@ -23,6 +22,7 @@ use crate::{
     },
     counters::Counts,
     provide::Standing,
+    view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
 };
 
 /// The frames that never change.

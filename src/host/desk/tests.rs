@@ -80,7 +80,7 @@ fn a_call_that_is_no_use_of_the_desk_takes_none() {
 #[test]
 fn tags_can_not_be_guessed() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = Options::new().create(folder.path().join("home")).unwrap();
+    let runtime = Options::new().make(&folder.path().join("home")).unwrap();
     let desk = Desk::default();
     let tags: Vec<u64> = (0..4).map(|_| desk.enter(&runtime, sent()).unwrap()).collect();
     for (at, tag) in tags.iter().enumerate() {
@@ -88,5 +88,5 @@ fn tags_can_not_be_guessed() {
         let near = |other: &u64| other.abs_diff(*tag) < 1 << 16;
         assert!(!tags[..at].iter().any(near), "{tags:?}");
     }
-    runtime.close().unwrap();
+    runtime.end().unwrap();
 }

@@ -55,9 +55,16 @@ pub(crate) fn cases() -> Vec<Case> {
         final_(
             "another's token",
             |world| {
-                let token = world.runtime.look(|kernel| {
-                    kernel.tokens().map(|t| t.id).find(|id| *id != world.session.token()).unwrap()
-                });
+                let token = world
+                    .runtime
+                    .look(|kernel| {
+                        kernel
+                            .tokens()
+                            .map(|t| t.id)
+                            .find(|id| *id != world.session.token())
+                            .unwrap()
+                    })
+                    .unwrap();
                 format!(r#"{{"tool_id": "echo", "args": {{}}, "capability_token_id": "{token}"}}"#)
             },
             Reason::NotBound,

@@ -116,7 +116,7 @@ fn control(
     expected: Expected,
     error: Option<syscap::Error>,
 ) -> Played {
-    let record = runtime.look(|kernel| kernel.head().seq);
+    let record = runtime.look(|kernel| kernel.head().seq)?;
     let reason = match error {
         None => None,
         Some(syscap::Error::Refused(refused)) => Some(refused.reason()),

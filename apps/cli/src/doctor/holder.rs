@@ -7,8 +7,7 @@ use std::{
 };
 
 use syscap::{
-    Error,
-    access::Access,
+    Error, Runtime,
     audit::{lock::LockState, sqlite::SqliteReader},
 };
 
@@ -62,7 +61,7 @@ fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Resul
         let text = format!("{held}, stale: its holder was killed; the next one replaces it");
         return findings.note("socket", &text);
     }
-    match Access::attach_only(folder) {
+    match Runtime::attach(folder) {
         Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
         Ok(None) => findings.note("socket", &format!("{held}: the holder does not answer")),
         Err(Error::Version { holder, ours }) => {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap::access::Access;
+use syscap::Runtime;
 
 use crate::exit::Failure;
 
@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const IDLE: &str = "10m";
 
 /// Attaches to the holder; starts one where there is none.
-pub(super) fn reach(home: &Path) -> Result<Access, Failure> {
-    let look = || Access::attach_only(home).map_err(Failure::home(home));
+pub(super) fn reach(home: &Path) -> Result<Runtime, Failure> {
+    let look = || Runtime::attach(home).map_err(Failure::home(home));
     if let Some(access) = look()? {
         return Ok(access);
     }

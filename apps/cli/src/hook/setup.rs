@@ -3,8 +3,7 @@
 use std::{env, path::Path, sync::Arc, time::Duration};
 
 use syscap::{
-    Beside, Grant, Inspection,
-    access::{Access, ToolDetail},
+    Beside, Grant, Inspection, Runtime,
     format::{
         budget::{Amounts, Dimension},
         control::Role,
@@ -16,6 +15,7 @@ use syscap::{
         reason::{Reason, Refused},
     },
     provide::{HostCall, HostRan, Provider, Standing},
+    view::ToolDetail,
 };
 
 use super::{Hook, class::class, client::Client};
@@ -106,7 +106,7 @@ impl Hook {
 }
 
 /// Puts tools on record; a definition that has changed is accepted: the operator asks for it.
-fn pin(access: &Access, hand: &Hand, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure> {
+fn pin(access: &Runtime, hand: &Hand, manifests: Vec<Manifest>) -> Result<Vec<ToolId>, Failure> {
     let offered = manifests.clone();
     let offers = access.provide(manifests, Arc::new(Elsewhere))?;
     let with = |standing: Standing| {

@@ -1,18 +1,18 @@
 //! A refusal in words that a model can act on.
 
 use syscap::{
-    access::Answer,
+    format::envelope::ToolResult,
     format::{cbor::Item, id::ToolId, json, reason::Reason},
 };
 
 /// Why a use must not be made, and what to do about it.
-pub(super) fn refusal(tool: &ToolId, answer: &Answer) -> String {
-    let record = answer.record().get();
+pub(super) fn refusal(tool: &ToolId, answer: &ToolResult) -> String {
+    let record = answer.receipt().outcome_seq.get();
     let Some(reason) = answer.reason() else {
         return format!("syscap: this use of {tool} has ended already (record {record}).");
     };
     let mut text = format!("syscap refused {tool}: {} ({}).", reason.name(), reason.code());
-    let error = answer.delivered();
+    let error = answer.delivered().item();
     for key in ["field", "got", "allowed"] {
         if let Some(value) = error.get(key) {
             let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);

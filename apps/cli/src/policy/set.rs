@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 use syscap::{
-    Beside, Error, Home, Inspection, PolicyPlace,
-    access::{Access, Whose},
+    Beside, Error, Home, Inspection, PolicyPlace, Runtime,
     format::{
         control::Role,
         id::Seq,
@@ -11,6 +10,7 @@ use syscap::{
     },
     kernel::policy::object_of,
     policy::{LoadError, Policy, analysis::NODES_DEFAULT},
+    view::Whose,
 };
 
 use clap::Args;
@@ -128,7 +128,7 @@ fn own(bytes: &[u8]) -> Vec<Warning> {
 }
 
 /// Reads a document as the home does; one that is not sound is refused, on the record.
-fn read(access: &Access, bytes: &[u8]) -> Result<Policy, Failure> {
+fn read(access: &Runtime, bytes: &[u8]) -> Result<Policy, Failure> {
     access.read_policy(bytes).map_err(|error| match error {
         Error::Policy(error) => {
             let error = LoadError { place: located(bytes, &error.place).into(), ..error };
@@ -138,11 +138,11 @@ fn read(access: &Access, bytes: &[u8]) -> Result<Policy, Failure> {
     })
 }
 
-fn put(access: &Access, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure> {
+fn put(access: &Runtime, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure> {
     let Hand::Person(person) = hand else {
         return Ok(match &place {
-            PolicyPlace::InForce(policy) => access.set_policy(policy)?,
-            PolicyPlace::Shadow(policy) => access.set_shadow(policy)?,
+            PolicyPlace::InForce(policy) => access.set_policy_object(policy)?,
+            PolicyPlace::Shadow(policy) => access.set_shadow_object(policy)?,
             PolicyPlace::NoShadow => access.clear_shadow()?,
         });
     };

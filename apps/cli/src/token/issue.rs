@@ -4,8 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use syscap::{
-    Error, Grant,
-    access::Access,
+    Error, Grant, Runtime,
     format::{
         budget::{Budget, Dimension},
         id::AgentId,
@@ -68,7 +67,7 @@ impl Issue {
 }
 
 /// Names the tools there are, where one is asked for that is not there.
-fn named(error: Error, access: &Access) -> Failure {
+fn named(error: Error, access: &Runtime) -> Failure {
     let unknown = match &error {
         Error::BadName { what: "the tool", got } => got.clone(),
         _ => return error.into(),

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
-    Beside, Error, Inspection,
-    access::{Access, ToolInfo},
+    Beside, Error, Inspection, Runtime,
     format::{
         control::Role,
         id::{ObjectId, ToolId},
     },
     provide::Standing,
+    view::ToolInfo,
 };
 
 use super::{changed, delegated, names, show};
@@ -48,7 +48,7 @@ impl Accept {
         if self.own {
             return self.own(out);
         }
-        let attached = Access::attach_only(&self.home).map_err(Failure::home(&self.home))?;
+        let attached = Runtime::attach(&self.home).map_err(Failure::home(&self.home))?;
         let access = attached.ok_or_else(|| Failure::Nobody {
             folder: self.home.clone(),
             why: "nobody offers a definition; start what offers the tool first",

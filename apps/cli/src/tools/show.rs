@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{access::ToolDetail, format::id::ToolId, provide::Standing};
+use syscap::{format::id::ToolId, provide::Standing, view::ToolDetail};
 
 use super::{
     brief, detail,

@@ -1,8 +1,8 @@
 //! What was seen, for machines.
 
 use syscap::{
-    access::{Running, SessionInfo, TokenInfo},
     format::id::PolicyHash,
+    view::{Running, SessionInfo, TokenInfo},
 };
 
 use super::look::Seen;

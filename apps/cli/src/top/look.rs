@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use syscap::{
-    Counts, Error,
-    access::{Access, View},
+    Counts, Error, Runtime,
     audit::{lock::LockState, sqlite::SqliteReader},
     format::{
         envelope::Status,
@@ -13,6 +12,7 @@ use syscap::{
         time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
+    view::View,
 };
 
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};
@@ -59,7 +59,7 @@ pub(super) struct Named {
 /// Looks again and again.
 pub(super) struct Looker<'h> {
     home: &'h Path,
-    attached: Option<Access>,
+    attached: Option<Runtime>,
     /// What the log had, as long as it has no more.
     logged: Option<(View, Seq)>,
     policy: Option<Named>,
@@ -93,9 +93,9 @@ impl<'h> Looker<'h> {
             return Ok(None);
         }
         if self.attached.is_none() {
-            self.attached = Access::attach_only(self.home).map_err(Failure::home(self.home))?;
+            self.attached = Runtime::attach(self.home).map_err(Failure::home(self.home))?;
         }
-        match self.attached.as_ref().map(Access::view) {
+        match self.attached.as_ref().map(Runtime::view) {
             Some(Ok(view)) => Ok(Some(view)),
             Some(Err(Error::HolderGone | Error::Unserved(_))) => {
                 self.attached = None;

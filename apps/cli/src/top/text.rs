@@ -1,8 +1,8 @@
 //! What was seen, for people.
 
 use syscap::{
-    access::{TokenInfo, ToolInfo, View},
     format::budget::Dimension,
+    view::{TokenInfo, ToolInfo, View},
 };
 
 use super::look::{Holder, Seen};

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::process::Signal;
 use syscap::{
-    access::{Access, Operator},
+    Operator, Runtime,
     format::{
         budget::Amounts,
         cbor::Canonical,
@@ -127,7 +127,7 @@ impl Provider for Slow {
 fn a_call_whose_holder_is_killed_is_4_and_on_record() {
     let home = TestHome::new();
     let mut serving = Serving::of(&home.path(), &[]);
-    let provided = Access::attach_only(home.path()).unwrap().unwrap();
+    let provided = Runtime::attach(home.path()).unwrap().unwrap();
     let (called, calls) = mpsc::channel();
     let (go_on, waits) = mpsc::channel();
     let manifest = Manifest::new(ToolId::new("slow.write").unwrap(), EffectClass::LocalWrite);

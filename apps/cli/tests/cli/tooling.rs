@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use syscap::{
-    access::Access,
+    Runtime,
     format::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
@@ -41,8 +41,8 @@ fn find(description: &str) -> Manifest {
 }
 
 /// A process that offers the tool.
-fn offer(home: &TestHome, description: &str) -> Access {
-    let access = Access::attach_only(home.path()).unwrap().expect("a holder");
+fn offer(home: &TestHome, description: &str) -> Runtime {
+    let access = Runtime::attach(home.path()).unwrap().expect("a holder");
     access.provide(vec![find(description)], Arc::new(Answers)).unwrap();
     access
 }

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, thread, time::Duration};
 
 use serde_json::{Value, json};
 use syscap::{
-    access::Access,
+    Runtime,
     format::{
         budget::Amounts,
         envelope::TxOutcome,
@@ -141,7 +141,7 @@ fn a_server_that_is_many_is_held_to_its_share() {
     fs::write(bench.server("odd").join("tools"), tools(0)).unwrap();
     let mut gateway = bench.gateway(&[]).session();
     assert!((200..=256).contains(&gateway.names().len()));
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     for round in 1..4 {
         gateway.unasked.clear();
         gateway.call("change", json!({"text": tools(round)}));
@@ -170,7 +170,7 @@ impl Provider for Nobody {
 fn a_full_home_serves_what_is_on_record() {
     let bench = Bench::new();
     bench.gateway(&[]).session().end();
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     let tool =
         |n: usize| Manifest::new(ToolId::new(&format!("full.t{n}")).unwrap(), EffectClass::Read);
     let (mut next, mut at_once) = (0, 512);
@@ -194,7 +194,7 @@ fn a_full_home_serves_what_is_on_record() {
         assert!(names.len() > 20 && !names.contains(&String::from("extra")), "{names:?}");
         assert!(gateway.end().success());
         // The next one holds the home itself.
-        holder.take().map_or(Ok(()), Access::close).unwrap();
+        holder.take().map_or(Ok(()), |holder| holder.close()).unwrap();
     }
     bench.settled();
 }

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 use syscap::{
-    Beside,
-    access::Access,
+    Beside, Runtime,
     format::{
         budget::Dimension, control::Role, id::ToolId, label::Label, manifest::EffectClass,
         reason::Reason, record::Kind,
@@ -38,7 +37,7 @@ fn a_changed_definition_is_refused_until_accepted() {
     assert!(gateway.names().contains(&String::from("extra")));
     gateway.call("change", json!({"text": extra("does another thing")}));
     gateway.hears("notifications/tools/list_changed");
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     assert!(!access.is_holder());
     access.accept(&[ToolId::new("odd.extra").unwrap()]).unwrap();
     access.close().unwrap();
@@ -60,7 +59,7 @@ fn with_a_sealed_key_new_tools_wait_for_a_person() {
     assert_eq!(gateway.names(), [""; 0]);
     assert!(refusal(&gateway.call("echo", json!({})))["code"].is_u64());
     assert_eq!((bench.count("Tools"), bench.got_method("odd", "tools/call")), (1, 0));
-    let access = Access::attach_only(bench.home()).unwrap().unwrap();
+    let access = Runtime::attach(bench.home()).unwrap().unwrap();
     let view = access.view().unwrap();
     let new = view.tools.iter().filter(|tool| tool.standing == Standing::New);
     let new: Vec<_> = new.map(|tool| (tool.tool.clone(), tool.offered.unwrap())).collect();
@@ -70,7 +69,7 @@ fn with_a_sealed_key_new_tools_wait_for_a_person() {
     let key = KeyFile::read(&path).unwrap().unseal(&passphrase()).unwrap();
     let change = log.tools_change(&new, &[]).unwrap();
     let control = log.sign(&change, &key.public_key(), |bytes| Ok(key.sign(bytes))).unwrap();
-    access.submit(Kind::Tools, &control, &Beside::Accepted(new)).unwrap();
+    access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(new)).unwrap();
     access.close().unwrap();
     assert!(gateway.end().success());
     for words in [&[][..], &["class=irreversible=echo"]] {
@@ -125,7 +124,7 @@ fn unsound_definitions_are_left_out() {
 fn lists_are_filtered_by_the_token() {
     let bench = Bench::new();
     bench.gateway(&[]).session().end();
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     let grant = Grant::to("agent").tools(["odd.touch", "odd.echo", "fs.read", "current_time"]);
     let token = access.issue(grant.read("workspace").budget(Budget::standard())).unwrap();
     access.close().unwrap();
@@ -150,7 +149,7 @@ fn tokens_are_found_issued_and_stay_revoked() {
     assert_eq!(bench.count("Issue"), 1);
     bench.gateway(&[]).session().end();
     assert_eq!(bench.count("Issue"), 1);
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     let agent = AgentId::new("agent").unwrap();
     let token = access.view().unwrap().newest_live(&agent).unwrap().id;
     access.revoke(token).unwrap();
@@ -188,7 +187,7 @@ fn the_operators_word_is_put_on_record() {
         let mut gateway = bench.start(&all).session();
         let called = gateway.call("echo", json!({}));
         assert_eq!(called["isError"] == true, effect != EffectClass::Read, "{words:?}");
-        let access = Access::open(bench.home()).unwrap();
+        let access = Runtime::share(bench.home()).unwrap();
         let manifest = access.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
         assert_eq!(manifest.effect, effect, "{words:?}");
         assert_eq!(manifest.wall_ms_max, Some(wall_ms), "{words:?}");
@@ -220,7 +219,7 @@ fn a_revocation_stops_a_session() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
-    let access = Access::open(bench.home()).unwrap();
+    let access = Runtime::share(bench.home()).unwrap();
     let token = access.view().unwrap().sessions[0].token;
     access.revoke(token).unwrap();
     let refused = gateway.call("echo", json!({}));

@@ -33,7 +33,7 @@ impl PolicyEngine for Other {
     }
 }
 
-fn home(engine: impl PolicyEngine + 'static) -> (TempDir, String) {
+fn home(engine: impl PolicyEngine + Sync + 'static) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     Options::new().policy(engine).create(&home).unwrap().close().unwrap();

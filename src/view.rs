@@ -17,11 +17,12 @@ use syscap_format::{
 use syscap_kernel::kernel::{Kernel, TokenView};
 
 use crate::{
-    Error, Inspection, Runtime,
+    Error, Inspection,
     attach::limits::{
         GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
     },
     counters::Counts,
+    holding::Holding,
     provide::{Offer, Standing},
 };
 
@@ -84,7 +85,7 @@ pub struct ToolInfo {
     /// How it stands: [`Changed`](Standing::Changed) where only another definition than that on
     /// record is offered, [`New`](Standing::New) where it is not on record.
     pub standing: Standing,
-    /// The id of what [`accept`](crate::access::Access::accept) would put on record: the newest
+    /// The id of what [`accept`](crate::Runtime::accept) would put on record: the newest
     /// offer that is not as the manifest on record.
     pub offered: Option<ObjectId>,
     /// Whether there is somebody who runs it: the holder itself, or a process that offers it.
@@ -206,7 +207,7 @@ impl View {
         self.tokens.iter().find(|token| token.agent == *agent && token.is_live(self.now))
     }
 
-    pub(crate) fn of(runtime: &Runtime) -> Self {
+    pub(crate) fn of(runtime: &Holding) -> Self {
         let (providers, counts) = (&*runtime.providers, runtime.counters().counts());
         let (delegated, awaiting) = (providers.delegated(), providers.awaiting());
         runtime.look(|kernel| Self::new(kernel, (delegated, awaiting), counts))
@@ -282,7 +283,7 @@ impl ToolInfo {
 
 impl ToolDetail {
     /// The home's tool of that id.
-    pub(crate) fn of(runtime: &Runtime, tool: &ToolId) -> Result<Self, Error> {
+    pub(crate) fn of(runtime: &Holding, tool: &ToolId) -> Result<Self, Error> {
         let providers = &*runtime.providers;
         let offered = (providers.delegated(), providers.awaiting());
         runtime.look(|kernel| Self::new(kernel, offered, tool))
@@ -308,7 +309,7 @@ impl ToolDetail {
 }
 
 /// The manifests on record, in the order of the tools' names: as many as an answer can hold.
-pub(crate) fn manifests(runtime: &Runtime, whose: Whose) -> Vec<Manifest> {
+pub(crate) fn manifests(runtime: &Holding, whose: Whose) -> Vec<Manifest> {
     let delegated = match whose {
         Whose::All => BTreeSet::new(),
         Whose::Holders => {

@@ -30,7 +30,7 @@ fn a_holder_that_does_not_answer_is_given_up() {
         }
     });
     let attach = || {
-        let mut access = Access::attach_only(home.path()).unwrap().unwrap();
+        let mut access = Runtime::attach(home.path()).unwrap().unwrap();
         access.answer_time = Duration::from_millis(50);
         access
     };

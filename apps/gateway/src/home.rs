@@ -1,19 +1,18 @@
 //! The home, by whichever process holds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use syscap::{
-    Error, Grant,
-    access::{Access, Caller, TokenInfo, Whose, Written},
+    Error, Grant, Runtime, Session, Written,
     format::{
         budget::Budget,
-        cbor::Canonical,
         id::{ObjectId, TokenId, ToolId},
         json::Escapes,
         limits::GRANTS_MAX,
         manifest::Manifest,
     },
     provide::{Offer, Provider},
+    view::{TokenInfo, Whose},
 };
 
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
 
 /// See the module.
 pub(crate) struct Home {
-    access: Mutex<Option<Arc<Access>>>,
+    runtime: Runtime,
     options: Options,
 }
 
@@ -34,22 +33,12 @@ fn unreached(error: Error) -> Unreached {
 
 impl Home {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
-        let access = Access::open(&options.home)?;
-        Ok(Self { access: Mutex::new(Some(Arc::new(access))), options: options.clone() })
+        Ok(Self { runtime: Runtime::share(&options.home)?, options: options.clone() })
     }
 
-    fn access(&self) -> Result<Arc<Access>, Unreached> {
-        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        access.ok_or_else(|| Unreached(String::from("the home is closed")))
-    }
-
-    /// Closes it, where nobody uses it any more; else it ends with the process.
+    /// Closes it: who still uses it is told.
     pub(crate) fn close(&self) -> Result<(), Error> {
-        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match access.and_then(Arc::into_inner) {
-            Some(access) => access.close(),
-            None => Ok(()),
-        }
+        self.runtime.close()
     }
 }
 
@@ -64,13 +53,13 @@ fn has_no_room(error: &Error) -> bool {
 
 /// Offers all tools; where there is no room for all at the home, those for which there is.
 fn provide(
-    access: &Access,
+    runtime: &Runtime,
     tools: Vec<Manifest>,
     provider: &Arc<dyn Provider>,
 ) -> Result<Vec<Offer>, Error> {
     let (mut offers, mut rest, mut without) = (Vec::new(), vec![tools], 0_usize);
     while let Some(mut part) = rest.pop() {
-        match access.provide(part.clone(), Arc::clone(provider)) {
+        match runtime.provide(part.clone(), Arc::clone(provider)) {
             Ok(more) => offers.extend(more),
             Err(error) if has_no_room(&error) && part.len() > 1 => {
                 let second = part.split_off(part.len() / 2);
@@ -95,15 +84,15 @@ impl Kernelside for Home {
         tools: Vec<Manifest>,
         provider: Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Unreached> {
-        provide(&*self.access()?, tools, &provider).map_err(unreached)
+        provide(&self.runtime, tools, &provider).map_err(unreached)
     }
 
     fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached> {
-        self.access()?.withdraw(tools).map_err(unreached)
+        self.runtime.withdraw(tools).map_err(unreached)
     }
 
     fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<Accepted, Unreached> {
-        match self.access()?.accept_as(tools) {
+        match self.runtime.accept_as(tools) {
             Ok(_) => Ok(Accepted::Recorded),
             Err(Error::Signer(_)) => Ok(Accepted::Waits),
             Err(error) => Err(unreached(error)),
@@ -111,16 +100,15 @@ impl Kernelside for Home {
     }
 
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {
-        self.access()?.manifests(Whose::Holders).map_err(unreached)
+        self.runtime.manifests(Whose::Holders).map_err(unreached)
     }
 
     fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached> {
-        let access = self.access()?;
-        let token = self.token(&access, tools)?;
+        let runtime = &self.runtime;
+        let token = self.token(runtime, tools)?;
         let agent = self.options.agent.as_str();
-        let caller = access.session(agent, token.id).map_err(unreached)?;
-        let caller = Mutex::new(Some(Arc::new(caller)));
-        Ok(Arc::new(Sat { caller, grants: token.tools }))
+        let session = runtime.session(agent, token.id).map_err(unreached)?;
+        Ok(Arc::new(Sat { session, grants: token.tools }))
     }
 }
 
@@ -128,8 +116,8 @@ impl Home {
     /// The token that is named; else the agent's newest that lives and grants one of these tools;
     /// else a new one. What was revoked stays revoked: where the agent's newest token was, an
     /// operator must issue the next.
-    fn token(&self, access: &Access, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
-        let view = access.view().map_err(unreached)?;
+    fn token(&self, runtime: &Runtime, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
+        let view = runtime.view().map_err(unreached)?;
         let agent = &self.options.agent;
         if let Some(id) = self.options.token {
             let known = view.token(id).cloned();
@@ -151,15 +139,15 @@ impl Home {
         }
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
-        let id = self.issue(access, tools, &own)?;
-        let view = access.view().map_err(unreached)?;
+        let id = self.issue(runtime, tools, &own)?;
+        let view = runtime.view().map_err(unreached)?;
         let issued = view.token(id).cloned();
         issued.ok_or_else(|| Unreached(format!("the token {id} was issued and is not here")))
     }
 
     fn issue(
         &self,
-        access: &Access,
+        runtime: &Runtime,
         tools: &[ToolId],
         own: &[ToolId],
     ) -> Result<TokenId, Unreached> {
@@ -180,7 +168,7 @@ impl Home {
         let count = granted.len();
         let grant =
             grant.tools(granted).budget(Budget::standard()).expires_in(self.options.expires);
-        let token = access.issue(grant).map_err(unreached)?;
+        let token = runtime.issue(grant).map_err(unreached)?;
         say(&format!(
             "{agent} had no token: ISSUED {token} for {count} tools, for {} s, with the standard \
              budget; `syscap revoke` takes it back",
@@ -192,15 +180,8 @@ impl Home {
 
 /// A session.
 struct Sat {
-    caller: Mutex<Option<Arc<Caller>>>,
+    session: Session,
     grants: Vec<ToolId>,
-}
-
-impl Sat {
-    fn caller(&self) -> Result<Arc<Caller>, Unreached> {
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        caller.ok_or_else(|| Unreached(String::from("the session is closed")))
-    }
 }
 
 impl Seat for Sat {
@@ -213,20 +194,15 @@ impl Seat for Sat {
             Envelope::Canonical(map) => (map.as_bytes(), Written::Cbor),
             Envelope::Text(map) => (map.as_bytes(), Written::Arguments(Escapes::Data)),
         };
-        let answer = self.caller()?.send(bytes, form, tag).map_err(unreached)?;
+        let answer = self.session.send(bytes, form, tag).map_err(unreached)?;
         Ok(Told {
             reason: answer.reason(),
-            delivered: Canonical::from(answer.delivered()),
-            record: answer.record(),
+            delivered: answer.delivered().clone(),
+            record: answer.receipt().outcome_seq,
         })
     }
 
     fn leave(&self) -> Result<(), Unreached> {
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match caller.and_then(Arc::into_inner) {
-            Some(caller) => caller.close().map_err(unreached),
-            // A call is still out; the session ends with the connection.
-            None => Ok(()),
-        }
+        self.session.close().map_err(unreached)
     }
 }

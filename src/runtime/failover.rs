@@ -1,7 +1,7 @@
 //! Who holds the home, found again whenever the one who did has gone.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -23,7 +23,7 @@ use syscap_kernel::{
 };
 
 use crate::{
-    ConnectionId, Error, Runtime, Session, Withdrawn,
+    Error, Options,
     attach::{
         Command, Lane, SessionTicket,
         client::{Entry, Found, Holder, Step, attach},
@@ -32,7 +32,10 @@ use crate::{
         wire::Broken,
     },
     guard::caught,
+    holding::{Holding, LocalSession},
+    home::Home,
     provide::{Offer, Provider},
+    tools::{ConnectionId, Withdrawn},
 };
 
 /// How long a process that only offers tools rests when it has found no holder.
@@ -43,9 +46,11 @@ type Offered = (Manifest, Arc<dyn Provider>);
 
 /// What a process does where nobody holds the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// It holds it, and serves it.
     Serve,
+    /// It is the holder, for itself, or nothing.
+    Alone,
     /// It holds it for itself.
     Command,
     /// It waits for another to hold it.
@@ -60,17 +65,19 @@ pub(super) enum Mode {
 impl Mode {
     const fn entry(self) -> Entry {
         match self {
-            Self::Serve | Self::Command | Self::Attach => Entry::Lane(Lane::Operator),
+            Self::Serve | Self::Alone | Self::Command | Self::Attach => Entry::Lane(Lane::Operator),
             Self::Agent => Entry::Lane(Lane::Agents),
             Self::Operator => Entry::Bare,
         }
     }
 }
 
-/// The way to the home.
-pub(super) struct Link {
-    folder: PathBuf,
+/// The way to a home, whoever holds it.
+pub(crate) struct Failover {
+    home_at: Home,
     mode: Mode,
+    /// What this process holds the home with, where it comes to that.
+    options: Mutex<Options>,
     me: Weak<Self>,
     /// The home's id, once a holder was found: no other home is meant by the folder's name.
     home: OnceLock<HomeId>,
@@ -85,29 +92,31 @@ pub(super) struct Link {
 }
 
 struct State {
-    seat: Option<Up>,
+    term: Option<Term>,
     /// How many holders there have been.
     number: u64,
 }
 
 /// A holder: this process or another.
 #[derive(Clone)]
-pub(super) struct Up {
+pub(crate) struct Term {
     /// Which one it is of those that this process has known.
-    pub(super) number: u64,
-    pub(super) seat: Seat,
+    pub(crate) number: u64,
+    pub(crate) side: Side,
 }
 
 #[derive(Clone)]
-pub(super) enum Seat {
-    Held(Arc<Held>),
-    Attached(Arc<Holder>),
+pub(crate) enum Side {
+    /// This process, which holds the home.
+    Here(Arc<Held>),
+    /// Another, which this one is attached to.
+    There(Arc<Holder>),
 }
 
 /// The home, held by this process.
-pub(super) struct Held {
-    pub(super) runtime: Runtime,
-    server: Option<Server>,
+pub(crate) struct Held {
+    pub(crate) holding: Holding,
+    server: OnceLock<Server>,
     /// What this process itself does with it at present.
     working: AtomicUsize,
 }
@@ -133,7 +142,7 @@ impl Held {
     /// log is told to those who asked for it.
     fn close(&self) -> Result<Seq, Error> {
         let since = Instant::now();
-        if let Some(server) = &self.server {
+        if let Some(server) = self.server.get() {
             // Whatever panics with it, the home is closed.
             caught(|| server.close()).unwrap_or(());
         }
@@ -144,86 +153,96 @@ impl Held {
         let since = Instant::now();
         // More than once: what was about to run has no run to give up yet.
         loop {
-            caught(|| self.runtime.give_up_runs()).unwrap_or(());
+            caught(|| self.holding.give_up_runs()).unwrap_or(());
             if !works() || since.elapsed() > END_TIME {
                 break;
             }
             thread::sleep(TRY_PAUSE);
         }
-        let ended = self.runtime.end();
-        if let Some(server) = &self.server {
+        let ended = self.holding.end();
+        if let Some(server) = self.server.get() {
             caught(|| server.tell_closed(&ended)).unwrap_or(());
         }
         ended
     }
 
     /// Gives a session of this process away, to whoever has the ticket.
-    pub(super) fn lend(&self, session: Arc<Session>) -> Result<SessionTicket, Error> {
-        let folder = || self.runtime.home().folder().to_path_buf();
-        self.server.as_ref().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
+    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
+        let folder = || self.holding.home().folder().to_path_buf();
+        self.server.get().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
     }
 }
 
-impl Up {
+impl Term {
     /// The holder, where it is another process.
-    pub(super) fn attached(&self) -> Option<&Holder> {
-        match &self.seat {
-            Seat::Held(_) => None,
-            Seat::Attached(holder) => Some(holder),
+    pub(crate) fn attached(&self) -> Option<&Holder> {
+        match &self.side {
+            Side::Here(_) => None,
+            Side::There(holder) => Some(holder),
         }
     }
 
     fn is_over(&self) -> bool {
-        match &self.seat {
-            Seat::Held(_) => false,
-            Seat::Attached(holder) => holder.is_over(),
+        match &self.side {
+            Side::Here(_) => false,
+            Side::There(holder) => holder.is_over(),
         }
     }
 }
 
-impl Link {
-    pub(super) fn new(folder: &Path, mode: Mode) -> Arc<Self> {
+impl Failover {
+    pub(crate) fn new(home: Home, mode: Mode, options: Options) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
-            folder: folder.to_path_buf(),
+            home_at: home,
             mode,
+            options: Mutex::new(options),
             me: Weak::clone(me),
             home: OnceLock::new(),
             closed: AtomicBool::new(false),
             closing: Mutex::default(),
-            state: Mutex::new(State { seat: None, number: 0 }),
+            state: Mutex::new(State { term: None, number: 0 }),
             offered: Mutex::default(),
         })
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) const fn home(&self) -> &Home {
+        &self.home_at
     }
 
-    pub(super) fn is_holder(&self) -> bool {
+    fn folder(&self) -> &Path {
+        self.home_at.folder()
+    }
+
+    /// The home's id; `None` before a holder was found.
+    pub(crate) fn id(&self) -> Option<HomeId> {
+        self.home.get().copied()
+    }
+
+    pub(crate) fn is_holder(&self) -> bool {
         let state = self.state();
-        state.seat.as_ref().is_some_and(|up| matches!(up.seat, Seat::Held(_)))
+        state.term.as_ref().is_some_and(|up| matches!(up.side, Side::Here(_)))
     }
 
     /// The holder; found again, where the one that was known has gone. Who comes meanwhile
     /// waits for the same.
-    pub(super) fn up(&self) -> Result<Up, Error> {
+    pub(crate) fn up(&self) -> Result<Term, Error> {
         let mut state = self.state();
         self.check_open()?;
-        if let Some(up) = state.seat.as_ref().filter(|up| !up.is_over()) {
+        if let Some(up) = state.term.as_ref().filter(|up| !up.is_over()) {
             return Ok(up.clone());
         }
-        state.seat = None;
+        state.term = None;
         // One that is full may be gone before it has been heard: once is enough.
         let (since, mut full) = (Instant::now(), false);
         loop {
             let why = match self.establish()? {
-                Ok(seat) => {
-                    let up = state.take(seat);
+                Ok(side) => {
+                    let up = state.take(side);
                     self.offer_all(&up);
                     if !up.is_over() {
                         return Ok(up);
                     }
-                    state.seat = None;
+                    state.term = None;
                     self.unserved()
                 }
                 Err(why) => why,
@@ -238,13 +257,13 @@ impl Link {
     }
 
     /// Looks for a holder once, and does not wait for one to come; says whether there is one.
-    pub(super) fn look(&self) -> Result<bool, Error> {
+    pub(crate) fn look(&self) -> Result<bool, Error> {
         let mut state = self.state();
         let (since, mut full) = (Instant::now(), false);
         loop {
             match self.attach()? {
                 Found::Holder(holder) => {
-                    state.take(Seat::Attached(holder));
+                    state.take(Side::There(holder));
                     return Ok(true);
                 }
                 found @ (Found::NotNow | Found::Full) if since.elapsed() <= TRY_TIME => {
@@ -259,38 +278,53 @@ impl Link {
     }
 
     /// This process holds the home already.
-    pub(super) fn hold(&self, runtime: Runtime) -> Result<(), Error> {
-        self.is_it(runtime.id());
-        let held = self.held(runtime)?;
+    pub(crate) fn hold(&self, holding: Holding) -> Result<(), Error> {
+        self.is_it(holding.id());
+        let held = self.held(holding)?;
         self.state().take(held);
         Ok(())
     }
 
+    /// Serves the home, where this process holds it, from here on.
+    pub(crate) fn serve(&self) -> Result<(), Error> {
+        let state = self.state();
+        self.check_open()?;
+        let Some(Term { side: Side::Here(held), .. }) = &state.term else {
+            return Err(Error::NotHolder);
+        };
+        if held.server.get().is_none() {
+            // Nobody else sets it: the state is locked.
+            let server = self.server(&held.holding)?;
+            held.server.get_or_init(|| server);
+        }
+        Ok(())
+    }
+
     /// Whether it is on the agents' lane: no session can be opened there.
-    pub(super) fn is_agents(&self) -> bool {
+    pub(crate) fn is_agents(&self) -> bool {
         self.mode == Mode::Agent
     }
 
     /// The holder of that number, if it still is the one.
-    pub(super) fn still(&self, number: u64) -> Option<Up> {
-        self.state().seat.clone().filter(|up| up.number == number)
+    pub(crate) fn still(&self, number: u64) -> Option<Term> {
+        self.state().term.clone().filter(|up| up.number == number)
     }
 
     /// Does something with the holder; with the next one, where this one goes and has not begun.
-    pub(super) fn each<T>(&self, mut act: impl FnMut(&Up) -> Step<T>) -> Result<T, Error> {
+    pub(crate) fn each<T>(&self, mut act: impl FnMut(&Term) -> Step<T>) -> Result<T, Error> {
         let since = Instant::now();
         loop {
             let up = self.up()?;
-            let working = match &up.seat {
-                Seat::Held(held) => Some(Working::begin(&held.working)),
-                Seat::Attached(_) => None,
+            let working = match &up.side {
+                Side::Here(held) => Some(Working::begin(&held.working)),
+                Side::There(_) => None,
             };
             let step = act(&up);
             drop(working);
             match step {
                 Step::Done(done) => return done,
                 Step::Again if since.elapsed() > TRY_TIME => {
-                    return Err(Error::Unserved(self.folder.clone()));
+                    return Err(Error::Unserved(self.folder().to_path_buf()));
                 }
                 Step::Again => self.gone(&up),
             }
@@ -298,20 +332,20 @@ impl Link {
     }
 
     /// Does what an operator does in any version: here, or by a frame that never changes.
-    pub(super) fn operate<T>(
+    pub(crate) fn operate<T>(
         &self,
         command: &Command,
-        here: impl Fn(&Runtime) -> Result<T, Error>,
+        here: impl Fn(&Holding) -> Result<T, Error>,
         read: impl Fn(Item<'_>) -> Result<T, Broken>,
     ) -> Result<T, Error> {
-        self.each(|up| match &up.seat {
-            Seat::Held(held) => Step::Done(here(&held.runtime)),
-            Seat::Attached(holder) => holder.operate(command, &read),
+        self.each(|up| match &up.side {
+            Side::Here(held) => Step::Done(here(&held.holding)),
+            Side::There(holder) => holder.operate(command, &read),
         })
     }
 
     /// Offers tools, now and to each new holder.
-    pub(super) fn provide(
+    pub(crate) fn provide(
         &self,
         tools: Vec<Manifest>,
         provider: Arc<dyn Provider>,
@@ -344,28 +378,28 @@ impl Link {
     }
 
     /// Does not offer them to the next holder.
-    pub(super) fn forget(&self, tools: &[ToolId]) {
+    pub(crate) fn forget(&self, tools: &[ToolId]) {
         self.offered().retain(|(manifest, _)| !tools.contains(&manifest.tool));
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
-    pub(super) fn tick(&self) -> Result<(), Error> {
-        let seat = self.state().seat.clone();
-        let Some(Seat::Held(held)) = seat.map(|up| up.seat) else { return Ok(()) };
-        held.runtime.tick();
-        match held.runtime.look(|kernel| kernel.halted().cloned()) {
+    pub(crate) fn tick(&self) -> Result<(), Error> {
+        let term = self.state().term.clone();
+        let Some(Side::Here(held)) = term.map(|term| term.side) else { return Ok(()) };
+        held.holding.tick();
+        match held.holding.look(|kernel| kernel.halted().cloned()) {
             Some(halt) => Err(halt.into()),
             None => Ok(()),
         }
     }
 
     /// Ends it; by which record, where this process held the home.
-    pub(super) fn close(&self) -> Result<Option<Seq>, Error> {
+    pub(crate) fn close(&self) -> Result<Option<Seq>, Error> {
         self.closed.store(true, Ordering::SeqCst);
         let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         match told.take() {
             Some(error) => Err(error),
-            None => self.close_seat(),
+            None => self.close_term(),
         }
     }
 
@@ -374,16 +408,16 @@ impl Link {
     fn shut_down(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = self.close_seat() {
+        if let Err(error) = self.close_term() {
             *told = Some(error);
         }
     }
 
-    fn close_seat(&self) -> Result<Option<Seq>, Error> {
-        let seat = self.state().seat.take();
-        match seat.map(|up| up.seat) {
-            Some(Seat::Held(held)) => held.close().map(Some),
-            Some(Seat::Attached(holder)) => {
+    fn close_term(&self) -> Result<Option<Seq>, Error> {
+        let term = self.state().term.take();
+        match term.map(|term| term.side) {
+            Some(Side::Here(held)) => held.close().map(Some),
+            Some(Side::There(holder)) => {
                 holder.close();
                 Ok(None)
             }
@@ -392,9 +426,13 @@ impl Link {
     }
 
     /// Attaches, or opens the home. The inner error is one that may pass.
-    fn establish(&self) -> Result<Result<Seat, Error>, Error> {
+    fn establish(&self) -> Result<Result<Side, Error>, Error> {
+        if self.mode == Mode::Alone {
+            // It was held from the first, and is not any more.
+            return Err(Error::Halted(Halt::Halted));
+        }
         match self.attach()? {
-            Found::Holder(holder) => return Ok(Ok(Seat::Attached(holder))),
+            Found::Holder(holder) => return Ok(Ok(Side::There(holder))),
             Found::NotNow => return Ok(Err(self.unserved())),
             Found::Full => return Ok(Err(self.full())),
             Found::Nobody if matches!(self.mode, Mode::Attach | Mode::Agent) => {
@@ -404,16 +442,17 @@ impl Link {
         }
         // Before it is opened, so that nothing is written to another. Where it can't be read,
         // opening it says why.
-        if let (Some(home), Ok(id)) = (self.home.get(), id_at(&self.folder))
+        if let (Some(home), Ok(id)) = (self.home.get(), id_at(self.folder()))
             && *home != id
         {
             return Err(self.other_home());
         }
-        match Runtime::open(&self.folder) {
-            Ok(runtime) if self.is_it(runtime.id()) => self.held(runtime).map(Ok),
+        let held = self.options.lock().unwrap_or_else(PoisonError::into_inner).hold(self.folder());
+        match held {
+            Ok(holding) if self.is_it(holding.id()) => self.held(holding).map(Ok),
             // It was put there a moment ago.
-            Ok(runtime) => {
-                runtime.close()?;
+            Ok(holding) => {
+                holding.end()?;
                 Err(self.other_home())
             }
             Err(Error::Home(StoreError::Locked)) => Ok(Err(self.unserved())),
@@ -421,39 +460,40 @@ impl Link {
         }
     }
 
-    fn held(&self, runtime: Runtime) -> Result<Seat, Error> {
-        let started = match self.mode {
-            Mode::Serve => {
-                let link = Weak::clone(&self.me);
-                let shut_down = move || {
-                    if let Some(link) = link.upgrade() {
-                        link.shut_down();
-                    }
-                };
-                Server::start(&runtime, shut_down).map(Some)
-            }
-            Mode::Command | Mode::Attach | Mode::Agent | Mode::Operator => Ok(None),
+    fn held(&self, holding: Holding) -> Result<Side, Error> {
+        let server = match self.mode {
+            Mode::Serve => match self.server(&holding) {
+                Ok(server) => OnceLock::from(server),
+                Err(error) => {
+                    // The log ends properly, and why it ends is what is said.
+                    drop(holding.end());
+                    return Err(error);
+                }
+            },
+            _ => OnceLock::new(),
         };
-        let server = match started {
-            Ok(server) => server,
-            Err(error) => {
-                // The log ends properly, and why it ends is what is said.
-                drop(runtime.close());
-                return Err(error);
+        Ok(Side::Here(Arc::new(Held { holding, server, working: AtomicUsize::new(0) })))
+    }
+
+    /// Serves a home that this process holds.
+    fn server(&self, holding: &Holding) -> Result<Server, Error> {
+        let me = Weak::clone(&self.me);
+        Server::start(holding, move || {
+            if let Some(me) = me.upgrade() {
+                me.shut_down();
             }
-        };
-        Ok(Seat::Held(Arc::new(Held { runtime, server, working: AtomicUsize::new(0) })))
+        })
     }
 
     fn attach(&self) -> Result<Found, Error> {
-        let link = Weak::clone(&self.me);
-        let found = attach(&self.folder, self.mode.entry(), move || {
+        let me = Weak::clone(&self.me);
+        let found = attach(self.folder(), self.mode.entry(), move || {
             // Others call what this process offers: it must not wait until it needs the home.
-            while let Some(link) = link.upgrade() {
-                if link.offered().is_empty() || link.check_open().is_err() || link.up().is_ok() {
+            while let Some(me) = me.upgrade() {
+                if me.offered().is_empty() || me.check_open().is_err() || me.up().is_ok() {
                     break;
                 }
-                drop(link);
+                drop(me);
                 thread::sleep(REST);
             }
         })?;
@@ -472,11 +512,11 @@ impl Link {
     }
 
     fn other_home(&self) -> Error {
-        Error::OtherHome(self.folder.clone())
+        Error::OtherHome(self.folder().to_path_buf())
     }
 
     /// Offers everything to a new holder. What it does not take, nobody can call.
-    fn offer_all(&self, up: &Up) {
+    fn offer_all(&self, up: &Term) {
         let offered = self.offered().clone();
         let mut rest = &offered[..];
         while let Some((_, provider)) = rest.first() {
@@ -489,16 +529,16 @@ impl Link {
         }
     }
 
-    fn gone(&self, up: &Up) {
+    fn gone(&self, up: &Term) {
         let mut state = self.state();
-        if state.seat.as_ref().is_some_and(|now| now.number == up.number) {
-            state.seat = None;
+        if state.term.as_ref().is_some_and(|now| now.number == up.number) {
+            state.term = None;
         }
         drop(state);
         thread::sleep(TRY_PAUSE);
     }
 
-    fn check_open(&self) -> Result<(), Error> {
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
         match self.closed.load(Ordering::SeqCst) {
             true => Err(Error::Halted(Halt::Halted)),
             false => Ok(()),
@@ -506,11 +546,11 @@ impl Link {
     }
 
     fn full(&self) -> Error {
-        Error::Full(self.folder.clone())
+        Error::Full(self.folder().to_path_buf())
     }
 
     fn unserved(&self) -> Error {
-        Error::Unserved(self.folder.clone())
+        Error::Unserved(self.folder().to_path_buf())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -524,26 +564,26 @@ impl Link {
 }
 
 impl State {
-    fn take(&mut self, seat: Seat) -> Up {
+    fn take(&mut self, side: Side) -> Term {
         self.number = self.number.saturating_add(1);
-        let up = Up { number: self.number, seat };
-        self.seat = Some(up.clone());
+        let up = Term { number: self.number, side };
+        self.term = Some(up.clone());
         up
     }
 }
 
 fn offer(
-    up: &Up,
+    up: &Term,
     tools: &[Manifest],
     provider: &Arc<dyn Provider>,
     limit: Duration,
 ) -> Step<Vec<Offer>> {
-    match &up.seat {
-        Seat::Held(held) => {
+    match &up.side {
+        Side::Here(held) => {
             let tools = tools.to_vec();
-            Step::Done(held.runtime.provide(ConnectionId::HOLDER, tools, provider))
+            Step::Done(held.holding.provide(ConnectionId::HOLDER, tools, provider))
         }
-        Seat::Attached(holder) => holder.provide(tools, provider, limit),
+        Side::There(holder) => holder.provide(tools, provider, limit),
     }
 }
 
@@ -558,6 +598,6 @@ fn id_at(folder: &Path) -> Result<HomeId, Error> {
 }
 
 /// Takes back what this process offers as the holder.
-pub(super) fn withdraw(runtime: &Runtime, tools: &[ToolId]) {
-    runtime.withdraw(ConnectionId::HOLDER, Withdrawn::These(tools));
+pub(crate) fn withdraw(holding: &Holding, tools: &[ToolId]) {
+    holding.withdraw(ConnectionId::HOLDER, Withdrawn::These(tools));
 }

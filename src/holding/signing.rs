@@ -14,21 +14,16 @@ use syscap_format::{
 };
 use syscap_kernel::{
     halt::Halt,
-    kernel::{Ack, Event, Kernel, Ticket},
+    kernel::{Ack, Event, Ticket},
     store::Ancestor,
 };
 
-use super::{Inner, Runtime};
-use crate::{core::Answer, error::Error, grant::Grant, keys::SignerError, session::acknowledged};
+use super::{Holding, Inner, acknowledged};
+use crate::{core::Answer, error::Error, grant::Grant, keys::SignerError};
 
-impl Runtime {
-    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
-    /// roots that it names are made where they are missing.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
-    /// where the kernel refuses the token, with the reason on record.
-    pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
+impl Holding {
+    /// See [`Runtime::issue`](crate::Runtime::issue).
+    pub(crate) fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         let agent = grant.agent()?;
         let grants = self.named(&grant.grants()?)?;
         self.inner.files.prepare(&agent)?;
@@ -65,12 +60,8 @@ impl Runtime {
         self.registered(Token::wire(&body, &signature), head)
     }
 
-    /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this
-    /// home's log, not older than what its issuer has signed since.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
+    /// See [`Runtime::register`](crate::Runtime::register).
+    pub(crate) fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
         // What is not a token is refused all the same, on the record.
         let head = Token::read(wire).ok().and_then(|token| token.body().head);
         self.registered(wire.to_vec(), head)
@@ -85,12 +76,6 @@ impl Runtime {
         }
     }
 
-    /// Where the durable log ends: what a signer elsewhere names in an event or a root token.
-    #[must_use]
-    pub fn durable(&self) -> Option<Head> {
-        self.core.look(Kernel::durable)
-    }
-
     /// The proof that a head is durable, where the kernel does not remember it.
     pub(crate) fn ancestor(&self, head: Option<Head>) -> Result<Option<Ancestor>, Halt> {
         match head.filter(|head| !self.core.look(|kernel| kernel.remembers(head))) {
@@ -99,19 +84,13 @@ impl Runtime {
         }
     }
 
-    /// Ends a token, and all that was derived from it, for ever.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] where there is no such token.
-    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
+    /// See [`Runtime::revoke`](crate::Runtime::revoke).
+    pub(crate) fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
         self.control(&Revocation::subtree(token))
     }
 
-    /// Begins or ends a freeze of an agent, a tool or the kernel.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] where the name is not of its form.
-    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
+    /// See [`Runtime::freeze`](crate::Runtime::freeze).
+    pub(crate) fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
         self.control(freeze)
     }
 
@@ -119,18 +98,14 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Refused`], with the reason on record.
-    pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
+    pub(crate) fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
         self.sign(body, |ticket, control, ancestor| {
             Event::Control(ticket, B::KIND, control, ancestor)
         })
     }
 
-    /// Records a control event that was signed elsewhere, by as many keys of its role as that
-    /// asks for: of any kind that needs nothing but itself.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], with the reason on record.
-    pub fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+    /// See [`Runtime::submit`](crate::Runtime::submit).
+    pub(crate) fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
         self.submit_as(control, |ticket, control, ancestor| {
             Event::Control(ticket, kind, control, ancestor)
         })

@@ -1,0 +1,194 @@
+//! A result's envelope, read: what another process was answered, in the process that asked.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::result::{Receipt, Status, ToolResult, TxOutcome};
+use crate::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item},
+    id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
+    manifest::Enforcement,
+    obligation::Obligation,
+    provenance::{Provenance, Source},
+    reason::Reason,
+    time::UnixMillis,
+};
+
+impl ToolResult {
+    /// The answer of an envelope, as [`ToolResult::to_canonical`] writes it; `None` of any other
+    /// form. It is believed as whoever sent it is: only the log it names proves it.
+    #[must_use]
+    pub fn from_canonical(envelope: &Canonical) -> Option<Self> {
+        let item = envelope.item();
+        let status = named(Status::ALL, Status::name, item.get("status")?)?;
+        let (key, reason) = match status {
+            Status::Ok => ("result", None),
+            Status::Error => {
+                let code = item.get("error")?.get("code").and_then(Item::as_uint)?;
+                ("error", Some(Reason::from_code(code)?))
+            }
+        };
+        let degraded = match item.get("degraded") {
+            None => Vec::new(),
+            Some(list) => {
+                let one = |item: Item<'_>| item.as_text().and_then(Obligation::named);
+                list.elements().map(one).collect::<Option<_>>()?
+            }
+        };
+        let read = Self {
+            tool: maybe(item.get("tool_id")?, |tool| tool.as_text().and_then(ToolId::new))?,
+            agent: maybe(item.get("agent_id")?, |agent| agent.as_text().and_then(AgentId::new))?,
+            snapshot: maybe(item.get("state_snapshot_id")?, |id| {
+                digest(id).map(SnapshotId::from_bytes)
+            })?,
+            reason,
+            delivered: Canonical::from(item.get(key)?),
+            result_hash: digest(item.get("result_hash")?).map(ResultHash::from_bytes)?,
+            provenance: maybe(item.get("provenance")?, provenance)?,
+            tx: named(TxOutcome::ALL, TxOutcome::name, item.get("tx_outcome")?)?,
+            degraded,
+            receipt: Receipt::read(item.get("receipt")?)?,
+        };
+        // One answer has one envelope: nothing stands in it that was not read.
+        (read.to_canonical() == *envelope).then_some(read)
+    }
+}
+
+impl Receipt {
+    fn read(item: Item<'_>) -> Option<Self> {
+        let seq = |key: &str| item.get(key).and_then(Item::as_uint).map(Seq::new);
+        let leaf = |key: &str| item.get(key).and_then(digest).map(Leaf::from_bytes);
+        Some(Self {
+            home: digest(item.get("log")?).map(HomeId::from_bytes)?,
+            intent: seq("intent_seq").zip(leaf("intent_leaf")),
+            outcome_seq: seq("outcome_seq")?,
+            outcome_leaf: leaf("outcome_leaf")?,
+            used: amounts(item.get("used")?)?,
+            left: amounts(item.get("left")?)?,
+            enforcement: named(Enforcement::ALL, Enforcement::name, item.get("enforcement")?)?,
+        })
+    }
+}
+
+/// What [`Provenance::to_envelope`] wrote.
+fn provenance(item: Item<'_>) -> Option<Provenance> {
+    let source = |item: Item<'_>| named(Source::ALL, Source::name, item);
+    let mut read = Provenance::new(source(item.get("source")?)?, UnixMillis::default());
+    read.time = item.get("time").and_then(Item::as_uint).map(UnixMillis::new);
+    read.trace = item.get("trace").and_then(Item::as_text).map(Box::from);
+    read.claimed = item.get("claimed").and_then(source);
+    for input in item.get("inputs").into_iter().flat_map(Item::elements) {
+        read.inputs.0.push(input.as_uint().map(Seq::new)?);
+    }
+    Some(read)
+}
+
+fn amounts(item: Item<'_>) -> Option<Amounts> {
+    item.entries().try_fold(Amounts::ZERO, |amounts, (name, amount)| {
+        let dimension = Dimension::ALL.iter().find(|dimension| dimension.name() == name)?;
+        Some(amounts.with(*dimension, amount.as_uint()?))
+    })
+}
+
+/// `null` is no value; another item must be one.
+fn maybe<'a, T>(item: Item<'a>, read: impl FnOnce(Item<'a>) -> Option<T>) -> Option<Option<T>> {
+    if item.is_null() { Some(None) } else { read(item).map(Some) }
+}
+
+fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, item: Item<'_>) -> Option<T> {
+    let text = item.as_text()?;
+    all.iter().copied().find(|one| name(*one) == text)
+}
+
+fn digest(item: Item<'_>) -> Option<[u8; 32]> {
+    item.as_byte_string()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+    use crate::{cbor::MapBuilder, reason::ErrorKind, reason::Refused, record::CallFields};
+
+    fn results() -> Vec<ToolResult> {
+        let leaf = |byte| Leaf::from_bytes([byte; 32]);
+        let receipt = |intent| Receipt {
+            home: HomeId::from_bytes([1; 32]),
+            intent,
+            outcome_seq: Seq::new(7),
+            outcome_leaf: leaf(2),
+            used: Amounts::ZERO.with(Dimension::Calls, 1),
+            left: Amounts::ZERO.with(Dimension::Calls, u64::MAX).with(Dimension::WallUs, 3),
+            enforcement: Enforcement::ALL[0],
+        };
+        let mut provenance = Provenance::new(Source::ALL[1], UnixMillis::new(5));
+        provenance.claimed = Some(Source::ALL[0]);
+        provenance.trace = Some(Box::from("trace"));
+        provenance.inputs.0.extend([Seq::new(1), Seq::new(4)]);
+        let full = CallFields {
+            tool_id: ToolId::new("fs.read"),
+            agent_id: AgentId::new("team/a"),
+            state_snapshot_id: Some(SnapshotId::from_bytes([3; 32])),
+            result_hash: Some(ResultHash::from_bytes([4; 32])),
+            provenance: Some(provenance),
+            ..CallFields::unknown()
+        };
+        let done = MapBuilder::new().text("text", "done").finish();
+        let degraded = [
+            Obligation::result_cap(9),
+            Obligation::read_only(),
+            Obligation::elevated(),
+            Obligation::notify("page 5"),
+        ];
+        let mut degraded = degraded.to_vec();
+        degraded.extend(Obligation::budget_cut(Dimension::DiskWriteBytes, 100));
+        let refused = Refused::new(Reason::Malformed).error_object(ErrorKind::Refused);
+        let committed = (TxOutcome::Committed, degraded);
+        let nothing = (TxOutcome::NoOp, Vec::new());
+        let empty = CallFields::unknown();
+        [
+            ToolResult::new(&full, None, done, committed, receipt(Some((Seq::new(6), leaf(5))))),
+            ToolResult::new(&empty, Some(Reason::Malformed), refused, nothing, receipt(None)),
+        ]
+        .to_vec()
+    }
+
+    #[test]
+    fn an_answer_comes_back_as_it_went() {
+        for result in results() {
+            assert_eq!(ToolResult::from_canonical(&result.to_canonical()), Some(result));
+        }
+    }
+
+    /// Every entry is needed, none besides is taken, and each must be of its type.
+    #[test]
+    fn an_answer_of_another_form_is_none() {
+        for result in results() {
+            let there = result.to_canonical();
+            let without = |left_out: &str| {
+                let entries = there.item().entries().filter(|(key, _)| *key != left_out);
+                entries.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item))
+            };
+            for (key, _) in there.item().entries() {
+                let left_out = ToolResult::from_canonical(&without(key).finish());
+                // What is empty is left out.
+                assert!(left_out.is_none_or(|other| other != result), "without {key}");
+                let other = without(key).boolean(key, true).finish();
+                let other = ToolResult::from_canonical(&other);
+                assert!(other.is_none_or(|other| key == "result" && other != result), "{key}");
+            }
+            let more = without("").text("zz", "more").finish();
+            assert_eq!(ToolResult::from_canonical(&more), None);
+        }
+        let words = ["read_only 1", "result_cap", "result_cap x", "notify", "other 1", ""];
+        for words in words {
+            assert_eq!(Obligation::named(words), None, "{words}");
+        }
+        for result in results() {
+            for asked in result.degraded() {
+                assert_eq!(Obligation::named(&asked.to_string()).as_ref(), Some(asked));
+            }
+        }
+    }
+}

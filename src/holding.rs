@@ -1,0 +1,145 @@
+//! A home that this process holds: its kernel, and what goes with it.
+
+mod session;
+mod signing;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use syscap_format::id::{AgentId, HomeId, Seq, TokenId};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Ack, Event, Kernel},
+    registry::ToolsDelta,
+};
+use syscap_syscalls::fs::Files;
+
+pub(crate) use self::session::{LocalSession, acknowledged};
+use crate::{
+    core::{Answer, Core},
+    counters::Counters,
+    error::Error,
+    home::Home,
+    host::desk::Desk,
+    keys::Signer,
+    tools::Providers,
+};
+
+/// A kernel on a home. It can be shared between threads.
+pub(crate) struct Holding {
+    pub(crate) core: Arc<Core>,
+    pub(crate) providers: Arc<Providers>,
+    inner: Arc<Inner>,
+}
+
+/// What is had beside the kernel, shared with those that serve it.
+struct Inner {
+    signer: Arc<dyn Signer>,
+    files: Files,
+    home: Home,
+    /// Held while a counter is read, signed and recorded.
+    signing: Mutex<()>,
+    /// Held while tools are offered and put on record.
+    tooling: Mutex<()>,
+    /// The tools on record that the kernel lacks, until its own are on record too.
+    absent: Mutex<ToolsDelta>,
+    /// What agents' clients run themselves.
+    desk: Desk,
+}
+
+impl Holding {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        providers: Arc<Providers>,
+        (signer, files, home): (Arc<dyn Signer>, Files, Home),
+        absent: ToolsDelta,
+    ) -> Self {
+        let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
+        let desk = Desk::default();
+        let inner = Inner { signer, files, home, signing, tooling, absent, desk };
+        Self { core, providers, inner: Arc::new(inner) }
+    }
+
+    /// Opens a session for an agent with a token that is for it.
+    ///
+    /// # Errors
+    /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
+    /// agent's; [`Error::Base`] where the agent's folder can't be made.
+    pub(crate) fn session(&self, agent: &str, token: TokenId) -> Result<LocalSession, Error> {
+        let got = agent.to_owned();
+        let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
+        let opened =
+            self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
+        match opened {
+            Answer::Ack(Ok(Ack::Session(opened))) => {
+                let prepared = self.inner.files.prepare(&agent);
+                let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+                let session = LocalSession::new(core, providers, opened.session, agent, token);
+                if let Err(error) = prepared {
+                    session.end()?;
+                    return Err(error.into());
+                }
+                Ok(session)
+            }
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+
+    /// The home's id.
+    #[must_use]
+    pub(crate) fn id(&self) -> HomeId {
+        self.core.look(Kernel::home)
+    }
+
+    /// The home's folder.
+    #[must_use]
+    pub(crate) fn home(&self) -> &Home {
+        &self.inner.home
+    }
+
+    /// A look at the kernel: tokens, tools, policy, head.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Kernel) -> T) -> T {
+        self.core.look(look)
+    }
+
+    /// Tells the kernel that time has passed, so that open aggregates close.
+    pub(crate) fn tick(&self) {
+        self.core.post(Event::Tick);
+    }
+
+    /// Closes every session and the home, and says by which record: from here on their calls are
+    /// errors. What still runs can't be stopped: see [`Runtime::close`](crate::Runtime::close).
+    pub(crate) fn end(&self) -> Result<Seq, Error> {
+        self.inner.desk.close();
+        let recorded = acknowledged(self.core.request(Event::Shutdown));
+        let closed = self.core.close();
+        recorded.and_then(|record| Ok(closed.map(|()| record)?))
+    }
+
+    /// Another handle on the same runtime, for one who serves it.
+    pub(crate) fn share(&self) -> Self {
+        let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+        Self { core, providers, inner: Arc::clone(&self.inner) }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// Nobody waits for the delegated runs that are out any more.
+    pub(crate) fn give_up_runs(&self) {
+        self.providers.give_up_all();
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.inner.desk
+    }
+
+    pub(crate) fn absent(&self) -> MutexGuard<'_, ToolsDelta> {
+        self.inner.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tooling(&self) -> MutexGuard<'_, ()> {
+        self.inner.tooling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,181 @@
+//! A session at the kernel of this process.
+
+use std::sync::Arc;
+
+use syscap_format::{
+    budget::Amounts,
+    cbor::{Canonical, Item, MapBuilder, Profile},
+    envelope::{Form, ToolResult},
+    id::{AgentId, Seq, SnapshotId, TokenId},
+    json::{self, Escapes},
+    limits::ENVELOPE_BYTES_MAX,
+    provenance::Source,
+};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Ack, Event, Proposal, Submit},
+};
+
+use crate::{
+    core::{Answer, Core},
+    error::Error,
+    session::{Sent, Written},
+    state::Changed,
+    tools::Providers,
+};
+
+/// A session, bound to one agent and one token. Calls through it may name no others.
+pub(crate) struct LocalSession {
+    core: Arc<Core>,
+    providers: Arc<Providers>,
+    number: Seq,
+    agent: AgentId,
+    token: TokenId,
+}
+
+impl LocalSession {
+    pub(crate) const fn new(
+        core: Arc<Core>,
+        providers: Arc<Providers>,
+        number: Seq,
+        agent: AgentId,
+        token: TokenId,
+    ) -> Self {
+        Self { core, providers, number, agent, token }
+    }
+
+    /// Sends an envelope. The answer is on record, and durable, when this returns.
+    pub(crate) fn send(&self, sent: Sent) -> Result<ToolResult, Error> {
+        let Sent { envelope, form, source, tag } = sent;
+        let (received, form) = match form {
+            Written::Cbor => (envelope, Form::Cbor),
+            Written::Json => read_json(&envelope),
+            Written::Arguments(escapes) => read_arguments(envelope, escapes),
+        };
+        let (session, salts, mut named) = (self.number, self.core.salts.draw()?, None);
+        let answer = self.core.request(|ticket| {
+            if tag != 0 {
+                // The provider of a delegated tool is told the name.
+                self.providers.tag(ticket, tag);
+                named = Some(ticket);
+            }
+            Event::Submit(Submit { ticket, session, received, form, source, salts })
+        });
+        if let Some(ticket) = named {
+            self.providers.untag(ticket);
+        }
+        match answer? {
+            Answer::Reply(result) => {
+                self.core.counters.answered(&result);
+                Ok(*result)
+            }
+            Answer::Ack(_) => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+
+    /// Posts model tokens and credits that were used, after the fact.
+    pub(crate) fn charge(&self, amounts: Amounts) -> Result<Seq, Error> {
+        acknowledged(self.core.request(|ticket| Event::Charge(ticket, self.number, amounts)))
+    }
+
+    /// Changes the state of the session's agent.
+    pub(crate) fn change(
+        &self,
+        writer: Source,
+        inputs: Vec<Seq>,
+        changes: Canonical,
+        base: Option<SnapshotId>,
+    ) -> Result<Changed, Error> {
+        let (session, salts) = (self.number, self.core.salts.draw()?);
+        let answer = self.core.request(|ticket| {
+            let proposal = Proposal { ticket, session, writer, inputs, base, changes, salts };
+            Event::Propose(Box::new(proposal))
+        })?;
+        match answer {
+            Answer::Ack(Ok(Ack::State(snapshot, record))) => Ok(Changed { snapshot, record }),
+            Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+            _ => Err(Error::Halted(Halt::Halted)),
+        }
+    }
+
+    pub(crate) const fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    pub(crate) const fn token(&self) -> TokenId {
+        self.token
+    }
+
+    /// The record that opened it.
+    pub(crate) const fn number(&self) -> Seq {
+        self.number
+    }
+
+    /// Closes it for all who share it.
+    pub(crate) fn end(&self) -> Result<Seq, Error> {
+        acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
+    }
+}
+
+/// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is
+/// too long isn't read at all: the kernel refuses it for its length.
+fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
+    if text.len() > ENVELOPE_BYTES_MAX {
+        return (text.to_vec(), Form::Json);
+    }
+    match json::to_cbor(text) {
+        Ok(converted) => (converted.into_bytes(), Form::Cbor),
+        Err(error) => (text.to_vec(), Form::NotJson(error)),
+    }
+}
+
+/// Puts in its place what a text under `args` says, here as [`read_json`]. An envelope that has no
+/// such text is the kernel's to refuse.
+fn read_arguments(envelope: Vec<u8>, escapes: Escapes) -> (Vec<u8>, Form) {
+    let checked = match Item::check(&envelope, Profile::DATA) {
+        Ok(map) if envelope.len() <= ENVELOPE_BYTES_MAX => map,
+        _ => return (envelope, Form::Cbor),
+    };
+    let Some(text) = checked.get("args").and_then(Item::as_byte_string) else {
+        return (envelope, Form::Cbor);
+    };
+    match json::arguments(text, escapes) {
+        Ok(args) => {
+            let whole = checked.entries().fold(MapBuilder::new(), |map, (key, value)| {
+                map.item(key, if key == "args" { args.item() } else { value })
+            });
+            (whole.finish().into_bytes(), Form::Cbor)
+        }
+        Err(error) => (envelope, Form::NotArguments(error)),
+    }
+}
+
+/// The record that a control event came to.
+pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
+    match answer? {
+        Answer::Ack(Ok(Ack::Recorded(seq))) => Ok(seq),
+        Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
+        _ => Err(Error::Halted(Halt::Halted)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing that the kernel would have to lex goes to it, but what it refuses by length.
+    #[test]
+    fn json_is_read_before_the_kernel_sees_it() {
+        let (received, form) = read_json(br#"{"tool_id": "echo"}"#);
+        let same = MapBuilder::new().text("tool_id", "echo").finish();
+        assert_eq!((received.as_slice(), form), (same.as_bytes(), Form::Cbor));
+        let text = br#"{"tool_id": "echo""#;
+        let (received, form) = read_json(text);
+        assert_eq!(received, text);
+        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
+        let long = vec![b' '; ENVELOPE_BYTES_MAX + 1];
+        assert_eq!(read_json(&long), (long.clone(), Form::Json));
+        let (_, form) = read_json(long.get(1..).unwrap());
+        assert!(matches!(form, Form::NotJson(_)), "{form:?}");
+    }
+}

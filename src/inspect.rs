@@ -1,0 +1,67 @@
+//! A home's log, replayed to look at.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use syscap_kernel::{
+    kernel::{Kernel, Tally},
+    policy::PolicyEngine,
+    registry::ToolsDelta,
+    store::Store,
+};
+
+use crate::{
+    error::Error,
+    state::{AgentState, states},
+    tools::Providers,
+};
+
+/// A home's log as it was replayed. It lends the kernel and never gives it away: its tools are
+/// the home's own, and whoever had it could make them run with a store that keeps nothing.
+pub struct Inspection {
+    kernel: Kernel,
+    store: Mutex<Box<dyn Store>>,
+    /// The delegated tools on record, which nobody offers here.
+    pub(crate) providers: Arc<Providers>,
+    /// Those of them that the kernel still lacks, since its own are not those on record.
+    pub(crate) absent: ToolsDelta,
+}
+
+impl Inspection {
+    pub(crate) fn new(
+        kernel: Kernel,
+        store: Box<dyn Store>,
+        providers: Arc<Providers>,
+        absent: ToolsDelta,
+    ) -> Self {
+        Self { kernel, store: Mutex::new(store), providers, absent }
+    }
+
+    /// The store that the log was read from, to be read.
+    pub(crate) fn store(&self) -> MutexGuard<'_, Box<dyn Store>> {
+        // It is only read: a panic leaves nothing half written.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel, as the log leaves it.
+    #[must_use]
+    pub const fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The states of all agents that have one.
+    #[must_use]
+    pub fn states(&self) -> Vec<AgentState> {
+        states(&self.kernel)
+    }
+
+    /// What another policy would have said of every call in the log that one has decided.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn replay(&self, against: &dyn PolicyEngine) -> Result<Tally, Error> {
+        let mut store = self.store();
+        let mut tally = Tally::default();
+        self.kernel.replay(&mut **store, against, &mut |redecided| tally.add(redecided))?;
+        Ok(tally)
+    }
+}

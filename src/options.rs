@@ -1,0 +1,436 @@
+//! How a home is made or opened.
+
+use std::{path::Path, sync::Arc};
+
+use syscap_audit::{
+    lock::HomeLock,
+    sqlite::{SqliteReader, SqliteStore},
+};
+use syscap_format::{
+    control::{PolicyChange, recovery_hash},
+    id::Seq,
+    record::{Durability, HomeLimits},
+    sign::PublicKey,
+};
+use syscap_kernel::{
+    kernel::{Anchor, Event, Kernel, NewHome, Parts},
+    policy::PolicyEngine,
+    ports::{Clock, Entropy},
+    registry::{Registry, ToolsDelta},
+    store::{Store, StoreError},
+    tool::{ReadTool, Tool},
+};
+use syscap_policy::{Policy, Preset};
+use syscap_syscalls::{
+    builtin::{CurrentTime, Echo},
+    fs::Files,
+};
+
+use crate::{
+    clock::SystemClock,
+    core::{Core, Held},
+    engine,
+    entropy::{Salts, SystemEntropy},
+    error::Error,
+    guard::{Guarded, GuardedEngine, SharedEngine},
+    holding::{Holding, acknowledged},
+    home::{BasePlace, Home, Kept},
+    inspect::Inspection,
+    keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles, write_new},
+    runtime::{Runtime, failover::Mode},
+    tools::{self, By, Providers},
+    verify::Trust,
+};
+
+/// How a home is made or opened. [`Holding::create`] and [`Holding::open`] use the defaults.
+pub struct Options {
+    base: BasePlace,
+    durability: Durability,
+    engine: Option<Arc<dyn PolicyEngine + Sync>>,
+    registry: Registry,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    signer: Option<Arc<dyn Signer>>,
+    store: Option<Box<dyn Store>>,
+    kept: Kept,
+    limits: HomeLimits,
+    trust: Option<Trust>,
+    seal: Seal,
+    recovery: RecoveryKey,
+}
+
+/// The recovery key of a home that is made.
+#[derive(Default)]
+enum RecoveryKey {
+    /// One is made with the other keys, where they are made.
+    #[default]
+    Made,
+    /// This one.
+    Given(PublicKey),
+    /// None.
+    Without,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            base: BasePlace::InHome,
+            durability: Durability::Full,
+            engine: None,
+            registry: Registry::new(),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            signer: None,
+            store: None,
+            kept: Kept::InHome,
+            limits: HomeLimits::default(),
+            trust: None,
+            seal: Seal::Open,
+            recovery: RecoveryKey::Made,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: files in the home, full durability, the preset
+    /// [`Standard`](syscap_policy::Preset::Standard) for a new home and the policy on record for
+    /// one that is there, the built-in tools, keys in the home.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts the agents' files below a folder that exists, when the home is made.
+    #[must_use]
+    pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
+        self.base = BasePlace::Elsewhere(folder.as_ref().to_path_buf());
+        self
+    }
+
+    /// Sets what an acknowledged record survives. Weaker than [`Durability::Full`] is recorded.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the policy engine. Where it panics instead of deciding, the call is denied. A home
+    /// that is opened with another policy than that on record refuses calls until the policy is
+    /// set.
+    #[must_use]
+    pub fn policy(mut self, engine: impl PolicyEngine + Sync + 'static) -> Self {
+        self.engine = Some(Arc::new(GuardedEngine::new(engine)));
+        self
+    }
+
+    /// Adds a tool of the host's. Its intent is durable before it runs. A call is refused where
+    /// [`Tool::plan`] panics, and the kernel halts where the plan's `demands` do.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub fn tool(mut self, tool: impl Tool) -> Result<Self, Error> {
+        self.registry.add(Guarded(tool))?;
+        Ok(self)
+    }
+
+    /// Adds a tool that only reads, to be trusted like a built-in one: its intent is made
+    /// durable with its outcome.
+    ///
+    /// # Errors
+    /// [`Error::Registry`].
+    pub fn trusted_read(mut self, tool: impl ReadTool) -> Result<Self, Error> {
+        self.registry.add_read(Guarded(tool))?;
+        Ok(self)
+    }
+
+    /// Sets the clocks.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets the source of randomness.
+    #[must_use]
+    pub fn entropy(mut self, entropy: impl Entropy + 'static) -> Self {
+        self.entropy = Arc::new(entropy);
+        self
+    }
+
+    /// Keeps the keys elsewhere than in the home.
+    #[must_use]
+    pub fn signer(mut self, signer: impl Signer + 'static) -> Self {
+        self.signer = Some(Arc::new(signer));
+        self
+    }
+
+    /// Keeps log, documents and vault in another store than the home's database. The home is
+    /// locked all the same, before anything is asked of the store and until it is dropped.
+    #[must_use]
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Some(Box::new(store));
+        self.kept = Kept::ByHost;
+        self
+    }
+
+    /// Sets what is fixed for a home, when it is made.
+    #[must_use]
+    pub fn limits(mut self, limits: HomeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Opens only the home that a trust file from elsewhere is for. Without it the one that lies in
+    /// the home is taken, where there is one: that protects against nobody who owns the folder.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+
+    /// Sets the recovery key of a home that is made: it can give every role other keys, whoever
+    /// has stolen the operator's. Keep it where nobody who has the others can reach it. Without
+    /// this one is made in the home, as `keys/recovery.key`, where the keys lie there.
+    #[must_use]
+    pub fn recovery(mut self, key: PublicKey) -> Self {
+        self.recovery = RecoveryKey::Given(key);
+        self
+    }
+
+    /// Makes the home without a recovery key: who steals the operator's key has the home for good.
+    #[must_use]
+    pub fn no_recovery(mut self) -> Self {
+        self.recovery = RecoveryKey::Without;
+        self
+    }
+
+    /// Seals the keys that are made with the home, as [`KeyUse::SEALED`] says. The runtime that
+    /// makes it signs with them all the same.
+    #[must_use]
+    pub fn seal(mut self, seal: Seal) -> Self {
+        self.seal = seal;
+        self
+    }
+
+    /// Makes a home in a folder that has none, and holds it, for this process alone.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn create(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        let holding = self.make(folder.as_ref())?;
+        Runtime::holding(holding)
+    }
+
+    /// Holds a home, for this process alone.
+    ///
+    /// # Errors
+    /// [`Error::Home`] where it is missing, held by another process, damaged or of a newer
+    /// version; [`Error`] besides.
+    pub fn open(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        let holding = self.hold(folder.as_ref())?;
+        Runtime::holding(holding)
+    }
+
+    /// Holds a home and serves it to other processes; attaches to the one that does, where there
+    /// is one. Where this process comes to hold the home later, it does so with these options.
+    /// While a holder comes or goes it tries for some seconds.
+    ///
+    /// # Errors
+    /// [`Error::Unserved`] where another process holds the home and serves it to nobody;
+    /// [`Error::Version`] or [`Error::Foreign`] where it can't be attached to; else as
+    /// [`Options::open`].
+    pub fn share(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        Runtime::reach(folder.as_ref(), Mode::Serve, self)
+    }
+
+    /// The same for a command that soon ends: where it holds the home it serves it to nobody,
+    /// and others wait until it has ended.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn command(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
+        Runtime::reach(folder.as_ref(), Mode::Command, self)
+    }
+
+    pub(crate) fn make(mut self, folder: &Path) -> Result<Holding, Error> {
+        let home = Home::at(folder);
+        home.make(self.kept)?;
+        home.check_base(&self.base)?;
+        let lock = HomeLock::take(home.folder())?;
+        let mut store = match self.store.take() {
+            Some(store) => store,
+            None => Box::new(SqliteStore::create(home.folder(), self.durability)?),
+        };
+        let (signer, recovery) = self.signer_of_new(&home)?;
+        home.settle_base(&self.base)?;
+        let files = home.open_files()?;
+        files.prepare_root("shared")?;
+        let registry = self.tools(&files)?;
+        let mut entropy = [0; 32];
+        self.entropy.fill(&mut entropy)?;
+        let new = NewHome {
+            entropy,
+            origin: Box::from("syscap"),
+            limits: self.limits.clone(),
+            durability: self.durability,
+            roles: roles(&*signer)?,
+            recovery: recovery.as_ref().map(recovery_hash),
+        };
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => Box::new(Policy::preset(Preset::Standard)?),
+        };
+        let mut kernel = Kernel::create(new, Parts { engine, registry }, self.clock.read())?;
+        if let Some(batch) = kernel.take_batch() {
+            kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
+        }
+        let trust = Trust::new(kernel.home(), roles(&*signer)?);
+        write_new(&home.trust(), &trust.to_bytes())?;
+        let (providers, absent) = (Arc::default(), ToolsDelta::default());
+        let store = Held { store, _lock: lock };
+        let opened = Opened { kernel, signer, files, providers, absent };
+        self.boot(home, store, opened)
+    }
+
+    /// Holds the home. What it is held with stays here, but for a store of the host's: where that
+    /// is used up, it can't be held again.
+    pub(crate) fn hold(&mut self, folder: &Path) -> Result<Holding, Error> {
+        let home = Home::at(folder);
+        let lock = home.lock(self.kept)?;
+        let mut store = match (self.store.take(), self.kept) {
+            (Some(store), _) => store,
+            (None, Kept::InHome) => Box::new(SqliteStore::open(home.folder(), self.durability)?),
+            (None, Kept::ByHost) => return Err(StoreError::Missing.into()),
+        };
+        match self.replay(&home, &mut *store) {
+            Ok(opened) => self.boot(home, Held { store, _lock: lock }, opened),
+            Err(error) => {
+                self.store = Some(store).filter(|_| self.kept == Kept::ByHost);
+                Err(error)
+            }
+        }
+    }
+
+    fn replay(&self, home: &Home, store: &mut dyn Store) -> Result<Opened, Error> {
+        let signer = match &self.signer {
+            Some(signer) => Arc::clone(signer),
+            None => Arc::new(FileKeys::open(&home.keys())?),
+        };
+        let files = home.open_files()?;
+        let registry = self.tools(&files)?;
+        let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
+        let mut kernel = engine::open(store, self.engine(), registry, &anchor)?;
+        let providers = Arc::default();
+        let absent = tools::adopt(&mut kernel, store, &providers)?;
+        signer.renew(kernel.roles());
+        Ok(Opened { kernel, signer, files, providers, absent })
+    }
+
+    /// Replays the log of a home, to look at: out of the store that these options have, or the
+    /// home's database. Nothing is written and nothing can be called, and another process may
+    /// hold the home.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn inspect(mut self, folder: impl AsRef<Path>) -> Result<Inspection, Error> {
+        let home = Home::at(folder);
+        let mut store: Box<dyn Store> = match self.store.take() {
+            Some(store) => store,
+            None => Box::new(SqliteReader::open(home.folder())?),
+        };
+        let registry = self.tools(&home.open_files()?)?;
+        let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
+        let mut kernel = engine::open(&mut *store, self.engine(), registry, &anchor)?;
+        let providers = Arc::default();
+        let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
+        Ok(Inspection::new(kernel, store, providers, absent))
+    }
+
+    /// Who signs for a home that is made, and its recovery key.
+    fn signer_of_new(
+        &mut self,
+        home: &Home,
+    ) -> Result<(Arc<dyn Signer>, Option<PublicKey>), Error> {
+        let given = match self.recovery {
+            RecoveryKey::Given(key) => Some(key),
+            _ => None,
+        };
+        if let Some(signer) = self.signer.take() {
+            return Ok((signer, given));
+        }
+        let keys = FileKeys::create(&home.keys(), &self.seal, &*self.entropy)?;
+        if !matches!(self.recovery, RecoveryKey::Made) {
+            return Ok((Arc::new(keys), given));
+        }
+        let (file, _) = KeyFile::generate(KeyUse::Recovery, &self.seal, &*self.entropy)?;
+        file.write_new(&KeyUse::Recovery.path(&home.keys()))?;
+        Ok((Arc::new(keys), Some(file.public_key())))
+    }
+
+    fn trust_of(&self, home: &Home) -> Result<Option<Trust>, Error> {
+        match &self.trust {
+            Some(trust) => Ok(Some(trust.clone())),
+            None => home.read_trust(),
+        }
+    }
+
+    fn engine(&self) -> Option<Box<dyn PolicyEngine>> {
+        let engine = self.engine.as_ref().map(Arc::clone)?;
+        Some(Box::new(SharedEngine(engine)))
+    }
+
+    /// The host's tools, and the built-in ones.
+    fn tools(&self, files: &Files) -> Result<Registry, Error> {
+        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
+        let mut registry = self.registry.clone();
+        registry.add_read(files.read().ok_or_else(bad)?)?;
+        registry.add_read(files.list().ok_or_else(bad)?)?;
+        registry.add(files.write().ok_or_else(bad)?)?;
+        registry.add_read(Echo::new().ok_or_else(bad)?)?;
+        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
+        Ok(registry)
+    }
+
+    /// Boots the kernel; puts tools and policy on record where they are others than those there.
+    fn boot(&self, home: Home, store: Held, opened: Opened) -> Result<Holding, Error> {
+        let Opened { kernel, signer, files, providers, absent } = opened;
+        let salts = Salts::new(Arc::clone(&self.entropy));
+        let core = Core::new(kernel, store, Arc::clone(&self.clock), salts);
+        let (id, durability) = (core.salts.bytes()?, self.durability);
+        let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
+        acknowledged(core.request(|ticket| Event::Boot { ticket, id, software, durability }))?;
+        let holding = Holding::new(core, providers, (signer, files, home), absent);
+        let (tools, on_record) = holding.look(|k| (k.registry_hash(), k.tools_hash()));
+        if on_record != Some(tools) {
+            unless_unsigned(holding.record_own_tools(By::Signer))?;
+        }
+        let (policy, on_record) = holding.look(|k| (k.engine_hash(), k.policy_hash()));
+        if on_record.is_none() {
+            // The first policy is the engine that the kernel was made with.
+            let change = PolicyChange { policy, shadow: None };
+            unless_unsigned(holding.sign(&change, |ticket, control, ancestor| {
+                Event::Policy(ticket, control, ancestor, Vec::new())
+            }))?;
+        }
+        Ok(holding)
+    }
+}
+
+/// A kernel that has its log, and has not booted.
+struct Opened {
+    kernel: Kernel,
+    signer: Arc<dyn Signer>,
+    files: Files,
+    providers: Arc<Providers>,
+    /// The tools on record that the kernel still lacks.
+    absent: ToolsDelta,
+}
+
+/// A home opens without those who sign for it: where they can't be had, what differs from the
+/// record stays so, and the kernel refuses all calls until a person has put it there.
+fn unless_unsigned(recorded: Result<Seq, Error>) -> Result<(), Error> {
+    match recorded {
+        Ok(_) | Err(Error::Signer(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

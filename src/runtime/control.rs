@@ -1,0 +1,224 @@
+//! What an operator does at a home: issues and ends tokens, freezes, sets policies, accepts tools.
+
+use syscap_format::{
+    control::{Control, ControlBody, Freeze},
+    id::{ObjectId, Seq, TokenId, ToolId},
+    object::PolicyObject,
+    record::Kind,
+};
+use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_policy::Policy;
+
+use super::{Runtime, failover::Side};
+use crate::{
+    Error, Grant,
+    attach::{
+        Ask, Command,
+        client::Step,
+        reply::{read_nothing, read_record, read_token},
+    },
+    engine,
+    guard::GuardedEngine,
+    holding::Holding,
+    submit::{Beside, Submission},
+};
+
+impl Runtime {
+    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
+    /// roots that it names are made where they are missing.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
+    /// where the kernel refuses the token, with the reason on record; [`Error::HolderGone`].
+    pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
+        // What is not sound is said in the same words, whoever holds the home.
+        grant.grants()?;
+        let ask = Ask::Issue(Box::new(grant.clone()));
+        self.act(&ask, |holding| holding.issue(grant.clone()), read_token)
+    }
+
+    /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this
+    /// home's log, not older than what its issuer has signed since.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; else as [`Runtime::look`].
+    pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
+        self.here(|holding| holding.register(wire))
+    }
+
+    /// Ends a token, and all that was derived from it, for ever.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token; [`Error::HolderGone`].
+    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
+        let here = |holding: &Holding| holding.revoke(token);
+        self.home.operate(&Command::Revoke(token), here, read_record)
+    }
+
+    /// Begins or ends a freeze of an agent, a tool or the kernel.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the name is not of its form; [`Error::HolderGone`].
+    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
+        let here = |holding: &Holding| holding.freeze(freeze);
+        self.home.operate(&Command::Freeze(freeze.clone()), here, read_record)
+    }
+
+    /// Signs a control event of any kind that needs nothing but itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; else as [`Runtime::look`].
+    pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
+        self.here(|holding| holding.control(body))
+    }
+
+    /// Records a control event that was signed elsewhere, by as many keys of its role as that
+    /// asks for: of any kind that needs nothing but itself.
+    ///
+    /// # Errors
+    /// As [`Runtime::submit_with`].
+    pub fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+        self.submit_with(kind, control, &Beside::Nothing)
+    }
+
+    /// Records a control event that was signed elsewhere, of any kind, with what it needs beside
+    /// itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; [`Error::BadName`] where a tool is not there
+    /// to be accepted or forgotten; [`Error::HolderGone`], after which it may have been done.
+    pub fn submit_with(&self, kind: Kind, control: Control, beside: &Beside) -> Result<Seq, Error> {
+        let beside = beside.clone();
+        let submission = Box::new(Submission { kind, control, beside });
+        let here = |holding: &Holding| holding.submit_with(&submission);
+        self.act(&Ask::Submit(submission.clone()), here, read_record)
+    }
+
+    /// Reads a policy document for this home: it must load, and name the home's tools by their
+    /// own ids. A tool that the home doesn't have is no error: it may come. It is JSON, or
+    /// canonical CBOR where it begins with a byte that no text begins with.
+    ///
+    /// # Errors
+    /// [`Error::Policy`]; the refusal is on record, and the policy in force stays;
+    /// [`Error::Refused`] where only the holder finds a fault in it; [`Error::HolderGone`].
+    pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
+        let ask = Ask::ReadPolicy(document.to_vec());
+        let held = |holding: &Holding| holding.read_policy(document).map(drop);
+        let read = self.act(&ask, held, read_nothing);
+        match (read, engine::parse(document)) {
+            (Ok(()) | Err(Error::Refused(_)), Err(error)) => Err(Error::Policy(error)),
+            (Ok(()), Ok(policy)) => Ok(policy),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Puts another policy in force: each call is decided by the one or by the other, and its
+    /// record names which. The shadow, if there is one, stays. Where another process holds the
+    /// home, its own engine for the same document comes in force.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record: also where the holder has no engine for it,
+    /// or its document is not sound; [`Error::HolderGone`].
+    pub fn set_policy(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
+        self.engine(engine, Holding::set_policy, Ask::Policy)
+    }
+
+    /// As [`Runtime::set_policy`], with an engine that the holder has for the object.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; also where there is no engine for it, or
+    /// its document is not sound; [`Error::HolderGone`].
+    pub fn set_policy_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
+        let ask = Ask::Policy(policy.clone());
+        self.act(&ask, |holding| holding.set_policy_object(policy), read_record)
+    }
+
+    /// Asks another policy beside the one in force, for the record only: what it would have said
+    /// stands in each call's records. It never changes what happens. As with
+    /// [`Runtime::set_policy`], another process that holds the home asks its own engine.
+    ///
+    /// # Errors
+    /// As [`Runtime::set_policy`].
+    pub fn set_shadow(&self, engine: impl PolicyEngine + 'static) -> Result<Seq, Error> {
+        self.engine(engine, Holding::set_shadow, Ask::Shadow)
+    }
+
+    /// As [`Runtime::set_shadow`], with an engine that the holder has for the object.
+    ///
+    /// # Errors
+    /// As [`Runtime::set_policy_object`].
+    pub fn set_shadow_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
+        let ask = Ask::Shadow(policy.clone());
+        self.act(&ask, |holding| holding.set_shadow_object(policy), read_record)
+    }
+
+    /// Asks no policy beside the one in force any more.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`].
+    pub fn clear_shadow(&self) -> Result<Seq, Error> {
+        self.act(&Ask::NoShadow, Holding::clear_shadow, read_record)
+    }
+
+    /// Puts a policy in force by a change that was signed elsewhere, by the policy key of this
+    /// home.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; else as [`Runtime::look`].
+    pub fn submit_policy(
+        &self,
+        control: Control,
+        engine: impl PolicyEngine + 'static,
+    ) -> Result<Seq, Error> {
+        self.here(|holding| holding.submit_policy(control, engine))
+    }
+
+    fn engine(
+        &self,
+        engine: impl PolicyEngine + 'static,
+        here: impl Fn(&Holding, Box<dyn PolicyEngine>) -> Result<Seq, Error>,
+        ask: impl Fn(PolicyObject) -> Ask,
+    ) -> Result<Seq, Error> {
+        let engine = GuardedEngine::new(engine);
+        let (object, mut engine) = (object_of(&engine), Some(engine));
+        self.home.each(|term| match &term.side {
+            Side::Here(held) => match engine.take() {
+                Some(engine) => Step::Done(here(&held.holding, Box::new(engine))),
+                None => Step::Done(Err(Error::HolderGone)),
+            },
+            Side::There(holder) => holder.ask(&ask(object.clone()), read_record),
+        })
+    }
+
+    /// Puts the definitions on record that are offered at present, in the place of those that
+    /// are there: an operator accepts the change.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
+    /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
+    /// record; [`Error::HolderGone`].
+    pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        let ask = Ask::Accept(tools.to_vec());
+        self.act(&ask, |holding| holding.accept(tools), read_record)
+    }
+
+    /// The same for definitions that somebody has looked at: each must be offered as the manifest
+    /// of that id.
+    ///
+    /// # Errors
+    /// As [`Runtime::accept`].
+    pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
+        let ask = Ask::AcceptAs(tools.to_vec());
+        self.act(&ask, |holding| holding.accept_as(tools), read_record)
+    }
+
+    /// Takes delegated tools off the record. One that is offered again is new.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
+    /// on record; [`Error::HolderGone`].
+    pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
+        let ask = Ask::Forget(tools.to_vec());
+        self.act(&ask, |holding| holding.forget(tools), read_record)
+    }
+}
