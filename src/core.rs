@@ -31,7 +31,13 @@ use syscap_format::{
     vault::VaultEntry,
 };
 
-use crate::{counters::Counters, entropy::Salts, guard::caught, run};
+use crate::{
+    counters::Counters,
+    entropy::Salts,
+    guard::caught,
+    provide::Cancel,
+    run::{self, Cancels},
+};
 
 /// The kernel and its store.
 pub(crate) struct Core {
@@ -41,6 +47,7 @@ pub(crate) struct Core {
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
+    pub(crate) cancels: Cancels,
 }
 
 /// A store, and the lock of the home that it is for.
@@ -107,13 +114,23 @@ impl Core {
             closed: false,
         };
         let (shared, store) = (Mutex::new(shared), Mutex::new(Some(store)));
-        Arc::new(Self { shared, store, clock, salts, counters: Counters::new() })
+        let (counters, cancels) = (Counters::new(), Cancels::default());
+        Arc::new(Self { shared, store, clock, salts, counters, cancels })
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
     /// the vault, follows links and commits as the kernel asks.
     pub(crate) fn request(
         self: &Arc<Self>,
+        event: impl FnOnce(Ticket) -> Event,
+    ) -> Result<Answer, Halt> {
+        self.request_with(&Cancel::new(), event)
+    }
+
+    /// The same; what it runs hears of `cancel`.
+    pub(crate) fn request_with(
+        self: &Arc<Self>,
+        cancel: &Cancel,
         event: impl FnOnce(Ticket) -> Event,
     ) -> Result<Answer, Halt> {
         let mut shared = self.lock();
@@ -132,7 +149,7 @@ impl Core {
                 Some(Delivery::Run(job, out)) => {
                     shared.wake_leader();
                     drop(shared);
-                    let (event, given_up) = run::run(self, *job, &out);
+                    let (event, given_up) = run::run(self, *job, &out, cancel);
                     shared = self.lock();
                     self.handle(&mut shared, event);
                     if let Some(given_up) = given_up {

@@ -68,6 +68,41 @@ impl<T: ReadTool> ReadTool for Guarded<T> {
     }
 }
 
+/// A tool that more than one kernel may be made with, one after the other.
+pub(crate) struct Shared<T>(pub(crate) Arc<T>);
+
+impl<T: Tool> Tool for Shared<T> {
+    type Plan = T::Plan;
+
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        self.0.resolver(request)
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
+        self.0.plan(request)
+    }
+}
+
+impl<T: ReadTool> ReadTool for Shared<T> {
+    type Plan = T::Plan;
+
+    fn manifest(&self) -> &Manifest {
+        self.0.manifest()
+    }
+
+    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        self.0.resolver(request)
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
+        self.0.plan(request)
+    }
+}
+
 /// An engine that denies where it panics. What it stands for is asked once, of the host's own
 /// thread.
 pub(crate) struct GuardedEngine<E> {

@@ -126,9 +126,9 @@ impl Holding {
         &self.core.counters
     }
 
-    /// Nobody waits for the delegated runs that are out any more.
+    /// Nobody waits for the runs that are out any more.
     pub(crate) fn give_up_runs(&self) {
-        self.providers.give_up_all();
+        self.core.cancels.cancel_all();
     }
 
     pub(crate) fn desk(&self) -> &Desk {

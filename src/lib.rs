@@ -1,9 +1,9 @@
 //! A capability kernel for AI agents' tools: every tool call goes through here, or does not happen.
 //!
-//! A home is a folder with a log, keys and the agents' files; one process holds it, with a kernel. A
-//! [`Runtime`] is a home, whoever holds it. It issues capability tokens and opens [`Session`]s; a
-//! session's calls are checked against its token, decided by the policy engine, held to the budget,
-//! run by the kernel and recorded.
+//! A home is a folder with a log, keys and the agents' files; one process holds it, with a kernel.
+//! A [`Runtime`] is a home, whoever holds it. It issues capability tokens and opens [`Session`]s;
+//! a session's calls are checked against its token, decided by the policy engine, held to the
+//! budget, run by the kernel and recorded.
 //!
 //! ```
 //! use syscap::prelude::*;

@@ -16,7 +16,7 @@ use syscap_kernel::{
     kernel::{Anchor, Event, Kernel, NewHome, Parts},
     policy::PolicyEngine,
     ports::{Clock, Entropy},
-    registry::{Registry, ToolsDelta},
+    registry::{Registry, RegistryError, ToolsDelta},
     store::{Store, StoreError},
     tool::{ReadTool, Tool},
 };
@@ -32,7 +32,7 @@ use crate::{
     engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
-    guard::{Guarded, GuardedEngine, SharedEngine},
+    guard::{Guarded, GuardedEngine, Shared, SharedEngine},
     holding::{Holding, acknowledged},
     home::{BasePlace, Home, Kept},
     inspect::Inspection,
@@ -42,11 +42,17 @@ use crate::{
     verify::Trust,
 };
 
-/// How a home is made or opened. [`Holding::create`] and [`Holding::open`] use the defaults.
+/// Adds a tool.
+type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
+
+/// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
 pub struct Options {
     base: BasePlace,
     durability: Durability,
     engine: Option<Arc<dyn PolicyEngine + Sync>>,
+    /// The host's tools: each can be had again, for another kernel.
+    tools: Vec<Box<AddTool>>,
+    /// The same, to find what contradicts.
     registry: Registry,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -77,6 +83,7 @@ impl Default for Options {
             base: BasePlace::InHome,
             durability: Durability::Full,
             engine: None,
+            tools: Vec::new(),
             registry: Registry::new(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -128,9 +135,9 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Registry`].
-    pub fn tool(mut self, tool: impl Tool) -> Result<Self, Error> {
-        self.registry.add(Guarded(tool))?;
-        Ok(self)
+    pub fn tool(self, tool: impl Tool) -> Result<Self, Error> {
+        let tool = Arc::new(Guarded(tool));
+        self.add(move |registry| registry.add(Shared(Arc::clone(&tool))))
     }
 
     /// Adds a tool that only reads, to be trusted like a built-in one: its intent is made
@@ -138,9 +145,9 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::Registry`].
-    pub fn trusted_read(mut self, tool: impl ReadTool) -> Result<Self, Error> {
-        self.registry.add_read(Guarded(tool))?;
-        Ok(self)
+    pub fn trusted_read(self, tool: impl ReadTool) -> Result<Self, Error> {
+        let tool = Arc::new(Guarded(tool));
+        self.add(move |registry| registry.add_read(Shared(Arc::clone(&tool))))
     }
 
     /// Sets the clocks.
@@ -367,6 +374,15 @@ impl Options {
         Ok((Arc::new(keys), Some(file.public_key())))
     }
 
+    fn add(
+        mut self,
+        add: impl Fn(&mut Registry) -> Result<(), RegistryError> + Send + 'static,
+    ) -> Result<Self, Error> {
+        add(&mut self.registry)?;
+        self.tools.push(Box::new(add));
+        Ok(self)
+    }
+
     fn trust_of(&self, home: &Home) -> Result<Option<Trust>, Error> {
         match &self.trust {
             Some(trust) => Ok(Some(trust.clone())),
@@ -382,7 +398,8 @@ impl Options {
     /// The host's tools, and the built-in ones.
     fn tools(&self, files: &Files) -> Result<Registry, Error> {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
-        let mut registry = self.registry.clone();
+        let mut registry = Registry::new();
+        self.tools.iter().try_for_each(|add| add(&mut registry))?;
         registry.add_read(files.read().ok_or_else(bad)?)?;
         registry.add_read(files.list().ok_or_else(bad)?)?;
         registry.add(files.write().ok_or_else(bad)?)?;

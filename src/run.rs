@@ -2,7 +2,8 @@
 
 use std::{
     cell::RefCell,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -31,11 +32,60 @@ pub(crate) fn given_up() -> Cancel {
 }
 
 /// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
-/// on the caller's own thread; another gets a thread, so that it can be given up.
-pub(crate) fn run(core: &Arc<Core>, job: Job, out: &Out) -> (Event, Option<GivenUp>) {
+/// on the caller's own thread; another gets a thread, so that it can be given up, and hears of
+/// `cancel`.
+pub(crate) fn run(
+    core: &Arc<Core>,
+    job: Job,
+    out: &Out,
+    cancel: &Cancel,
+) -> (Event, Option<GivenUp>) {
     match job.wall_ms_max() {
         None => (run_here(job), None),
-        Some(ms) => run_apart(core, job, out, Duration::from_millis(ms)),
+        Some(ms) => {
+            let _running = core.cancels.enter(cancel);
+            run_apart(core, job, (out, cancel), Duration::from_millis(ms))
+        }
+    }
+}
+
+/// The runs that can be told that nobody waits for them any more.
+#[derive(Default)]
+pub(crate) struct Cancels(Mutex<Waited>);
+
+#[derive(Default)]
+struct Waited {
+    last: u64,
+    out: BTreeMap<u64, Cancel>,
+}
+
+impl Cancels {
+    fn enter(&self, cancel: &Cancel) -> Entered<'_> {
+        let mut runs = self.lock();
+        runs.last = runs.last.wrapping_add(1);
+        let number = runs.last;
+        runs.out.insert(number, cancel.clone());
+        Entered(self, number)
+    }
+
+    /// Nobody waits for any of them any more.
+    pub(crate) fn cancel_all(&self) {
+        let cancels: Vec<Cancel> = self.lock().out.values().cloned().collect();
+        cancels.iter().for_each(Cancel::cancel);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waited> {
+        // Every change is one step that can't break off half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run, taken off when it has ended.
+struct Entered<'a>(&'a Cancels, u64);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.lock().out.remove(&self.1);
     }
 }
 
@@ -71,11 +121,15 @@ enum Slot {
     GivenUp,
 }
 
-fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> (Event, Option<GivenUp>) {
+fn run_apart(
+    core: &Arc<Core>,
+    job: Job,
+    (out, cancel): (&Out, &Cancel),
+    limit: Duration,
+) -> (Event, Option<GivenUp>) {
     let intent = job.intent();
     let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
     let theirs = Arc::clone(&shared);
-    let cancel = Cancel::new();
     let given_up = cancel.clone();
     let (core, out) = (Arc::clone(core), Out::clone(out));
     let started = thread::Builder::new().name("syscap-run".to_owned()).spawn(move || {
@@ -94,7 +148,7 @@ fn run_apart(core: &Arc<Core>, job: Job, out: &Out, limit: Duration) -> (Event, 
         }
     });
     match started {
-        Ok(_) => wait(&shared, intent, limit, cancel),
+        Ok(_) => wait(&shared, intent, limit, cancel.clone()),
         // The job went down with the thread that was not made: it did not run.
         Err(_) => (Event::Lost(intent, Lost::Abandoned, Measured::default()), None),
     }

@@ -20,6 +20,7 @@
 
 mod control;
 pub(crate) mod failover;
+mod held;
 
 #[cfg(test)]
 mod tests;
@@ -71,7 +72,7 @@ use crate::{
 /// assert!(holder.is_holder() && !attached.is_holder());
 /// let token = attached.issue(Grant::to("a").tools(["echo"]))?;
 /// let agent = attached.session("a", token)?;
-/// assert_eq!(agent.call("echo", args! { "value": "hello" })?.text()?, "hello");
+/// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
 /// attached.close()?;
 /// holder.close()
 /// # }

@@ -20,6 +20,7 @@ use crate::{
         reply::{read_answer, read_changed, read_record, read_taken, read_ticket},
     },
     holding::LocalSession,
+    provide::Cancel,
     runtime::{
         Open,
         failover::{Side, Term},
@@ -39,7 +40,7 @@ pub enum Written {
 }
 
 /// What goes with a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CallWith {
     /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
     /// the log, and is of the form of [`syscap_format::id::IdempotencyKey`].
@@ -48,6 +49,10 @@ pub struct CallWith {
     pub trace: Option<String>,
     /// The caller's own name for the call, which the tool's provider is told; 0 for none.
     pub tag: u64,
+    /// This call's own. Cancelled from elsewhere it tells the tool that nobody waits for the result: see
+    /// [`ToolCall::is_cancelled`](crate::host::ToolCall::is_cancelled). What was begun is ended,
+    /// metered and recorded all the same.
+    pub cancel: Cancel,
 }
 
 impl CallWith {
@@ -190,7 +195,7 @@ impl Session {
     /// As [`Session::call`].
     pub fn call_with(&self, tool: &str, args: Args, with: &CallWith) -> Result<ToolResult, Error> {
         let map = MapBuilder::new().item("args", args.finish().item());
-        self.send(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with.tag)
+        self.dispatch(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with)
     }
 
     /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
@@ -250,7 +255,7 @@ impl Session {
     ) -> Result<ToolResult, Error> {
         let map = MapBuilder::new().bytes("args", text.as_bytes());
         let envelope = self.envelope(map, tool, with);
-        self.send(envelope.as_bytes(), Written::Arguments(escapes), with.tag)
+        self.dispatch(envelope.as_bytes(), Written::Arguments(escapes), with)
     }
 
     /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
@@ -277,13 +282,22 @@ impl Session {
     /// # Errors
     /// As [`Session::call`].
     pub fn send(&self, envelope: &[u8], form: Written, tag: u64) -> Result<ToolResult, Error> {
-        let source = self.source;
+        self.dispatch(envelope, form, &CallWith { tag, ..CallWith::default() })
+    }
+
+    fn dispatch(
+        &self,
+        envelope: &[u8],
+        form: Written,
+        CallWith { tag, cancel, .. }: &CallWith,
+    ) -> Result<ToolResult, Error> {
+        let (source, tag) = (self.source, *tag);
         self.with(|term, seated| {
             let sent = Sent { envelope: envelope.to_vec(), form, source, tag };
             let step = match (seated, &term.side) {
-                (Seated::Here(session), _) => return Step::Done(session.send(sent)),
+                (Seated::Here(session), _) => return Step::Done(session.send(sent, cancel)),
                 (Seated::There(session), Side::There(holder)) => {
-                    holder.ask(&Ask::Call { session, sent }, read_answer)
+                    holder.call(&Ask::Call { session, sent }, cancel, read_answer)
                 }
                 (Seated::There(_), Side::Here(_)) => Step::Again,
             };
@@ -400,7 +414,12 @@ impl Session {
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`],
     /// with which it has ended too.
-    pub fn close(&self) -> Result<(), Error> {
+    pub fn close(self) -> Result<(), Error> {
+        self.end()
+    }
+
+    /// The same, where it is shared.
+    pub(crate) fn end(&self) -> Result<(), Error> {
         let mut place = self.place();
         if std::mem::replace(&mut place.closed, true) {
             return Ok(());
@@ -408,7 +427,7 @@ impl Session {
         let Some((with, seated)) = place.at.clone() else { return Ok(()) };
         drop(place);
         // With another holder it has ended already.
-        let Some(term) = self.home.still(with) else { return self.home.check_open() };
+        let Some(term) = self.home.still(with) else { return Ok(()) };
         match (seated, &term.side) {
             (Seated::Here(session), Side::Here(held)) => {
                 held.holding.unbind(session.number());

@@ -112,13 +112,6 @@ impl Providers {
         cancels.iter().for_each(Cancel::cancel);
     }
 
-    /// Nobody waits for any run any more.
-    pub(crate) fn give_up_all(&self) {
-        let cancels: Vec<Cancel> =
-            self.lock().runs.values().map(|(_, cancel)| cancel.clone()).collect();
-        cancels.iter().for_each(Cancel::cancel);
-    }
-
     /// The newest offer of each tool that waits for an operator to put it on record.
     pub(crate) fn awaiting(&self) -> Vec<Manifest> {
         let table = self.lock();

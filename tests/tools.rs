@@ -369,6 +369,7 @@ fn a_provider_may_do_anything_when_it_is_dropped() {
         scope.spawn(|| {
             rt.provide(vec![manifest("docs.c", "c")], curious()).unwrap();
             rt.forget(&[tool("docs.c")]).unwrap();
+            rt.withdraw(&[tool("docs.c")]).unwrap();
         });
         assert_eq!(done("forgotten"), ("forgotten", 2));
     });

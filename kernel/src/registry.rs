@@ -45,7 +45,7 @@ pub enum RegistryError {
 }
 
 /// The tools, taken by value: once they are here nothing else reaches them.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Registry {
     tools: Vec<Registered>,
     index: BTreeMap<ToolId, usize>,

@@ -175,6 +175,29 @@ impl Holder {
         self.ask_within(Duration::MAX, ask, read)
     }
 
+    /// Asks for a call. Where it is cancelled the holder is told.
+    pub(crate) fn call<T>(
+        self: &Arc<Self>,
+        ask: &Ask,
+        cancel: &Cancel,
+        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
+    ) -> Step<T> {
+        let asked = self.peer.ask(|id| ask.write(id));
+        if let Ok(pending) = &asked {
+            let (holder, call) = (Arc::downgrade(self), pending.id);
+            cancel.on_cancel(move || {
+                if let Some(holder) = holder.upgrade() {
+                    // Whoever cancels must not wait for a peer that does not read.
+                    spawn("syscap-cancel", move || {
+                        // Where it can't be told it has gone, or the call goes on.
+                        drop(holder.peer.ask(|id| Ask::Cancel(call).write(id)));
+                    });
+                }
+            });
+        }
+        self.answered(asked, Duration::MAX, read)
+    }
+
     /// The same. A holder that takes longer is given up.
     pub(crate) fn ask_within<T>(
         &self,

@@ -50,7 +50,7 @@ impl<'a> Frame<'a> {
 
 /// What may be asked on the agents' lane: calls through sessions that were lent, and nothing that
 /// shows or changes what is not the caller's. Everything else is the operator's.
-pub(super) const AGENTS: [&str; 3] = ["take", "call", "close"];
+pub(super) const AGENTS: [&str; 4] = ["take", "call", "cancel", "close"];
 
 /// What an attached process asks of the holder.
 pub(crate) enum Ask {
@@ -58,12 +58,23 @@ pub(crate) enum Ask {
     Policy(PolicyObject),
     Shadow(PolicyObject),
     NoShadow,
-    Open { agent: String, token: TokenId },
+    Open {
+        agent: String,
+        token: TokenId,
+    },
     Lend(Seq),
     Take(SessionTicket),
     Close(Seq),
-    Call { session: Seq, sent: Sent },
-    Charge { session: Seq, amounts: Amounts },
+    Call {
+        session: Seq,
+        sent: Sent,
+    },
+    /// Nobody waits for the call that was asked for under this id.
+    Cancel(u64),
+    Charge {
+        session: Seq,
+        amounts: Amounts,
+    },
     Propose(Box<Proposed>),
     Provide(Vec<Manifest>),
     Withdraw(Vec<ToolId>),
@@ -109,6 +120,7 @@ impl Ask {
                 .text("form", name_of(sent.form))
                 .text("source", sent.source.name())
                 .uint("tag", sent.tag),
+            Self::Cancel(call) => op("cancel").uint("call", *call),
             Self::Charge { session, amounts: charged } => {
                 op("charge").uint("session", session.get()).item("amounts", amounts(charged).item())
             }
@@ -155,6 +167,7 @@ impl Ask {
                     tag: f.uint("tag")?,
                 },
             },
+            "cancel" => Self::Cancel(f.uint("call")?),
             "charge" => Self::Charge {
                 session: Seq::new(f.uint("session")?),
                 amounts: f.amounts("amounts")?,

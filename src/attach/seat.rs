@@ -12,6 +12,7 @@ use std::{
 
 use syscap_format::{
     cbor::Canonical,
+    envelope::ToolResult,
     id::{Seq, ToolId},
     manifest::Manifest,
     reason::{Reason, Refused},
@@ -31,7 +32,8 @@ use crate::{
     attach::Ask,
     guard::caught,
     holding::{Holding, LocalSession},
-    provide::{Offer, Provider, Standing},
+    provide::{Cancel, Offer, Provider, Standing},
+    session::Sent,
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
     view::{ToolDetail, View, manifests},
 };
@@ -66,6 +68,8 @@ pub(super) enum Sessions {
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<Seq, Arc<LocalSession>>,
+    /// The calls that are out, by the ids of the requests.
+    calls: BTreeMap<u64, Cancel>,
     /// The tools that it offers, each with the length of its manifest in bytes.
     tools: BTreeMap<ToolId, usize>,
     requests: usize,
@@ -106,7 +110,7 @@ impl Seat {
     }
 
     /// Does what is asked.
-    pub(super) fn work(&self, runtime: &Holding, ask: Ask) -> Reply {
+    pub(super) fn work(&self, runtime: &Holding, id: u64, ask: Ask) -> Reply {
         match ask {
             Ask::Issue(grant) => Reply::of(runtime.issue(*grant), reply::token),
             Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object), reply::record),
@@ -124,8 +128,14 @@ impl Seat {
             }
             Ask::Close(session) => Reply::of(self.close(runtime, session), reply::record),
             Ask::Call { session, sent } => {
-                let answer = self.session(session).and_then(|session| session.send(sent));
+                let answer = self.call(id, session, sent);
                 Reply::of(answer, |answer| reply::answer(&answer))
+            }
+            Ask::Cancel(call) => {
+                let cancel = self.state().calls.get(&call).cloned();
+                // What hears of it may be a host's code, and is called with nothing locked.
+                cancel.inspect(Cancel::cancel);
+                Reply::nothing()
             }
             Ask::Charge { session, amounts } => {
                 let session = self.session(session);
@@ -176,6 +186,8 @@ impl Seat {
         self.left.store(true, Ordering::SeqCst);
         // What a host has hung on any of it may panic; the rest is done all the same.
         caught(|| runtime.withdraw(self.number, Withdrawn::All)).unwrap_or(());
+        let calls = std::mem::take(&mut self.state().calls);
+        calls.values().for_each(Cancel::cancel);
         let mut open = std::mem::take(&mut self.state().sessions);
         let lent = self.lent.take_all(self.number);
         open.extend(lent.into_iter().map(|session| (session.number(), session)));
@@ -259,6 +271,18 @@ impl Seat {
         let taken = taken.ok_or_else(no_session)?;
         runtime.unbind(session);
         taken.end()
+    }
+
+    fn call(&self, id: u64, session: Seq, sent: Sent) -> Result<ToolResult, Error> {
+        let (session, cancel) = (self.session(session)?, Cancel::new());
+        self.state().calls.insert(id, cancel.clone());
+        if self.left.load(Ordering::SeqCst) {
+            // It left meanwhile, and whoever saw to that may have missed this one.
+            cancel.cancel();
+        }
+        let answer = caught(|| session.send(sent, &cancel));
+        self.state().calls.remove(&id);
+        answer.unwrap_or(Err(Error::BrokeOff))
     }
 
     fn propose(&self, proposed: Proposed) -> Result<crate::Changed, Error> {

@@ -417,7 +417,7 @@ impl Hub {
         }
         let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), bytes, kind };
         let started = spawn("syscap-request", move || {
-            let reply = caught(|| begun.seat.work(&begun.hub.runtime, ask));
+            let reply = caught(|| begun.seat.work(&begun.hub.runtime, id, ask));
             let reply = reply.unwrap_or_else(Reply::broke_off);
             begun.seat.peer.answer(id, &reply);
         });

@@ -19,6 +19,7 @@ use syscap_kernel::{
 use crate::{
     core::{Answer, Core},
     error::Error,
+    provide::Cancel,
     session::{Sent, Written},
     state::Changed,
     tools::Providers,
@@ -45,7 +46,8 @@ impl LocalSession {
     }
 
     /// Sends an envelope. The answer is on record, and durable, when this returns.
-    pub(crate) fn send(&self, sent: Sent) -> Result<ToolResult, Error> {
+    /// What runs hears of `cancel`.
+    pub(crate) fn send(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
         let Sent { envelope, form, source, tag } = sent;
         let (received, form) = match form {
             Written::Cbor => (envelope, Form::Cbor),
@@ -53,7 +55,7 @@ impl LocalSession {
             Written::Arguments(escapes) => read_arguments(envelope, escapes),
         };
         let (session, salts, mut named) = (self.number, self.core.salts.draw()?, None);
-        let answer = self.core.request(|ticket| {
+        let answer = self.core.request_with(cancel, |ticket| {
             if tag != 0 {
                 // The provider of a delegated tool is told the name.
                 self.providers.tag(ticket, tag);

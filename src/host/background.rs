@@ -15,7 +15,13 @@ use syscap_format::{
     json::Escapes,
 };
 
-use crate::{args::Args, error::Error, guard::caught, session::Session};
+use crate::{
+    args::Args,
+    error::Error,
+    guard::caught,
+    provide::Cancel,
+    session::{CallWith, Session},
+};
 
 /// What blocks, for whoever runs it.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -25,8 +31,9 @@ type Spawn = dyn Fn(Work) -> io::Result<()> + Send + Sync;
 
 /// A session whose calls are futures. Cloned, it is the same session.
 ///
-/// A call is begun when its future is polled first. Dropping the future does not undo it: what
-/// was begun is ended, metered and recorded, and only the answer is lost.
+/// A call is begun when its future is polled first. Dropping the future does not undo it: the
+/// tool is told that nobody waits any more ([`ToolCall::is_cancelled`](super::ToolCall)), and what
+/// was begun is ended, metered and recorded.
 #[derive(Clone)]
 pub struct AsyncSession {
     session: Arc<Session>,
@@ -54,8 +61,7 @@ impl AsyncSession {
     /// Calls a tool, as [`Session::call`]. The future's error is [`Error::NotStarted`] where
     /// nobody would run what blocks: then nothing was sent.
     pub fn call(&self, tool: &str, args: Args) -> Background<Result<ToolResult, Error>> {
-        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
-        background(&self.spawn, move || session.call(&tool, args))
+        self.call_with(tool, args, &CallWith::default())
     }
 
     /// Calls a tool at most once for a key, as [`Session::call_once`].
@@ -65,9 +71,7 @@ impl AsyncSession {
         tool: &str,
         args: Args,
     ) -> Background<Result<ToolResult, Error>> {
-        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
-        let key = key.to_owned();
-        background(&self.spawn, move || session.call_once(&key, &tool, args))
+        self.call_with(tool, args, &CallWith::key(key))
     }
 
     /// Calls a tool with arguments as a model wrote them, as [`Session::call_json`].
@@ -77,9 +81,7 @@ impl AsyncSession {
         text: &str,
         escapes: Escapes,
     ) -> Background<Result<ToolResult, Error>> {
-        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
-        let text = text.to_owned();
-        background(&self.spawn, move || session.call_json(&tool, &text, escapes))
+        self.call_json_with(tool, text, escapes, &CallWith::default())
     }
 
     /// The same, at most once for a key, as [`Session::call_json_once`].
@@ -90,15 +92,40 @@ impl AsyncSession {
         text: &str,
         escapes: Escapes,
     ) -> Background<Result<ToolResult, Error>> {
-        let (session, tool) = (Arc::clone(&self.session), tool.to_owned());
-        let (key, text) = (key.to_owned(), text.to_owned());
-        background(&self.spawn, move || session.call_json_once(&key, &tool, &text, escapes))
+        self.call_json_with(tool, text, escapes, &CallWith::key(key))
+    }
+
+    /// Calls a tool with what goes with it, as [`Session::call_with`]. Where the future is dropped
+    /// the call is cancelled.
+    pub fn call_with(
+        &self,
+        tool: &str,
+        args: Args,
+        with: &CallWith,
+    ) -> Background<Result<ToolResult, Error>> {
+        let (session, tool, with) = (Arc::clone(&self.session), tool.to_owned(), with.clone());
+        let cancel = with.cancel.clone();
+        background(&self.spawn, cancel, move || session.call_with(&tool, args, &with))
+    }
+
+    /// The same with arguments as a model wrote them, as [`Session::call_json_with`].
+    pub fn call_json_with(
+        &self,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+        with: &CallWith,
+    ) -> Background<Result<ToolResult, Error>> {
+        let (session, tool, with) = (Arc::clone(&self.session), tool.to_owned(), with.clone());
+        let (text, cancel) = (text.to_owned(), with.cancel.clone());
+        let call = move || session.call_json_with(&tool, &text, escapes, &with);
+        background(&self.spawn, cancel, call)
     }
 
     /// Closes the session, as [`Session::close`].
     pub fn close(&self) -> Background<Result<(), Error>> {
         let session = Arc::clone(&self.session);
-        background(&self.spawn, move || session.close())
+        background(&self.spawn, Cancel::new(), move || session.end())
     }
 
     /// The agent.
@@ -127,7 +154,7 @@ pub fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Background<Result<T, Error>> {
     let spawn: Arc<Spawn> = Arc::new(on_a_thread);
-    background(&spawn, work)
+    background(&spawn, Cancel::new(), work)
 }
 
 fn on_a_thread(work: Work) -> io::Result<()> {
@@ -136,6 +163,7 @@ fn on_a_thread(work: Work) -> io::Result<()> {
 
 fn background<T: Send + 'static>(
     spawn: &Arc<Spawn>,
+    cancel: Cancel,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Background<Result<T, Error>> {
     let shared = Arc::new(Shared { state: Mutex::new(State { answer: None, waker: None }) });
@@ -147,7 +175,7 @@ fn background<T: Send + 'static>(
             owed.shared.answer(answer);
         }
     };
-    Background { begin: Some((Arc::clone(spawn), Box::new(work))), shared }
+    Background { begin: Some((Arc::clone(spawn), Box::new(work))), cancel, ended: false, shared }
 }
 
 /// Says what became of work that ended without an answer.
@@ -196,6 +224,9 @@ impl<T> Shared<T> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Background<T> {
     begin: Option<(Arc<Spawn>, Work)>,
+    /// Says that nobody waits any more, where it is dropped before its end.
+    cancel: Cancel,
+    ended: bool,
     shared: Arc<Shared<T>>,
 }
 
@@ -209,6 +240,16 @@ impl<T> Future for Background<T> {
             // Where that fails the work is dropped, and says so.
             drop(spawn(work));
         }
-        self.shared.lock().answer.take().map_or(Poll::Pending, Poll::Ready)
+        let answer = self.shared.lock().answer.take();
+        self.ended |= answer.is_some();
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<T> Drop for Background<T> {
+    fn drop(&mut self) {
+        if self.begin.is_none() && !self.ended {
+            self.cancel.cancel();
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     Error,
     guard::caught,
     holding::{Holding, LocalSession},
-    provide::{HostCall, HostRan, Provider, Standing},
+    provide::{Cancel, HostCall, HostRan, Provider, Standing},
     session::{Sent, Written},
     tools::ConnectionId,
 };
@@ -167,7 +167,7 @@ impl Desk {
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
             let sent = Sent { envelope: envelope(&used), form, source, tag };
-            let answer = caught(|| session.send(sent));
+            let answer = caught(|| session.send(sent, &Cancel::new()));
             shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
         });
         if started.is_err() {

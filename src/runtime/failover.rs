@@ -22,17 +22,17 @@ use syscap_kernel::{
     store::{Next, StoreError},
 };
 
+use super::held::{Held, Working};
 use crate::{
     Error, Options,
     attach::{
-        Command, Lane, SessionTicket,
+        Command, Lane,
         client::{Entry, Found, Holder, Step, attach},
-        limits::{DRAIN_TIME, END_TIME, TOOLS_MAX, TRY_PAUSE, TRY_TIME},
+        limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME},
         server::Server,
         wire::Broken,
     },
-    guard::caught,
-    holding::{Holding, LocalSession},
+    holding::Holding,
     home::Home,
     provide::{Offer, Provider},
     tools::{ConnectionId, Withdrawn},
@@ -111,66 +111,6 @@ pub(crate) enum Side {
     Here(Arc<Held>),
     /// Another, which this one is attached to.
     There(Arc<Holder>),
-}
-
-/// The home, held by this process.
-pub(crate) struct Held {
-    pub(crate) holding: Holding,
-    server: OnceLock<Server>,
-    /// What this process itself does with it at present.
-    working: AtomicUsize,
-}
-
-/// Something that this process does; counted off also where it panics.
-struct Working<'a>(&'a AtomicUsize);
-
-impl<'a> Working<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl Drop for Working<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Held {
-    /// Ends it: the attached first, then what this process does itself. The record that ends the
-    /// log is told to those who asked for it.
-    fn close(&self) -> Result<Seq, Error> {
-        let since = Instant::now();
-        if let Some(server) = self.server.get() {
-            // Whatever panics with it, the home is closed.
-            caught(|| server.close()).unwrap_or(());
-        }
-        let works = || self.working.load(Ordering::SeqCst) > 0;
-        while works() && since.elapsed() < DRAIN_TIME {
-            thread::sleep(TRY_PAUSE);
-        }
-        let since = Instant::now();
-        // More than once: what was about to run has no run to give up yet.
-        loop {
-            caught(|| self.holding.give_up_runs()).unwrap_or(());
-            if !works() || since.elapsed() > END_TIME {
-                break;
-            }
-            thread::sleep(TRY_PAUSE);
-        }
-        let ended = self.holding.end();
-        if let Some(server) = self.server.get() {
-            caught(|| server.tell_closed(&ended)).unwrap_or(());
-        }
-        ended
-    }
-
-    /// Gives a session of this process away, to whoever has the ticket.
-    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
-        let folder = || self.holding.home().folder().to_path_buf();
-        self.server.get().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
-    }
 }
 
 impl Term {
@@ -379,7 +319,10 @@ impl Failover {
 
     /// Does not offer them to the next holder.
     pub(crate) fn forget(&self, tools: &[ToolId]) {
-        self.offered().retain(|(manifest, _)| !tools.contains(&manifest.tool));
+        let named = |(manifest, _): &mut Offered| tools.contains(&manifest.tool);
+        let gone: Vec<Offered> = self.offered().extract_if(.., named).collect();
+        // A provider is dropped when nothing is locked: it may do anything then.
+        drop(gone);
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.

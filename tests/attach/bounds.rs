@@ -26,7 +26,10 @@ use syscap::{
     view::Whose,
 };
 
-use crate::{wire::greeted, world::*};
+use crate::{
+    wire::{greeted, is_dropped},
+    world::*,
+};
 
 /// Most tools of a home, and most that one process can have put on record.
 const TOOLS: usize = 4_096;
@@ -200,19 +203,32 @@ fn another_home_in_the_place_of_the_one_in_use() {
     assert_eq!(echo(&caller).unwrap().reason(), None);
 }
 
-/// It is another thing than one that serves nobody.
+/// Those that have nothing at the holder and ask nothing make room for the next, the one that was
+/// silent longest first; who has a session keeps its place.
 #[test]
-fn a_holder_that_is_full_says_so() {
+fn who_is_idle_makes_room() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
-    let mut streams: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
+    let attached = Runtime::share(&home).unwrap();
+    let keeps = caller(&attached, &["echo"]);
+    let asks = Runtime::attach(&home).unwrap().unwrap();
+    let mut idle: Vec<UnixStream> = (0..254).map(|_| greeted(&home)).collect();
     assert_eq!(holder.view().unwrap().counts.attached, 256);
-    std::thread::scope(|scope| {
-        scope.spawn(|| assert!(matches!(Runtime::share(&home), Err(Error::Full(_)))));
-        scope.spawn(|| assert!(matches!(Runtime::attach(&home), Err(Error::Full(_)))));
-    });
-    streams.pop();
-    assert_eq!(echo(&caller(&Runtime::share(&home).unwrap(), &["echo"])).unwrap().reason(), None);
+    // It has been silent longest, and is not any more.
+    assert!(asks.view().is_ok());
+    let number = keeps.number();
+    let newest = greeted(&home);
+    assert!(is_dropped(idle.remove(0)));
+    until("it has left", || holder.view().unwrap().counts.attached == 256);
+    assert_eq!(asks.view().unwrap().counts.connections, 257, "the first has not come again");
+    assert_eq!(echo(&keeps).unwrap().reason(), None);
+    assert_eq!(keeps.number(), number);
+    // Who was sent away comes again by itself.
+    let more: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
+    assert!(asks.view().is_ok());
+    assert_eq!(echo(&keeps).unwrap().reason(), None);
+    assert_eq!(keeps.number(), number);
+    drop((idle, newest, more));
 }
 
 /// Waits until it is given up, and panics then where it is told.

@@ -116,7 +116,8 @@ fn a_request_that_makes_no_sense_is_answered() {
     // Nor is another's session anybody's.
     let others = world.holder.view().unwrap().sessions[0].number;
     let called = map(4, "call").uint("session", others.get()).bytes("envelope", b"\xa0");
-    let called = ask(called.text("form", "cbor").uint("tag", 0));
+    let called = called.text("form", "cbor").text("source", "agent").uint("tag", 0);
+    let called = ask(called);
     assert_eq!(code(&called), Some(Reason::Closing.code()));
     let lent_others = ask(map(5, "lend").uint("session", others.get()));
     assert_eq!(code(&lent_others), Some(Reason::Closing.code()));
@@ -196,20 +197,19 @@ fn a_peer_that_does_not_read_is_dropped() {
 #[test]
 fn connections_are_bounded() {
     let world = world();
-    let held: Vec<UnixStream> = (0..255).map(|_| greeted(&world.home)).collect();
+    let agent = || settled_by(&world.home, &HELLO_AGENTS);
+    let held: Vec<UnixStream> = (0..224).map(|_| agent()).collect();
     let mut one_more = connect(&world.home);
     let overloaded = [3, Reason::Overloaded.code(), 1, 1];
-    assert_eq!(uints(&ask(&mut one_more, &HELLO)), overloaded);
-    // It is let in neither on another try nor for other frames.
-    one_more.write_all(&frame(&HELLO)).unwrap();
+    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), overloaded);
     assert!(is_dropped(one_more));
     world.notices_nothing();
     // One that waits gets the place of one that leaves.
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| Runtime::share(&world.home).unwrap());
+        let waits = scope.spawn(|| Runtime::agent(&world.home).unwrap());
         std::thread::sleep(Duration::from_millis(200));
         drop(held);
-        assert!(!waits.join().unwrap().is_holder());
+        assert!(waits.join().unwrap().is_some());
     });
 }
 

@@ -148,7 +148,9 @@ fn the_holder_keeps_the_lanes_apart() {
     // Nor is another's session to be called through, or closed.
     let call = MapBuilder::new().uint("id", 1).text("op", "call").uint("session", number);
     let call = call.bytes("envelope", b"\xa0").text("form", "cbor").uint("tag", 0);
-    assert_eq!(code(&asked(call)), Some(Reason::Closing.code()));
+    assert_eq!(code(&asked(call.clone().text("source", "agent"))), Some(Reason::Closing.code()));
+    // Nor does an agent say who else has brought a call about.
+    assert_eq!(code(&asked(call.text("source", "user"))), Some(wrong));
     let close = MapBuilder::new().uint("id", 1).text("op", "close").uint("session", number);
     assert_eq!(code(&asked(close)), Some(Reason::Closing.code()));
     let token = [&[0x83, 4, 7, 0x58, 0x20][..], other.token().as_bytes()].concat();
@@ -231,12 +233,19 @@ fn what_is_lent_is_bounded() {
 fn agents_leave_room_for_operators() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
-    let agents: Vec<UnixStream> = (0..224).map(|_| greeted_by(&home, &HELLO_AGENTS)).collect();
+    let agents: Vec<UnixStream> = (0..224).map(|_| settled_by(&home, &HELLO_AGENTS)).collect();
     let mut one_more = connect(&home);
     assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 1, 1]);
     assert!(is_dropped(one_more));
-    let operators: Vec<UnixStream> = (0..32).map(|_| greeted(&home)).collect();
-    assert_eq!(uints(&ask(&mut connect(&home), &HELLO)), [3, Reason::Overloaded.code(), 1, 1]);
-    drop((agents, operators));
+    assert!(matches!(Runtime::agent(&home), Err(Error::Full(_))));
+    let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO)).collect();
+    // So many have sessions that there is no room for another one's, and always for a command.
+    let commands: Vec<UnixStream> = (0..40).map(|_| greeted(&home)).collect();
+    assert_eq!(untaken(&mut greeted(&home)), Some(Reason::Overloaded.code()));
+    let command = Runtime::command(&home).unwrap();
+    let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
+    assert!(matches!(command.session("a", token), Err(Error::Refused(_))));
+    command.revoke(token).unwrap();
+    drop((agents, operators, commands, command));
     until("they have left", || holder.view().unwrap().counts.attached == 0);
 }

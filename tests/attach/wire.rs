@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use syscap::format::cbor::{Canonical, Item, MapBuilder, Profile};
+use syscap::format::{
+    cbor::{Canonical, Item, MapBuilder, Profile},
+    reason::Reason,
+};
 
 /// Hello: version 1, the operator's lane; and the agents'.
 pub(crate) const HELLO: [u8; 5] = [0x84, 1, 1, 1, 1];
@@ -69,4 +72,17 @@ pub(crate) fn is_dropped(mut stream: UnixStream) -> bool {
         Ok(_) => rest.is_empty(),
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
     }
+}
+
+/// One that has asked for a session, or offered a tool, and stays: it has got none.
+pub(crate) fn settled_by(home: &Path, hello: &[u8]) -> UnixStream {
+    let mut stream = greeted_by(home, hello);
+    assert_eq!(untaken(&mut stream), Some(Reason::NotBound.code()));
+    stream
+}
+
+/// Why a session that nobody has lent can't be taken: also where there is no room for another.
+pub(crate) fn untaken(stream: &mut UnixStream) -> Option<u64> {
+    send(stream, MapBuilder::new().uint("id", 1).text("op", "take").bytes("ticket", &[7; 32]));
+    receive(stream)?.item().get("refused")?.get("code")?.as_uint()
 }

@@ -6,12 +6,11 @@ use support::*;
 
 fn attack(agent: AgentId, token: TokenId) -> Session {
     Session {
-        core: loop {},       //~
-        providers: loop {},  //~
-        number: Seq::new(1), //~
-        agent,               //~
-        token,               //~
-        source: any(),       //~
+        home: loop {},  //~
+        agent,          //~
+        token,          //~
+        source: any(),  //~
+        place: loop {}, //~
     }
 }
 

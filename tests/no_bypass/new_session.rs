@@ -5,5 +5,5 @@ mod support;
 use support::*;
 
 fn main() {
-    drop(Session::new(any(), any(), any(), any(), any())); //~
+    drop(Session::at(any(), any(), any())); //~
 }

@@ -4,12 +4,12 @@
 mod support;
 use support::*;
 
-fn attack(session: &mut Session, number: Seq, token: TokenId) {
-    session.number = number; //~
+fn attack(session: &mut Session, token: TokenId) {
+    session.place = any(); //~
     session.token = token; //~
     session.source = Source::User; //~
 }
 
 fn main() {
-    attack(any(), any(), any());
+    attack(any(), any());
 }

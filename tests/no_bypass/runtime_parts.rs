@@ -5,10 +5,9 @@ mod support;
 use support::*;
 
 fn attack(runtime: Runtime, session: Session) {
-    drop(runtime.core); //~
-    drop(runtime.inner); //~
-    drop(runtime.providers); //~
-    drop(session.core); //~
+    drop(runtime.home); //~
+    drop(session.home); //~
+    drop(session.place); //~
 }
 
 fn main() {

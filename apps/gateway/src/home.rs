@@ -203,6 +203,7 @@ impl Seat for Sat {
     }
 
     fn leave(&self) -> Result<(), Unreached> {
-        self.session.close().map_err(unreached)
+        // Of the same seat: calls may be out through it.
+        self.session.by(self.session.source()).close().map_err(unreached)
     }
 }

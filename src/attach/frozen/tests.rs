@@ -214,6 +214,6 @@ fn the_document_has_these_lanes_and_limits() {
     let values: Vec<usize> =
         rows.map(|row| row.rsplit(' ').next().unwrap().parse().unwrap()).collect();
     assert_eq!(values, limits);
-    assert_eq!(AGENTS, ["take", "call", "close"]);
+    assert_eq!(AGENTS, ["take", "call", "cancel", "close"]);
     assert!(section.contains("to take a session that was lent, to call through it, to close it"));
 }

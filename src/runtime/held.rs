@@ -1,0 +1,83 @@
+//! A home while this process holds it.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use syscap_format::id::Seq;
+
+use crate::{
+    Error,
+    attach::{
+        SessionTicket,
+        limits::{DRAIN_TIME, END_TIME, TRY_PAUSE},
+        server::Server,
+    },
+    guard::caught,
+    holding::{Holding, LocalSession},
+};
+
+/// The home, held by this process.
+pub(crate) struct Held {
+    pub(crate) holding: Holding,
+    pub(super) server: OnceLock<Server>,
+    /// What this process itself does with it at present.
+    pub(super) working: AtomicUsize,
+}
+
+/// Something that this process does; counted off also where it panics.
+pub(super) struct Working<'a>(&'a AtomicUsize);
+
+impl<'a> Working<'a> {
+    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Held {
+    /// Ends it: the attached first, then what this process does itself. The record that ends the
+    /// log is told to those who asked for it.
+    pub(super) fn close(&self) -> Result<Seq, Error> {
+        let since = Instant::now();
+        if let Some(server) = self.server.get() {
+            // Whatever panics with it, the home is closed.
+            caught(|| server.close()).unwrap_or(());
+        }
+        let works = || self.working.load(Ordering::SeqCst) > 0;
+        while works() && since.elapsed() < DRAIN_TIME {
+            thread::sleep(TRY_PAUSE);
+        }
+        let since = Instant::now();
+        // More than once: what was about to run has no run to give up yet.
+        loop {
+            caught(|| self.holding.give_up_runs()).unwrap_or(());
+            if !works() || since.elapsed() > END_TIME {
+                break;
+            }
+            thread::sleep(TRY_PAUSE);
+        }
+        let ended = self.holding.end();
+        if let Some(server) = self.server.get() {
+            caught(|| server.tell_closed(&ended)).unwrap_or(());
+        }
+        ended
+    }
+
+    /// Gives a session of this process away, to whoever has the ticket.
+    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
+        let folder = || self.holding.home().folder().to_path_buf();
+        self.server.get().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
+    }
+}
