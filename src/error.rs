@@ -15,6 +15,9 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// No store was given, and this build has none of its own: it was built without `sqlite`.
+    #[error("no store was given, and this build has no SQLite")]
+    NoStore,
     /// The kernel has stopped, or did not start: no call is answered any more.
     #[error("the kernel has stopped: {0}")]
     Halted(Halt),

@@ -12,7 +12,10 @@ use std::{
 };
 
 use crate::verify::Trust;
-use syscap_audit::{disk, lock::HomeLock, sqlite::DATABASE_FILE};
+use syscap_audit::{
+    disk::{self, DATABASE_FILE},
+    lock::HomeLock,
+};
 use syscap_kernel::store::StoreError;
 use syscap_syscalls::{
     beneath::{Base, FsError, Location},

@@ -38,8 +38,8 @@ impl Operator {
     /// As [`Runtime::revoke`](crate::Runtime::revoke).
     ///
     /// # Errors
-    /// As [`Runtime::revoke`](crate::Runtime::revoke); [`Error::HolderGone`], after which it may have
-    /// been done.
+    /// As [`Runtime::revoke`](crate::Runtime::revoke); [`Error::HolderGone`], after which it may
+    /// have been done.
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.revoke(token);
         self.home.operate(&Command::Revoke(token), here, read_record)
@@ -48,8 +48,8 @@ impl Operator {
     /// As [`Runtime::freeze`](crate::Runtime::freeze).
     ///
     /// # Errors
-    /// As [`Runtime::freeze`](crate::Runtime::freeze); [`Error::HolderGone`], after which it may have
-    /// been done.
+    /// As [`Runtime::freeze`](crate::Runtime::freeze); [`Error::HolderGone`], after which it may
+    /// have been done.
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.freeze(freeze);
         self.home.operate(&Command::Freeze(freeze.clone()), here, read_record)
@@ -69,8 +69,8 @@ impl Operator {
     /// that are attached to it and may hold it take over: a freeze keeps them from calling.
     ///
     /// # Errors
-    /// As [`Runtime::close`](crate::Runtime::close); [`Error::HolderGone`], after which it may have
-    /// been done.
+    /// As [`Runtime::close`](crate::Runtime::close); [`Error::HolderGone`], after which it may
+    /// have been done.
     pub fn shutdown(self) -> Result<Seq, Error> {
         let up = self.home.up()?;
         match up.attached() {

@@ -2,10 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use syscap_audit::{
-    lock::HomeLock,
-    sqlite::{SqliteReader, SqliteStore},
-};
+use syscap_audit::lock::HomeLock;
+#[cfg(feature = "sqlite")]
+use syscap_audit::sqlite::{SqliteReader, SqliteStore};
 use syscap_format::{
     control::{PolicyChange, recovery_hash},
     id::Seq,
@@ -266,7 +265,7 @@ impl Options {
         let lock = HomeLock::take(home.folder())?;
         let mut store = match self.store.take() {
             Some(store) => store,
-            None => Box::new(SqliteStore::create(home.folder(), self.durability)?),
+            None => self.create_store(&home)?,
         };
         let (signer, recovery) = self.signer_of_new(&home)?;
         home.settle_base(&self.base)?;
@@ -306,7 +305,7 @@ impl Options {
         let lock = home.lock(self.kept)?;
         let mut store = match (self.store.take(), self.kept) {
             (Some(store), _) => store,
-            (None, Kept::InHome) => Box::new(SqliteStore::open(home.folder(), self.durability)?),
+            (None, Kept::InHome) => self.open_store(&home)?,
             (None, Kept::ByHost) => return Err(StoreError::Missing.into()),
         };
         match self.replay(&home, &mut *store) {
@@ -343,7 +342,7 @@ impl Options {
         let home = Home::at(folder);
         let mut store: Box<dyn Store> = match self.store.take() {
             Some(store) => store,
-            None => Box::new(SqliteReader::open(home.folder())?),
+            None => read_store(&home)?,
         };
         let registry = self.tools(&home.open_files()?)?;
         let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
@@ -381,6 +380,26 @@ impl Options {
         add(&mut self.registry)?;
         self.tools.push(Box::new(add));
         Ok(self)
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn create_store(&self, home: &Home) -> Result<Box<dyn Store>, Error> {
+        Ok(Box::new(SqliteStore::create(home.folder(), self.durability)?))
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn open_store(&self, home: &Home) -> Result<Box<dyn Store>, Error> {
+        Ok(Box::new(SqliteStore::open(home.folder(), self.durability)?))
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    fn create_store(&self, _: &Home) -> Result<Box<dyn Store>, Error> {
+        Err(Error::NoStore)
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    fn open_store(&self, _: &Home) -> Result<Box<dyn Store>, Error> {
+        Err(Error::NoStore)
     }
 
     fn trust_of(&self, home: &Home) -> Result<Option<Trust>, Error> {
@@ -441,6 +460,16 @@ struct Opened {
     providers: Arc<Providers>,
     /// The tools on record that the kernel still lacks.
     absent: ToolsDelta,
+}
+
+#[cfg(feature = "sqlite")]
+fn read_store(home: &Home) -> Result<Box<dyn Store>, Error> {
+    Ok(Box::new(SqliteReader::open(home.folder())?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn read_store(_: &Home) -> Result<Box<dyn Store>, Error> {
+    Err(Error::NoStore)
 }
 
 /// A home opens without those who sign for it: where they can't be had, what differs from the

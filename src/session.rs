@@ -462,7 +462,7 @@ impl Session {
                 return Step::Done(Ok(seated.clone()));
             }
             _ if place.closed => {
-                let refused = Refused::new(Reason::NotBound).field("session");
+                let refused = Refused::new(Reason::Closing).field("session");
                 return Step::Done(Err(Error::Refused(refused)));
             }
             Some((with, seated)) if *with == term.number => {

@@ -5,9 +5,9 @@ pub use syscap_verify::{
     Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
 };
 
-use std::path::Path;
-
-use syscap_audit::{lock::LockState, sqlite::SqliteReader};
+#[cfg(feature = "sqlite")]
+use syscap_audit::sqlite::SqliteReader;
+use syscap_audit::{lock::LockState, reader::LogReader};
 use syscap_format::{
     hash::leaf,
     id::{Leaf, ObjectId, Seq},
@@ -16,16 +16,30 @@ use syscap_format::{
 };
 use syscap_kernel::store::{Next, Store, StoreError};
 
-/// Verifies a home, also while a process holds it.
+/// Verifies a home that keeps its log in its database, also while a process holds it.
 ///
 /// # Errors
 /// [`VerifyError`], also where the database itself is damaged.
-pub fn verify_home(home: &Path, options: &Options) -> Result<Report, VerifyError<StoreError>> {
-    let mut reader = SqliteReader::open(home)?;
+#[cfg(feature = "sqlite")]
+pub fn verify_home(
+    home: &std::path::Path,
+    options: &Options,
+) -> Result<Report, VerifyError<StoreError>> {
+    verify_log(&mut SqliteReader::open(home)?, options)
+}
+
+/// Verifies a log in any store, also while a process writes it.
+///
+/// # Errors
+/// [`VerifyError`], also where the store itself is damaged.
+pub fn verify_log(
+    reader: &mut dyn LogReader,
+    options: &Options,
+) -> Result<Report, VerifyError<StoreError>> {
     let mut tries = 0_u32;
     loop {
-        let (extent, head) = extent_of(&mut reader)?;
-        let report = verify(&mut FromReader(&mut reader), extent, options)?;
+        let (extent, head) = extent_of(reader)?;
+        let report = verify(&mut FromReader(reader), extent, options)?;
         tries = tries.saturating_add(1);
         // Somebody took the home meanwhile: what looked like the end of a home at rest was none.
         let moved = matches!(extent, Extent::Head(_)) && reader.head()? != Some(head);
@@ -39,7 +53,7 @@ pub fn verify_home(home: &Path, options: &Options) -> Result<Report, VerifyError
 const TRIES_MAX: u32 = 8;
 
 /// How far a home's log goes at this moment, and its head.
-fn extent_of(reader: &mut SqliteReader) -> Result<(Extent, Head), StoreError> {
+fn extent_of(reader: &mut dyn LogReader) -> Result<(Extent, Head), StoreError> {
     let before = reader.lock_state()?;
     let head = reader.head()?;
     // Held at either moment: the head may lie in between.
@@ -53,7 +67,7 @@ fn extent_of(reader: &mut SqliteReader) -> Result<(Extent, Head), StoreError> {
     }
 }
 
-fn has_records(reader: &mut SqliteReader) -> Result<bool, StoreError> {
+fn has_records(reader: &mut dyn LogReader) -> Result<bool, StoreError> {
     let mut any = false;
     reader.records(Seq::GENESIS, &mut |_, _| {
         any = true;
@@ -99,7 +113,7 @@ impl Source for FromStore<'_> {
 }
 
 /// A home's database as a source, also while a process holds it.
-struct FromReader<'a>(&'a mut SqliteReader);
+struct FromReader<'a>(&'a mut dyn LogReader);
 
 impl Source for FromReader<'_> {
     type Error = StoreError;

@@ -387,6 +387,27 @@ fn the_kernels_tree_is_small() {
     }
 }
 
+/// A host that has a store of its own builds no database.
+#[test]
+fn the_database_can_be_left_out() {
+    let tree = |package: &str| {
+        let output = Command::new(env!("CARGO"))
+            .current_dir(root())
+            .args(["tree", "--package", package, "--edges", "normal", "--no-default-features"])
+            .args(["--offline", "--prefix", "none"])
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for package in ["syscap", "syscap-verify"] {
+        let listed = tree(package);
+        assert!(listed.contains("syscap-format"), "the tree was not read: {listed}");
+        assert!(!listed.contains("sqlite"), "{package}: {listed}");
+    }
+    assert!(!tree("syscap-verify").contains("syscap-kernel"), "it is other code than the kernel's");
+}
+
 #[test]
 fn manifests_agree_with_each_other() {
     let read = |path: &str| fs::read_to_string(root().join(path)).expect("a manifest");

@@ -13,6 +13,9 @@ use std::{
 use rustix::fs::OFlags;
 use syscap_kernel::store::StoreError;
 
+/// A home's database, where the home itself keeps its log: a folder that has one is a home.
+pub const DATABASE_FILE: &str = "home.db";
+
 /// Makes a folder for its owner only, and those on the way to it that are missing. When it
 /// returns their names are durable; that of a folder which was there too, unless its parent can't
 /// be read.

@@ -102,7 +102,8 @@ impl MemoryStore {
     ///
     /// # Errors
     /// [`StoreError::HeadMoved`].
-    pub fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
+    #[cfg(feature = "fault")]
+    pub(crate) fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
         self.poisoned = true;
         let links = batch.links().get(..records).unwrap_or(batch.links());
         self.write(batch, links)

@@ -3,7 +3,7 @@
 mod store;
 
 use store::FileStore;
-use syscap::prelude::*;
+use syscap::{format::budget::Amounts, prelude::*};
 
 fn main() -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(|_| Error::NotStarted)?;
@@ -13,9 +13,13 @@ fn main() -> Result<(), Error> {
     rt.session("ada", token)?.call("echo", args! { "value": "kept" })?;
     rt.close()?;
     let rt = Options::new().store(FileStore::open(&log)?).open(&home)?;
-    let used =
-        rt.look(|kernel| kernel.token(&token).map(|view| view.used.get(Dimension::Calls))).unwrap();
+    let calls = |used: Amounts| used.get(Dimension::Calls);
+    let used = rt.look(|kernel| kernel.token(&token).map(|view| calls(view.used)))?;
     println!("calls on record: {used:?}");
     assert_eq!(used, Some(1));
-    rt.close()
+    rt.close()?;
+    // To look at it nobody need hold the home.
+    let log = Options::new().store(FileStore::open(&log)?).inspect(&home)?;
+    assert_eq!(log.view().tokens_in_all, 1);
+    Ok(())
 }

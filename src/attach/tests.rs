@@ -16,10 +16,10 @@ use syscap_format::{
 
 use super::{
     lend::SessionTicket,
-    limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX},
+    limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX},
     message::{Ask, Frame, Order, Proposed},
     reply::{self, Failure, Reply, Taken},
-    wire::{Broken, Reader, Writer},
+    wire::{Broken, Partial, Reader, Writer},
 };
 use crate::{
     Changed, Grant,
@@ -262,6 +262,52 @@ fn frames_arrive_whole_however_they_are_cut() {
         writing.join().unwrap();
         assert_eq!(reader.next(None), Err(Broken::Ended));
     }
+}
+
+/// Long frames that have begun share a bound: what there is no room for is not read on, and short
+/// frames need none.
+#[test]
+fn long_frames_that_are_not_whole_are_bounded() {
+    let partial = Arc::<Partial>::default();
+    let reader = || {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut reader = Reader::new(Arc::new(here), Arc::clone(&partial)).unwrap();
+        reader.take_long_frames();
+        (reader, there)
+    };
+    let most = u32::try_from(FRAME_BYTES_MAX).unwrap();
+    let half = || {
+        let (mut reader, mut writer) = reader();
+        writer.write_all(&most.to_be_bytes()).unwrap();
+        (std::thread::spawn(move || reader.next(None)), writer)
+    };
+    let halves: Vec<_> = (0..PARTIAL_BYTES_MAX / FRAME_BYTES_MAX).map(|_| half()).collect();
+    while partial.taken() < PARTIAL_BYTES_MAX {
+        std::thread::yield_now();
+    }
+    let (mut long, mut writer) = reader();
+    writer.write_all(&(1_u32 << 20).to_be_bytes()).unwrap();
+    writer.write_all(&[1; 1_000]).unwrap();
+    let long = std::thread::spawn(move || long.next(None));
+    let (mut short, mut quick) = reader();
+    quick.write_all(&[0, 0, 0, 2, 1, 2]).unwrap();
+    assert_eq!(short.next(None), Ok(vec![1, 2]));
+    assert_eq!(partial.taken(), PARTIAL_BYTES_MAX);
+    for (half, writer) in halves {
+        assert_eq!(half.join().unwrap(), Err(Broken::Slow));
+        drop(writer);
+    }
+    assert_eq!(long.join().unwrap(), Err(Broken::Slow));
+    assert_eq!(partial.taken(), 0);
+    // One that comes later, and whole, is read.
+    let (mut reader, mut writer) = reader();
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&most.to_be_bytes()).unwrap();
+        writer.write_all(&vec![9; FRAME_BYTES_MAX]).unwrap();
+    });
+    assert_eq!(reader.next(None).map(|frame| frame.len()), Ok(FRAME_BYTES_MAX));
+    writing.join().unwrap();
+    assert_eq!(partial.taken(), 0);
 }
 
 #[test]

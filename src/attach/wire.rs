@@ -58,6 +58,12 @@ impl Partial {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
+    /// How many are taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
     fn give_back(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Ordering::SeqCst);
     }

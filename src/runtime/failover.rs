@@ -10,17 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
 use syscap_format::{
     cbor::Item,
-    hash::leaf,
     id::{HomeId, Seq, ToolId},
     manifest::Manifest,
 };
-use syscap_kernel::{
-    halt::Halt,
-    store::{Next, StoreError},
-};
+use syscap_kernel::{halt::Halt, store::StoreError};
 
 use super::held::{Held, Working};
 use crate::{
@@ -531,13 +528,20 @@ fn offer(
 }
 
 /// The id of the home in a folder, from its log's first record.
+#[cfg(feature = "sqlite")]
 fn id_at(folder: &Path) -> Result<HomeId, Error> {
     let (mut reader, mut id) = (SqliteReader::open(folder)?, None);
     reader.records(Seq::GENESIS, &mut |_, bytes| {
-        id = Some(HomeId::from_bytes(*leaf(bytes).as_bytes()));
-        Next::Enough
+        id = Some(HomeId::from_bytes(*syscap_format::hash::leaf(bytes).as_bytes()));
+        syscap_kernel::store::Next::Enough
     })?;
     id.ok_or(Error::Home(StoreError::Damaged))
+}
+
+/// Without a database it is known once the home is open.
+#[cfg(not(feature = "sqlite"))]
+fn id_at(_: &Path) -> Result<HomeId, Error> {
+    Err(Error::NoStore)
 }
 
 /// Takes back what this process offers as the holder.

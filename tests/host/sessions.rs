@@ -3,14 +3,20 @@
 use std::{
     future::Future,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
+    time::Instant,
 };
 
 use syscap::{
+    CallWith,
     format::manifest::EffectClass,
-    host::{AsyncSession, HostTool, Work, in_background},
+    host::{AsyncSession, ClosureTool, HostTool, Work, in_background},
     prelude::*,
 };
 
@@ -149,4 +155,103 @@ fn work_that_panics_is_an_error() {
     let broke = block_on(in_background(|| -> Result<(), Error> { panic!("work that panics") }));
     assert!(matches!(broke, Err(Error::BrokeOff)));
     assert_eq!(block_on(in_background(|| Ok(7))).unwrap(), 7);
+}
+
+/// A tool that ends when it is told that nobody waits, and says that it was.
+fn patient(told: &Arc<AtomicBool>) -> ClosureTool {
+    let told = Arc::clone(told);
+    HostTool::new("patient", EffectClass::LocalWrite).unwrap().limit(LONG).run(move |call| {
+        let since = Instant::now();
+        while !call.is_cancelled() && since.elapsed() < LONG {
+            thread::sleep(Duration::from_millis(1));
+        }
+        told.store(call.is_cancelled(), Ordering::SeqCst);
+        Ok("done")
+    })
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn in_flight(world: &World) -> usize {
+    world.rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap()
+}
+
+/// Whoever drops the future, here or in a process that is attached, does not wait any more.
+#[test]
+fn a_future_that_is_dropped_cancels_its_tool() {
+    let told = Arc::new(AtomicBool::new(false));
+    let world = World::with(options().tool(patient(&told)).unwrap(), &["patient", "echo"]);
+    let rt = world.rt.clone().serve().unwrap();
+    let attached = Runtime::attach(rt.home().folder()).unwrap().unwrap();
+    let theirs = attached.session("a", world.agent.token()).unwrap();
+    for (ended, agent) in [(1, session(&world)), (2, theirs)] {
+        let agent = AsyncSession::new(agent);
+        {
+            let mut call = pin!(agent.call("patient", args! {}));
+            assert!(poll(call.as_mut()).is_pending());
+            world.until(|world| in_flight(world) == 1);
+            assert!(!told.load(Ordering::SeqCst));
+        }
+        world.until(|world| world.outcomes().len() == ended);
+        assert!(told.swap(false, Ordering::SeqCst));
+        // One that has ended cancels nothing, and the session is there for the next.
+        assert_eq!(
+            block_on(agent.call("nothing", args! {})).unwrap().reason(),
+            Some(Reason::UnknownTool)
+        );
+        block_on(agent.close()).unwrap();
+    }
+    attached.close().unwrap();
+    world.close();
+}
+
+/// Also by whoever has the call's own handle.
+#[test]
+fn a_call_is_cancelled_from_elsewhere() {
+    let told = Arc::new(AtomicBool::new(false));
+    let world = World::with(options().tool(patient(&told)).unwrap(), &["patient"]);
+    let with = CallWith::default();
+    thread::scope(|scope| {
+        let call = scope.spawn(|| world.agent.call_with("patient", args! {}, &with).unwrap());
+        world.until(|world| in_flight(world) == 1);
+        with.cancel.cancel();
+        assert_eq!(call.join().unwrap().text().unwrap(), "done", "what came of it is on record");
+    });
+    assert!(told.load(Ordering::SeqCst));
+    world.close();
+}
+
+/// A home closes by any of its handles, and what runs hears of it.
+#[test]
+fn a_home_that_closes_cancels_what_runs() {
+    let told = Arc::new(AtomicBool::new(false));
+    let world = World::with(options().tool(patient(&told)).unwrap(), &["patient", "echo"]);
+    let handle = world.rt.clone();
+    thread::scope(|scope| {
+        let call = scope.spawn(|| world.agent.call("patient", args! {}));
+        world.until(|world| in_flight(world) == 1);
+        handle.close().unwrap();
+        assert_eq!(call.join().unwrap().unwrap().text().unwrap(), "done");
+    });
+    assert!(told.load(Ordering::SeqCst));
+    assert!(matches!(world.rt.view(), Err(Error::Halted(_))));
+    let called = world.agent.call("echo", args! { "value": 1_u64 });
+    assert!(matches!(called, Err(Error::Halted(_))));
+    assert_eq!(world.outcomes().len(), 1);
+}
+
+#[test]
+fn a_session_ends_as_a_future() {
+    let (world, _release) = gated();
+    let agent = AsyncSession::new(session(&world));
+    let open = || world.rt.look(|kernel| kernel.sessions().count()).unwrap();
+    assert_eq!(open(), 2);
+    block_on(agent.close()).unwrap();
+    assert_eq!(open(), 1);
+    let records = world.records().len();
+    block_on(agent.close()).unwrap();
+    assert_eq!(world.records().len(), records, "once is enough");
+    let refused = block_on(agent.call("echo", args! { "value": 1_u64 })).unwrap();
+    assert_eq!(refused.reason(), Some(Reason::Closing));
+    world.close();
 }

@@ -22,7 +22,7 @@ use syscap_format::{
 };
 use syscap_kernel::store::{Next, StoreError};
 
-use crate::sqlite::SqliteReader;
+use crate::reader::LogReader;
 
 /// Why a log was not exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub struct Exported {
 ///
 /// # Errors
 /// [`ExportError`]; what was written by then is left behind.
-pub fn export(reader: &mut SqliteReader, folder: &Path) -> Result<Exported, ExportError> {
+pub fn export(reader: &mut dyn LogReader, folder: &Path) -> Result<Exported, ExportError> {
     let mut exported = Exported { head: reader.head()?, ..Exported::default() };
     if exported.head.is_none() {
         return Err(StoreError::Damaged.into());
@@ -83,7 +83,7 @@ pub fn export(reader: &mut SqliteReader, folder: &Path) -> Result<Exported, Expo
 }
 
 fn write_records(
-    reader: &mut SqliteReader,
+    reader: &mut dyn LogReader,
     last: Seq,
     file: &mut impl Write,
 ) -> Result<u64, ExportError> {
@@ -98,7 +98,7 @@ fn write_records(
 }
 
 fn write_object(
-    reader: &mut SqliteReader,
+    reader: &mut dyn LogReader,
     id: &ObjectId,
     folder: &Path,
 ) -> Result<(), ExportError> {

@@ -13,8 +13,6 @@ use syscap_kernel::store::StoreError;
 
 use crate::disk::{from_errno, from_io, private};
 
-/// The database.
-pub const DATABASE_FILE: &str = "home.db";
 /// Its write-ahead log.
 pub const WAL_FILE: &str = "home.db-wal";
 /// Whoever holds this file's lock may write the database. It is not the home's lock, which the

@@ -38,7 +38,8 @@ use error::from_sqlite;
 use files::{Ballast, Release};
 use settings::Pages;
 
-pub use files::{BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, WAL_FILE, WRITER_FILE};
+pub use crate::disk::DATABASE_FILE;
+pub use files::{BALLAST_BYTES, BALLAST_FILE, WAL_FILE, WRITER_FILE};
 pub use reader::SqliteReader;
 pub use schema::{APPLICATION_ID, FORMAT};
 pub use settings::{ROOM_BYTES_MIN, ROOM_BYTES_SPARE, Settings};

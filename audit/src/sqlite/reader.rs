@@ -10,11 +10,12 @@ use syscap_format::{
 };
 use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
-use super::{
-    files::{DATABASE_FILE, WRITER_FILE},
-    rows, schema,
+use super::{files::WRITER_FILE, rows, schema};
+use crate::{
+    disk::DATABASE_FILE,
+    lock::{FileLock, HomeLock, LockState},
+    reader::LogReader,
 };
-use crate::lock::{FileLock, HomeLock, LockState};
 
 /// How many records are read in one transaction: one that stays open keeps the holder's WAL
 /// from being reused.
@@ -98,6 +99,32 @@ impl SqliteReader {
     /// [`StoreError`].
     pub fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError> {
         rows::object_ids(&self.connection)
+    }
+}
+
+impl LogReader for SqliteReader {
+    fn lock_state(&self) -> Result<LockState, StoreError> {
+        Self::lock_state(self)
+    }
+
+    fn head(&mut self) -> Result<Option<Head>, StoreError> {
+        Self::head(self)
+    }
+
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        Self::records(self, from, each)
+    }
+
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Self::object(self, id)
+    }
+
+    fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError> {
+        Self::object_ids(self)
     }
 }
 

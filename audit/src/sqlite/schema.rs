@@ -6,11 +6,8 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use syscap_format::record::Durability;
 use syscap_kernel::store::StoreError;
 
-use super::{
-    error::from_sqlite,
-    files::{DATABASE_FILE, make_file},
-};
-use crate::disk::{from_io, sync_folder};
+use super::{error::from_sqlite, files::make_file};
+use crate::disk::{DATABASE_FILE, from_io, sync_folder};
 
 /// Marks the file as ours: "sysc".
 pub const APPLICATION_ID: i32 = 0x7379_7363;

@@ -1,0 +1,47 @@
+//! Reading a log at rest, or beside the process that holds the home.
+
+use syscap_format::{
+    id::{ObjectId, Seq},
+    object::Object,
+    record::Head,
+};
+use syscap_kernel::store::{Next, StoreError};
+
+use crate::lock::LockState;
+
+/// A log that is read: by who verifies it, exports it, or shows it.
+pub trait LogReader {
+    /// Whether a process writes the log at the moment.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn lock_state(&self) -> Result<LockState, StoreError>;
+
+    /// Where the log ends; `None` where it is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn head(&mut self) -> Result<Option<Head>, StoreError>;
+
+    /// Gives `each` every record's bytes from `from` on, in order, until it says no.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError>;
+
+    /// A control document.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError>;
+
+    /// The names of all control documents, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError>;
+}
