@@ -73,6 +73,7 @@ pub use crate::{
     submit::{Beside, PolicyPlace},
     tools::{ConnectionId, Withdrawn},
 };
+pub use syscap_analysis as analysis;
 pub use syscap_audit as audit;
 pub use syscap_format as format;
 pub use syscap_kernel as kernel;

@@ -79,13 +79,26 @@ impl<'q> Seen<'q> {
     }
 
     fn argument(&self, name: &str, fields: &[Box<str>]) -> Read<'_> {
-        argument((self.question.args, self.question.demands), name, fields)
+        read_argument(self.question.args, self.question.demands, name, fields)
     }
 }
 
-/// An argument of a call, or a field in it.
-pub(crate) fn argument<'v>(
-    (args, demands): (Item<'v>, &'v [Demand]),
+/// What `args.NAME.FIELDS` is for a call with these arguments that makes these demands: the
+/// resources that the argument names, where it names any and no field is asked for; else what
+/// stands in the arguments.
+#[must_use]
+pub fn argument<'v>(
+    args: Item<'v>,
+    demands: &'v [Demand],
+    name: &str,
+    fields: &[Box<str>],
+) -> Value<'v> {
+    plain(read_argument(args, demands, name, fields))
+}
+
+fn read_argument<'v>(
+    args: Item<'v>,
+    demands: &'v [Demand],
     name: &str,
     fields: &[Box<str>],
 ) -> Read<'v> {
@@ -106,7 +119,7 @@ pub(crate) fn argument<'v>(
 }
 
 /// The value of what was read.
-pub(crate) fn plain(read: Read<'_>) -> Value<'_> {
+fn plain(read: Read<'_>) -> Value<'_> {
     match read {
         Read::Plain(value) => value,
         Read::Resource(one) => Value::Resources(Vec::from([one])),

@@ -177,7 +177,8 @@ fn agreed<'a>(what: &Ask, values: impl Iterator<Item = &'a Value<'a>>) -> Truth 
 }
 
 /// Whether a resource is of a type that is asked about.
-pub(crate) fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
+#[must_use]
+pub fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
     let one_of = |constant: &Constant| match constant {
         Constant::Text(_) => {
             matches!(resource, Value::Text(_) | Value::Path(_) | Value::Host(_))

@@ -52,6 +52,24 @@ pub enum Other {
     Map,
 }
 
+impl Other {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Null, Self::Float, Self::Bytes, Self::EmptyList, Self::Map];
+
+    /// The name by which a scenario has some value of that type; `None` for null, which is written
+    /// as it is.
+    #[must_use]
+    pub const fn type_name(self) -> Option<&'static str> {
+        match self {
+            Self::Null => None,
+            Self::Float => Some("float"),
+            Self::Bytes => Some("bytes"),
+            Self::EmptyList => Some("empty_list"),
+            Self::Map => Some("map"),
+        }
+    }
+}
+
 /// Where the values of a call come from.
 pub trait Values {
     /// What an attribute is.

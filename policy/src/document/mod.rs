@@ -12,7 +12,7 @@ mod suggestion;
 mod when;
 mod write;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
 pub use attribute::{Attribute, AttributeError};
 pub use condition::{Ask, Condition, Constant, Test};
@@ -24,30 +24,17 @@ use syscap_format::{
     manifest::EffectClass,
     obligation::Obligation,
 };
+pub(crate) use write::json;
 
-/// A policy as it was written: constraints, sorted by id, and parameters.
+/// What a policy says: constraints, sorted by id, and points of risk. It can be made of any, to be
+/// looked at by [`semantics`](crate::semantics); to be in force, it must be read
+/// ([`Policy`](crate::Policy)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// What was written, and what `params.tools` and `params.agents` stand for. Sorted by id.
     pub constraints: Vec<Constraint>,
     /// Points by tool, of `params.risk`.
     pub risk: BTreeMap<ToolId, u8>,
-    /// The canonical bytes.
-    pub(crate) bytes: Box<[u8]>,
-}
-
-impl Document {
-    /// The canonical bytes: what is hashed. They parse to this very document.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The document as indented JSON, for people: it parses to this very document.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        write::json(&self.bytes)
-    }
 }
 
 /// One constraint.

@@ -25,6 +25,8 @@ use crate::limits::{
 /// A document, and what stands in it beside what it says.
 pub(crate) struct Parsed<'a> {
     pub(crate) document: Document,
+    /// Its canonical bytes: what is hashed. They parse to this very document.
+    pub(crate) bytes: Box<[u8]>,
     /// What must hold of it.
     pub(crate) examples: Vec<Example<'a>>,
     /// Every tool that it names.
@@ -274,8 +276,8 @@ impl<'a> Found<'a> {
         }
         constraints.sort_by(|a, b| a.id.cmp(&b.id));
         let bytes = bytes.into_bytes().into_boxed_slice();
-        let document = Document { constraints, risk: params.risk.clone(), bytes };
-        Ok(Parsed { document, examples: self.examples, tools: self.tools })
+        let document = Document { constraints, risk: params.risk.clone() };
+        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools })
     }
 }
 

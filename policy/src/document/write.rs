@@ -62,7 +62,7 @@ const COLUMNS_MAX: usize = 96;
 const STEP: usize = 2;
 
 /// Canonical bytes as indented JSON.
-pub(super) fn json(bytes: &[u8]) -> String {
+pub(crate) fn json(bytes: &[u8]) -> String {
     let mut out = String::new();
     match Item::check(bytes, Profile::CONTROL) {
         Ok(item) => lay_out(item, 0, &mut out),

@@ -55,6 +55,7 @@ use source::Open;
 /// ```
 pub struct Policy {
     document: Document,
+    bytes: Box<[u8]>,
     compiled: Compiled,
     tools: Box<[ToolId]>,
 }
@@ -95,9 +96,9 @@ impl Policy {
 
     /// A policy and its examples, which are not held against it.
     fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
-        let Parsed { document, examples, tools } = Parsed::read(bytes)?;
+        let Parsed { document, bytes, examples, tools } = Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
-        Ok((Self { document, compiled, tools: tools.into_iter().collect() }, examples))
+        Ok((Self { document, bytes, compiled, tools: tools.into_iter().collect() }, examples))
     }
 
     /// What is written.
@@ -109,7 +110,7 @@ impl Policy {
     /// The canonical document as indented JSON, for people: it reads as the same policy.
     #[must_use]
     pub fn to_json(&self) -> String {
-        self.document.to_json()
+        document::json(&self.bytes)
     }
 
     /// The policy's hash, as the kernel works it out.
@@ -175,7 +176,7 @@ impl PolicyEngine for Policy {
     }
 
     fn document(&self) -> Vec<u8> {
-        self.document.as_bytes().to_vec()
+        self.bytes.to_vec()
     }
 
     fn decide(&self, question: &Question<'_>) -> Decision {
@@ -214,6 +215,6 @@ pub fn engine(object: &PolicyObject) -> Option<Box<dyn PolicyEngine>> {
     let named = *object.engine.name == *Policy::ENGINE && object.engine.version == Policy::VERSION;
     // Its examples held when it came in force, and say nothing about what it means.
     let policy = if named { Policy::read(&object.document).ok()?.0 } else { return None };
-    let same = policy.document.as_bytes() == object.document;
+    let same = *policy.bytes == *object.document;
     if same { Some(Box::new(policy)) } else { None }
 }

@@ -15,14 +15,6 @@ use crate::{Other, document::Attribute};
 /// Whose workspace a path of a scenario is in: nothing asks.
 const OWNER: &str = "some-agent";
 
-/// Types that stand for any value of theirs.
-const TYPES: [(&str, Other); 4] = [
-    ("float", Other::Float),
-    ("bytes", Other::Bytes),
-    ("map", Other::Map),
-    ("empty_list", Other::EmptyList),
-];
-
 impl Scenario {
     /// Reads a scenario.
     ///
@@ -148,8 +140,8 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
             text.parse().map(Given::Address).map_err(|_| said(ScenarioFault::Address))
         }
         ("type", Some(text)) => {
-            let found = TYPES.iter().find(|(name, _)| *name == text);
-            found.map(|(_, other)| Given::Other(*other)).ok_or(said(ScenarioFault::Value))
+            let found = Other::ALL.into_iter().find(|other| other.type_name() == Some(text));
+            found.map(Given::Other).ok_or(said(ScenarioFault::Value))
         }
         ("erased", None) if inner.as_bool() == Some(true) => Ok(Given::Erased),
         ("resources", None) if inner.kind() == Kind::Array => {
@@ -165,7 +157,7 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
 }
 
 /// The path of a text: its root's name, and components below.
-pub(crate) fn path(text: &str) -> Option<RootedPath> {
+pub(super) fn path(text: &str) -> Option<RootedPath> {
     let (root, below) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let root = if root == Root::WORKSPACE {
         Root::Workspace(AgentId::new(OWNER)?)
@@ -173,11 +165,6 @@ pub(crate) fn path(text: &str) -> Option<RootedPath> {
         Root::named(root).ok()?
     };
     RootedPath::new(root, below.into_iter().flat_map(|below| below.split('/'))).ok()
-}
-
-/// The name of a type that stands for any value of its own.
-pub(super) fn type_name(other: Other) -> &'static str {
-    TYPES.iter().find(|(_, found)| *found == other).map_or("", |(name, _)| name)
 }
 
 fn fault(fault: ScenarioFault, key: &str, place: &str) -> ScenarioError {

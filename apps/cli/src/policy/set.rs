@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use syscap::{
     Beside, Error, Home, Inspection, PolicyPlace,
     access::{Access, Whose},
+    analysis::NODES_DEFAULT,
     format::{
         control::Role,
         id::Seq,
         reason::{Reason, Refused},
     },
     kernel::policy::object_of,
-    policy::{LoadError, Policy, analysis::NODES_DEFAULT},
+    policy::{LoadError, Policy},
 };
 
 use clap::Args;

@@ -1,0 +1,65 @@
+//! The time, with the hour and the day of the week that follow from it.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use super::{Asked, Shape, Sieve, integer_constants};
+use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics};
+
+const HOUR_MS: i128 = 3_600_000;
+const HOURS_A_WEEK: usize = 168;
+
+/// Between two constants only hour and day matter: the first instant of each hour of a week.
+pub(super) fn fill(sieve: &mut Sieve<'_, '_>) -> bool {
+    let most = i128::from(u64::MAX);
+    let mut starts = BTreeSet::from([0]);
+    let mut hours = 1;
+    for Asked { atom, .. } in sieve.asked {
+        if atom.attribute != Attribute::NowMs {
+            hours = HOURS_A_WEEK;
+            continue;
+        }
+        for bound in integer_constants(&atom.ask) {
+            starts.extend([bound, bound.saturating_add(1)]);
+        }
+    }
+    let starts: Vec<i128> = starts.into_iter().filter(|ms| (0..=most).contains(ms)).collect();
+    for (n, start) in starts.iter().enumerate() {
+        let after = starts.get(n.saturating_add(1)).copied();
+        let end = after.unwrap_or(most.saturating_add(1));
+        let mut ms = *start;
+        // One more than a week has: an interval may begin within an hour.
+        for _ in 0..=hours {
+            if ms >= end {
+                break;
+            }
+            instant(sieve, ms);
+            let past = ms.checked_rem(HOUR_MS).unwrap_or(0);
+            ms = ms.saturating_sub(past).saturating_add(HOUR_MS);
+        }
+    }
+    true
+}
+
+fn instant(sieve: &mut Sieve<'_, '_>, ms: i128) {
+    let hours = ms.checked_div(HOUR_MS).unwrap_or(0);
+    let hour = hours.checked_rem(24).unwrap_or(0);
+    // The first day was a Thursday.
+    let days = hours.checked_div(24).unwrap_or(0).saturating_add(3);
+    let weekday = days.checked_rem(7).unwrap_or(0).saturating_add(1);
+    let of = |attribute: &Attribute| match attribute {
+        Attribute::NowHour => hour,
+        Attribute::NowWeekday => weekday,
+        _ => ms,
+    };
+    let answers: Vec<Truth> = sieve
+        .asked
+        .iter()
+        .map(|one| semantics::ask(&one.atom.ask, &Value::Int(of(&one.atom.attribute))))
+        .collect();
+    let given = [Attribute::NowMs, Attribute::NowHour, Attribute::NowWeekday];
+    let given = given.into_iter().map(|attribute| {
+        let value = Given::Int(of(&attribute));
+        (attribute, value)
+    });
+    sieve.take(given, answers, Shape::Leaf);
+}
