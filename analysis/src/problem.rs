@@ -9,10 +9,11 @@ use super::{
     formula::{Formula, Is},
 };
 use syscap_policy::{
-    Truth, Value,
-    document::{Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test},
-    risk,
-    semantics::{self, of_grant, of_on_fail},
+    Truth, Values,
+    document::{Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test, Varies},
+    risk::WithRisk,
+    scenario::{Given, Scenario},
+    semantics::{self, of_grant},
 };
 
 /// The first and the second document. Where there is one, it is both.
@@ -132,9 +133,9 @@ impl<'a> Problem<'a> {
     ) -> usize {
         let (is, verdict) = match constraint.effect {
             Effect::Allow => (Is::True, of_grant(constraint)),
-            Effect::Deny => (Is::NotFalse, of_on_fail(constraint.on_fail)),
+            Effect::Deny => (Is::NotFalse, constraint.on_fail.verdict()),
         };
-        let fail = of_on_fail(constraint.on_fail);
+        let fail = constraint.on_fail.verdict();
         let risk_side = (!same_risk).then_some(side);
         let when = self.formula(&constraint.when, is, risk_side);
         let obligations = Obligation::unite(constraint.obligations.clone());
@@ -253,16 +254,11 @@ impl<'a> Problem<'a> {
         rules.extend(self.index.tools.get(tool).into_iter().flatten());
         rules.extend(self.index.classes.get(&class).into_iter().flatten());
         rules.sort_unstable();
+        let given = of_call(tool, class);
+        let sides = self.documents.map(|document| WithRisk::new(document, &given));
         let answers = self.call_atoms.iter().filter_map(|number| {
             let atom = self.atoms.get(*number)?;
-            let value = match atom.attribute {
-                Attribute::Tool => Value::Text(tool.as_str()),
-                Attribute::EffectClass => Value::Text(class.name()),
-                _ => {
-                    let document = self.documents.get(atom.side.unwrap_or(0))?;
-                    Value::Int(i128::from(risk::points(document, tool.as_str(), class)))
-                }
-            };
+            let value = sides.get(atom.side.unwrap_or(0))?.value(&atom.attribute);
             Some((*number, semantics::ask(&atom.ask, &value)))
         });
         let answers = answers.collect();
@@ -270,18 +266,28 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// What is known of a call by its tool and class.
+pub(super) fn of_call(tool: &ToolId, class: EffectClass) -> Scenario {
+    Scenario::new()
+        .with(Attribute::Tool, Given::text(tool.as_str()))
+        .with(Attribute::EffectClass, Given::text(class.name()))
+}
+
 impl Variable {
     pub(super) fn of(attribute: &Attribute) -> Self {
-        match attribute {
-            Attribute::Tool | Attribute::EffectClass | Attribute::Risk => Self::Call,
-            Attribute::NowMs | Attribute::NowHour | Attribute::NowWeekday => Self::Now,
-            other => Self::One(other.clone()),
+        match attribute.varies() {
+            Varies::WithTool => Self::Call,
+            Varies::WithTime => Self::Now,
+            Varies::Alone => Self::One(attribute.clone()),
         }
     }
 
     /// Whether the kernel fills it in, so that it has one type and is always there.
     pub(super) const fn is_closed(&self) -> bool {
-        !matches!(self, Self::One(Attribute::Fact(..) | Attribute::Argument(..)))
+        match self {
+            Self::One(attribute) => !attribute.kind().is_open(),
+            Self::Call | Self::Now => true,
+        }
     }
 
     /// The fact or argument that it is part of.

@@ -7,8 +7,8 @@ use syscap_format::{
     json,
 };
 use syscap_policy::{
+    path_text,
     scenario::{Given, Scenario},
-    semantics::path_text,
 };
 
 /// A scenario as compact JSON. It reads as the same, but for an integer beyond 64 bits, which no

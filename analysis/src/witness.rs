@@ -1,8 +1,8 @@
 //! Scenarios that can come about.
 
 use super::{
-    classes::{Shape, default_of},
-    problem::{Call, Problem, Variable},
+    classes::{Shape, at, default_of},
+    problem::{Call, Problem, Variable, of_call},
 };
 use alloc::vec::Vec;
 use syscap_policy::{
@@ -42,9 +42,7 @@ pub(super) fn complete(
     call: &Call,
     given: impl Iterator<Item = (Attribute, Given)>,
 ) -> Scenario {
-    let mut scenario = Scenario::new()
-        .with(Attribute::Tool, Given::text(call.tool.as_str()))
-        .with(Attribute::EffectClass, Given::text(call.class.name()));
+    let mut scenario = of_call(&call.tool, call.class);
     if let Some(agent) = default_of(&Attribute::Agent) {
         scenario.set(Attribute::Agent, agent);
     }
@@ -53,9 +51,7 @@ pub(super) fn complete(
         match variable {
             Variable::Call => {}
             Variable::Now => {
-                for now in [Attribute::NowMs, Attribute::NowHour, Attribute::NowWeekday] {
-                    default_of(&now).into_iter().for_each(|value| scenario.set(now.clone(), value));
-                }
+                at(0).for_each(|(attribute, value)| scenario.set(attribute, value));
             }
             Variable::One(attribute) => {
                 if let Some(value) = default_of(attribute) {

@@ -71,9 +71,9 @@ impl<'q> Seen<'q> {
             Attribute::TokenReadOnly => Value::Bool(question.body.flags.has(TokenFlags::READ_ONLY)),
             Attribute::TokenLeftMs => number(question.body.expires.since(question.now)),
             Attribute::Budget(dimension) => number(question.left.get(*dimension)),
-            Attribute::NowMs => number(question.now.get()),
-            Attribute::NowHour => number(hour(question.now.get())),
-            Attribute::NowWeekday => number(weekday(question.now.get())),
+            Attribute::NowMs | Attribute::NowHour | Attribute::NowWeekday => {
+                time(attribute, question.now.get()).map_or(Value::Missing, number)
+            }
             Attribute::Risk => Value::Int(i128::from(self.risk)),
         })
     }
@@ -186,13 +186,25 @@ fn element(item: Item<'_>) -> Value<'_> {
     }
 }
 
+/// What an attribute that varies with the time is at a time in milliseconds since 1970; `None` of
+/// others.
+#[must_use]
+pub fn time(attribute: &Attribute, now_ms: u64) -> Option<u64> {
+    match attribute {
+        Attribute::NowMs => Some(now_ms),
+        Attribute::NowHour => Some(hour(now_ms)),
+        Attribute::NowWeekday => Some(weekday(now_ms)),
+        _ => None,
+    }
+}
+
 /// Hour of the day in UTC.
-pub(crate) fn hour(ms: u64) -> u64 {
+fn hour(ms: u64) -> u64 {
     ms.checked_div(3_600_000).and_then(|hours| hours.checked_rem(24)).unwrap_or_default()
 }
 
 /// Day of the week in UTC, 1 for Monday: the epoch was a Thursday.
-pub(crate) fn weekday(ms: u64) -> u64 {
+fn weekday(ms: u64) -> u64 {
     let days = ms.checked_div(86_400_000).unwrap_or_default();
     days.saturating_add(3).checked_rem(7).unwrap_or_default().saturating_add(1)
 }

@@ -19,6 +19,7 @@ use syscap_format::id::AgentId;
 
 pub(super) use combine::{Combine, types};
 pub(super) use text::{agents, tools};
+pub(super) use time::at;
 
 use super::{
     formula::{Is, Needs},
@@ -26,7 +27,7 @@ use super::{
 };
 use syscap_policy::{
     Other, Truth, Value,
-    document::{Ask, Attribute, Constant},
+    document::{Ask, Attribute, Constant, Type},
     scenario::Given,
     semantics,
 };
@@ -111,51 +112,49 @@ pub(super) fn classes(
 
 fn fill(attribute: &Attribute, sieve: &mut Sieve<'_, '_>, combine: Combine) -> bool {
     let asks: Vec<&Ask> = sieve.asked.iter().map(|one| &one.atom.ask).collect();
-    match attribute {
-        Attribute::Agent => {
+    match attribute.kind() {
+        Type::Agent => {
             for agent in agents(&asks, None) {
                 sieve.one(attribute, Some(Given::Agent(agent)));
             }
             true
         }
-        Attribute::TokenId => {
+        Type::TokenId => {
             let (texts, exact) = text::token_ids(&asks);
             texts.iter().for_each(|text| sieve.one(attribute, Some(Given::text(text))));
             exact
         }
-        Attribute::TokenReadOnly => {
+        Type::Bool => {
             sieve.one(attribute, Some(Given::Bool(false)));
             sieve.one(attribute, Some(Given::Bool(true)));
             true
         }
-        Attribute::Fact(..) => data(attribute, &asks, sieve, combine, false),
-        Attribute::Argument(_, fields) => data(attribute, &asks, sieve, combine, fields.is_empty()),
-        _ => {
-            for value in integers(&asks, 0) {
-                sieve.one(attribute, Some(Given::Int(value)));
-            }
+        Type::Fact | Type::Argument | Type::Field => data(attribute, &asks, sieve, combine),
+        Type::UpTo(most) => {
+            integers(&asks, 0, most).for_each(|given| sieve.one(attribute, Some(given)));
             true
         }
+        Type::Among(least, most) => {
+            let given = integers(&asks, i128::from(least), most);
+            given.for_each(|given| sieve.one(attribute, Some(given)));
+            true
+        }
+        // They come with the call, and are fixed before.
+        Type::Tool | Type::EffectClass => true,
     }
 }
 
 /// Values of a fact or an argument.
-fn data(
-    attribute: &Attribute,
-    asks: &[&Ask],
-    sieve: &mut Sieve<'_, '_>,
-    combine: Combine,
-    resources: bool,
-) -> bool {
+fn data(attribute: &Attribute, asks: &[&Ask], sieve: &mut Sieve<'_, '_>, combine: Combine) -> bool {
     sieve.one(attribute, None);
     let (texts, mut exact) = text::texts(asks);
     let mut scalars: Vec<Given> = texts.iter().map(|text| Given::text(text)).collect();
-    scalars.extend(integers(asks, i128::from(i64::MIN)).into_iter().map(Given::Int));
+    scalars.extend(integers(asks, i128::from(i64::MIN), u64::MAX));
     scalars.extend([Given::Bool(false), Given::Bool(true)]);
     for scalar in &scalars {
         sieve.one(attribute, Some(scalar.clone()));
     }
-    if resources {
+    if attribute.kind() == Type::Argument {
         let mut all: Vec<Given> = scalars
             .iter()
             .filter(|scalar| matches!(scalar, Given::Text(_) | Given::Int(_)))
@@ -180,15 +179,15 @@ fn data(
     for other in others {
         sieve.one(attribute, Some(Given::Other(other)));
     }
-    if matches!(attribute, Attribute::Fact(..)) {
+    if attribute.kind() == Type::Fact {
         sieve.one(attribute, Some(Given::Erased));
     }
     exact
 }
 
-/// Integers around every constant, and the extremes: from `least` to the codec's largest.
-fn integers(asks: &[&Ask], least: i128) -> Vec<i128> {
-    let most = i128::from(u64::MAX);
+/// Integers around every constant, and the extremes.
+fn integers(asks: &[&Ask], least: i128, most: u64) -> impl Iterator<Item = Given> {
+    let most = i128::from(most);
     let mut around = BTreeSet::from([0_i128.max(least), least, most]);
     for ask in asks {
         for bound in integer_constants(ask) {
@@ -199,7 +198,7 @@ fn integers(asks: &[&Ask], least: i128) -> Vec<i128> {
             }
         }
     }
-    around.into_iter().collect()
+    around.into_iter().map(Given::Int)
 }
 
 fn integer_constants(ask: &Ask) -> Vec<i128> {
@@ -267,16 +266,15 @@ impl Sieve<'_, '_> {
     }
 }
 
-/// A value that a kernel-filled attribute can have; the others can be left out.
+/// A value of an attribute that varies by itself and that the kernel fills in; the others can be
+/// left out.
 pub(super) fn default_of(attribute: &Attribute) -> Option<Given> {
-    match attribute {
-        Attribute::Fact(..) | Attribute::Argument(..) | Attribute::Risk => None,
-        Attribute::Tool | Attribute::EffectClass => None,
-        Attribute::Agent => AgentId::new(text::SOME_AGENT).map(Given::Agent),
-        Attribute::TokenId => Some(Given::Text(Box::from("0".repeat(64)))),
-        Attribute::TokenReadOnly => Some(Given::Bool(false)),
-        // Thursday, 1 January 1970.
-        Attribute::NowWeekday => Some(Given::Int(4)),
-        _ => Some(Given::Int(0)),
+    match attribute.kind() {
+        Type::Fact | Type::Argument | Type::Field | Type::Tool | Type::EffectClass => None,
+        Type::Agent => AgentId::new(text::SOME_AGENT).map(Given::Agent),
+        Type::TokenId => Some(Given::Text(Box::from("0".repeat(64)))),
+        Type::Bool => Some(Given::Bool(false)),
+        Type::UpTo(_) => Some(Given::Int(0)),
+        Type::Among(least, _) => Some(Given::Int(i128::from(least))),
     }
 }

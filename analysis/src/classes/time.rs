@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use super::{Asked, Shape, Sieve, integer_constants};
-use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics};
+use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics, time};
 
 const HOUR_MS: i128 = 3_600_000;
 const HOURS_A_WEEK: usize = 168;
@@ -40,26 +40,21 @@ pub(super) fn fill(sieve: &mut Sieve<'_, '_>) -> bool {
     true
 }
 
+/// All that varies with the time, at a time.
+pub(crate) fn at(ms: u64) -> impl Iterator<Item = (Attribute, Given)> {
+    let all = Attribute::TABLE.iter().filter_map(|row| row.attribute.clone());
+    all.filter_map(move |attribute| {
+        let value = time(&attribute, ms)?;
+        Some((attribute, Given::Int(i128::from(value))))
+    })
+}
+
 fn instant(sieve: &mut Sieve<'_, '_>, ms: i128) {
-    let hours = ms.checked_div(HOUR_MS).unwrap_or(0);
-    let hour = hours.checked_rem(24).unwrap_or(0);
-    // The first day was a Thursday.
-    let days = hours.checked_div(24).unwrap_or(0).saturating_add(3);
-    let weekday = days.checked_rem(7).unwrap_or(0).saturating_add(1);
-    let of = |attribute: &Attribute| match attribute {
-        Attribute::NowHour => hour,
-        Attribute::NowWeekday => weekday,
-        _ => ms,
+    let Ok(ms) = u64::try_from(ms) else { return };
+    let answer = |one: &Asked<'_>| {
+        let value = time(&one.atom.attribute, ms).map_or(Value::Missing, |n| Value::Int(n.into()));
+        semantics::ask(&one.atom.ask, &value)
     };
-    let answers: Vec<Truth> = sieve
-        .asked
-        .iter()
-        .map(|one| semantics::ask(&one.atom.ask, &Value::Int(of(&one.atom.attribute))))
-        .collect();
-    let given = [Attribute::NowMs, Attribute::NowHour, Attribute::NowWeekday];
-    let given = given.into_iter().map(|attribute| {
-        let value = Given::Int(of(&attribute));
-        (attribute, value)
-    });
-    sieve.take(given, answers, Shape::Leaf);
+    let answers: Vec<Truth> = sieve.asked.iter().map(answer).collect();
+    sieve.take(at(ms), answers, Shape::Leaf);
 }

@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{finding::Finding, questions::diff};
 use syscap_policy::{
-    Truth,
+    Truth, Values,
     document::{Condition, Constraint, Document, Subject, Test},
+    risk::WithRisk,
     semantics::{self, Outcome},
 };
 
@@ -82,10 +83,11 @@ fn coverage(document: &Document, of: &Constraint, runs: &[Run<'_>]) -> Constrain
     let about: Vec<&Run<'_>> =
         runs.iter().filter(|run| semantics::is_about(&of.subject, &run.case.given)).collect();
     let tests = tests.into_iter().map(|test| {
-        let held = about
-            .iter()
-            .filter(|run| semantics::answer(document, test, &run.case.given) == Truth::True);
-        let held = held.count();
+        let holds = |run: &&&Run<'_>| {
+            let values = WithRisk::new(document, &run.case.given);
+            semantics::ask(&test.ask, &values.value(&test.attribute)) == Truth::True
+        };
+        let held = about.iter().filter(holds).count();
         let not_held = about.len().saturating_sub(held);
         TestCoverage { test: test.clone(), held, not_held }
     });

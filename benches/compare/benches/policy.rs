@@ -216,7 +216,9 @@ fn analyses() {
         let found = match analysis::diff(first, second, limit) {
             analysis::Finding::Holds { nodes } => format!("holds, {nodes} nodes"),
             analysis::Finding::Unknown { nodes } => format!("unknown, {nodes} nodes"),
-            analysis::Finding::Fails(shown) => format!("found {}", analysis::scenario::to_json(&shown.scenario)),
+            analysis::Finding::Fails(shown) => {
+                format!("found {}", analysis::scenario::to_json(&shown.scenario))
+            }
         };
         println!("diff of 1,000 and {what}: {found}");
         row("  diff", slow(|| analysis::diff(first, second, limit)));

@@ -14,7 +14,7 @@ mod write;
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
-pub use attribute::{Attribute, AttributeError};
+pub use attribute::{Attribute, AttributeError, Row, Type, Varies};
 pub use condition::{Ask, Condition, Constant, Test};
 pub use error::{LoadError, LoadFault};
 pub(crate) use parse::{Example, Parsed, text};

@@ -10,8 +10,8 @@ use syscap_format::{
 };
 
 use super::{
-    Ask, Attribute, Condition, Constant, Constraint, Document, Effect, LoadError, LoadFault,
-    OnFail, Subject, constant, obligations,
+    Ask, Condition, Constant, Constraint, Document, Effect, LoadError, LoadFault, OnFail, Subject,
+    Type, constant, obligations,
     params::{Params, RESERVED},
     place::{Node, Place, find_foreign},
     when::Reader,
@@ -377,7 +377,7 @@ fn tools_of(condition: &Condition, tools: &mut BTreeSet<ToolId>) {
             return parts.iter().for_each(|part| tools_of(part, tools));
         }
         Condition::Not(part) => return tools_of(part, tools),
-        Condition::Test(test) if test.attribute == Attribute::Tool => test,
+        Condition::Test(test) if test.attribute.kind() == Type::Tool => test,
         Condition::Test(_) => return,
     };
     let constants = match &test.ask {

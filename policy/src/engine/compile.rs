@@ -7,11 +7,7 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use syscap_format::{
-    decision::Verdict,
-    manifest::ParamType,
-    scope::{Cidr, Host},
-};
+use syscap_format::{decision::Verdict, scope::Host};
 
 use super::{
     gates::{self, Gates},
@@ -20,7 +16,8 @@ use super::{
 };
 use crate::{
     document::{self, Ask, Attribute, Condition, Constant, Constraint, Effect},
-    semantics::{host_of, of_grant},
+    host_of,
+    semantics::of_grant,
 };
 
 /// Number of a constant that the attribute is equal to never.
@@ -36,9 +33,8 @@ pub(super) struct Group {
     pub(super) code: Box<[Op]>,
     pub(super) slots: Box<[Slot]>,
     pub(super) sets: Box<[Set]>,
-    pub(super) texts: Box<[Box<str>]>,
-    pub(super) hosts: Box<[Host]>,
-    pub(super) blocks: Box<[Cidr]>,
+    /// What is asked of values where their numbers don't say it.
+    pub(super) asks: Box<[Ask]>,
 }
 
 /// One constraint.
@@ -76,22 +72,25 @@ pub(super) enum Op {
 /// What lies within a path stands among the slot's paths directly behind it, so these are a range.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
-    Text { text: u32, host: u32 },
+    Text {
+        text: u32,
+        host: u32,
+    },
     Int(u32),
     Bool(bool),
     In(u32),
     Exists,
     Missing,
-    Schema(ParamType),
     Below(u32),
     AtMost(u32),
     Above(u32),
     AtLeast(u32),
-    Prefix(u32),
-    Suffix(u32),
-    Within { start: u32, end: u32 },
-    Domain(u32),
-    Cidr(u32),
+    Within {
+        start: u32,
+        end: u32,
+    },
+    /// What no number says: the value itself is looked at, as the document's meaning has it.
+    Look(u32),
 }
 
 /// An attribute that the group's conditions ask about, and the constants it is compared with,
@@ -148,9 +147,7 @@ impl Group {
             code: writer.code.into_boxed_slice(),
             slots: writer.slots.into_boxed_slice(),
             sets: writer.sets.into_boxed_slice(),
-            texts: writer.texts.into_boxed_slice(),
-            hosts: writer.hosts.into_boxed_slice(),
-            blocks: writer.blocks.into_boxed_slice(),
+            asks: writer.asks.into_boxed_slice(),
         }
     }
 }
@@ -206,9 +203,7 @@ struct Writer {
     code: Vec<Op>,
     slots: Vec<Slot>,
     sets: Vec<Set>,
-    texts: Vec<Box<str>>,
-    hosts: Vec<Host>,
-    blocks: Vec<Cidr>,
+    asks: Vec<Ask>,
 }
 
 /// What must all hold for a condition to hold, where `all` stands within `all`.
@@ -325,20 +320,18 @@ impl Writer {
             }
             Ask::Exists => Asked::Exists,
             Ask::Missing => Asked::Missing,
-            Ask::Schema(kind) => Asked::Schema(*kind),
             Ask::Lt(n) => Asked::Below(self.int(slot, *n)),
             Ask::Le(n) => Asked::AtMost(self.int(slot, *n)),
             Ask::Gt(n) => Asked::Above(self.int(slot, *n)),
             Ask::Ge(n) => Asked::AtLeast(self.int(slot, *n)),
-            Ask::Prefix(text) => Asked::Prefix(push(&mut self.texts, text.clone())),
-            Ask::Suffix(text) => Asked::Suffix(push(&mut self.texts, text.clone())),
             Ask::Within(text) => {
                 let outers = self.slots.get(slot).map(|slot| &slot.outers);
                 let (start, end) = outers.map_or((NONE, NONE), |outers| outers.within(text));
                 Asked::Within { start, end }
             }
-            Ask::Domain(host) => Asked::Domain(push(&mut self.hosts, host.clone())),
-            Ask::Cidr(block) => Asked::Cidr(push(&mut self.blocks, *block)),
+            Ask::Schema(_) | Ask::Prefix(_) | Ask::Suffix(_) | Ask::Domain(_) | Ask::Cidr(_) => {
+                Asked::Look(push(&mut self.asks, ask.clone()))
+            }
         }
     }
 

@@ -241,7 +241,7 @@ impl<S: Source> Asking<'_, '_, '_, S> {
             (plan, self.keys.get_mut(slot), self.views.get_mut(slot))
         {
             let read = View::of(source.read(&plan.attribute), plan);
-            *key = read.key();
+            *key = read.key;
             *view = Some(read);
         }
     }

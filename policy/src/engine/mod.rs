@@ -31,12 +31,12 @@ use crate::{
     Values, WithinToken,
     document::{self, Document, Example, LoadError, LoadFault, Parsed},
     limits::EXAMPLES_WORK_MAX,
+    risk::WithRisk,
     scenario::Scenario,
     seen::Seen,
     semantics::matches,
 };
 use decide::Compiled;
-use source::Open;
 
 /// A policy: a document that was checked and compiled.
 ///
@@ -129,8 +129,8 @@ impl Policy {
     /// what follows from the call's tool and effect class.
     #[must_use]
     pub fn decide_values(&self, values: &dyn Values) -> Decision {
-        let open = Open::new(values, &self.document);
-        self.compiled.run(&open).decision(&self.document)
+        let values = WithRisk::new(&self.document, values);
+        self.compiled.run(&values).decision(&self.document)
     }
 
     /// The decision on a call, and what each constraint that applies had to do with it.
@@ -144,7 +144,7 @@ impl Policy {
     #[must_use]
     pub fn explain_values(&self, values: &dyn Values) -> Explanation {
         let decision = self.decide_values(values);
-        explain::explain(&self.document, &Open::new(values, &self.document), decision)
+        explain::explain(&self.document, &WithRisk::new(&self.document, values), decision)
     }
 
     /// Holds an example against the policy.

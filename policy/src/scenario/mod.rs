@@ -88,10 +88,6 @@ impl Given {
         }
     }
 
-    const fn is_scalar(&self) -> bool {
-        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Text(_))
-    }
-
     const fn is_resource(&self) -> bool {
         let place = matches!(self, Self::Path(_) | Self::Host(_) | Self::Address(_));
         place || matches!(self, Self::Int(_) | Self::Text(_))

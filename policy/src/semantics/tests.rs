@@ -1,9 +1,16 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec};
 
-use syscap_format::{id::ToolId, scope::Root};
+use syscap_format::{
+    id::ToolId,
+    manifest::EffectClass,
+    scope::{Root, RootedPath},
+};
 
 use super::*;
-use crate::scenario::{Given, Scenario};
+use crate::{
+    document::{OnFail, Test},
+    scenario::{Given, Scenario},
+};
 
 fn text(text: &str) -> Constant {
     Constant::Text(Box::from(text))
