@@ -29,6 +29,7 @@ mod questions;
 pub mod scenario;
 mod search;
 pub mod table;
+mod variable;
 mod witness;
 
 pub use finding::{Difference, Finding, NODES_DEFAULT, Proof, Reach, Witness};

@@ -6,13 +6,13 @@ use syscap_format::{
     decision::Verdict,
     id::{ConstraintId, ToolId},
 };
+use syscap_policy::document::{Document, Effect, Subject};
 
 use super::{
     finding::Finding,
     problem::{Problem, SIDES},
     search::{Ending, Goal, Scope, Search},
 };
-use syscap_policy::document::{Document, Effect, Subject};
 
 /// Something odd about one constraint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

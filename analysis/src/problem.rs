@@ -3,41 +3,22 @@
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use syscap_format::{decision::Verdict, id::ToolId, manifest::EffectClass, obligation::Obligation};
-
-use super::{
-    classes::tools,
-    formula::{Formula, Is},
-};
 use syscap_policy::{
     Truth, Values,
-    document::{Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test, Varies},
+    document::{Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test},
     risk::WithRisk,
     scenario::{Given, Scenario},
     semantics::{self, of_grant},
 };
 
+use super::{
+    classes::tools,
+    formula::{Formula, Is},
+    variable::{Atom, Variable},
+};
+
 /// The first and the second document. Where there is one, it is both.
 pub(super) const SIDES: usize = 2;
-
-/// A test, with the variable that it is about.
-pub(super) struct Atom {
-    pub(super) attribute: Attribute,
-    pub(super) ask: Ask,
-    pub(super) variable: usize,
-    /// Whose points of risk it is about, where they differ.
-    side: Option<usize>,
-}
-
-/// What varies by itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Variable {
-    /// The tool, its class and its risk: fixed before the search.
-    Call,
-    /// The time, its hour and its day.
-    Now,
-    /// Any other attribute.
-    One(Attribute),
-}
 
 /// A constraint of one document or of both.
 pub(super) struct Rule {
@@ -271,31 +252,4 @@ pub(super) fn of_call(tool: &ToolId, class: EffectClass) -> Scenario {
     Scenario::new()
         .with(Attribute::Tool, Given::text(tool.as_str()))
         .with(Attribute::EffectClass, Given::text(class.name()))
-}
-
-impl Variable {
-    pub(super) fn of(attribute: &Attribute) -> Self {
-        match attribute.varies() {
-            Varies::WithTool => Self::Call,
-            Varies::WithTime => Self::Now,
-            Varies::Alone => Self::One(attribute.clone()),
-        }
-    }
-
-    /// Whether the kernel fills it in, so that it has one type and is always there.
-    pub(super) const fn is_closed(&self) -> bool {
-        match self {
-            Self::One(attribute) => !attribute.kind().is_open(),
-            Self::Call | Self::Now => true,
-        }
-    }
-
-    /// The fact or argument that it is part of.
-    fn root(&self) -> Option<String> {
-        match self {
-            Self::One(Attribute::Fact(key, _)) => Some(format!("{key}")),
-            Self::One(Attribute::Argument(name, _)) => Some(format!("args.{name}")),
-            _ => None,
-        }
-    }
 }

@@ -17,8 +17,9 @@ use syscap_policy::{
 use crate::{
     classes,
     finding::{Difference, Finding, Proof, Reach, Witness},
-    problem::{Problem, Variable},
+    problem::Problem,
     search::{Ending, Goal, Scope, Search},
+    variable::Variable,
 };
 
 /// Whether two documents say the same of every call: verdict and obligations. Which constraints

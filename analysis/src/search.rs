@@ -13,18 +13,19 @@ use syscap_format::{
     manifest::EffectClass,
     obligation::Obligation,
 };
-
-use super::{
-    classes::{self, Asked, Class, Classes, Combine, Shape},
-    formula::{Is, Needs},
-    problem::{Call, Problem, SIDES, Variable},
-    witness,
-};
 use syscap_policy::{
     Truth,
     document::{Ask, Attribute, Effect},
     scenario::{Given, Scenario},
     semantics,
+};
+
+use super::{
+    classes::{self, Asked, Class, Classes, Combine, Shape},
+    formula::{Is, Needs},
+    problem::{Call, Problem, SIDES},
+    variable::Variable,
+    witness,
 };
 
 /// Open rules that cost as much as a node: so work and memory are bounded by the nodes.

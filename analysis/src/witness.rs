@@ -1,15 +1,17 @@
 //! Scenarios that can come about.
 
-use super::{
-    classes::{Shape, at, default_of},
-    problem::{Call, Problem, Variable, of_call},
-};
-use alloc::vec::Vec;
 use syscap_policy::{
     Other,
     document::Attribute,
     scenario::{Given, Scenario},
 };
+
+use super::{
+    classes::{Shape, at, default_of},
+    problem::{Call, Problem, of_call},
+    variable::Variable,
+};
+use alloc::vec::Vec;
 
 /// Whether two values of one fact or argument can be at once. A field is missing unless a map
 /// holds it, and what was erased was erased as a whole.

@@ -3,8 +3,8 @@
 use syscap_format::manifest::EffectClass;
 
 use crate::{
-    Value, Values,
     document::{Attribute, Document},
+    value::{Value, Values},
 };
 
 /// Points of an effect class: the more of the world it changes, and the less of that can be

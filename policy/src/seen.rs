@@ -12,10 +12,10 @@ use syscap_format::{
 use syscap_kernel::{policy::Question, tool::Demand};
 
 use crate::{
-    Other, Value, Values,
     document::{Attribute, Document},
     limits::LIST_MAX,
     risk,
+    value::{Other, Value, Values},
 };
 
 /// The attributes of a call that the kernel asks about.

@@ -26,10 +26,10 @@ use syscap_format::{
 };
 
 use crate::{
-    Other, Truth, Value, Values,
     document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject},
-    host_of, path_text,
     risk::WithRisk,
+    truth::Truth,
+    value::{Other, Value, Values, host_of, path_text},
 };
 
 /// What comes of a call.

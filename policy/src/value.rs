@@ -9,7 +9,7 @@ use syscap_format::{
     scope::{Host, RootedPath},
 };
 
-use crate::document::{Attribute, Type};
+use crate::document::attribute::{Attribute, Type};
 
 /// What an attribute is for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]

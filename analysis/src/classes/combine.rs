@@ -4,14 +4,14 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr};
 
 use syscap_format::scope::Host;
-
-use super::{Asked, reduced};
 use syscap_policy::{
     Truth, Value,
     document::Ask,
     scenario::Given,
     semantics::{self, is_asked},
 };
+
+use super::sieve::{Asked, reduced};
 
 /// Answers that are joined for one attribute before the rest is given up.
 const WORK_MAX: usize = 4_000_000;

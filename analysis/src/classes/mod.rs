@@ -4,53 +4,29 @@
 //! that some value gives is given by one of them, unless [`Classes::exact`] says otherwise.
 
 mod combine;
+mod constants;
 mod net;
+mod sieve;
 mod text;
 mod time;
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    vec,
-    vec::Vec,
-};
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 use syscap_format::id::AgentId;
+use syscap_policy::{
+    Other,
+    document::{Ask, Attribute, Type},
+    scenario::Given,
+};
 
 pub(super) use combine::{Combine, types};
+pub(super) use sieve::{Asked, Class, Shape};
 pub(super) use text::{agents, tools};
 pub(super) use time::at;
 
-use super::{
-    formula::{Is, Needs},
-    problem::{Atom, Variable},
-};
-use syscap_policy::{
-    Other, Truth, Value,
-    document::{Ask, Attribute, Constant, Type},
-    scenario::Given,
-    semantics,
-};
-
-/// What a value is to the fields below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shape {
-    Missing,
-    Erased,
-    /// A map, or an argument that names resources: fields can be below it.
-    Inner,
-    Leaf,
-}
-
-/// One class of values of a variable.
-#[derive(Clone, Debug)]
-pub(super) struct Class {
-    /// The value that stands for it, by attribute. What is missing is not listed.
-    pub(super) given: Vec<(Attribute, Given)>,
-    /// Its answers, in the order of the tests asked for.
-    pub(super) answers: Vec<Truth>,
-    pub(super) shape: Shape,
-}
+use crate::variable::Variable;
+use constants::integer_constants;
+use sieve::Sieve;
 
 /// All classes of a variable.
 #[derive(Debug)]
@@ -58,39 +34,6 @@ pub(super) struct Classes {
     pub(super) all: Vec<Class>,
     /// Whether nothing was left out.
     pub(super) exact: bool,
-}
-
-/// A test to tell values apart by.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) atom: &'a Atom,
-    /// The answers that matter.
-    pub(super) needs: Needs,
-    /// The group of which only matters whether any of its tests is met, and how this one is.
-    pub(super) group: Option<(usize, Is)>,
-}
-
-/// Answers as far as they matter: what is alike here stays alike whatever is joined to it. Of a
-/// group one answer is enough, since a list or a bundle meets a question of a group where one of
-/// its parts does.
-pub(super) fn reduced(
-    answers: impl Iterator<Item = Option<Truth>>,
-    asked: &[Asked<'_>],
-) -> Vec<Option<Truth>> {
-    let mut kept = Vec::new();
-    let mut groups: BTreeMap<usize, Option<Truth>> = BTreeMap::new();
-    for (truth, one) in answers.zip(asked) {
-        match one.group {
-            None => kept.push(truth.map(|truth| one.needs.reduce(truth))),
-            Some((group, is)) => {
-                let met = truth.map(|truth| Truth::of(is.met(truth)));
-                let slot = groups.entry(group).or_default();
-                *slot = (*slot).max(met);
-            }
-        }
-    }
-    kept.extend(groups.into_values());
-    kept
 }
 
 /// The classes of a variable by these tests. Values of different shapes are told apart where
@@ -101,7 +44,7 @@ pub(super) fn classes(
     shapes: bool,
     combine: Combine,
 ) -> Classes {
-    let mut sieve = Sieve { asked, shapes, seen: BTreeSet::new(), all: Vec::new() };
+    let mut sieve = Sieve::new(asked, shapes);
     let exact = match variable {
         Variable::Call => true,
         Variable::Now => time::fill(&mut sieve),
@@ -199,71 +142,6 @@ fn integers(asks: &[&Ask], least: i128, most: u64) -> impl Iterator<Item = Given
         }
     }
     around.into_iter().map(Given::Int)
-}
-
-fn integer_constants(ask: &Ask) -> Vec<i128> {
-    let of = |constant: &Constant| match constant {
-        Constant::Int(value) => Some(*value),
-        _ => None,
-    };
-    match ask {
-        Ask::Lt(bound) | Ask::Le(bound) | Ask::Gt(bound) | Ask::Ge(bound) => vec![*bound],
-        Ask::Eq(constant) => of(constant).into_iter().collect(),
-        Ask::In(constants) => constants.iter().filter_map(of).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Text constants that a value may equal.
-fn text_constants<'a>(asks: &[&'a Ask]) -> Vec<&'a str> {
-    let of = |constant: &'a Constant| match constant {
-        Constant::Text(text) => Some(&**text),
-        _ => None,
-    };
-    let mut found = Vec::new();
-    for ask in asks {
-        match ask {
-            Ask::Eq(constant) => found.extend(of(constant)),
-            Ask::In(constants) => found.extend(constants.iter().filter_map(of)),
-            _ => {}
-        }
-    }
-    found
-}
-
-/// Lets one value of each class through.
-pub(super) struct Sieve<'a, 'b> {
-    asked: &'a [Asked<'b>],
-    shapes: bool,
-    seen: BTreeSet<(Vec<Option<Truth>>, Option<Shape>)>,
-    all: Vec<Class>,
-}
-
-impl Sieve<'_, '_> {
-    fn one(&mut self, attribute: &Attribute, given: Option<Given>) {
-        let shape = match &given {
-            None => Shape::Missing,
-            Some(Given::Erased) => Shape::Erased,
-            Some(Given::Other(Other::Map) | Given::Resources(_)) => Shape::Inner,
-            Some(_) => Shape::Leaf,
-        };
-        let value = given.as_ref().map_or(Value::Missing, Given::value);
-        let answer = |atom: &Atom| semantics::ask(&atom.ask, &value);
-        let answers: Vec<Truth> = self.asked.iter().map(|one| answer(one.atom)).collect();
-        self.take(given.into_iter().map(|given| (attribute.clone(), given)), answers, shape);
-    }
-
-    fn take(
-        &mut self,
-        given: impl Iterator<Item = (Attribute, Given)>,
-        answers: Vec<Truth>,
-        shape: Shape,
-    ) {
-        let reduced = reduced(answers.iter().copied().map(Some), self.asked);
-        if self.seen.insert((reduced, self.shapes.then_some(shape))) {
-            self.all.push(Class { given: given.collect(), answers, shape });
-        }
-    }
 }
 
 /// A value of an attribute that varies by itself and that the kernel fills in; the others can be

@@ -4,9 +4,9 @@ use alloc::{collections::BTreeSet, format, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use syscap_format::scope::{Cidr, Host};
-
-use super::text_constants;
 use syscap_policy::{document::Ask, host_of};
+
+use super::constants::text_constants;
 
 /// The first address after those that stand for IPv4 addresses.
 const AFTER_MAPPED: u128 = 0x1_0000_0000_0000;

@@ -3,9 +3,9 @@
 use alloc::{borrow::ToOwned, collections::BTreeSet, format, string::String, vec::Vec};
 
 use syscap_format::id::{AgentId, TokenId, ToolId};
-
-use super::{net, text_constants};
 use syscap_policy::{document::Ask, scenario::Given};
+
+use super::{constants::text_constants, net};
 
 /// An agent that no document is likely to name.
 pub(super) const SOME_AGENT: &str = "some-agent";

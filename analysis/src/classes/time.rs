@@ -2,8 +2,12 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use super::{Asked, Shape, Sieve, integer_constants};
 use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics, time};
+
+use super::{
+    constants::integer_constants,
+    sieve::{Asked, Shape, Sieve},
+};
 
 const HOUR_MS: i128 = 3_600_000;
 const HOURS_A_WEEK: usize = 168;

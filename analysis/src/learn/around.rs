@@ -11,7 +11,7 @@ use syscap_format::scope::{
     Rule, Scope,
 };
 
-use super::{scopes::Reach, settings::Settings};
+use super::{narrowed::Reach, settings::Settings};
 
 /// A scope that covers the resources, which are of one type; `None` where there is none of that
 /// reach.

@@ -15,8 +15,6 @@ use syscap_format::{
     cbor::{Item, Kind},
     scope::Ints,
 };
-
-use super::evidence::Call;
 use syscap_policy::{
     Truth,
     document::{Ask, Attribute, Condition, Constant, Test},
@@ -24,61 +22,7 @@ use syscap_policy::{
     semantics::eval,
 };
 
-/// How an argument is narrowed, from the narrowest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// It is never given.
-    Absent,
-    /// It is one of the values that were seen.
-    Values,
-    /// It is text that begins as one that was seen, up to its last `/`.
-    Folder,
-    /// It is text that ends as one that was seen, from its `@` on.
-    Domain,
-    /// It is text that begins as one that was seen, up to the end of its origin
-    /// (`https://host/`) or of its first folder.
-    Origin,
-    /// It is an integer, no more than so many times the greatest seen, and not below 0 where
-    /// none was.
-    Range,
-    /// Anything that the tool takes.
-    Free,
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Absent,
-        Self::Values,
-        Self::Folder,
-        Self::Domain,
-        Self::Origin,
-        Self::Range,
-        Self::Free,
-    ];
-
-    /// The name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::Values => "values",
-            Self::Folder => "folder",
-            Self::Domain => "domain",
-            Self::Origin => "origin",
-            Self::Range => "range",
-            Self::Free => "free",
-        }
-    }
-
-    /// How many keys a condition may list.
-    const fn keys_max(self) -> usize {
-        match self {
-            Self::Values => VALUES_MAX,
-            _ => PARTS_MAX,
-        }
-    }
-}
+use super::{evidence::Call, narrowed::Class};
 
 /// Most values that a condition lists: more are data, and no choice.
 const VALUES_MAX: usize = 64;
@@ -88,6 +32,14 @@ const PARTS_MAX: usize = 16;
 const TEXT_MAX: usize = 256;
 /// Shortest beginning or ending, in bytes.
 const PART_MIN: usize = 3;
+
+/// How many keys a condition may list.
+const fn keys_max(class: Class) -> usize {
+    match class {
+        Class::Values => VALUES_MAX,
+        _ => PARTS_MAX,
+    }
+}
 
 /// A class that says something about all values that were seen.
 pub(super) struct Fitted {
@@ -144,14 +96,14 @@ fn keyed(class: Class, attribute: &Attribute, calls: &[Call<'_>]) -> Option<Narr
         for key in keys(class, call.item().get(name))? {
             owners.entry(key).or_default().insert(call.task);
         }
-        if owners.len() > class.keys_max().saturating_add(1) {
+        if owners.len() > keys_max(class).saturating_add(1) {
             return None;
         }
     }
     let missing = owners.contains_key(&None);
     let alone = owners.values().filter(|tasks| tasks.len() == 1).flatten().copied().collect();
     let constants: Vec<Constant> = owners.into_keys().flatten().collect();
-    if constants.len() > class.keys_max() || constants.is_empty() != (class == Class::Absent) {
+    if constants.len() > keys_max(class) || constants.is_empty() != (class == Class::Absent) {
         return None;
     }
     let condition = one_of(class, attribute, constants);

@@ -10,12 +10,12 @@ use syscap_format::{
     cbor::{Canonical, Encoder, MapBuilder, Profile},
     id::{AgentId, ConstraintId, ToolId},
 };
-
-use super::proposal::{ForAgent, ToolLine};
 use syscap_policy::{
     LoadError, Policy,
     document::{Ask, Attribute, Condition, Constant, Test},
 };
+
+use super::proposal::{ForAgent, ToolLine};
 
 /// The policy that allows what the lines say, to the agents that they are about.
 pub(super) fn policy(agents: &[ForAgent]) -> Result<Policy, LoadError> {

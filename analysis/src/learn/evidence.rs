@@ -10,53 +10,14 @@ use syscap_format::{
     cbor::{Canonical, Item},
     id::{AgentId, Seq, ToolId},
     manifest::Manifest,
-    reason::Reason,
 };
 use syscap_kernel::tool::Demand;
-
-use super::{
-    proposal::LeftOut,
-    recording::{Authority, Context, Ended, Observation, Recording, Touched},
-};
 use syscap_policy::{Value, Values, argument, document::Attribute};
 
-/// Why a call, or a tool, is not in a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// It was refused.
-    Refused(Reason),
-    /// Its run failed: it shows what was tried, not what is needed.
-    Failed,
-    /// What came of it is not on record.
-    Open,
-    /// Its session had been given a stranger's word, and it goes beyond what other calls show.
-    Untrusted,
-    /// Its arguments were erased.
-    Erased,
-    /// Its tool is another by now.
-    ToolChanged,
-    /// The newest token of the recording grants less.
-    BeyondToken,
-    /// The token of the recording grants it, and nobody called it.
-    NeverCalled,
-}
-
-impl Why {
-    /// The name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Refused(_) => "refused",
-            Self::Failed => "failed",
-            Self::Open => "open",
-            Self::Untrusted => "untrusted",
-            Self::Erased => "erased",
-            Self::ToolChanged => "tool_changed",
-            Self::BeyondToken => "beyond_token",
-            Self::NeverCalled => "never_called",
-        }
-    }
-}
+use super::{
+    left_out::{LeftOuts, Why, leave_out},
+    recording::{Authority, Context, Ended, Observation, Recording, Touched},
+};
 
 /// A call that counts.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +79,7 @@ impl<'r> Evidence<'r> {
         agent: &AgentId,
         recording: &'r Recording,
         ceiling: &Authority,
-        left_out: &mut BTreeMap<(AgentId, ToolId, Why), LeftOut>,
+        left_out: &mut LeftOuts,
     ) -> Self {
         let mine = |observation: &&Observation| {
             recording.sessions.get(&observation.session).is_some_and(|seat| seat.agent == *agent)
@@ -201,21 +162,4 @@ fn is_same(then: &Manifest, now: &Manifest) -> bool {
         && then.extra == now.extra
         && then.dimensions == now.dimensions
         && described(then) == described(now)
-}
-
-pub(super) fn leave_out(
-    left_out: &mut BTreeMap<(AgentId, ToolId, Why), LeftOut>,
-    agent: &AgentId,
-    observation: &Observation,
-    why: Why,
-) {
-    let key = (agent.clone(), observation.tool.clone(), why);
-    let entry = left_out.entry(key).or_insert_with(|| LeftOut {
-        agent: agent.clone(),
-        tool: observation.tool.clone(),
-        why,
-        calls: 0,
-        first: Some(observation.seq),
-    });
-    entry.calls = entry.calls.saturating_add(1);
 }

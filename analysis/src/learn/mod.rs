@@ -19,7 +19,9 @@ mod budgeted;
 mod classes;
 mod document;
 mod evidence;
+mod left_out;
 mod limits;
+mod narrowed;
 mod proposal;
 mod recording;
 mod scopes;
@@ -27,10 +29,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_format::{
     id::{AgentId, ToolId},
@@ -38,23 +37,18 @@ use syscap_format::{
     manifest::Manifest,
     token::{Grant, Grants},
 };
+use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 
-pub use classes::Class;
-pub use evidence::Why;
-pub use proposal::{
-    ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine,
-};
+pub use left_out::{LeftOut, Why};
+pub use narrowed::{Class, Reach};
+pub use proposal::{ArgumentLine, ForAgent, LimitLine, Proposal, ScopeLine, Support, ToolLine};
 pub use recording::{Authority, Context, Ended, Observation, Paid, Recording, Seat, Touched};
-pub use scopes::Reach;
 pub use settings::{Allowed, Settings};
 
 use budgeted::Budgeted;
 use classes::{Fitted, distinct, fit};
-use evidence::{Call, Evidence, leave_out};
-use syscap_policy::{LoadError, Truth, risk, semantics::eval};
-
-/// Calls and tools that are left out, once for each agent, tool and reason.
-type LeftOuts = BTreeMap<(AgentId, ToolId, Why), LeftOut>;
+use evidence::{Call, Evidence};
+use left_out::{LeftOuts, leave_out};
 
 /// The least capability that the recording shows a need for.
 ///

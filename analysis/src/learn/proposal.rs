@@ -10,9 +10,14 @@ use syscap_format::{
     scope::Scope,
     token::Grants,
 };
-
-use super::{budgeted::least_percent, classes::Class, document, evidence::Why, scopes::Reach};
 use syscap_policy::{Policy, document::Condition};
+
+use super::{
+    budgeted::least_percent,
+    document,
+    left_out::LeftOut,
+    narrowed::{Class, Reach},
+};
 
 /// A token for each agent and one policy, each line with its evidence, and what was left out.
 #[derive(Debug)]
@@ -138,19 +143,4 @@ pub struct LimitLine {
     pub limit: u64,
     /// The most that a session needed, and which; `None` where none needed any.
     pub most: Option<(u64, Seq)>,
-}
-
-/// Calls, or a tool, that are not in a proposal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Whose they are.
-    pub agent: AgentId,
-    /// The tool.
-    pub tool: ToolId,
-    /// Why.
-    pub why: Why,
-    /// How many calls.
-    pub calls: u64,
-    /// The first one's record.
-    pub first: Option<Seq>,
 }

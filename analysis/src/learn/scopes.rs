@@ -12,39 +12,9 @@ use syscap_format::{
 };
 
 use super::{
-    around::around, budgeted::Budgeted, evidence::Call, proposal::ScopeLine, recording::Touched,
-    settings::Settings,
+    around::around, budgeted::Budgeted, evidence::Call, narrowed::Reach, proposal::ScopeLine,
+    recording::Touched, settings::Settings,
 };
-
-/// How a scope is narrowed, from the narrowest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reach {
-    /// To what was touched.
-    Touched,
-    /// To the deepest folders, or domains, below which enough different things were touched.
-    Gathered,
-    /// To the deepest folder of each root below which everything lies; of integers, to their
-    /// range, with headroom.
-    Common,
-    /// Not at all.
-    Granted,
-}
-
-impl Reach {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Touched, Self::Gathered, Self::Common, Self::Granted];
-
-    /// The name for machines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Touched => "touched",
-            Self::Gathered => "gathered",
-            Self::Common => "common",
-            Self::Granted => "granted",
-        }
-    }
-}
 
 /// What a tool's calls touched in one dimension, with the tasks that touched it.
 type Touching<'r> = BTreeMap<Shown, (&'r Resource, BTreeSet<usize>)>;

@@ -21,7 +21,6 @@ pub use mutants::Change;
 pub use report::{ConstraintCoverage, Failure, Mutation, Report, Survivor, TestCoverage};
 pub use run::{run, run_as_written};
 use syscap_format::{decision::Verdict, id::ConstraintId, obligation::Obligation};
-
 use syscap_policy::{
     scenario::{Scenario, ScenarioError},
     semantics::Outcome,

@@ -10,9 +10,9 @@ use syscap_format::{
     json,
     obligation::{Obligation, ObligationKind},
 };
+use syscap_policy::scenario::Scenario;
 
 use super::{CASES_MAX, Case, Expected, TABLE_BYTES_MAX, Table, TableError, TableFault};
-use syscap_policy::scenario::Scenario;
 
 impl Table {
     /// Reads a table's JSON text.

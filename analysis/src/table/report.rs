@@ -4,9 +4,9 @@ use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use syscap_format::id::ConstraintId;
+use syscap_policy::{document::Test, semantics::Outcome};
 
 use super::{Change, Expected};
-use syscap_policy::{document::Test, semantics::Outcome};
 
 /// What came of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]

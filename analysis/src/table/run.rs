@@ -2,17 +2,18 @@
 
 use alloc::vec::Vec;
 
-use super::{
-    Case, ConstraintCoverage, Failure, Mutation, Report, Survivor, Table, TestCoverage,
-    mutants::mutants,
-};
-use crate::{finding::Finding, questions::diff};
 use syscap_policy::{
     Truth, Values,
     document::{Condition, Constraint, Document, Subject, Test},
     risk::WithRisk,
     semantics::{self, Outcome},
 };
+
+use super::{
+    Case, ConstraintCoverage, Failure, Mutation, Report, Survivor, Table, TestCoverage,
+    mutants::mutants,
+};
+use crate::{finding::Finding, questions::diff};
 
 /// Nodes for showing that a change has no effect. One that is not shown is no excuse.
 const NODES: u64 = 50_000;

@@ -1,11 +1,11 @@
 use alloc::{collections::BTreeMap, format, string::ToString, vec};
 
 use syscap_format::id::ToolId;
-
-use super::*;
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constraint, Document, Effect, OnFail, Subject, Test,
 };
+
+use super::*;
 
 fn test(attribute: &str, ask: Ask) -> Condition {
     let attribute = Attribute::parse(attribute).unwrap();

@@ -10,7 +10,6 @@ use syscap_format::{
     manifest::EffectClass,
     scope::Host,
 };
-
 use syscap_policy::{
     Other, Truth, Value,
     document::{Attribute, Condition, Document, Test},

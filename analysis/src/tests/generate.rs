@@ -8,7 +8,6 @@ use syscap_format::{
     obligation::Obligation,
     scope::{Cidr, Host},
 };
-
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
 };

@@ -7,15 +7,15 @@ use syscap_format::{
     id::{AgentId, ToolId},
     scope::Host,
 };
+use syscap_policy::{
+    document::{Ask, Attribute, Condition, Document, Effect, Subject},
+    scenario::Given,
+};
 
 use super::{
     super::*,
     PLENTY,
     generate::{constraint, document, test, text},
-};
-use syscap_policy::{
-    document::{Ask, Attribute, Condition, Document, Effect, Subject},
-    scenario::Given,
 };
 
 fn tool(id: &str) -> ToolId {

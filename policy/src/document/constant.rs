@@ -11,8 +11,13 @@ use syscap_format::{
     scope::Cidr,
 };
 
-use super::{Ask, Attribute, Constant, LoadError, LoadFault, Type, place::Node};
-use crate::{host_of, limits::TEXT_CONSTANT_BYTES_MAX};
+use super::{
+    attribute::{Attribute, Type},
+    condition::{Ask, Constant},
+    error::{LoadError, LoadFault},
+    place::Node,
+};
+use crate::{limits::TEXT_CONSTANT_BYTES_MAX, value::host_of};
 
 /// The constant that is written there.
 pub(super) fn read(node: &Node<'_, '_>) -> Result<Constant, LoadError> {

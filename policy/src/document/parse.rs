@@ -10,8 +10,12 @@ use syscap_format::{
 };
 
 use super::{
-    Ask, Condition, Constant, Constraint, Document, Effect, LoadError, LoadFault, OnFail, Subject,
-    Type, constant, obligations,
+    attribute::Type,
+    condition::{Ask, Condition, Constant},
+    constant,
+    constraint::{Constraint, Document, Effect, OnFail, Subject},
+    error::{LoadError, LoadFault},
+    obligations,
     params::{Params, RESERVED},
     place::{Node, Place, find_foreign},
     when::Reader,

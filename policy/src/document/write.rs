@@ -7,7 +7,7 @@ use syscap_format::{
     json,
 };
 
-use super::{Constraint, obligations};
+use super::{constraint::Constraint, obligations};
 
 /// One constraint in canonical form: what was written, without its version, obligations united,
 /// optional keys left out where they say nothing.

@@ -6,16 +6,18 @@ use core::ops::Range;
 use syscap_format::{id::ToolId, manifest::EffectClass};
 
 use super::{
-    compile::{Asked, Group, Op, Rule, Test, place},
+    code::{Asked, Op, Rule, Test},
+    compile::Group,
     gates::Gates,
+    number::place,
     run::Run,
     source::Source,
     tools::Tools,
     view::{Key, Tag, View},
 };
 use crate::{
-    Truth,
     document::{Constraint, Document, Effect, Subject},
+    truth::Truth,
 };
 
 /// A document, ready to be asked: its constraints by subject.
@@ -248,7 +250,7 @@ impl<S: Source> Asking<'_, '_, '_, S> {
 
     fn look(&self, slot: usize, ask: Asked) -> Truth {
         match self.views.get(slot) {
-            Some(Some(view)) => view.ask(ask, self.group),
+            Some(Some(view)) => view.ask(ask, &self.group.constants),
             _ => Truth::Unknown,
         }
     }

@@ -7,9 +7,10 @@ use syscap_format::{decision::Decision, id::ConstraintId};
 
 use super::words;
 use crate::{
-    Truth, Values,
     document::{Condition, Constraint, Document, Effect, OnFail},
     semantics,
+    truth::Truth,
+    value::Values,
 };
 
 /// A decision, and what each constraint that applies had to do with it. It is for operators: it

@@ -4,10 +4,12 @@
 //! said by [`semantics`](crate::semantics); this module only says the same faster.
 
 mod advise;
+mod code;
 mod compile;
 mod decide;
 mod explain;
 mod gates;
+mod number;
 mod outers;
 mod run;
 mod source;
@@ -28,13 +30,14 @@ use syscap_format::{
 pub use explain::{Explained, Explanation, Tree};
 
 use crate::{
-    Values, WithinToken,
     document::{self, Document, Example, LoadError, LoadFault, Parsed},
     limits::EXAMPLES_WORK_MAX,
     risk::WithRisk,
     scenario::Scenario,
     seen::Seen,
     semantics::matches,
+    value::Values,
+    within_token::WithinToken,
 };
 use decide::Compiled;
 

@@ -3,10 +3,10 @@
 use syscap_format::manifest::EffectClass;
 
 use crate::{
-    Values,
     document::Attribute,
     risk::WithRisk,
     seen::{Read, Seen},
+    value::Values,
 };
 
 /// What the engine reads of a call.

@@ -5,8 +5,11 @@ use core::{cmp::Ordering, slice::from_ref};
 
 use syscap_format::scope::RootedPath;
 
-use super::compile::{Asked, Group, NONE, Set, Slot, number, place};
-use crate::{Truth, Value, seen::Read, semantics};
+use super::{
+    code::{Asked, Constants, Set, Slot},
+    number::{NONE, number, place},
+};
+use crate::{seen::Read, semantics, truth::Truth, value::Value};
 
 /// Number of what is none of the constants, and lies within none.
 const OTHER: u32 = NONE - 1;
@@ -66,10 +69,10 @@ impl Key {
     }
 
     /// What a test by numbers says: unknown where the types differ.
-    fn compare(self, asked: Asked, group: &Group) -> Truth {
+    fn compare(self, asked: Asked, constants: &Constants) -> Truth {
         match asked {
             Asked::In(set) => {
-                group.sets.get(place(set)).map_or(Truth::Unknown, |set| set.has(self))
+                constants.sets.get(place(set)).map_or(Truth::Unknown, |set| set.has(self))
             }
             _ => self.ask(asked).unwrap_or(Truth::Unknown),
         }
@@ -153,21 +156,21 @@ impl<'v> View<'v> {
 
     /// What a test says of it.
     #[inline(never)]
-    pub(super) fn ask(&self, asked: Asked, group: &Group) -> Truth {
+    pub(super) fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
         if let Some(truth) = self.key.ask(asked) {
             return truth;
         }
         match (asked, &self.read) {
-            (Asked::Look(ask), read) => match (group.asks.get(place(ask)), read) {
+            (Asked::Look(ask), read) => match (constants.asks.get(place(ask)), read) {
                 (Some(ask), Read::Plain(value)) => semantics::ask(ask, value),
                 (Some(ask), Read::Resource(one)) => semantics::of_resources(ask, from_ref(one)),
                 (None, _) => Truth::Unknown,
             },
             // Of a resource of a type that is not asked about a number says nothing either.
             (_, Read::Plain(Value::List(_) | Value::Resources(_))) => {
-                agreed(self.each.iter().map(|key| key.compare(asked, group)))
+                agreed(self.each.iter().map(|key| key.compare(asked, constants)))
             }
-            (_, Read::Plain(_) | Read::Resource(_)) => self.key.compare(asked, group),
+            (_, Read::Plain(_) | Read::Resource(_)) => self.key.compare(asked, constants),
         }
     }
 }

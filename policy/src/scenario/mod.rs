@@ -27,7 +27,10 @@ use syscap_format::{
     scope::{Host, RootedPath},
 };
 
-use crate::{Other, Value, Values, document::Attribute};
+use crate::{
+    document::Attribute,
+    value::{Other, Value, Values},
+};
 
 /// A value that owns what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use syscap_format::{
 
 use super::{Given, Scenario, ScenarioError, ScenarioFault};
 use crate::{
-    Other,
     document::{Attribute, Type},
+    value::Other,
 };
 
 /// Whose workspace a path of a scenario is in: nothing asks.
