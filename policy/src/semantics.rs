@@ -97,11 +97,15 @@ pub fn is_about(subject: &Subject, values: &dyn Values) -> bool {
 }
 
 /// Whether an applicable constraint matches: an allow grants, a deny applies.
-#[must_use]
-pub fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
-    match constraint.effect {
-        Effect::Allow => eval(&constraint.when, values) == Truth::True,
-        Effect::Deny => eval(&constraint.when, values) != Truth::False,
+fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
+    is_match(constraint.effect, eval(&constraint.when, values))
+}
+
+/// Whether an applicable constraint matches where that is known of its condition.
+pub(crate) fn is_match(effect: Effect, truth: Truth) -> bool {
+    match effect {
+        Effect::Allow => truth == Truth::True,
+        Effect::Deny => truth != Truth::False,
     }
 }
 
@@ -208,12 +212,12 @@ fn is_of(kind: ParamType, value: &Value<'_>) -> Truth {
         Value::Int(_) => matches!(kind, Kind::Int | Kind::Number),
         Value::Text(_) | Value::Agent(_) | Value::Host(_) => kind == Kind::Text,
         Value::Path(_) => matches!(kind, Kind::Path | Kind::Text),
-        Value::Address(_) | Value::Other(Other::Null) => false,
+        // Resources are asked about together.
+        Value::Address(_) | Value::Resources(_) | Value::Other(Other::Null) => false,
         Value::Other(Other::Float) => kind == Kind::Number,
         Value::Other(Other::Bytes) => kind == Kind::Bytes,
         Value::Other(Other::Map) => kind == Kind::Map,
         Value::List(_) | Value::Other(Other::EmptyList) => kind == Kind::List,
-        Value::Resources(all) => return of_resources(&Ask::Schema(kind), all),
     })
 }
 

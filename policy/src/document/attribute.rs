@@ -166,7 +166,7 @@ pub enum Varies {
 
 /// Why a text names no attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum AttributeError {
+pub(super) enum AttributeError {
     /// There is no attribute of that name.
     #[error("no attribute has this name")]
     Unknown,
@@ -195,7 +195,7 @@ impl Attribute {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn from_text(text: &str) -> Result<Self, AttributeError> {
+    pub(super) fn from_text(text: &str) -> Result<Self, AttributeError> {
         let alone = |row: &Row| if row.name == text { row.attribute.clone() } else { None };
         if let Some(found) = Self::TABLE.iter().find_map(alone) {
             return Ok(found);

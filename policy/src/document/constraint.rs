@@ -103,18 +103,6 @@ impl OnFail {
     }
 }
 
-impl Subject {
-    /// Whether a call of that tool, of that class, is one of those.
-    #[must_use]
-    pub fn matches(&self, tool: &str, class: EffectClass) -> bool {
-        match self {
-            Self::All => true,
-            Self::Tool(id) => id.as_str() == tool,
-            Self::Capability(effect) => *effect == class,
-        }
-    }
-}
-
 /// What comes of a constraint that fails a call. In the order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnFail {

@@ -13,7 +13,7 @@ mod suggestion;
 mod when;
 mod write;
 
-pub use attribute::{Attribute, AttributeError, Row, Type, Varies};
+pub use attribute::{Attribute, Row, Type, Varies};
 pub use condition::{Ask, Condition, Constant, Test};
 pub use constraint::{Constraint, Document, Effect, OnFail, Subject};
 pub use error::{LoadError, LoadFault};

@@ -131,10 +131,7 @@ pub(super) fn explain(document: &Document, values: &dyn Values, decision: Decisi
             effect: constraint.effect,
             on_fail: constraint.on_fail,
             truth: when.truth(),
-            matched: match constraint.effect {
-                Effect::Allow => when.truth() == Truth::True,
-                Effect::Deny => when.truth() != Truth::False,
-            },
+            matched: semantics::is_match(constraint.effect, when.truth()),
             reason: constraint.reason.clone(),
             when,
         }
