@@ -1,7 +1,7 @@
-//! Learning the least capability: reads what was recorded, for [`syscap_policy::learn`].
+//! Learning the least capability: reads what was recorded, for [`syscap_analysis::learn`].
 //!
 //! ```no_run
-//! use syscap::{Options, learn::Scan, policy::learn::{Settings, propose}};
+//! use syscap::{Options, learn::Scan, analysis::learn::{Settings, propose}};
 //!
 //! # fn main() -> Result<(), syscap::Error> {
 //! let recorded = Options::new().inspect("home")?.recorded(&Scan::default())?;
@@ -23,6 +23,9 @@ use syscap_kernel::{
     tool::Demand,
 };
 
+use syscap_analysis::learn::{
+    Authority, Context, Ended, ForAgent, Observation, Paid, Recording, Seat, Touched,
+};
 use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Profile},
@@ -35,10 +38,7 @@ use syscap_format::{
     object::{EngineIdentity, ObjectKind},
     record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
 };
-use syscap_policy::{
-    Policy,
-    learn::{Authority, Context, Ended, ForAgent, Observation, Paid, Recording, Seat, Touched},
-};
+use syscap_policy::Policy;
 
 use crate::{Error, Grant, Inspection};
 

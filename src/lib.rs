@@ -81,6 +81,7 @@ pub use crate::{
     state::{AgentState, Changed},
     submit::{Beside, PolicyPlace},
 };
+pub use syscap_analysis as analysis;
 pub use syscap_audit as audit;
 pub use syscap_format as format;
 pub use syscap_kernel as kernel;

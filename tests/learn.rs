@@ -1,5 +1,6 @@
 //! Learning from recorded runs of real agents: what the proposal costs those that come after, and
-//! what it stops. Without the data folder nothing is tested here; `policy/src/learn` has the rules.
+//! what it stops. Without the data folder nothing is tested here; `analysis/src/learn` has the
+//! rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "learn/data.rs"]
@@ -12,11 +13,9 @@ mod world;
 use std::collections::BTreeSet;
 
 use syscap::{
+    analysis::learn::{Allowed, Context, Proposal, Settings, Why},
     format::label::Label,
-    policy::{
-        Policy,
-        learn::{Allowed, Context, Proposal, Settings, Why},
-    },
+    policy::Policy,
     verify::Verdict,
 };
 

@@ -1,5 +1,5 @@
-//! Kernel and policy have no I/O: they link into a static library without the standard library,
-//! and that library calls nothing of the operating system.
+//! Kernel, policy and analysis have no I/O: they link into a static library without the standard
+//! library, and that library calls nothing of the operating system.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
@@ -48,7 +48,7 @@ fn nothing_of_the_system_is_called() {
         println!("skipped: nothing_of_the_system_is_called needs nm");
         return;
     };
-    assert_eq!(without, BTreeSet::new(), "the kernel or the policy calls the system");
+    assert_eq!(without, BTreeSet::new(), "kernel, policy or analysis calls the system");
     assert_eq!(with, BTreeSet::from(["getpid".to_owned()]), "the list misses a call");
 }
 

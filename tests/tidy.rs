@@ -27,10 +27,11 @@ const FLOATS: [(&str, &str); 3] = [
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     (
         "syscap",
         &[
+            "syscap-analysis",
             "syscap-audit",
             "syscap-format",
             "syscap-kernel",
@@ -41,6 +42,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ),
     ("syscap-verify", &["syscap-format"]),
     ("syscap-audit", &["syscap-format", "syscap-kernel"]),
+    ("syscap-analysis", &["syscap-format", "syscap-kernel", "syscap-policy"]),
     ("syscap-policy", &["syscap-format", "syscap-kernel"]),
     ("syscap-syscalls", &["syscap-format", "syscap-kernel"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
@@ -96,6 +98,8 @@ fn every_rule_can_fail() {
         ("discarded", "audit/src/a.rs", "    let _ = f();".to_owned()),
         ("ambient", "kernel/src/a.rs", "use std::fs;".to_owned()),
         ("ambient", "policy/src/a.rs", "fn f(now: Instant) {}".to_owned()),
+        ("ambient", "analysis/src/a.rs", "fn f(now: Instant) {}".to_owned()),
+        ("discarded", "analysis/src/a.rs", "    let _ = f();".to_owned()),
         ("ambient", "kernel/src/a.rs", "unsafe {}".to_owned()),
         ("ambient", "kernel/src/a.rs", "f(\"a // b\", std::mem::take(c))".to_owned()),
         ("ambient", "format/src/budget.rs", "fn f() -> f64 {".to_owned()),
@@ -152,17 +156,24 @@ fn word(file: &File) -> Vec<String> {
 
 /// Results thrown away, outside tests.
 fn discarded(file: &File) -> Vec<String> {
-    let governed =
-        ["format/src/", "kernel/src/", "policy/src/", "audit/src/", "syscalls/src/", "src/"];
+    let governed = [
+        "format/src/",
+        "kernel/src/",
+        "policy/src/",
+        "analysis/src/",
+        "audit/src/",
+        "syscalls/src/",
+        "src/",
+    ];
     if !governed.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
     }
     file.find("a value is discarded", |line| line.trim_start().starts_with("let _ ="))
 }
 
-/// What kernel and policy may not name: the system, its clocks, floats, `unsafe`.
+/// What kernel, policy and analysis may not name: the system, its clocks, floats, `unsafe`.
 fn ambient(file: &File) -> Vec<String> {
-    if !["format/src/", "kernel/src/", "policy/src/"]
+    if !["format/src/", "kernel/src/", "policy/src/", "analysis/src/"]
         .iter()
         .any(|folder| file.path.starts_with(folder))
     {
@@ -414,7 +425,7 @@ fn manifests_agree_with_each_other() {
     let probe = dependencies(&read("tests/no_std_probe/Cargo.toml"));
     assert_eq!(
         probe.into_keys().collect::<Vec<_>>(),
-        ["syscap-format", "syscap-kernel", "syscap-policy"]
+        ["syscap-analysis", "syscap-format", "syscap-kernel", "syscap-policy"]
     );
     assert_eq!(tables("[a.b]\nc.workspace = true\n")["a.b"]["c"], "true");
     let other = "[dependencies]\na = 1\n[target.x.dependencies]\nb = 1\n[dependencies.c]\nd = 1\n";

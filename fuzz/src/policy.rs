@@ -2,6 +2,7 @@
 //! policy, and decides as its semantics say. After a zero byte may stand a scenario.
 
 use syscap::{
+    analysis::scenario::to_json,
     format::{decision::Decision, manifest::EffectClass},
     kernel::policy::{PolicyEngine as _, object_of},
     policy::{Policy, Seen, Values, engine, limits::TEXT_BYTES_MAX, scenario::Scenario, semantics},
@@ -14,7 +15,7 @@ pub fn policy(data: &[u8]) {
     let (text, scenario) = (parts.next().unwrap_or_default(), parts.next());
     let scenario = scenario.and_then(|text| match Scenario::from_json(text) {
         Ok(scenario) => {
-            let again = Scenario::from_json(scenario.to_json().as_bytes());
+            let again = Scenario::from_json(to_json(&scenario).as_bytes());
             assert_eq!(again.as_ref(), Ok(&scenario));
             Some(scenario)
         }

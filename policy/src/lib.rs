@@ -7,17 +7,14 @@
 
 extern crate alloc;
 
-pub mod analysis;
 pub mod document;
 mod engine;
-pub mod learn;
 pub mod limits;
 mod preset;
 pub mod risk;
 pub mod scenario;
 mod seen;
 pub mod semantics;
-pub mod table;
 mod truth;
 mod value;
 mod within_token;
@@ -25,7 +22,7 @@ mod within_token;
 pub use document::{LoadError, LoadFault};
 pub use engine::{Explained, Explanation, Policy, Tree, engine};
 pub use preset::Preset;
-pub use seen::Seen;
+pub use seen::{Seen, argument, time};
 pub use truth::Truth;
-pub use value::{Other, Value, Values};
+pub use value::{Other, Value, Values, host_of, path_text};
 pub use within_token::WithinToken;

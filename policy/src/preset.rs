@@ -3,8 +3,8 @@
 use core::fmt;
 
 use crate::{
-    LoadError, Policy,
-    document::{Constraint, Effect, Subject},
+    document::{Constraint, Effect, LoadError, Subject},
+    engine::Policy,
 };
 
 /// A policy to begin with. Its document is an ordinary one: take it, and change it.

@@ -12,10 +12,10 @@ use syscap_format::{
 use syscap_kernel::{policy::Question, tool::Demand};
 
 use crate::{
-    Other, Value, Values,
     document::{Attribute, Document},
     limits::LIST_MAX,
     risk,
+    value::{Other, Value, Values},
 };
 
 /// The attributes of a call that the kernel asks about.
@@ -71,21 +71,34 @@ impl<'q> Seen<'q> {
             Attribute::TokenReadOnly => Value::Bool(question.body.flags.has(TokenFlags::READ_ONLY)),
             Attribute::TokenLeftMs => number(question.body.expires.since(question.now)),
             Attribute::Budget(dimension) => number(question.left.get(*dimension)),
-            Attribute::NowMs => number(question.now.get()),
-            Attribute::NowHour => number(hour(question.now.get())),
-            Attribute::NowWeekday => number(weekday(question.now.get())),
+            Attribute::NowMs | Attribute::NowHour | Attribute::NowWeekday => {
+                time(attribute, question.now.get()).map_or(Value::Missing, number)
+            }
             Attribute::Risk => Value::Int(i128::from(self.risk)),
         })
     }
 
     fn argument(&self, name: &str, fields: &[Box<str>]) -> Read<'_> {
-        argument((self.question.args, self.question.demands), name, fields)
+        read_argument(self.question.args, self.question.demands, name, fields)
     }
 }
 
-/// An argument of a call, or a field in it.
-pub(crate) fn argument<'v>(
-    (args, demands): (Item<'v>, &'v [Demand]),
+/// What `args.NAME.FIELDS` is for a call with these arguments that makes these demands: the
+/// resources that the argument names, where it names any and no field is asked for; else what
+/// stands in the arguments.
+#[must_use]
+pub fn argument<'v>(
+    args: Item<'v>,
+    demands: &'v [Demand],
+    name: &str,
+    fields: &[Box<str>],
+) -> Value<'v> {
+    plain(read_argument(args, demands, name, fields))
+}
+
+fn read_argument<'v>(
+    args: Item<'v>,
+    demands: &'v [Demand],
     name: &str,
     fields: &[Box<str>],
 ) -> Read<'v> {
@@ -106,7 +119,7 @@ pub(crate) fn argument<'v>(
 }
 
 /// The value of what was read.
-pub(crate) fn plain(read: Read<'_>) -> Value<'_> {
+fn plain(read: Read<'_>) -> Value<'_> {
     match read {
         Read::Plain(value) => value,
         Read::Resource(one) => Value::Resources(Vec::from([one])),
@@ -173,13 +186,25 @@ fn element(item: Item<'_>) -> Value<'_> {
     }
 }
 
+/// What an attribute that varies with the time is at a time in milliseconds since 1970; `None` of
+/// others.
+#[must_use]
+pub fn time(attribute: &Attribute, now_ms: u64) -> Option<u64> {
+    match attribute {
+        Attribute::NowMs => Some(now_ms),
+        Attribute::NowHour => Some(hour(now_ms)),
+        Attribute::NowWeekday => Some(weekday(now_ms)),
+        _ => None,
+    }
+}
+
 /// Hour of the day in UTC.
-pub(crate) fn hour(ms: u64) -> u64 {
+fn hour(ms: u64) -> u64 {
     ms.checked_div(3_600_000).and_then(|hours| hours.checked_rem(24)).unwrap_or_default()
 }
 
 /// Day of the week in UTC, 1 for Monday: the epoch was a Thursday.
-pub(crate) fn weekday(ms: u64) -> u64 {
+fn weekday(ms: u64) -> u64 {
     let days = ms.checked_div(86_400_000).unwrap_or_default();
     days.saturating_add(3).checked_rem(7).unwrap_or_default().saturating_add(1)
 }

@@ -14,23 +14,22 @@
 //!   own `on_fail`.
 //! * Obligations are those of all that match, united.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use syscap_format::{
     decision::Verdict,
     id::ConstraintId,
-    manifest::{EffectClass, ParamType},
+    manifest::ParamType,
     obligation::Obligation,
-    scope::{Cidr, Host, RootedPath},
+    scope::{Cidr, Host},
 };
 
 use crate::{
-    Other, Truth, Value, Values,
-    document::{
-        Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
-    },
-    risk,
+    document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject},
+    risk::WithRisk,
+    truth::Truth,
+    value::{Other, Value, Values, host_of, path_text},
 };
 
 /// What comes of a call.
@@ -52,7 +51,7 @@ pub struct Outcome {
 /// and effect class.
 #[must_use]
 pub fn decide(document: &Document, values: &dyn Values) -> Outcome {
-    let values = WithRisk { values, points: points(document, values) };
+    let values = WithRisk::new(document, values);
     let applicable: Vec<&Constraint> = document
         .constraints
         .iter()
@@ -65,9 +64,9 @@ pub fn decide(document: &Document, values: &dyn Values) -> Outcome {
     let mut contributions: Vec<(Verdict, &Constraint)> = Vec::new();
     for constraint in &applicable {
         let verdict = match constraint.effect {
-            Effect::Deny if holds(constraint, &values) => of_on_fail(constraint.on_fail),
+            Effect::Deny if holds(constraint, &values) => constraint.on_fail.verdict(),
             Effect::Allow if holds(constraint, &values) => of_grant(constraint),
-            Effect::Allow if !granted => of_on_fail(constraint.on_fail),
+            Effect::Allow if !granted => constraint.on_fail.verdict(),
             _ => continue,
         };
         contributions.push((verdict, constraint));
@@ -98,11 +97,15 @@ pub fn is_about(subject: &Subject, values: &dyn Values) -> bool {
 }
 
 /// Whether an applicable constraint matches: an allow grants, a deny applies.
-#[must_use]
-pub fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
-    match constraint.effect {
-        Effect::Allow => eval(&constraint.when, values) == Truth::True,
-        Effect::Deny => eval(&constraint.when, values) != Truth::False,
+fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
+    is_match(constraint.effect, eval(&constraint.when, values))
+}
+
+/// Whether an applicable constraint matches where that is known of its condition.
+pub(crate) fn is_match(effect: Effect, truth: Truth) -> bool {
+    match effect {
+        Effect::Allow => truth == Truth::True,
+        Effect::Deny => truth != Truth::False,
     }
 }
 
@@ -110,15 +113,8 @@ pub fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
 /// allow, its condition holds, or, for a deny, it does not fail to.
 #[must_use]
 pub fn matches(document: &Document, constraint: &Constraint, values: &dyn Values) -> bool {
-    let values = WithRisk { values, points: points(document, values) };
+    let values = WithRisk::new(document, values);
     is_about(&constraint.subject, &values) && holds(constraint, &values)
-}
-
-/// What is known of one test, with the risk that follows from the document.
-#[must_use]
-pub fn answer(document: &Document, test: &Test, values: &dyn Values) -> Truth {
-    let values = WithRisk { values, points: points(document, values) };
-    ask(&test.ask, &values.value(&test.attribute))
 }
 
 /// The verdict of an allow that grants.
@@ -126,17 +122,6 @@ pub fn answer(document: &Document, test: &Test, values: &dyn Values) -> Truth {
 pub fn of_grant(allow: &Constraint) -> Verdict {
     let takes = allow.obligations.iter().any(|obligation| obligation.kind.takes_away());
     if takes { Verdict::Degrade } else { Verdict::Allow }
-}
-
-/// The verdict of an `on_fail`.
-#[must_use]
-pub const fn of_on_fail(on_fail: OnFail) -> Verdict {
-    match on_fail {
-        OnFail::Degrade => Verdict::Degrade,
-        OnFail::Ask => Verdict::Ask,
-        OnFail::Defer => Verdict::Defer,
-        OnFail::Block => Verdict::Deny,
-    }
 }
 
 /// What is known of a condition.
@@ -157,27 +142,40 @@ pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
 /// What is known of one value.
 #[must_use]
 pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
+    match (ask, value) {
+        (_, Value::Resources(all)) => of_resources(ask, all),
+        (Ask::Exists, _) => is_there(value),
+        (Ask::Missing, _) => is_there(value).negate(),
+        (Ask::Schema(kind), _) => is_of(*kind, value),
+        (_, Value::List(elements)) => agreed(ask, elements),
+        _ => compare(ask, value),
+    }
+}
+
+/// What is known of the resources that an argument names.
+pub(crate) fn of_resources(ask: &Ask, all: &[Value<'_>]) -> Truth {
     match ask {
-        Ask::Exists => is_there(value),
-        Ask::Missing => is_there(value).negate(),
-        Ask::Schema(kind) => is_of(*kind, value),
-        _ => match value {
-            Value::List(elements) => agreed(ask, elements.iter()),
-            // What comes along with a trusted host must not hide behind it.
-            Value::Resources(all) if !all.iter().all(|one| is_asked(ask, one)) => Truth::Unknown,
-            Value::Resources(all) => agreed(ask, all.iter()),
-            one => compare(ask, one),
-        },
+        Ask::Exists => Truth::True,
+        Ask::Missing => Truth::False,
+        Ask::Schema(ParamType::Any | ParamType::Text) => Truth::True,
+        Ask::Schema(kind) => {
+            let paths = all.iter().all(|one| matches!(one, Value::Path(_)));
+            Truth::of(*kind == ParamType::Path && paths)
+        }
+        // What comes along with a trusted host must not hide behind it.
+        _ if !all.iter().all(|one| is_asked(ask, one)) => Truth::Unknown,
+        _ => agreed(ask, all),
     }
 }
 
 /// What holds of all alike; of none, it can't be said.
-fn agreed<'a>(what: &Ask, values: impl Iterator<Item = &'a Value<'a>>) -> Truth {
-    values.map(|value| ask(what, value)).reduce(Truth::agree).unwrap_or(Truth::Unknown)
+fn agreed(ask: &Ask, values: &[Value<'_>]) -> Truth {
+    values.iter().map(|value| compare(ask, value)).reduce(Truth::agree).unwrap_or(Truth::Unknown)
 }
 
 /// Whether a resource is of a type that is asked about.
-pub(crate) fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
+#[must_use]
+pub fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
     let one_of = |constant: &Constant| match constant {
         Constant::Text(_) => {
             matches!(resource, Value::Text(_) | Value::Path(_) | Value::Host(_))
@@ -214,20 +212,16 @@ fn is_of(kind: ParamType, value: &Value<'_>) -> Truth {
         Value::Int(_) => matches!(kind, Kind::Int | Kind::Number),
         Value::Text(_) | Value::Agent(_) | Value::Host(_) => kind == Kind::Text,
         Value::Path(_) => matches!(kind, Kind::Path | Kind::Text),
-        Value::Address(_) | Value::Other(Other::Null) => false,
+        // Resources are asked about together.
+        Value::Address(_) | Value::Resources(_) | Value::Other(Other::Null) => false,
         Value::Other(Other::Float) => kind == Kind::Number,
         Value::Other(Other::Bytes) => kind == Kind::Bytes,
         Value::Other(Other::Map) => kind == Kind::Map,
         Value::List(_) | Value::Other(Other::EmptyList) => kind == Kind::List,
-        Value::Resources(all) => match kind {
-            Kind::Text => true,
-            Kind::Path => all.iter().all(|one| matches!(one, Value::Path(_))),
-            _ => false,
-        },
     })
 }
 
-/// What is asked of one value that is no list: unknown where their types differ.
+/// What is asked of one value, as it is: unknown where their types differ.
 fn compare(ask: &Ask, value: &Value<'_>) -> Truth {
     match (ask, value) {
         (Ask::Eq(constant), value) => equals(constant, value),
@@ -266,27 +260,6 @@ fn equals(constant: &Constant, value: &Value<'_>) -> Truth {
     }
 }
 
-/// The text that a path is compared as: the name of its root, and what lies below it.
-#[must_use]
-pub fn path_text(path: &RootedPath) -> String {
-    let mut text = String::from(path.root().name());
-    if !path.below().is_empty() {
-        text.push('/');
-        text.push_str(path.below());
-    }
-    text
-}
-
-/// The host that a text stands for: a scheme before it, one `/` after it, upper case and one
-/// final dot are nothing to it. `None` where it is no host.
-#[must_use]
-pub fn host_of(text: &str) -> Option<Host> {
-    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let text = text.strip_suffix('/').unwrap_or(text);
-    let text = text.strip_suffix('.').unwrap_or(text);
-    Host::new(&text.to_ascii_lowercase()).ok()
-}
-
 /// Whether a text is another, or that with a separator and more.
 fn is_below(text: &str, outer: &str, separator: char) -> bool {
     match text.strip_prefix(outer) {
@@ -310,30 +283,6 @@ fn is_in_block(address: IpAddr, block: Cidr) -> bool {
     };
     // A block of all addresses fixes no bit.
     differ.leading_zeros() >= u32::from(block.prefix())
-}
-
-/// Points of the call's risk by its tool and class; `None` where the class is missing.
-fn points(document: &Document, values: &dyn Values) -> Option<i128> {
-    let Value::Text(class) = values.value(&Attribute::EffectClass) else { return None };
-    let class = EffectClass::ALL.iter().copied().find(|found| found.name() == class)?;
-    let tool = values.value(&Attribute::Tool);
-    let tool = if let Value::Text(tool) = tool { tool } else { "" };
-    Some(i128::from(risk::points(document, tool, class)))
-}
-
-/// Values with the risk that follows from them where none is given.
-struct WithRisk<'a> {
-    values: &'a dyn Values,
-    points: Option<i128>,
-}
-
-impl Values for WithRisk<'_> {
-    fn value(&self, attribute: &Attribute) -> Value<'_> {
-        match (self.values.value(attribute), attribute, self.points) {
-            (Value::Missing, Attribute::Risk, Some(points)) => Value::Int(points),
-            (value, ..) => value,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,15 @@
 //! Values: what an attribute can be.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::scope::{Host, RootedPath};
+use syscap_format::{
+    id::{TokenId, ToolId},
+    manifest::EffectClass,
+    scope::{Host, RootedPath},
+};
+
+use crate::document::attribute::{Attribute, Type};
 
 /// What an attribute is for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +42,49 @@ pub enum Value<'a> {
     Resources(Vec<Value<'a>>),
 }
 
+impl Value<'_> {
+    /// Whether an attribute of that type can be this.
+    #[must_use]
+    pub fn can_be(&self, kind: Type) -> bool {
+        let up_to = |least: u64, most: u64| {
+            let range = i128::from(least)..=i128::from(most);
+            matches!(self, Value::Int(n) if range.contains(n))
+        };
+        match kind {
+            Type::Fact => self.is_data() || matches!(self, Value::Missing | Value::Erased),
+            Type::Field => self.is_data() || *self == Value::Missing,
+            Type::Argument => self.is_data() || self.is_resource() || *self == Value::Missing,
+            Type::Tool => matches!(self, Value::Text(text) if ToolId::new(text).is_some()),
+            Type::EffectClass => {
+                let is_class = |text| EffectClass::ALL.iter().any(|class| class.name() == text);
+                matches!(self, Value::Text(text) if is_class(*text))
+            }
+            Type::Agent => matches!(self, Value::Agent(_)),
+            Type::TokenId => matches!(self, Value::Text(text) if TokenId::from_hex(text).is_some()),
+            Type::Bool => matches!(self, Value::Bool(_)),
+            Type::UpTo(most) => up_to(0, most),
+            Type::Among(least, most) => up_to(least, most),
+        }
+    }
+
+    /// Whether it can stand in data: no list within a list.
+    fn is_data(&self) -> bool {
+        let is_element = |value: &Value<'_>| {
+            let is_scalar = matches!(value, Value::Bool(_) | Value::Int(_) | Value::Text(_));
+            is_scalar || matches!(value, Value::Other(_))
+        };
+        match self {
+            Value::List(all) => all.iter().all(is_element),
+            one => is_element(one),
+        }
+    }
+
+    /// Whether an argument can name it.
+    const fn is_resource(&self) -> bool {
+        matches!(self, Value::Resources(_) | Value::Path(_) | Value::Host(_) | Value::Address(_))
+    }
+}
+
 /// Types that nothing can be compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Other {
@@ -52,8 +101,47 @@ pub enum Other {
     Map,
 }
 
+impl Other {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Null, Self::Float, Self::Bytes, Self::EmptyList, Self::Map];
+
+    /// The name by which a scenario has some value of that type; `None` for null, which is written
+    /// as it is.
+    #[must_use]
+    pub const fn type_name(self) -> Option<&'static str> {
+        match self {
+            Self::Null => None,
+            Self::Float => Some("float"),
+            Self::Bytes => Some("bytes"),
+            Self::EmptyList => Some("empty_list"),
+            Self::Map => Some("map"),
+        }
+    }
+}
+
 /// Where the values of a call come from.
 pub trait Values {
     /// What an attribute is.
-    fn value(&self, attribute: &crate::document::Attribute) -> Value<'_>;
+    fn value(&self, attribute: &Attribute) -> Value<'_>;
+}
+
+/// The text that a path is compared as: the name of its root, and what lies below it.
+#[must_use]
+pub fn path_text(path: &RootedPath) -> String {
+    let mut text = String::from(path.root().name());
+    if !path.below().is_empty() {
+        text.push('/');
+        text.push_str(path.below());
+    }
+    text
+}
+
+/// The host that a text stands for: a scheme before it, one `/` after it, upper case and one
+/// final dot are nothing to it. `None` where it is no host.
+#[must_use]
+pub fn host_of(text: &str) -> Option<Host> {
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let text = text.strip_suffix('.').unwrap_or(text);
+    Host::new(&text.to_ascii_lowercase()).ok()
 }

@@ -138,7 +138,7 @@ fn a_deny_more_never_loosens() {
         for _ in 0..CALLS {
             let scenario = random.scenario();
             let (before, after) = (before.decide_values(&scenario), after.decide_values(&scenario));
-            assert!(before.verdict <= after.verdict, "{text}\n{}", scenario.to_json());
+            assert!(before.verdict <= after.verdict, "{text}\n{scenario:?}");
         }
     }
 }
@@ -201,7 +201,7 @@ fn to_know_less_never_loosens() {
                     continue;
                 }
                 let after = policy.decide_values(&less).verdict;
-                assert!(before <= after, "{attribute}\n{}\n{}", policy.to_json(), less.to_json());
+                assert!(before <= after, "{attribute}\n{}\n{less:?}", policy.to_json());
                 stricter += usize::from(before < after);
             }
         }

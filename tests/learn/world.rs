@@ -7,7 +7,9 @@ use std::{
 };
 
 use syscap::{
-    Grant, Options, Runtime, Session, args,
+    Grant, Options, Runtime, Session,
+    analysis::learn::{Proposal, Settings, propose},
+    args,
     format::{
         budget::{Budget, Dimension},
         id::{FactKey, TokenId},
@@ -16,10 +18,7 @@ use syscap::{
         record::Durability,
     },
     learn::{Recorded, Scan, grant},
-    policy::{
-        Policy, Preset,
-        learn::{Proposal, Settings, propose},
-    },
+    policy::{Policy, Preset},
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 

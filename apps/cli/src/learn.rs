@@ -6,13 +6,11 @@ mod text;
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
 use syscap::{
     Inspection,
+    analysis::learn::{Allowed, Proposal, Settings, propose},
     format::id::{AgentId, FactKey, Seq, TokenId},
     kernel::policy::object_of,
     learn::{self, Recorded, Scan},
-    policy::{
-        Policy,
-        learn::{Allowed, Proposal, Settings, propose},
-    },
+    policy::Policy,
 };
 
 use clap::Args;

@@ -16,7 +16,8 @@ use cedar_policy::PolicySet;
 use syscap_compare::cedar::{parse, text};
 use syscap_format::{decision::Verdict, id::ToolId};
 use syscap_kernel::policy::PolicyEngine;
-use syscap_policy::{Policy, analysis};
+use syscap_analysis as analysis;
+use syscap_policy::Policy;
 use timing::{Figure, ROUNDS, allocations, row, slow, timed};
 use world::{Call, Kernel, TOOL, calls, declared, document, many_matches};
 
@@ -215,7 +216,9 @@ fn analyses() {
         let found = match analysis::diff(first, second, limit) {
             analysis::Finding::Holds { nodes } => format!("holds, {nodes} nodes"),
             analysis::Finding::Unknown { nodes } => format!("unknown, {nodes} nodes"),
-            analysis::Finding::Fails(shown) => format!("found {}", shown.scenario),
+            analysis::Finding::Fails(shown) => {
+                format!("found {}", analysis::scenario::to_json(&shown.scenario))
+            }
         };
         println!("diff of 1,000 and {what}: {found}");
         row("  diff", slow(|| analysis::diff(first, second, limit)));

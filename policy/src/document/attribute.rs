@@ -11,47 +11,162 @@ use crate::limits::{FIELDS_MAX, TEXT_CONSTANT_BYTES_MAX};
 /// The kinds of attributes, for people.
 const FORMS: &str = "fact.*, goal.*, args.*, call.*, token.*, budget.*, now.*, risk";
 
-/// One thing about a call, its token, its agent's state or the time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Attribute {
+/// Writes the table of attributes: the type, and a [`Row`] for each. A row is all that an attribute
+/// is, beside what it is read from ([`Seen`](crate::Seen)) and what `docs/policy.md` says of it.
+macro_rules! attributes {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident $(($($part:ty),+))? = $name:literal, $kind:expr, $varies:ident;
+    )+) => {
+        /// One thing about a call, its token, its agent's state or the time.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Attribute {
+            $( $(#[$doc])* $variant $(($($part),+))?, )+
+        }
+
+        impl Attribute {
+            /// All of them, in the order in which they are listed to people.
+            pub const TABLE: &[Row] = &[$( Row {
+                name: $name,
+                attribute: attributes!(@alone $variant $(($($part),+))?),
+                kind: $kind,
+                varies: Varies::$varies,
+            }, )+];
+
+            /// What it can be.
+            #[must_use]
+            pub const fn kind(&self) -> Type {
+                match self {
+                    Self::Argument(_, fields) if !fields.is_empty() => Type::Field,
+                    $( Self::$variant { .. } => $kind, )+
+                }
+            }
+
+            /// What it varies with.
+            #[must_use]
+            pub const fn varies(&self) -> Varies {
+                match self {
+                    $( Self::$variant { .. } => Varies::$varies, )+
+                }
+            }
+
+            /// Its row's name.
+            const fn name(&self) -> &'static str {
+                match self {
+                    $( Self::$variant { .. } => $name, )+
+                }
+            }
+        }
+    };
+    (@alone $variant:ident) => { Some(Self::$variant) };
+    (@alone $variant:ident ($($part:ty),+)) => { None };
+}
+
+attributes! {
     /// `fact.NAME..` or `goal.NAME..`: a fact of the head snapshot, and fields within it.
-    Fact(FactKey, Vec<Box<str>>),
+    Fact(FactKey, Vec<Box<str>>) = "fact.NAME", Type::Fact, Alone;
     /// `args.NAME..`: an argument, and fields within it. One that names resources stands for
     /// them and not for its text.
-    Argument(Box<str>, Vec<Box<str>>),
+    Argument(Box<str>, Vec<Box<str>>) = "args.NAME", Type::Argument, Alone;
     /// `call.tool`: the tool's id.
-    Tool,
+    Tool = "call.tool", Type::Tool, WithTool;
     /// `call.effect`: the name of its effect class.
-    EffectClass,
+    EffectClass = "call.effect", Type::EffectClass, WithTool;
     /// `call.agent`: the calling agent.
-    Agent,
+    Agent = "call.agent", Type::Agent, Alone;
     /// `call.args_bytes`: size of the resolved arguments in canonical bytes.
-    ArgumentBytes,
+    ArgumentBytes = "call.args_bytes", Type::UpTo(u64::MAX), Alone;
     /// `call.hold.DIMENSION`: what the call would set aside.
-    Hold(Dimension),
+    Hold(Dimension) = "call.hold.DIMENSION", Type::UpTo(u64::MAX), Alone;
     /// `token.id`: 64 hexadecimal digits.
-    TokenId,
+    TokenId = "token.id", Type::TokenId, Alone;
     /// `token.depth`: how many tokens it was derived through.
-    TokenDepth,
+    TokenDepth = "token.depth", Type::UpTo(u64::MAX), Alone;
     /// `token.read_only`: whether it is for reading only.
-    TokenReadOnly,
+    TokenReadOnly = "token.read_only", Type::Bool, Alone;
     /// `token.left_ms`: milliseconds until it expires.
-    TokenLeftMs,
+    TokenLeftMs = "token.left_ms", Type::UpTo(u64::MAX), Alone;
     /// `budget.DIMENSION`: what is left, the tightest of the token's chain.
-    Budget(Dimension),
+    Budget(Dimension) = "budget.DIMENSION", Type::UpTo(u64::MAX), Alone;
     /// `now.ms`: kernel time in milliseconds since 1970.
-    NowMs,
+    NowMs = "now.ms", Type::UpTo(u64::MAX), WithTime;
     /// `now.hour`: hour of the day in UTC, 0 to 23.
-    NowHour,
+    NowHour = "now.hour", Type::Among(0, 23), WithTime;
     /// `now.weekday`: day of the week in UTC, 1 for Monday to 7.
-    NowWeekday,
+    NowWeekday = "now.weekday", Type::Among(1, 7), WithTime;
     /// `risk`: points from 0 to 100, by effect class, raised by `params.risk`.
-    Risk,
+    Risk = "risk", Type::UpTo(100), WithTool;
+}
+
+/// A row of the table of attributes: one attribute, or all whose names begin alike.
+#[derive(Debug)]
+pub struct Row {
+    /// The name, with a word in capitals for what differs: `budget.DIMENSION`.
+    pub name: &'static str,
+    /// The attribute; `None` where the row is of many.
+    pub attribute: Option<Attribute>,
+    /// What it can be.
+    pub kind: Type,
+    /// What it varies with.
+    pub varies: Varies,
+}
+
+/// What an attribute can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Data: a scalar, a list, a map, null; or missing, or erased.
+    Fact,
+    /// Data, the resources that it names, or missing.
+    Argument,
+    /// A field of an argument: data, or missing.
+    Field,
+    /// The id of a tool.
+    Tool,
+    /// The name of an effect class.
+    EffectClass,
+    /// An agent.
+    Agent,
+    /// The id of a token, in hexadecimal digits.
+    TokenId,
+    /// `false` or `true`.
+    Bool,
+    /// An integer from 0 to this.
+    UpTo(u64),
+    /// An integer from one to the other. They are few, so a constant that is none of them is a
+    /// mistake.
+    Among(u64, u64),
+}
+
+impl Type {
+    /// Whether it can be of several types, and missing. Of the others each has one, and the kernel
+    /// fills it in for every call.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Fact | Self::Argument | Self::Field)
+    }
+
+    /// Whether it is an integer.
+    #[must_use]
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Self::UpTo(_) | Self::Among(..))
+    }
+}
+
+/// What an attribute varies with, from call to call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Varies {
+    /// By itself; the fields of one fact or argument with one another.
+    Alone,
+    /// With the tool and its effect class, from which it follows.
+    WithTool,
+    /// With the time, from which it follows: but for `now.ms` it repeats every week, and stays
+    /// within an hour.
+    WithTime,
 }
 
 /// Why a text names no attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum AttributeError {
+pub(super) enum AttributeError {
     /// There is no attribute of that name.
     #[error("no attribute has this name")]
     Unknown,
@@ -70,22 +185,6 @@ pub enum AttributeError {
 }
 
 impl Attribute {
-    /// Attributes without a name of their own, in the order in which they are listed to people.
-    pub const CLOSED: [(&str, Self); 12] = [
-        ("call.tool", Self::Tool),
-        ("call.effect", Self::EffectClass),
-        ("call.agent", Self::Agent),
-        ("call.args_bytes", Self::ArgumentBytes),
-        ("token.id", Self::TokenId),
-        ("token.depth", Self::TokenDepth),
-        ("token.read_only", Self::TokenReadOnly),
-        ("token.left_ms", Self::TokenLeftMs),
-        ("now.ms", Self::NowMs),
-        ("now.hour", Self::NowHour),
-        ("now.weekday", Self::NowWeekday),
-        ("risk", Self::Risk),
-    ];
-
     /// The attribute of that text; `None` where there is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -96,9 +195,10 @@ impl Attribute {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn from_text(text: &str) -> Result<Self, AttributeError> {
-        if let Some((_, closed)) = Self::CLOSED.iter().find(|(name, _)| *name == text) {
-            return Ok(closed.clone());
+    pub(super) fn from_text(text: &str) -> Result<Self, AttributeError> {
+        let alone = |row: &Row| if row.name == text { row.attribute.clone() } else { None };
+        if let Some(found) = Self::TABLE.iter().find_map(alone) {
+            return Ok(found);
         }
         let dimension = |name| Dimension::from_name(name).ok_or(AttributeError::Unknown);
         if let Some(name) = text.strip_prefix("call.hold.") {
@@ -125,7 +225,8 @@ impl Attribute {
 
     /// What somebody may have meant by text that names no attribute.
     pub(super) fn near(text: &str) -> Option<String> {
-        let closed = || Self::CLOSED.iter().map(|(name, _)| *name);
+        let alone = Self::TABLE.iter().filter(|row| row.attribute.is_some());
+        let closed = || alone.clone().map(|row| row.name);
         let counted = |start: &str, name: &str| {
             let names = Dimension::ALL.into_iter().map(Dimension::name);
             suggestion::near(name, names).map(|name| alloc::format!("{start}{name}"))
@@ -199,10 +300,7 @@ impl fmt::Display for Attribute {
             }
             Self::Hold(dimension) => return write!(f, "call.hold.{}", dimension.name()),
             Self::Budget(dimension) => return write!(f, "budget.{}", dimension.name()),
-            closed => {
-                let named = Self::CLOSED.iter().find(|(_, attribute)| attribute == closed);
-                return f.write_str(named.map_or("", |(name, _)| name));
-            }
+            alone => return f.write_str(alone.name()),
         };
         fields.iter().try_for_each(|field| write!(f, ".{field}"))
     }

@@ -7,7 +7,7 @@ use syscap_format::{
     scope::{Cidr, Host},
 };
 
-use super::Attribute;
+use super::attribute::Attribute;
 
 /// What must hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,8 +11,13 @@ use syscap_format::{
     scope::Cidr,
 };
 
-use super::{Ask, Attribute, Constant, LoadError, LoadFault, place::Node};
-use crate::{limits::TEXT_CONSTANT_BYTES_MAX, semantics::host_of};
+use super::{
+    attribute::{Attribute, Type},
+    condition::{Ask, Constant},
+    error::{LoadError, LoadFault},
+    place::Node,
+};
+use crate::{limits::TEXT_CONSTANT_BYTES_MAX, value::host_of};
 
 /// The constant that is written there.
 pub(super) fn read(node: &Node<'_, '_>) -> Result<Constant, LoadError> {
@@ -48,7 +53,8 @@ pub(super) fn ask(
         }
         "lt" | "le" | "gt" | "ge" => {
             let Constant::Int(bound) = constant else { return Err(node.wrong_type("an integer")) };
-            if !matches!(closed_type(attribute), None | Some(Closed::Int)) {
+            let kind = attribute.kind();
+            if !kind.is_open() && !kind.is_integer() {
                 return Err(never(attribute, node, op));
             }
             return Ok(match op {
@@ -61,11 +67,11 @@ pub(super) fn ask(
         _ => {}
     }
     let Constant::Text(text) = constant else { return Err(node.wrong_type("text")) };
-    let fits = match closed_type(attribute) {
-        None => true,
-        Some(Closed::Text | Closed::Tool | Closed::Class) => matches!(op, "prefix" | "suffix"),
-        Some(Closed::Agent) => op == "within",
-        Some(Closed::Int | Closed::Bool) => false,
+    let fits = match attribute.kind() {
+        Type::Fact | Type::Argument | Type::Field => true,
+        Type::TokenId | Type::Tool | Type::EffectClass => matches!(op, "prefix" | "suffix"),
+        Type::Agent => op == "within",
+        Type::UpTo(_) | Type::Among(..) | Type::Bool => false,
     };
     if !fits {
         return Err(never(attribute, node, op));
@@ -86,7 +92,7 @@ pub(super) fn ask(
 }
 
 fn within(attribute: &Attribute, text: Box<str>, node: &Node<'_, '_>) -> Result<Ask, LoadError> {
-    if *attribute == Attribute::Agent && AgentId::new(&text).is_none() {
+    if attribute.kind() == Type::Agent && AgentId::new(&text).is_none() {
         return Err(bad_agent(node, &text));
     }
     if text.contains(['*', '?']) {
@@ -105,76 +111,40 @@ fn within(attribute: &Attribute, text: Box<str>, node: &Node<'_, '_>) -> Result<
     Err(node.error(LoadFault::BadPath, &text).suggest(near))
 }
 
-/// What an attribute that is not open can be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Closed {
-    Int,
-    Bool,
-    Text,
-    Tool,
-    Class,
-    Agent,
-}
-
-const fn closed_type(attribute: &Attribute) -> Option<Closed> {
-    Some(match attribute {
-        Attribute::Fact(..) | Attribute::Argument(..) => return None,
-        Attribute::Tool => Closed::Tool,
-        Attribute::EffectClass => Closed::Class,
-        Attribute::Agent => Closed::Agent,
-        Attribute::TokenId => Closed::Text,
-        Attribute::TokenReadOnly => Closed::Bool,
-        Attribute::ArgumentBytes
-        | Attribute::Hold(_)
-        | Attribute::TokenDepth
-        | Attribute::TokenLeftMs
-        | Attribute::Budget(_)
-        | Attribute::NowMs
-        | Attribute::NowHour
-        | Attribute::NowWeekday
-        | Attribute::Risk => Closed::Int,
-    })
-}
-
 /// Whether the attribute can be equal to the constant at all.
 pub(super) fn check(
     attribute: &Attribute,
     constant: &Constant,
     node: &Node<'_, '_>,
 ) -> Result<(), LoadError> {
-    let Some(closed) = closed_type(attribute) else { return Ok(()) };
-    match (closed, constant) {
-        (Closed::Int, Constant::Int(value)) => {
-            let range = match attribute {
-                Attribute::NowHour => Some((0, 23)),
-                Attribute::NowWeekday => Some((1, 7)),
-                _ => None,
-            };
-            match range {
-                Some((least, most)) if !(least..=most).contains(value) => {
-                    let text = alloc::format!("{value}");
-                    let valid = Some(alloc::format!("{least} to {most}"));
-                    Err(node.error(LoadFault::ConstantRange, &text).suggest(valid))
-                }
-                _ => Ok(()),
+    match (attribute.kind(), constant) {
+        (Type::Among(least, most), Constant::Int(value)) => {
+            if (i128::from(least)..=i128::from(most)).contains(value) {
+                return Ok(());
             }
+            let text = alloc::format!("{value}");
+            let valid = Some(alloc::format!("{least} to {most}"));
+            Err(node.error(LoadFault::ConstantRange, &text).suggest(valid))
         }
-        (Closed::Bool, Constant::Bool(_)) | (Closed::Text, Constant::Text(_)) => Ok(()),
-        (Closed::Tool, Constant::Text(text)) => tool(node, text).map(|_| ()),
-        (Closed::Class, Constant::Text(text)) => class(node, text).map(|_| ()),
-        (Closed::Agent, Constant::Text(text)) => match AgentId::new(text) {
+        (Type::Tool, Constant::Text(text)) => tool(node, text).map(|_| ()),
+        (Type::EffectClass, Constant::Text(text)) => class(node, text).map(|_| ()),
+        (Type::Agent, Constant::Text(text)) => match AgentId::new(text) {
             Some(_) => Ok(()),
             None => Err(bad_agent(node, text)),
         },
+        (Type::UpTo(_), Constant::Int(_))
+        | (Type::Bool, Constant::Bool(_))
+        | (Type::TokenId, Constant::Text(_))
+        | (Type::Fact | Type::Argument | Type::Field, _) => Ok(()),
         _ => Err(never(attribute, node, &json::from_item(node.item))),
     }
 }
 
 fn never(attribute: &Attribute, node: &Node<'_, '_>, what: &str) -> LoadError {
-    let wanted = match closed_type(attribute) {
-        Some(Closed::Int) => "an integer",
-        Some(Closed::Bool) => "true or false",
-        Some(Closed::Agent) => "an agent id, with eq, in or within",
+    let wanted = match attribute.kind() {
+        Type::UpTo(_) | Type::Among(..) => "an integer",
+        Type::Bool => "true or false",
+        Type::Agent => "an agent id, with eq, in or within",
         _ => "text",
     };
     node.error(LoadFault::ConstantType, what).suggest(Some(String::from(wanted)))

@@ -1,8 +1,9 @@
 //! The document: what a policy says, as it was written.
 
-mod attribute;
+pub(crate) mod attribute;
 mod condition;
 mod constant;
+mod constraint;
 mod error;
 mod obligations;
 mod params;
@@ -12,146 +13,9 @@ mod suggestion;
 mod when;
 mod write;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
-
-pub use attribute::{Attribute, AttributeError};
+pub use attribute::{Attribute, Row, Type, Varies};
 pub use condition::{Ask, Condition, Constant, Test};
+pub use constraint::{Constraint, Document, Effect, OnFail, Subject};
 pub use error::{LoadError, LoadFault};
 pub(crate) use parse::{Example, Parsed, text};
-use syscap_format::{
-    decision::Verdict,
-    id::{ConstraintId, ToolId},
-    manifest::EffectClass,
-    obligation::Obligation,
-};
-
-/// A policy as it was written: constraints, sorted by id, and parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// What was written, and what `params.tools` and `params.agents` stand for. Sorted by id.
-    pub constraints: Vec<Constraint>,
-    /// Points by tool, of `params.risk`.
-    pub risk: BTreeMap<ToolId, u8>,
-    /// The canonical bytes.
-    pub(crate) bytes: Box<[u8]>,
-}
-
-impl Document {
-    /// The canonical bytes: what is hashed. They parse to this very document.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The document as indented JSON, for people: it parses to this very document.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        write::json(&self.bytes)
-    }
-}
-
-/// One constraint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Constraint {
-    /// Its name, once in a document.
-    pub id: ConstraintId,
-    /// Whether it grants or restricts.
-    pub effect: Effect,
-    /// Which calls it is about.
-    pub subject: Subject,
-    /// When it applies.
-    pub when: Condition,
-    /// Of a deny, the verdict where it applies or that can't be said. Of an allow, the verdict
-    /// where no allow grants.
-    pub on_fail: OnFail,
-    /// Why, for callers and people.
-    pub reason: Box<str>,
-    /// What it asks for beside its verdict.
-    pub obligations: Vec<Obligation>,
-}
-
-/// Whether a constraint grants or restricts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effect {
-    /// It grants where its condition holds.
-    Allow,
-    /// It restricts where its condition holds, or where that can't be said.
-    Deny,
-}
-
-/// Which calls a constraint is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// All: `null`.
-    All,
-    /// Calls of one tool: `{"tool_id": ..}`.
-    Tool(ToolId),
-    /// Calls of tools of one effect class: `{"capability": ..}`.
-    Capability(EffectClass),
-}
-
-impl Effect {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Allow, Self::Deny];
-
-    /// The name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl OnFail {
-    /// All, as they are listed to people.
-    pub const ALL: [Self; 4] = [Self::Block, Self::Ask, Self::Defer, Self::Degrade];
-
-    /// The name in documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Degrade => "degrade",
-            Self::Ask => "ask",
-            Self::Defer => "defer",
-            Self::Block => "block",
-        }
-    }
-
-    /// The verdict that comes of it.
-    #[must_use]
-    pub const fn verdict(self) -> Verdict {
-        match self {
-            Self::Degrade => Verdict::Degrade,
-            Self::Ask => Verdict::Ask,
-            Self::Defer => Verdict::Defer,
-            Self::Block => Verdict::Deny,
-        }
-    }
-}
-
-impl Subject {
-    /// Whether a call of that tool, of that class, is one of those.
-    #[must_use]
-    pub fn matches(&self, tool: &str, class: EffectClass) -> bool {
-        match self {
-            Self::All => true,
-            Self::Tool(id) => id.as_str() == tool,
-            Self::Capability(effect) => *effect == class,
-        }
-    }
-}
-
-/// What comes of a constraint that fails a call. In the order of strictness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OnFail {
-    /// Run it with less. Of a deny with obligations that take something away.
-    Degrade,
-    /// A person must approve it.
-    Ask,
-    /// It may be sent again on a condition.
-    Defer,
-    /// It is denied.
-    Block,
-}
+pub(crate) use write::json;

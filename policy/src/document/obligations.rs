@@ -8,7 +8,11 @@ use syscap_format::{
     obligation::{Obligation, ObligationKind},
 };
 
-use super::{Effect, LoadError, LoadFault, OnFail, place::Node};
+use super::{
+    constraint::{Effect, OnFail},
+    error::{LoadError, LoadFault},
+    place::Node,
+};
 use crate::limits::{OBLIGATIONS_MAX, TOPIC_BYTES_MAX};
 
 /// The obligations of one constraint, united.

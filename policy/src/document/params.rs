@@ -16,8 +16,13 @@ use syscap_format::{
 };
 
 use super::{
-    Ask, Attribute, Condition, Constant, Constraint, Effect, LoadError, LoadFault, OnFail, Subject,
-    Test, constant, place::Node, suggestion,
+    attribute::Attribute,
+    condition::{Ask, Condition, Constant, Test},
+    constant,
+    constraint::{Constraint, Effect, OnFail, Subject},
+    error::{LoadError, LoadFault},
+    place::Node,
+    suggestion,
 };
 use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, RISK_MAX};
 

@@ -10,8 +10,12 @@ use syscap_format::{
 };
 
 use super::{
-    Ask, Attribute, Condition, Constant, Constraint, Document, Effect, LoadError, LoadFault,
-    OnFail, Subject, constant, obligations,
+    attribute::Type,
+    condition::{Ask, Condition, Constant},
+    constant,
+    constraint::{Constraint, Document, Effect, OnFail, Subject},
+    error::{LoadError, LoadFault},
+    obligations,
     params::{Params, RESERVED},
     place::{Node, Place, find_foreign},
     when::Reader,
@@ -25,6 +29,8 @@ use crate::limits::{
 /// A document, and what stands in it beside what it says.
 pub(crate) struct Parsed<'a> {
     pub(crate) document: Document,
+    /// Its canonical bytes: what is hashed. They parse to this very document.
+    pub(crate) bytes: Box<[u8]>,
     /// What must hold of it.
     pub(crate) examples: Vec<Example<'a>>,
     /// Every tool that it names.
@@ -274,8 +280,8 @@ impl<'a> Found<'a> {
         }
         constraints.sort_by(|a, b| a.id.cmp(&b.id));
         let bytes = bytes.into_bytes().into_boxed_slice();
-        let document = Document { constraints, risk: params.risk.clone(), bytes };
-        Ok(Parsed { document, examples: self.examples, tools: self.tools })
+        let document = Document { constraints, risk: params.risk.clone() };
+        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools })
     }
 }
 
@@ -375,7 +381,7 @@ fn tools_of(condition: &Condition, tools: &mut BTreeSet<ToolId>) {
             return parts.iter().for_each(|part| tools_of(part, tools));
         }
         Condition::Not(part) => return tools_of(part, tools),
-        Condition::Test(test) if test.attribute == Attribute::Tool => test,
+        Condition::Test(test) if test.attribute.kind() == Type::Tool => test,
         Condition::Test(_) => return,
     };
     let constants = match &test.ask {

@@ -8,7 +8,10 @@ use syscap_format::{
     json,
 };
 
-use super::{LoadError, LoadFault, suggestion};
+use super::{
+    error::{LoadError, LoadFault},
+    suggestion,
+};
 
 /// Where an item stands: rendered only where something is wrong with it.
 #[derive(Clone, Copy)]

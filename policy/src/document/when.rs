@@ -8,8 +8,13 @@ use syscap_format::{
 };
 
 use super::{
-    Ask, Attribute, AttributeError, Condition, Constant, LoadError, LoadFault, Test, constant,
-    params::Params, place::Node, suggestion,
+    attribute::{Attribute, AttributeError},
+    condition::{Ask, Condition, Constant, Test},
+    constant,
+    error::{LoadError, LoadFault},
+    params::Params,
+    place::Node,
+    suggestion,
 };
 use crate::limits::{CONSTANTS_MAX, NODES_MAX};
 

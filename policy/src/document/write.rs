@@ -7,7 +7,7 @@ use syscap_format::{
     json,
 };
 
-use super::{Constraint, obligations};
+use super::{constraint::Constraint, obligations};
 
 /// One constraint in canonical form: what was written, without its version, obligations united,
 /// optional keys left out where they say nothing.
@@ -62,7 +62,7 @@ const COLUMNS_MAX: usize = 96;
 const STEP: usize = 2;
 
 /// Canonical bytes as indented JSON.
-pub(super) fn json(bytes: &[u8]) -> String {
+pub(crate) fn json(bytes: &[u8]) -> String {
     let mut out = String::new();
     match Item::check(bytes, Profile::CONTROL) {
         Ok(item) => lay_out(item, 0, &mut out),

@@ -16,10 +16,11 @@ use syscap_kernel::policy::Advice;
 
 use super::words;
 use crate::{
-    Truth, Value, Values,
     document::{Attribute, Condition, Constraint, Document, Effect, OnFail, Test},
     limits::ADVISED_MAX,
     semantics,
+    truth::Truth,
+    value::{Value, Values},
 };
 
 /// Most alternatives that are named.

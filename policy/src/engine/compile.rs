@@ -7,24 +7,20 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use syscap_format::{
-    decision::Verdict,
-    manifest::ParamType,
-    scope::{Cidr, Host},
-};
+use syscap_format::scope::Host;
 
 use super::{
+    code::{Asked, Constants, Op, Rule, Set, Slot, Test},
     gates::{self, Gates},
+    number::{NONE, number},
     outers::Outers,
     run::First,
 };
 use crate::{
     document::{self, Ask, Attribute, Condition, Constant, Constraint, Effect},
-    semantics::{host_of, of_grant},
+    semantics::of_grant,
+    value::host_of,
 };
-
-/// Number of a constant that the attribute is equal to never.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// The constraints of one subject. Each stands in one group only.
 pub(super) struct Group {
@@ -35,91 +31,14 @@ pub(super) struct Group {
     pub(super) failed: First,
     pub(super) code: Box<[Op]>,
     pub(super) slots: Box<[Slot]>,
-    pub(super) sets: Box<[Set]>,
-    pub(super) texts: Box<[Box<str>]>,
-    pub(super) hosts: Box<[Host]>,
-    pub(super) blocks: Box<[Cidr]>,
-}
-
-/// One constraint.
-pub(super) struct Rule {
-    /// Its place in the document.
-    pub(super) place: u16,
-    pub(super) effect: Effect,
-    /// The verdict where it matches.
-    pub(super) verdict: Verdict,
-    /// A test without which it does not hold, asked before all else: most end there.
-    pub(super) gate: Option<Test>,
-    /// Where the code of the other parts begins, which must all hold as well, and where it ends.
-    pub(super) start: u32,
-    pub(super) end: u32,
-}
-
-/// What is asked of a slot.
-#[derive(Clone, Copy)]
-pub(super) struct Test {
-    pub(super) slot: u32,
-    pub(super) ask: Asked,
-}
-
-/// A step of a condition. A part stands behind what joins it, which knows where its last ends.
-#[derive(Clone, Copy)]
-pub(super) enum Op {
-    All { end: u32 },
-    Any { end: u32 },
-    Not,
-    Test(Test),
-}
-
-/// A question to a slot. Numbers stand for constants: of text and hosts their place among the
-/// slot's, of integers twice that and one, so that what lies between two has a number as well.
-/// What lies within a path stands among the slot's paths directly behind it, so these are a range.
-#[derive(Clone, Copy)]
-pub(super) enum Asked {
-    Text { text: u32, host: u32 },
-    Int(u32),
-    Bool(bool),
-    In(u32),
-    Exists,
-    Missing,
-    Schema(ParamType),
-    Below(u32),
-    AtMost(u32),
-    Above(u32),
-    AtLeast(u32),
-    Prefix(u32),
-    Suffix(u32),
-    Within { start: u32, end: u32 },
-    Domain(u32),
-    Cidr(u32),
-}
-
-/// An attribute that the group's conditions ask about, and the constants it is compared with,
-/// sorted.
-pub(super) struct Slot {
-    pub(super) attribute: Attribute,
-    pub(super) texts: Box<[Box<str>]>,
-    pub(super) hosts: Box<[Host]>,
-    pub(super) ints: Box<[i128]>,
-    pub(super) outers: Outers,
-}
-
-/// The constants of an `in`, as numbers, sorted.
-#[derive(Default)]
-pub(super) struct Set {
-    pub(super) texts: Box<[u32]>,
-    pub(super) hosts: Box<[u32]>,
-    pub(super) ints: Box<[u32]>,
-    /// Whether there is any text: hosts may be fewer.
-    pub(super) has_text: bool,
-    pub(super) bools: [bool; 2],
+    pub(super) constants: Constants,
 }
 
 impl Group {
     pub(super) fn new<'a>(
         constraints: impl Iterator<Item = (u16, &'a Constraint)> + Clone,
     ) -> Self {
-        let mut constants: BTreeMap<&Attribute, Constants<'_>> = BTreeMap::new();
+        let mut constants: BTreeMap<&Attribute, Compared<'_>> = BTreeMap::new();
         for (_, constraint) in constraints.clone() {
             gather(&constraint.when, &mut constants);
         }
@@ -147,24 +66,24 @@ impl Group {
             failed,
             code: writer.code.into_boxed_slice(),
             slots: writer.slots.into_boxed_slice(),
-            sets: writer.sets.into_boxed_slice(),
-            texts: writer.texts.into_boxed_slice(),
-            hosts: writer.hosts.into_boxed_slice(),
-            blocks: writer.blocks.into_boxed_slice(),
+            constants: Constants {
+                sets: writer.sets.into_boxed_slice(),
+                asks: writer.asks.into_boxed_slice(),
+            },
         }
     }
 }
 
 /// What one attribute is compared with.
 #[derive(Default)]
-struct Constants<'a> {
+struct Compared<'a> {
     texts: BTreeSet<&'a str>,
     hosts: BTreeSet<Host>,
     ints: BTreeSet<i128>,
     outers: BTreeSet<&'a str>,
 }
 
-impl<'a> Constants<'a> {
+impl<'a> Compared<'a> {
     fn add(&mut self, constant: &'a Constant) {
         match constant {
             Constant::Bool(_) => {}
@@ -179,7 +98,7 @@ impl<'a> Constants<'a> {
     }
 }
 
-fn gather<'a>(condition: &'a Condition, all: &mut BTreeMap<&'a Attribute, Constants<'a>>) {
+fn gather<'a>(condition: &'a Condition, all: &mut BTreeMap<&'a Attribute, Compared<'a>>) {
     let test = match condition {
         Condition::All(parts) | Condition::Any(parts) => {
             return parts.iter().for_each(|part| gather(part, all));
@@ -206,9 +125,7 @@ struct Writer {
     code: Vec<Op>,
     slots: Vec<Slot>,
     sets: Vec<Set>,
-    texts: Vec<Box<str>>,
-    hosts: Vec<Host>,
-    blocks: Vec<Cidr>,
+    asks: Vec<Ask>,
 }
 
 /// What must all hold for a condition to hold, where `all` stands within `all`.
@@ -325,20 +242,18 @@ impl Writer {
             }
             Ask::Exists => Asked::Exists,
             Ask::Missing => Asked::Missing,
-            Ask::Schema(kind) => Asked::Schema(*kind),
             Ask::Lt(n) => Asked::Below(self.int(slot, *n)),
             Ask::Le(n) => Asked::AtMost(self.int(slot, *n)),
             Ask::Gt(n) => Asked::Above(self.int(slot, *n)),
             Ask::Ge(n) => Asked::AtLeast(self.int(slot, *n)),
-            Ask::Prefix(text) => Asked::Prefix(push(&mut self.texts, text.clone())),
-            Ask::Suffix(text) => Asked::Suffix(push(&mut self.texts, text.clone())),
             Ask::Within(text) => {
                 let outers = self.slots.get(slot).map(|slot| &slot.outers);
                 let (start, end) = outers.map_or((NONE, NONE), |outers| outers.within(text));
                 Asked::Within { start, end }
             }
-            Ask::Domain(host) => Asked::Domain(push(&mut self.hosts, host.clone())),
-            Ask::Cidr(block) => Asked::Cidr(push(&mut self.blocks, *block)),
+            Ask::Schema(_) | Ask::Prefix(_) | Ask::Suffix(_) | Ask::Domain(_) | Ask::Cidr(_) => {
+                Asked::Look(push(&mut self.asks, ask.clone()))
+            }
         }
     }
 
@@ -380,29 +295,8 @@ impl Writer {
     }
 }
 
-impl Slot {
-    /// The number of an integer: odd for a constant, even for what lies between two.
-    pub(super) fn int(&self, n: i128) -> u32 {
-        let (place, odd) = match self.ints.binary_search(&n) {
-            Ok(place) => (place, 1),
-            Err(place) => (place, 0),
-        };
-        number(place).saturating_mul(2).saturating_add(odd)
-    }
-}
-
-/// A place as a number. A document has far fewer constants than there are numbers.
-pub(super) fn number(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(NONE)
-}
-
 fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
     let place = number(list.len());
     list.push(value);
     place
-}
-
-/// A number as a place.
-pub(super) fn place(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -6,16 +6,18 @@ use core::ops::Range;
 use syscap_format::{id::ToolId, manifest::EffectClass};
 
 use super::{
-    compile::{Asked, Group, Op, Rule, Test, place},
+    code::{Asked, Op, Rule, Test},
+    compile::Group,
     gates::Gates,
+    number::place,
     run::Run,
     source::Source,
     tools::Tools,
     view::{Key, Tag, View},
 };
 use crate::{
-    Truth,
     document::{Constraint, Document, Effect, Subject},
+    truth::Truth,
 };
 
 /// A document, ready to be asked: its constraints by subject.
@@ -241,14 +243,14 @@ impl<S: Source> Asking<'_, '_, '_, S> {
             (plan, self.keys.get_mut(slot), self.views.get_mut(slot))
         {
             let read = View::of(source.read(&plan.attribute), plan);
-            *key = read.key();
+            *key = read.key;
             *view = Some(read);
         }
     }
 
     fn look(&self, slot: usize, ask: Asked) -> Truth {
         match self.views.get(slot) {
-            Some(Some(view)) => view.ask(ask, self.group),
+            Some(Some(view)) => view.ask(ask, &self.group.constants),
             _ => Truth::Unknown,
         }
     }

@@ -7,9 +7,10 @@ use syscap_format::{decision::Decision, id::ConstraintId};
 
 use super::words;
 use crate::{
-    Truth, Values,
     document::{Condition, Constraint, Document, Effect, OnFail},
     semantics,
+    truth::Truth,
+    value::Values,
 };
 
 /// A decision, and what each constraint that applies had to do with it. It is for operators: it
@@ -130,10 +131,7 @@ pub(super) fn explain(document: &Document, values: &dyn Values, decision: Decisi
             effect: constraint.effect,
             on_fail: constraint.on_fail,
             truth: when.truth(),
-            matched: match constraint.effect {
-                Effect::Allow => when.truth() == Truth::True,
-                Effect::Deny => when.truth() != Truth::False,
-            },
+            matched: semantics::is_match(constraint.effect, when.truth()),
             reason: constraint.reason.clone(),
             when,
         }

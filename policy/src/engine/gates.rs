@@ -4,7 +4,8 @@ use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
 use super::{
-    compile::{Asked, NONE, Rule, Slot, Test, number, place},
+    code::{Asked, Rule, Slot, Test},
+    number::{NONE, number, place},
     view::Key,
 };
 

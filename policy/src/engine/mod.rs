@@ -4,10 +4,12 @@
 //! said by [`semantics`](crate::semantics); this module only says the same faster.
 
 mod advise;
+mod code;
 mod compile;
 mod decide;
 mod explain;
 mod gates;
+mod number;
 mod outers;
 mod run;
 mod source;
@@ -28,15 +30,16 @@ use syscap_format::{
 pub use explain::{Explained, Explanation, Tree};
 
 use crate::{
-    Values, WithinToken,
     document::{self, Document, Example, LoadError, LoadFault, Parsed},
     limits::EXAMPLES_WORK_MAX,
+    risk::WithRisk,
     scenario::Scenario,
     seen::Seen,
     semantics::matches,
+    value::Values,
+    within_token::WithinToken,
 };
 use decide::Compiled;
-use source::Open;
 
 /// A policy: a document that was checked and compiled.
 ///
@@ -55,6 +58,7 @@ use source::Open;
 /// ```
 pub struct Policy {
     document: Document,
+    bytes: Box<[u8]>,
     compiled: Compiled,
     tools: Box<[ToolId]>,
 }
@@ -95,9 +99,9 @@ impl Policy {
 
     /// A policy and its examples, which are not held against it.
     fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
-        let Parsed { document, examples, tools } = Parsed::read(bytes)?;
+        let Parsed { document, bytes, examples, tools } = Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
-        Ok((Self { document, compiled, tools: tools.into_iter().collect() }, examples))
+        Ok((Self { document, bytes, compiled, tools: tools.into_iter().collect() }, examples))
     }
 
     /// What is written.
@@ -109,7 +113,7 @@ impl Policy {
     /// The canonical document as indented JSON, for people: it reads as the same policy.
     #[must_use]
     pub fn to_json(&self) -> String {
-        self.document.to_json()
+        document::json(&self.bytes)
     }
 
     /// The policy's hash, as the kernel works it out.
@@ -128,8 +132,8 @@ impl Policy {
     /// what follows from the call's tool and effect class.
     #[must_use]
     pub fn decide_values(&self, values: &dyn Values) -> Decision {
-        let open = Open::new(values, &self.document);
-        self.compiled.run(&open).decision(&self.document)
+        let values = WithRisk::new(&self.document, values);
+        self.compiled.run(&values).decision(&self.document)
     }
 
     /// The decision on a call, and what each constraint that applies had to do with it.
@@ -143,7 +147,7 @@ impl Policy {
     #[must_use]
     pub fn explain_values(&self, values: &dyn Values) -> Explanation {
         let decision = self.decide_values(values);
-        explain::explain(&self.document, &Open::new(values, &self.document), decision)
+        explain::explain(&self.document, &WithRisk::new(&self.document, values), decision)
     }
 
     /// Holds an example against the policy.
@@ -175,7 +179,7 @@ impl PolicyEngine for Policy {
     }
 
     fn document(&self) -> Vec<u8> {
-        self.document.as_bytes().to_vec()
+        self.bytes.to_vec()
     }
 
     fn decide(&self, question: &Question<'_>) -> Decision {
@@ -214,6 +218,6 @@ pub fn engine(object: &PolicyObject) -> Option<Box<dyn PolicyEngine>> {
     let named = *object.engine.name == *Policy::ENGINE && object.engine.version == Policy::VERSION;
     // Its examples held when it came in force, and say nothing about what it means.
     let policy = if named { Policy::read(&object.document).ok()?.0 } else { return None };
-    let same = policy.document.as_bytes() == object.document;
+    let same = *policy.bytes == *object.document;
     if same { Some(Box::new(policy)) } else { None }
 }

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
-use super::compile::{NONE, number, place};
+use super::number::{NONE, number, place};
 
 /// Bytes of a text that is folded without a list: few paths are longer.
 const FEW: usize = 256;

@@ -3,10 +3,10 @@
 use syscap_format::manifest::EffectClass;
 
 use crate::{
-    Value, Values,
-    document::{Attribute, Document},
-    risk,
+    document::Attribute,
+    risk::WithRisk,
     seen::{Read, Seen},
+    value::Values,
 };
 
 /// What the engine reads of a call.
@@ -35,50 +35,16 @@ impl Source for Seen<'_> {
     }
 }
 
-/// Any values, with the risk that follows from them where none is given.
-pub(super) struct Open<'a> {
-    values: &'a dyn Values,
-    risk: Option<i128>,
-}
-
-impl<'a> Open<'a> {
-    pub(super) fn new(values: &'a dyn Values, document: &Document) -> Self {
-        let mut open = Self { values, risk: None };
-        if let Some(class) = open.class() {
-            let points = risk::points(document, open.tool().unwrap_or_default(), class);
-            open.risk = Some(i128::from(points));
-        }
-        open
-    }
-
-    fn text(&self, attribute: &Attribute) -> Option<&str> {
-        match self.values.value(attribute) {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl Values for Open<'_> {
-    fn value(&self, attribute: &Attribute) -> Value<'_> {
-        match (self.values.value(attribute), attribute, self.risk) {
-            (Value::Missing, Attribute::Risk, Some(points)) => Value::Int(points),
-            (value, ..) => value,
-        }
-    }
-}
-
-impl Source for Open<'_> {
+impl Source for WithRisk<'_> {
     fn read(&self, attribute: &Attribute) -> Read<'_> {
         Read::Plain(self.value(attribute))
     }
 
     fn tool(&self) -> Option<&str> {
-        self.text(&Attribute::Tool)
+        WithRisk::tool(self)
     }
 
     fn class(&self) -> Option<EffectClass> {
-        let name = self.text(&Attribute::EffectClass)?;
-        EffectClass::ALL.iter().copied().find(|class| class.name() == name)
+        WithRisk::class(self)
     }
 }

@@ -1,15 +1,15 @@
 //! What one attribute is, as the numbers of a group's constants, and what a test says of it.
 
-use alloc::vec::Vec;
-use core::{cmp::Ordering, net::IpAddr};
+use alloc::boxed::Box;
+use core::{cmp::Ordering, slice::from_ref};
 
-use syscap_format::{
-    manifest::ParamType,
-    scope::{Cidr, Host, RootedPath},
+use syscap_format::scope::RootedPath;
+
+use super::{
+    code::{Asked, Constants, Set, Slot},
+    number::{NONE, number, place},
 };
-
-use super::compile::{Asked, Group, NONE, Set, Slot, number, place};
-use crate::{Other, Truth, Value, seen::Read};
+use crate::{seen::Read, semantics, truth::Truth, value::Value};
 
 /// Number of what is none of the constants, and lies within none.
 const OTHER: u32 = NONE - 1;
@@ -43,6 +43,8 @@ pub(super) enum Tag {
 
 impl Key {
     pub(super) const UNREAD: Self = Self { tag: Tag::Unread, number: OTHER, outer: OTHER };
+    /// Of a list, or of several resources.
+    const SEVERAL: Self = Self { tag: Tag::Other, ..Self::UNREAD };
 
     /// What a test says where the numbers are enough to say it. It holds for a value and for a
     /// lone resource alike.
@@ -64,6 +66,16 @@ impl Key {
             (Asked::Missing, _) => tag == Tag::Missing,
             _ => return None,
         }))
+    }
+
+    /// What a test by numbers says: unknown where the types differ.
+    fn compare(self, asked: Asked, constants: &Constants) -> Truth {
+        match asked {
+            Asked::In(set) => {
+                constants.sets.get(place(set)).map_or(Truth::Unknown, |set| set.has(self))
+            }
+            _ => self.ask(asked).unwrap_or(Truth::Unknown),
+        }
     }
 
     /// Which of the slot's texts it is, where it is one that a text constant may be equal to by
@@ -122,167 +134,52 @@ fn order(constant: &str, path: &RootedPath) -> Ordering {
 }
 
 /// An attribute of this call.
-pub(super) enum View<'v> {
-    /// A value.
-    Plain(Key, Value<'v>),
-    /// The one resource that an argument names.
-    Resource(Key, Value<'v>),
-    /// The elements of a list.
-    List(Vec<View<'v>>),
-    /// Several resources.
-    Resources(Vec<View<'v>>),
+pub(super) struct View<'v> {
+    pub(super) key: Key,
+    read: Read<'v>,
+    /// Of several values, the key of each.
+    each: Box<[Key]>,
 }
 
 impl<'v> View<'v> {
     pub(super) fn of(read: Read<'v>, slot: &Slot) -> Self {
-        match read {
-            Read::Plain(Value::List(all)) => Self::List(each(all, slot)),
-            Read::Plain(Value::Resources(all)) => Self::Resources(each(all, slot)),
-            Read::Plain(value) => Self::Plain(Key::of(&value, slot), value),
-            Read::Resource(value) => Self::Resource(Key::of(&value, slot), value),
-        }
-    }
-
-    pub(super) const fn key(&self) -> Key {
-        match self {
-            Self::Plain(key, _) | Self::Resource(key, _) => *key,
-            Self::List(_) | Self::Resources(_) => {
-                Key { tag: Tag::Other, number: OTHER, outer: OTHER }
+        match &read {
+            Read::Plain(Value::List(all) | Value::Resources(all)) => {
+                let each = all.iter().map(|one| Key::of(one, slot)).collect();
+                Self { key: Key::SEVERAL, read, each }
+            }
+            Read::Plain(one) | Read::Resource(one) => {
+                Self { key: Key::of(one, slot), read, each: Box::default() }
             }
         }
     }
 
     /// What a test says of it.
     #[inline(never)]
-    pub(super) fn ask(&self, asked: Asked, group: &Group) -> Truth {
-        if let Some(truth) = self.key().ask(asked) {
+    pub(super) fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
+        if let Some(truth) = self.key.ask(asked) {
             return truth;
         }
-        match (self, asked) {
-            (_, Asked::Schema(kind)) => self.is_of(kind),
-            (Self::Plain(key, value), _) => compare(asked, *key, value, group),
-            (Self::Resource(key, value), _) => {
-                if is_asked(asked, value, group) {
-                    compare(asked, *key, value, group)
-                } else {
-                    Truth::Unknown
-                }
+        match (asked, &self.read) {
+            (Asked::Look(ask), read) => match (constants.asks.get(place(ask)), read) {
+                (Some(ask), Read::Plain(value)) => semantics::ask(ask, value),
+                (Some(ask), Read::Resource(one)) => semantics::of_resources(ask, from_ref(one)),
+                (None, _) => Truth::Unknown,
+            },
+            // Of a resource of a type that is not asked about a number says nothing either.
+            (_, Read::Plain(Value::List(_) | Value::Resources(_))) => {
+                agreed(self.each.iter().map(|key| key.compare(asked, constants)))
             }
-            (Self::List(all), _) => agreed(all.iter(), asked, group),
-            (Self::Resources(all), _) => {
-                let of_type = |one: &&Self| match one {
-                    Self::Plain(_, value) => is_asked(asked, value, group),
-                    _ => false,
-                };
-                // What comes along with a trusted host must not hide behind it.
-                if all.iter().all(|one| of_type(&one)) {
-                    agreed(all.iter(), asked, group)
-                } else {
-                    Truth::Unknown
-                }
-            }
+            (_, Read::Plain(_) | Read::Resource(_)) => self.key.compare(asked, constants),
         }
     }
-
-    fn is_of(&self, kind: ParamType) -> Truth {
-        use ParamType as Kind;
-        let is_path = |one: &Self| matches!(one, Self::Plain(_, Value::Path(_)));
-        let value = match self {
-            Self::Plain(_, value) => value,
-            Self::Resource(_, value) => {
-                let path = kind == Kind::Path && matches!(value, Value::Path(_));
-                return Truth::of(path || matches!(kind, Kind::Text | Kind::Any));
-            }
-            Self::List(_) => return Truth::of(matches!(kind, Kind::List | Kind::Any)),
-            Self::Resources(all) => {
-                let paths = kind == Kind::Path && all.iter().all(is_path);
-                return Truth::of(paths || matches!(kind, Kind::Text | Kind::Any));
-            }
-        };
-        let name = match value {
-            Value::Missing | Value::Erased => return Truth::Unknown,
-            _ if kind == Kind::Any => return Truth::True,
-            Value::Bool(_) => Kind::Bool,
-            Value::Int(_) if kind == Kind::Number => Kind::Number,
-            Value::Int(_) => Kind::Int,
-            Value::Path(_) if kind == Kind::Path => Kind::Path,
-            Value::Text(_) | Value::Agent(_) | Value::Host(_) | Value::Path(_) => Kind::Text,
-            Value::Other(Other::Float) => Kind::Number,
-            Value::Other(Other::Bytes) => Kind::Bytes,
-            Value::Other(Other::Map) => Kind::Map,
-            Value::Other(Other::EmptyList) | Value::List(_) => Kind::List,
-            Value::Address(_) | Value::Other(Other::Null) | Value::Resources(_) => {
-                return Truth::False;
-            }
-        };
-        Truth::of(name == kind)
-    }
-}
-
-fn each<'v>(values: Vec<Value<'v>>, slot: &Slot) -> Vec<View<'v>> {
-    values.into_iter().map(|value| View::of(Read::Plain(value), slot)).collect()
 }
 
 /// What holds of all alike. Once two differ no further one matters.
-fn agreed<'v: 'a, 'a>(
-    mut views: impl Iterator<Item = &'a View<'v>>,
-    asked: Asked,
-    group: &Group,
-) -> Truth {
-    let Some(first) = views.next() else { return Truth::Unknown };
-    let truth = first.ask(asked, group);
-    let same = truth == Truth::Unknown || views.all(|view| view.ask(asked, group) == truth);
-    if same { truth } else { Truth::Unknown }
-}
-
-/// What is asked of one value that is no list, where its number is not enough: unknown where
-/// their types differ.
-fn compare(asked: Asked, key: Key, value: &Value<'_>, group: &Group) -> Truth {
-    if let Asked::In(set) = asked {
-        return group.sets.get(place(set)).map_or(Truth::Unknown, |set| set.has(key));
-    }
-    look_at(asked, value, group).unwrap_or(Truth::Unknown)
-}
-
-/// The tests that look at the value itself.
-fn look_at(asked: Asked, value: &Value<'_>, group: &Group) -> Option<Truth> {
-    Some(Truth::of(match (asked, value) {
-        (Asked::Prefix(n), Value::Text(text)) => text.starts_with(&**group.texts.get(place(n))?),
-        (Asked::Suffix(n), Value::Text(text)) => text.ends_with(&**group.texts.get(place(n))?),
-        (Asked::Domain(n), Value::Host(host)) => is_in_domain(host, group.hosts.get(place(n))?),
-        (Asked::Cidr(n), Value::Address(address)) => is_in(*address, *group.blocks.get(place(n))?),
-        (Asked::Cidr(n), Value::Text(text)) => {
-            is_in(text.parse().ok()?, *group.blocks.get(place(n))?)
-        }
-        _ => return None,
-    }))
-}
-
-/// Whether a resource is of a type that the test is about.
-fn is_asked(asked: Asked, resource: &Value<'_>, group: &Group) -> bool {
-    let set = match asked {
-        Asked::In(set) => group.sets.get(place(set)),
-        _ => None,
-    };
-    let has_text = set.is_some_and(|set| set.has_text);
-    match (resource, asked) {
-        (Value::Text(_) | Value::Path(_) | Value::Host(_), Asked::Text { .. })
-        | (Value::Text(_), Asked::Prefix(_) | Asked::Suffix(_))
-        | (Value::Path(_), Asked::Within { .. })
-        | (Value::Host(_), Asked::Domain(_))
-        | (Value::Address(_), Asked::Cidr(_))
-        | (
-            Value::Int(_),
-            Asked::Int(_)
-            | Asked::Below(_)
-            | Asked::AtMost(_)
-            | Asked::Above(_)
-            | Asked::AtLeast(_),
-        ) => true,
-        (Value::Text(_) | Value::Path(_) | Value::Host(_), _) => has_text,
-        (Value::Int(_), _) => set.is_some_and(|set| !set.ints.is_empty()),
-        _ => false,
-    }
+fn agreed(mut truths: impl Iterator<Item = Truth>) -> Truth {
+    let Some(first) = truths.next() else { return Truth::Unknown };
+    let same = first == Truth::Unknown || truths.all(|truth| truth == first);
+    if same { first } else { Truth::Unknown }
 }
 
 impl Set {
@@ -306,20 +203,4 @@ impl Set {
             (false, false) => Truth::False,
         }
     }
-}
-
-fn is_in_domain(host: &Host, domain: &Host) -> bool {
-    match host.as_str().strip_suffix(domain.as_str()) {
-        Some(rest) => rest.is_empty() || rest.ends_with('.'),
-        None => false,
-    }
-}
-
-fn is_in(address: IpAddr, block: Cidr) -> bool {
-    let differ = match (address.to_canonical(), block.addr()) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => u128::from(a.to_bits() ^ b.to_bits()) << 96,
-        (IpAddr::V6(a), IpAddr::V6(b)) => a.to_bits() ^ b.to_bits(),
-        _ => return false,
-    };
-    differ.leading_zeros() >= u32::from(block.prefix())
 }

@@ -8,8 +8,8 @@ use alloc::{
 use core::fmt;
 
 use crate::{
-    Other, Value,
     document::{Ask, Constant},
+    value::{Other, Value},
 };
 
 /// Longest text of one constant or value, in characters.

@@ -16,22 +16,21 @@
 //! What is not written is missing, but for `risk`, which follows from the tool and its class.
 
 mod read;
-mod write;
 
-pub(crate) use read::path as path_of;
-
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
-use core::{fmt, net::IpAddr};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use core::net::IpAddr;
 
 use syscap_format::{
-    cbor::Canonical,
     id::{AgentId, ToolId},
     json::{self, JsonError},
     manifest::EffectClass,
     scope::{Host, RootedPath},
 };
 
-use crate::{Other, Value, Values, document::Attribute};
+use crate::{
+    document::Attribute,
+    value::{Other, Value, Values},
+};
 
 /// A value that owns what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +66,13 @@ impl Given {
         Self::Text(Box::from(text))
     }
 
+    /// A path: its root's name, and what lies below it; `workspace` is some agent's. `None` where
+    /// it is none.
+    #[must_use]
+    pub fn path(text: &str) -> Option<Self> {
+        read::path(text).map(Self::Path)
+    }
+
     /// A view of it.
     #[must_use]
     pub fn value(&self) -> Value<'_> {
@@ -83,10 +89,6 @@ impl Given {
             Self::List(all) => Value::List(all.iter().map(Self::value).collect()),
             Self::Resources(all) => Value::Resources(all.iter().map(Self::value).collect()),
         }
-    }
-
-    const fn is_scalar(&self) -> bool {
-        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Text(_))
     }
 
     const fn is_resource(&self) -> bool {
@@ -168,30 +170,11 @@ impl Scenario {
         })?;
         Self::from_item(item.item())
     }
-
-    /// The scenario as a map.
-    #[must_use]
-    pub fn to_canonical(&self) -> Canonical {
-        write::scenario(&self.0)
-    }
-
-    /// The scenario as compact JSON.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        json::from_data(self.to_canonical().item())
-    }
 }
 
 impl Values for Scenario {
     fn value(&self, attribute: &Attribute) -> Value<'_> {
         self.0.get(attribute).map_or(Value::Missing, Given::value)
-    }
-}
-
-impl fmt::Display for Scenario {
-    /// As compact JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_json())
     }
 }
 

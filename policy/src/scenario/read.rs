@@ -4,24 +4,18 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use syscap_format::{
     cbor::{Item, Kind},
-    id::{AgentId, TokenId, ToolId},
-    manifest::EffectClass,
+    id::AgentId,
     scope::{Host, Root, RootedPath},
 };
 
 use super::{Given, Scenario, ScenarioError, ScenarioFault};
-use crate::{Other, document::Attribute};
+use crate::{
+    document::{Attribute, Type},
+    value::Other,
+};
 
 /// Whose workspace a path of a scenario is in: nothing asks.
 const OWNER: &str = "some-agent";
-
-/// Types that stand for any value of theirs.
-const TYPES: [(&str, Other); 4] = [
-    ("float", Other::Float),
-    ("bytes", Other::Bytes),
-    ("map", Other::Map),
-    ("empty_list", Other::EmptyList),
-];
 
 impl Scenario {
     /// Reads a scenario.
@@ -47,50 +41,14 @@ impl Scenario {
 /// The value of an attribute, one that it can have.
 fn read(attribute: &Attribute, item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
     let value = value(item, place)?;
-    let value = match (attribute, value) {
-        (Attribute::Agent, Given::Text(text)) => AgentId::new(&text).map(Given::Agent),
+    let kind = attribute.kind();
+    let value = match (kind, value) {
+        (Type::Agent, Given::Text(text)) => AgentId::new(&text).map(Given::Agent),
         (_, value) => Some(value),
     };
     value
-        .filter(|value| can_be(attribute, value))
+        .filter(|value| value.value().can_be(kind))
         .ok_or_else(|| fault(ScenarioFault::Never, &shown(item), place))
-}
-
-/// Whether an attribute can have that value.
-fn can_be(attribute: &Attribute, value: &Given) -> bool {
-    let text_like = |is: fn(&str) -> bool| matches!(value, Given::Text(text) if is(text));
-    let from_to = |least, most| matches!(value, Given::Int(n) if (least..=most).contains(n));
-    let is_of_data = |value: &Given| value.is_scalar() || matches!(value, Given::Other(_));
-    match attribute {
-        Attribute::Tool => text_like(|text| ToolId::new(text).is_some()),
-        Attribute::EffectClass => {
-            text_like(|text| EffectClass::ALL.iter().any(|class| class.name() == text))
-        }
-        Attribute::Agent => matches!(value, Given::Agent(_)),
-        Attribute::TokenId => text_like(|text| TokenId::from_hex(text).is_some()),
-        Attribute::TokenReadOnly => matches!(value, Given::Bool(_)),
-        Attribute::NowHour => from_to(0, 23),
-        Attribute::NowWeekday => from_to(1, 7),
-        Attribute::Risk => from_to(0, 100),
-        Attribute::ArgumentBytes
-        | Attribute::Hold(_)
-        | Attribute::TokenDepth
-        | Attribute::TokenLeftMs
-        | Attribute::Budget(_)
-        | Attribute::NowMs => from_to(0, i128::from(u64::MAX)),
-        Attribute::Fact(..) => match value {
-            Given::Erased => true,
-            Given::List(all) => all.iter().all(is_of_data),
-            one => is_of_data(one),
-        },
-        Attribute::Argument(_, fields) => match value {
-            Given::List(all) => all.iter().all(is_of_data),
-            Given::Resources(_) | Given::Path(_) | Given::Host(_) | Given::Address(_) => {
-                fields.is_empty()
-            }
-            one => is_of_data(one),
-        },
-    }
 }
 
 fn value(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
@@ -148,8 +106,8 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
             text.parse().map(Given::Address).map_err(|_| said(ScenarioFault::Address))
         }
         ("type", Some(text)) => {
-            let found = TYPES.iter().find(|(name, _)| *name == text);
-            found.map(|(_, other)| Given::Other(*other)).ok_or(said(ScenarioFault::Value))
+            let found = Other::ALL.into_iter().find(|other| other.type_name() == Some(text));
+            found.map(Given::Other).ok_or(said(ScenarioFault::Value))
         }
         ("erased", None) if inner.as_bool() == Some(true) => Ok(Given::Erased),
         ("resources", None) if inner.kind() == Kind::Array => {
@@ -165,7 +123,7 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
 }
 
 /// The path of a text: its root's name, and components below.
-pub(crate) fn path(text: &str) -> Option<RootedPath> {
+pub(super) fn path(text: &str) -> Option<RootedPath> {
     let (root, below) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let root = if root == Root::WORKSPACE {
         Root::Workspace(AgentId::new(OWNER)?)
@@ -173,11 +131,6 @@ pub(crate) fn path(text: &str) -> Option<RootedPath> {
         Root::named(root).ok()?
     };
     RootedPath::new(root, below.into_iter().flat_map(|below| below.split('/'))).ok()
-}
-
-/// The name of a type that stands for any value of its own.
-pub(super) fn type_name(other: Other) -> &'static str {
-    TYPES.iter().find(|(_, found)| *found == other).map_or("", |(name, _)| name)
 }
 
 fn fault(fault: ScenarioFault, key: &str, place: &str) -> ScenarioError {

@@ -5,7 +5,7 @@ fn read(text: &str) -> Result<Scenario, (ScenarioFault, Box<str>)> {
 }
 
 #[test]
-fn every_notation_reads_and_writes_back() {
+fn every_notation_reads() {
     let text = r#"{"args.a":"x","args.b":-3,"args.c":true,"args.d":null,
         "args.e":{"path":"workspace/a/b"},"args.f":{"path":"shared"},"args.g":{"host":"a.b"},
         "args.h":{"address":"::1"},"fact.i":{"erased":true},"args.j":{"type":"float"},
@@ -20,9 +20,6 @@ fn every_notation_reads_and_writes_back() {
     assert_eq!(scenario.get(&Attribute::Agent), Some(&agent));
     assert_eq!(scenario.value(&Attribute::NowHour), Value::Int(23));
     assert_eq!(scenario.value(&Attribute::NowMs), Value::Missing);
-    let again = Scenario::from_item(scenario.to_canonical().item()).unwrap();
-    assert_eq!(again, scenario);
-    assert_eq!(read(&scenario.to_json()).unwrap(), scenario);
 }
 
 #[test]

@@ -1,9 +1,16 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec};
 
-use syscap_format::{id::ToolId, scope::Root};
+use syscap_format::{
+    id::ToolId,
+    manifest::EffectClass,
+    scope::{Root, RootedPath},
+};
 
 use super::*;
-use crate::scenario::{Scenario, path_of};
+use crate::{
+    document::{OnFail, Test},
+    scenario::{Given, Scenario},
+};
 
 fn text(text: &str) -> Constant {
     Constant::Text(Box::from(text))
@@ -159,9 +166,10 @@ fn bounds_prefixes_and_places() {
     let within = Ask::Within("team".into());
     assert_eq!(ask(&within, &Value::Agent("team/a")), Truth::True);
     assert_eq!(ask(&within, &Value::Agent("teams")), Truth::False);
-    let ours = path_of("workspace/a").unwrap();
-    assert!(matches!(ours.root(), Root::Workspace(_)));
-    assert_eq!(ask(&Ask::Within("workspace".into()), &Value::Path(&ours)), Truth::True);
+    let ours = Given::path("workspace/a").unwrap();
+    let is_own = |path: &RootedPath| matches!(path.root(), Root::Workspace(_));
+    assert!(matches!(ours.value(), Value::Path(path) if is_own(path)));
+    assert_eq!(ask(&Ask::Within("workspace".into()), &ours.value()), Truth::True);
 }
 
 #[test]
@@ -263,7 +271,7 @@ fn made(id: &str, effect: Effect, truth: Truth, on_fail: OnFail) -> Constraint {
 }
 
 fn document(constraints: Vec<Constraint>) -> Document {
-    Document { constraints, risk: BTreeMap::new(), bytes: Box::default() }
+    Document { constraints, risk: BTreeMap::new() }
 }
 
 /// Verdict, who decides, how many match.

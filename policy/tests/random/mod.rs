@@ -50,17 +50,16 @@ const HOSTS: [&str; 4] = ["example.com", "a.example.com", "badexample.com", "exa
 const ADDRESSES: [&str; 5] = ["10.0.0.1", "10.255.0.1", "11.0.0.1", "::ffff:10.0.0.1", "fd00::1"];
 const OPEN: [&str; 9] =
     ["args.p", "args.h", "args.i", "args.t", "args.l", "args.m.k", "fact.a", "fact.b.x", "goal.g"];
-const NUMBERS: [&str; 9] = [
-    "risk",
-    "now.hour",
-    "now.weekday",
-    "now.ms",
-    "token.depth",
-    "token.left_ms",
-    "budget.calls",
-    "call.hold.egress_bytes",
-    "call.args_bytes",
-];
+/// Rows of attributes that are integers; of many, one.
+fn numbers() -> Vec<&'static str> {
+    let rows = Attribute::TABLE.iter().filter(|row| row.kind.is_integer());
+    rows.map(|row| match row.name {
+        "call.hold.DIMENSION" => "call.hold.egress_bytes",
+        "budget.DIMENSION" => "budget.calls",
+        name => name,
+    })
+    .collect()
+}
 
 /// Splitmix64.
 pub(crate) struct Random(u64);
@@ -184,9 +183,9 @@ impl Random {
     }
 
     fn test(&mut self, kinds: Kinds) -> String {
-        let (op, attribute, constant) = match self.below(12) {
+        let (op, attribute, constant) = match self.below(13) {
             0 => {
-                let attribute = self.pick(&NUMBERS);
+                let attribute = self.pick(&numbers());
                 (self.pick(&["lt", "le", "gt", "ge"]), attribute, self.pick(&INTS).to_string())
             }
             1 => ("in", "now.weekday", "[1,4,7]".to_owned()),
@@ -195,6 +194,10 @@ impl Random {
             4 => {
                 let op = self.pick(&["eq", "within"]);
                 (op, "call.agent", format!("\"{}\"", self.pick(&AGENTS)))
+            }
+            12 => {
+                let op = self.pick(&["prefix", "suffix", "eq"]);
+                (op, "token.id", self.pick(&["\"0\"", "\"a\"", "\"\""]).to_owned())
             }
             5 => ("eq", "token.read_only", self.pick(&["true", "false"]).to_owned()),
             6 if kinds == Kinds::All => {
@@ -256,7 +259,8 @@ impl Random {
         }
         set("call.agent", Given::Agent(AgentId::new(self.pick(&AGENTS)).unwrap()));
         set("token.read_only", Given::Bool(self.once_in(2)));
-        for name in NUMBERS {
+        set("token.id", Given::text(&self.pick(&["0", "a"]).repeat(64)));
+        for name in numbers() {
             if !self.once_in(4) {
                 set(name, Given::Int(self.pick(&INTS).into()));
             }

@@ -1,4 +1,5 @@
-//! A static library without the standard library that links syscap's kernel and policy.
+//! A static library without the standard library that links syscap's kernel, policy and
+//! analysis.
 //!
 //! It has a panic handler of its own. If anything that it links brought `std` along there would
 //! be two of them, and the compiler stops with E0152: what builds here has no files, no sockets,
@@ -24,6 +25,7 @@ use syscap_kernel::{
     time::Reading,
 };
 
+use syscap_analysis::{Finding, lints};
 use syscap_format::{
     cbor::{Item, Profile},
     control::Roles,
@@ -34,7 +36,7 @@ use syscap_format::{
     time::UnixMillis,
     token::Token,
 };
-use syscap_policy::WithinToken;
+use syscap_policy::{Policy, WithinToken};
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
@@ -85,7 +87,8 @@ unsafe impl GlobalAlloc for Arena {
 #[global_allocator]
 static ARENA: Arena = Arena { bytes: UnsafeCell::new([0; ARENA_BYTES]), used: AtomicUsize::new(0) };
 
-/// Uses something of every part: codec, JSON, tokens, signatures, the kernel and the engine.
+/// Uses something of every part: codec, JSON, tokens, signatures, the kernel, the engines and the
+/// analysis.
 #[unsafe(no_mangle)]
 pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
     let bytes = [byte, 0xf6];
@@ -94,8 +97,10 @@ pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
     let token = usize::from(Token::read(&bytes).is_ok());
     let signed = usize::from(sign::self_test().is_ok());
     let policy = object_of(&WithinToken).hash();
+    let odd = Policy::from_json(&bytes)
+        .map_or(0, |policy| usize::from(lints(policy.written(), 1) == Finding::Holds { nodes: 0 }));
     let Ok(key) = PublicKey::new([byte; 32]) else {
-        return checked + parsed + token + signed + usize::from(policy.as_bytes()[0]);
+        return checked + parsed + token + signed + odd + usize::from(policy.as_bytes()[0]);
     };
     let new = NewHome {
         entropy: [byte; 32],

@@ -1,11 +1,12 @@
 //! A proposal for machines: one document.
 
 use syscap::{
-    format::json,
-    learn::Recorded,
-    policy::learn::{
+    analysis::learn::{
         ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine, Why,
     },
+    format::json,
+    kernel::policy::PolicyEngine as _,
+    learn::Recorded,
 };
 
 use super::{Applied, not_seen};
@@ -17,7 +18,7 @@ pub(super) fn proposal(
     applied: Option<&Applied>,
 ) -> String {
     let policy = syscap::format::cbor::Canonical::check(
-        proposal.policy.written().as_bytes().to_vec(),
+        proposal.policy.document(),
         syscap::format::cbor::Profile::CONTROL,
     );
     let policy = policy.map_or_else(|_| "null".to_owned(), |policy| json::from_item(policy.item()));

@@ -1,12 +1,12 @@
 //! A proposal for people: a line for each thing that is granted, and why.
 
 use syscap::{
-    format::json,
-    learn::Recorded,
-    policy::learn::{
+    analysis::learn::{
         ArgumentLine, Class, ForAgent, LeftOut, Proposal, Reach, ScopeLine, Settings, Support,
         ToolLine, Why,
     },
+    format::json,
+    learn::Recorded,
 };
 
 use super::{Applied, not_seen};

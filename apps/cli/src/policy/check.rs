@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::{
     Home,
+    analysis::NODES_DEFAULT,
     format::id::PolicyHash,
     kernel::kernel::Kernel,
-    policy::{LoadError, Policy, analysis::NODES_DEFAULT},
+    policy::{LoadError, Policy},
 };
 
 use super::{

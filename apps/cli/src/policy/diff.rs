@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::policy::analysis::{Difference, Finding, NODES_DEFAULT, diff};
+use syscap::analysis::{Difference, Finding, NODES_DEFAULT, diff, scenario::to_json};
 
 use super::{json, target::Loaded};
 use crate::{
@@ -64,7 +64,7 @@ pub(super) fn unknown(out: &mut Out, nodes: u64) -> Ended {
 
 fn print(out: &mut Out, difference: &Difference) -> Result<(), Failure> {
     let Difference { scenario, first, second } = difference;
-    out.text(&format!("they differ: {scenario}"))?;
+    out.text(&format!("they differ: {}", to_json(scenario)))?;
     for (name, outcome) in [("A", first), ("B", second)] {
         let said = json::said(outcome.verdict, outcome.deciding.as_ref(), &outcome.obligations);
         out.text(&format!("{name}  {said}"))?;
@@ -72,7 +72,7 @@ fn print(out: &mut Out, difference: &Difference) -> Result<(), Failure> {
     if out.form() == crate::output::Form::Json {
         let json = Object::new()
             .text("finding", "differ")
-            .json("given", &scenario.to_json())
+            .json("given", &to_json(scenario))
             .json("a", &json::outcome(first))
             .json("b", &json::outcome(second));
         out.line(&json.finish())?;

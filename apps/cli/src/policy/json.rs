@@ -1,12 +1,13 @@
 //! Decisions and obligations as JSON, obligations as documents write them.
 
 use syscap::{
+    analysis::table::Expected,
     format::{
         decision::{Decision, Verdict},
         id::ConstraintId,
         obligation::{Obligation, ObligationKind},
     },
-    policy::{semantics::Outcome, table::Expected},
+    policy::semantics::Outcome,
 };
 
 use crate::output::{Object, array, quote};

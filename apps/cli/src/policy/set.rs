@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use syscap::{
     Beside, Error, Home, Inspection, PolicyPlace, Runtime,
+    analysis::NODES_DEFAULT,
     format::{
         control::Role,
         id::Seq,
         reason::{Reason, Refused},
     },
     kernel::policy::object_of,
-    policy::{LoadError, Policy, analysis::NODES_DEFAULT},
+    policy::{LoadError, Policy},
     view::Whose,
 };
 

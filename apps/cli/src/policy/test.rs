@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::policy::{
-    Preset,
-    table::{self, Failure as Failed, Report, TABLE_BYTES_MAX, Table, TableError},
+use syscap::{
+    analysis::table::{self, Failure as Failed, Report, TABLE_BYTES_MAX, Table, TableError},
+    policy::Preset,
 };
 
 use super::{

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, fs};
 
 use syscap::{
     Home,
+    analysis::{Finding, Lint, LintKind, lints},
     format::{
         id::{ConstraintId, ToolId},
         manifest::{Extra, Manifest},
     },
     policy::{
         Policy,
-        analysis::{Finding, Lint, LintKind, lints},
         document::{Ask, Condition, Constraint, Effect, Subject, Test},
     },
 };

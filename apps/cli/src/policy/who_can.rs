@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
+    analysis::{
+        Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, scenario::to_json, who_can,
+    },
     format::{
         id::{AgentId, ToolId},
         manifest::EffectClass,
     },
-    policy::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can},
 };
 
 use super::{
@@ -86,9 +88,9 @@ fn line(out: &mut Out, reach: &Reach) -> Result<(), Failure> {
     let json = Object::new()
         .shown("agent", agent)
         .text("proof", proof)
-        .json("given", &scenario.to_json())
+        .json("given", &to_json(scenario))
         .json("outcome", &json::outcome(outcome));
-    out.both(&format!("{agent}  {said}{or_milder}  {scenario}"), json)
+    out.both(&format!("{agent}  {said}{or_milder}  {}", to_json(scenario)), json)
 }
 
 fn somebody_else(out: &mut Out, witness: &Witness) -> Ended {
@@ -96,8 +98,8 @@ fn somebody_else(out: &mut Out, witness: &Witness) -> Ended {
     let said = json::said(outcome.verdict, outcome.deciding.as_ref(), &outcome.obligations);
     let json = Object::new()
         .text("finding", "somebody_else")
-        .json("given", &scenario.to_json())
+        .json("given", &to_json(scenario))
         .json("outcome", &json::outcome(outcome));
-    let printed = out.both(&format!("somebody else: {said}  {scenario}"), json);
+    let printed = out.both(&format!("somebody else: {said}  {}", to_json(scenario)), json);
     out.conclude(printed, Exit::Failed)
 }

@@ -136,7 +136,7 @@ fn of_constant(constant: &Constant, kind: Kind, name: &str) -> Result<String, Ou
         (Constant::Int(n), Kind::Int) => long(*n).map(|n| n.to_string()),
         (Constant::Text(text), Kind::Text | Kind::Agent | Kind::Path) => Ok(literal(text)),
         (Constant::Text(text), Kind::Host) => {
-            let host = syscap_policy::semantics::host_of(text);
+            let host = syscap_policy::host_of(text);
             Ok(host.map_or_else(|| literal(text), |host| literal(host.as_str())))
         }
         _ => Err(Outside::Test(name.to_owned())),

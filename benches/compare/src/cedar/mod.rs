@@ -27,9 +27,8 @@ pub use outside::Outside;
 use syscap_format::manifest::EffectClass;
 use syscap_policy::{
     document::{Attribute, Document, Effect, OnFail, Subject},
-    risk,
+    path_text, risk,
     scenario::{Given, Scenario},
-    semantics::path_text,
 };
 
 /// The type of an attribute.

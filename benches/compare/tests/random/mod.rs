@@ -227,7 +227,7 @@ fn constant(name: &str, kind: Kind, random: &mut Random) -> Value {
 }
 
 fn is_host(text: &Value) -> bool {
-    syscap_policy::semantics::host_of(text.as_str().unwrap()).is_some()
+    syscap_policy::host_of(text.as_str().unwrap()).is_some()
 }
 
 const OPS: [&str; 11] =

@@ -1,0 +1,65 @@
+//! What is answered.
+
+use syscap_format::id::AgentId;
+use syscap_policy::{scenario::Scenario, semantics::Outcome};
+
+/// How many nodes a search visits where the caller has no other wish: seconds at most. A place
+/// counts one, and one more for every 16 constraints that are open there.
+pub const NODES_DEFAULT: u64 = 1_000_000;
+
+/// The answer to whether something holds of every scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding<T> {
+    /// It does. Nothing was left out.
+    Holds {
+        /// Nodes that were visited.
+        nodes: u64,
+    },
+    /// It does not, and this shows it.
+    Fails(T),
+    /// Not everything was looked at: the nodes ran out, or values came together in too many ways.
+    Unknown {
+        /// Nodes that were visited.
+        nodes: u64,
+    },
+}
+
+/// A scenario of which two documents say different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What the first document says.
+    pub first: Outcome,
+    /// What the second document says.
+    pub second: Outcome,
+}
+
+/// A scenario and what comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What the document says.
+    pub outcome: Outcome,
+}
+
+/// What some agents can reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// One of them. The document can't tell the others from it.
+    pub agent: AgentId,
+    /// Whether what is shown is the mildest verdict that there is.
+    pub proof: Proof,
+    /// A scenario with the mildest verdict that was found.
+    pub witness: Witness,
+}
+
+/// Whether a search went through everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It did.
+    Exact,
+    /// It did not.
+    Unknown,
+}

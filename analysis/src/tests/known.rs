@@ -1,0 +1,115 @@
+//! Answers that are known.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use syscap_format::{
+    decision::Verdict,
+    id::{AgentId, ToolId},
+    scope::Host,
+};
+use syscap_policy::{
+    document::{Ask, Attribute, Condition, Document, Effect, Subject},
+    scenario::Given,
+};
+
+use super::{
+    super::*,
+    PLENTY,
+    generate::{constraint, document, test, text},
+};
+
+fn tool(id: &str) -> ToolId {
+    ToolId::new(id).unwrap()
+}
+
+fn agent(id: &str) -> AgentId {
+    AgentId::new(id).unwrap()
+}
+
+fn secretary(extra: Option<Condition>) -> Document {
+    let is = test("call.agent", Ask::Within(Box::from("secretary")));
+    let mut first = constraint("mail", Effect::Allow, is);
+    first.subject = Subject::Tool(tool("email.draft"));
+    let mut all = vec![first];
+    if let Some(when) = extra {
+        all.push(constraint("sloppy", Effect::Allow, when));
+    }
+    document(all)
+}
+
+#[test]
+fn nobody_but_the_secretary_drafts_mail() {
+    let (draft, secretary_id) = (tool("email.draft"), agent("secretary"));
+    let fine = secretary(None);
+    assert!(matches!(only(&fine, &draft, &secretary_id, PLENTY), Finding::Holds { .. }));
+    let reach = who_can(&fine, &draft, None, PLENTY);
+    let verdicts: Vec<(&str, Verdict)> =
+        reach.iter().map(|one| (one.agent.as_str(), one.witness.outcome.verdict)).collect();
+    assert_eq!(verdicts, [("secretary", Verdict::Allow), ("some-agent", Verdict::Deny)]);
+
+    let prefix = test("call.tool", Ask::Prefix(Box::from("email.")));
+    let small = test("args.n", Ask::Le(10));
+    let sloppy = secretary(Some(Condition::All(vec![prefix, small])));
+    let Finding::Fails(witness) = only(&sloppy, &draft, &secretary_id, PLENTY) else { panic!() };
+    assert_eq!(witness.outcome.verdict, Verdict::Allow);
+    assert_eq!(witness.outcome.matches.len(), 1);
+    let given = witness.scenario.get(&Attribute::parse("args.n").unwrap());
+    assert!(matches!(given, Some(Given::Int(n)) if *n <= 10), "{:?}", witness.scenario);
+    assert!(matches!(not_looser(&fine, &sloppy, PLENTY), Finding::Fails(_)));
+    assert!(matches!(not_looser(&sloppy, &fine, PLENTY), Finding::Holds { .. }));
+}
+
+#[test]
+fn a_search_without_nodes_knows_nothing() {
+    let document = secretary(None);
+    let other = secretary(Some(test("args.n", Ask::Le(10))));
+    let found = diff(&document, &other, 0);
+    assert!(matches!(found, Finding::Unknown { nodes: 1 }), "{found:?}");
+    // Nothing needs to be looked at where the constraints are the same.
+    let same = diff(&document, &secretary(None), 0);
+    assert!(matches!(same, Finding::Holds { nodes: 0 }), "{same:?}");
+    let (draft, other) = (tool("email.draft"), agent("other"));
+    assert!(matches!(only(&document, &draft, &other, 0), Finding::Unknown { .. }));
+    let reach = who_can(&document, &draft, None, 0);
+    assert_eq!(reach.len(), 0, "nothing was found: {reach:?}");
+}
+
+#[test]
+fn more_combinations_than_can_be_tried_are_unknown() {
+    // Any set of these may be in one list, and each denies for another reason.
+    let denies = (0..40).map(|n| {
+        let is = test("args.a", Ask::Eq(text(&alloc::format!("word{n}"))));
+        let not_fact = test(&alloc::format!("fact.f{n}"), Ask::Missing);
+        constraint(&alloc::format!("d{n}"), Effect::Deny, Condition::All(vec![is, not_fact]))
+    });
+    let mut first: Vec<_> = denies.collect();
+    first.push(constraint("z", Effect::Allow, Condition::All(vec![])));
+    let mut second = first.clone();
+    let both = |n| {
+        let is = test("args.a", Ask::Eq(text(n)));
+        Condition::Not(Box::new(is))
+    };
+    let impossible = Condition::All(vec![both("word1"), test("args.a", Ask::Eq(text("word1")))]);
+    second.push(constraint("y", Effect::Allow, impossible));
+    let found = diff(&document(first), &document(second), 2_000);
+    assert!(!matches!(found, Finding::Fails(_)), "{found:?}");
+}
+
+#[test]
+fn denies_that_do_the_same_are_one() {
+    // Any of these hosts may be named together: 2^60 bundles, of which two kinds matter.
+    let denied = |n: usize| {
+        let host = Host::new(&alloc::format!("h{n}.example")).unwrap();
+        constraint(&alloc::format!("d{n}"), Effect::Deny, test("args.url", Ask::Domain(host)))
+    };
+    let mut first: Vec<_> = (0..60).map(denied).collect();
+    let small = |bound| test("args.n", Ask::Le(bound));
+    first.push(constraint("z", Effect::Allow, small(10)));
+    let mut second = first.clone();
+    second[60].when = small(11);
+    let (first, second) = (document(first), document(second));
+    assert!(matches!(not_looser(&second, &first, 20_000), Finding::Holds { .. }));
+    let Finding::Fails(found) = diff(&first, &second, 20_000) else { panic!() };
+    assert_eq!(found.scenario.get(&Attribute::parse("args.n").unwrap()), Some(&Given::Int(11)));
+    assert_eq!((found.first.verdict, found.second.verdict), (Verdict::Deny, Verdict::Allow));
+}

@@ -1,0 +1,84 @@
+//! Scenarios that can come about.
+
+use syscap_policy::{
+    Other,
+    document::Attribute,
+    scenario::{Given, Scenario},
+};
+
+use super::{
+    classes::{Shape, at, default_of},
+    problem::{Call, Problem, of_call},
+    variable::Variable,
+};
+use alloc::vec::Vec;
+
+/// Whether two values of one fact or argument can be at once. A field is missing unless a map
+/// holds it, and what was erased was erased as a whole.
+pub(super) fn go_together(a: (&Attribute, Shape), b: (&Attribute, Shape)) -> bool {
+    if (a.1 == Shape::Erased) != (b.1 == Shape::Erased) {
+        return false;
+    }
+    let below = |inner: (&Attribute, Shape), outer: (&Attribute, Shape)| {
+        !is_below(inner.0, outer.0)
+            || matches!(inner.1, Shape::Missing | Shape::Erased)
+            || outer.1 == Shape::Inner
+    };
+    below(a, b) && below(b, a)
+}
+
+/// Whether an attribute is a field of another.
+fn is_below(inner: &Attribute, outer: &Attribute) -> bool {
+    let (inner, outer) = match (inner, outer) {
+        (Attribute::Fact(a, inner), Attribute::Fact(b, outer)) if a == b => (inner, outer),
+        (Attribute::Argument(a, inner), Attribute::Argument(b, outer)) if a == b => (inner, outer),
+        _ => return false,
+    };
+    inner.len() > outer.len() && inner.starts_with(outer)
+}
+
+/// A scenario with these values. What the kernel fills in is there, and what holds a field that
+/// is there is a map.
+pub(super) fn complete(
+    problem: &Problem<'_>,
+    call: &Call,
+    given: impl Iterator<Item = (Attribute, Given)>,
+) -> Scenario {
+    let mut scenario = of_call(&call.tool, call.class);
+    if let Some(agent) = default_of(&Attribute::Agent) {
+        scenario.set(Attribute::Agent, agent);
+    }
+    let given: Vec<(Attribute, Given)> = given.collect();
+    for variable in &problem.variables {
+        match variable {
+            Variable::Call => {}
+            Variable::Now => {
+                at(0).for_each(|(attribute, value)| scenario.set(attribute, value));
+            }
+            Variable::One(attribute) => {
+                if let Some(value) = default_of(attribute) {
+                    scenario.set(attribute.clone(), value);
+                }
+                if let Some(value) = implied(attribute, &given) {
+                    scenario.set(attribute.clone(), value);
+                }
+            }
+        }
+    }
+    given.into_iter().for_each(|(attribute, value)| scenario.set(attribute, value));
+    scenario
+}
+
+/// What a value must be because of others.
+fn implied(attribute: &Attribute, given: &[(Attribute, Given)]) -> Option<Given> {
+    let family = |other: &Attribute| match (attribute, other) {
+        (Attribute::Fact(a, _), Attribute::Fact(b, _)) => a == b,
+        _ => false,
+    };
+    let erased = |(other, value): &(Attribute, Given)| family(other) && *value == Given::Erased;
+    if given.iter().any(erased) {
+        return Some(Given::Erased);
+    }
+    let holds = given.iter().any(|(other, _)| is_below(other, attribute));
+    holds.then_some(Given::Other(Other::Map))
+}
