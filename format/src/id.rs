@@ -191,8 +191,12 @@ impl ToolId {
     /// Checks the form.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let fine = text.len() <= Self::BYTES_MAX && text.split('.').all(is_tool_component);
-        fine.then(|| Self(Arc::from(text)))
+        Self::is_valid(text).then(|| Self(Arc::from(text)))
+    }
+
+    /// Whether a text has the form.
+    pub(crate) fn is_valid(text: &str) -> bool {
+        text.len() <= Self::BYTES_MAX && text.split('.').all(is_tool_component)
     }
 
     /// The id as text.
