@@ -10,9 +10,10 @@ use sha2::Digest;
 
 use crate::{
     cbor::{Item, head, length},
+    facts::FactKey,
     id::{
-        AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, FactKey, HomeId,
-        IdempotencyKey, Leaf, ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
+        AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, HomeId, IdempotencyKey,
+        Leaf, ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
     },
 };
 

@@ -5,7 +5,7 @@
 //! all, the rest depends on the kind; `docs/spec.md` section 5 has a table for each.
 
 mod call;
-mod head;
+pub(crate) mod head;
 mod life;
 mod reserved;
 mod state;
