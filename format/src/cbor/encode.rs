@@ -117,13 +117,17 @@ impl Encoder {
         self.out.extend_from_slice(bytes);
     }
 
+    #[inline]
     fn head(&mut self, major: u8, value: u64) {
-        head(major, value, |bytes| self.out.extend_from_slice(bytes));
+        match u8::try_from(value) {
+            // Most are.
+            Ok(value @ 0..=23) => self.out.push((major << 5) | value),
+            _ => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
+        }
     }
 }
 
 /// The shortest head of a major type with its argument.
-#[inline]
 pub(crate) fn head(major: u8, value: u64, mut put: impl FnMut(&[u8])) {
     let major = major << 5;
     let [a, b, c, d, e, f, g, h] = value.to_be_bytes();

@@ -295,8 +295,8 @@ impl Kernel {
         self.in_flight.len()
     }
 
-    /// The state as canonical bytes, a [`StateImage`](syscap_format::image::StateImage): equal states
-    /// have equal images.
+    /// The state as canonical bytes, a [`StateImage`](syscap_format::image::StateImage): equal
+    /// states have equal images.
     #[must_use]
     pub fn state_image(&self) -> Vec<u8> {
         self.state.image()
