@@ -32,7 +32,9 @@ use syscap_format::{
     id::{AgentId, FactKey, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
-    record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
+    record::{
+        AggregatePhase, Body, CallFields, Intent, Outcome, Record, SessionPhase, StateChange,
+    },
     vault::Commitment,
 };
 use syscap_policy::{
@@ -217,7 +219,7 @@ impl<'a> Walk<'a> {
             Body::Refusal(refusal) if new => {
                 self.refuse(seq, &refusal.call, Ended::Refused(refusal.reason));
             }
-            Body::Refusals(run) if new && run.phase != RunPhase::Open => {
+            Body::Refusals(run) if new && run.phase != AggregatePhase::Open => {
                 let unnamed = &mut self.recorded.unnamed;
                 *unnamed = unnamed.saturating_add(run.count.unwrap_or(0));
             }

@@ -9,9 +9,9 @@ use syscap_format::{
     id::Seq,
     json,
     limits::{ENVELOPE_BYTES_MAX, PARAMS_MAX, REFERENCES_MAX},
-    listed::listed,
     manifest::{Extra, Manifest, Param, ParamType, Presence},
     reason::{Reason, Refused},
+    summary::summary,
 };
 
 /// A reference to an earlier result, by record and path into it.
@@ -219,7 +219,7 @@ fn lost(step: Item<'_>, mut here: Decoder<'_>) -> Refused {
     let got = step.as_text().map_or_else(|| json::from_data(step), String::from);
     let allowed = match here.item() {
         Ok(map) if map.kind() == Kind::Map => {
-            format!("one of: {}", listed(map.entries().map(|(key, _)| key)))
+            format!("one of: {}", summary(map.entries().map(|(key, _)| key)))
         }
         Ok(list) if list.kind() == Kind::Array => format!("less than {}", list.count()),
         _ => String::from("a path that ends before it"),
@@ -327,10 +327,10 @@ fn unknown(manifest: &Manifest, first: &str, args: Item<'_>) -> Refused {
         Presence::Required if param.default.is_none() => format!("{}: {}", param.name, param.kind),
         _ => format!("{}?: {}", param.name, param.kind),
     });
-    let taken = listed(taken);
+    let taken = summary(taken);
     let taken = if taken.is_empty() { "no arguments" } else { &taken };
     let refused = Refused::new(Reason::UnknownArgument).field(first);
-    refused.got(&listed(unknown)).allowed(taken)
+    refused.got(&summary(unknown)).allowed(taken)
 }
 
 /// All that lacks.
@@ -340,7 +340,7 @@ fn missing(manifest: &Manifest, first: &Param, args: Item<'_>) -> Refused {
             && param.default.is_none()
             && args.get(&param.name).is_none()
     });
-    let lacks = listed(lacks.map(|param| format!("{}: {}", param.name, TypeAndBounds(param))));
+    let lacks = summary(lacks.map(|param| format!("{}: {}", param.name, TypeAndBounds(param))));
     Refused::new(Reason::MissingArgument).field(&first.name).allowed(&lacks)
 }
 
@@ -400,7 +400,7 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
 fn described(value: Item<'_>) -> String {
     match value.kind() {
         Kind::Map if value.count() > 0 => {
-            format!("map of {}", listed(value.entries().map(|(key, _)| key)))
+            format!("map of {}", summary(value.entries().map(|(key, _)| key)))
         }
         kind => String::from(kind_name(kind)),
     }

@@ -8,8 +8,8 @@ use syscap_format::{
     budget::Dimension,
     envelope::ToolCall,
     id::Seq,
-    listed::listed,
     reason::{Reason, Refused},
+    summary::summary,
 };
 
 /// Most records that a refusal names, of those that a reference could have meant.
@@ -64,7 +64,7 @@ pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
         true => String::from("nothing"),
         false => {
             let shown = given.iter().take(RECORDS_SHOWN_MAX).map(|record| format!("{record}"));
-            format!("one of: {}", listed(shown))
+            format!("one of: {}", summary(shown))
         }
     };
     refused.got(unknown).allowed(&allowed)

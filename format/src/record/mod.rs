@@ -11,9 +11,9 @@ mod reserved;
 mod state;
 
 pub use call::{
-    ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags, Precondition,
-    PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat, RunMode,
-    RunPhase,
+    AggregatePhase, ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags,
+    Precondition, PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat,
+    RunMode,
 };
 pub use head::Head;
 pub use life::{

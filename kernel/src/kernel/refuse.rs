@@ -18,7 +18,7 @@ use syscap_format::{
     id::{Leaf, Seq},
     limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX},
     reason::{ErrorKind, Reason, Refused},
-    record::{BodyView, CallFields, Refusal, RefusalKind, Refusals, RunPhase},
+    record::{AggregatePhase, BodyView, CallFields, Refusal, RefusalKind, Refusals},
     vault::{CallSalts, VaultWrite},
 };
 
@@ -158,7 +158,7 @@ impl Kernel {
         let left = session.map_or(0, |session| self.left_of(session).get(Dimension::Calls));
         let token = session.and_then(|session| self.state.sessions.get(&session));
         let refusals = Refusals {
-            phase: RunPhase::Open,
+            phase: AggregatePhase::Open,
             session,
             token: token.map(|session| session.token_id),
             opened: None,
@@ -182,7 +182,7 @@ impl Kernel {
         let live = self.aggregates.remove(&session).unwrap_or_default();
         let token = session.and_then(|session| self.state.sessions.get(&session));
         let refusals = Refusals {
-            phase: RunPhase::Close,
+            phase: AggregatePhase::Close,
             session,
             token: token.map(|session| session.token_id),
             opened: Some(aggregate.opened),
@@ -239,7 +239,7 @@ impl Kernel {
         }
         let live = core::mem::take(&mut self.overloaded);
         let refusals = Refusals {
-            phase: RunPhase::Overload,
+            phase: AggregatePhase::Overload,
             session: None,
             token: None,
             opened: None,

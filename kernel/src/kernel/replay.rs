@@ -29,7 +29,7 @@ use syscap_format::{
     facts::Facts,
     hash::leaf,
     id::{AgentId, Seq, ToolId},
-    record::{Body, CallFields, RunPhase, StateChange},
+    record::{AggregatePhase, Body, CallFields, StateChange},
     time::UnixMillis,
     vault::Commitment,
 };
@@ -193,7 +193,7 @@ impl Walk<'_> {
     /// Keeps what was left of a token before an aggregate gives back what it did not need.
     fn look_back(&mut self, state: &State, body: &Body) {
         self.before_close = match body {
-            Body::Refusals(refusals) if refusals.phase == RunPhase::Close => {
+            Body::Refusals(refusals) if refusals.phase == AggregatePhase::Close => {
                 let session = refusals.session.and_then(|number| {
                     state.sessions.get(&number).map(|session| (number, session.token))
                 });

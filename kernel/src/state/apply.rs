@@ -22,9 +22,9 @@ use syscap_format::{
     object::Object,
     reason::Reason,
     record::{
-        Body, BodyView, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome, OutcomeFlags,
-        Record, RecordView, Recovered, Recovery, Refusals, RunPhase, SessionChange, SessionPhase,
-        StateChange,
+        AggregatePhase, Body, BodyView, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome,
+        OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals, SessionChange,
+        SessionPhase, StateChange,
     },
     snapshot::Snapshot,
     token::{Token, TokenBody},
@@ -372,7 +372,7 @@ impl State {
     fn refusals(&mut self, seq: Seq, refusals: &Refusals) -> Option<()> {
         let calls = |amount| Amounts::ZERO.with(Dimension::Calls, amount);
         match refusals.phase {
-            RunPhase::Open => {
+            AggregatePhase::Open => {
                 self.pay(refusals.session, &calls(refusals.reserved))?;
                 self.streak_of_mut(refusals.session)?.open(Aggregate {
                     opened: seq,
@@ -380,7 +380,7 @@ impl State {
                     reserved: refusals.reserved,
                 });
             }
-            RunPhase::Close => {
+            AggregatePhase::Close => {
                 let aggregate = self.streak_of_mut(refusals.session)?.aggregate.take()?;
                 let unused = aggregate.reserved.saturating_sub(refusals.count?);
                 if let Some(session) = refusals.session {
@@ -388,7 +388,7 @@ impl State {
                     self.tokens.refund(token, &calls(unused));
                 }
             }
-            RunPhase::Overload => {}
+            AggregatePhase::Overload => {}
         }
         Some(())
     }
