@@ -28,15 +28,16 @@ use syscap_analysis::learn::{
 };
 use syscap_format::{
     budget::Amounts,
-    cbor::{Canonical, Profile},
     decision::{Decision, Verdict},
     envelope::Status,
     field::List,
-    hash::{args_hash, changes_hash},
     id::{AgentId, FactKey, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
-    record::{Body, CallFields, Intent, Outcome, Record, RunPhase, SessionPhase, StateChange},
+    record::{
+        AggregatePhase, Body, CallFields, Intent, Outcome, Record, SessionPhase, StateChange,
+    },
+    vault::Commitment,
 };
 use syscap_policy::Policy;
 
@@ -218,7 +219,7 @@ impl<'a> Walk<'a> {
             Body::Refusal(refusal) if new => {
                 self.refuse(seq, &refusal.call, Ended::Refused(refusal.reason));
             }
-            Body::Refusals(run) if new && run.phase != RunPhase::Open => {
+            Body::Refusals(run) if new && run.phase != AggregatePhase::Open => {
                 let unnamed = &mut self.recorded.unnamed;
                 *unnamed = unnamed.saturating_add(run.count.unwrap_or(0));
             }
@@ -242,11 +243,9 @@ impl<'a> Walk<'a> {
         }
         if change.set.0.contains(key) {
             let entry = vault_entry(reader, seq, seq)?;
-            let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
-            let committed = entry.salts.zip(changes).filter(|(salts, changes)| {
-                change.call.args_hash == Some(changes_hash(&salts.args, changes.item()))
-            });
-            let value = committed.and_then(|(_, changes)| {
+            let hash = change.call.args_hash;
+            let committed = hash.and_then(|hash| entry.committed(Commitment::Changes(hash)));
+            let value = committed.and_then(|changes| {
                 changes.item().get(key.as_str()).map(|value| value.as_bytes().to_vec())
             });
             match value {
@@ -276,11 +275,10 @@ impl<'a> Walk<'a> {
         }
         let manifest = self.manifest(call.manifest, reader)?;
         let entry = vault_entry(reader, seq, seq)?;
-        let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
-        let committed = entry.salts.zip(args).zip(call.manifest).filter(|((salts, args), id)| {
-            call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))
+        let committed = call.args_hash.zip(call.manifest.as_ref());
+        let args = committed.and_then(|(hash, manifest)| {
+            entry.committed(Commitment::Arguments(hash, tool, manifest))
         });
-        let args = committed.map(|((_, args), _)| args);
         self.bytes = self.bytes.saturating_add(args.as_ref().map_or(0, |a| a.as_bytes().len()));
         let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == List(Vec::new()));
         let touched = match self.touched.remove(&seq) {

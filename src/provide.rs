@@ -14,6 +14,7 @@ use syscap_format::{
     manifest::Manifest,
     reason::Refused,
 };
+use syscap_kernel::tool::{Permit, Ran};
 
 /// A call that the kernel has approved, and whose intent is durable.
 #[derive(Debug)]
@@ -53,6 +54,24 @@ pub struct HostRan {
     pub tx: TxOutcome,
     /// What was used beside the call itself. What exceeds the hold is charged as the hold.
     pub used: Amounts,
+}
+
+impl HostRan {
+    /// Counts what was used and gives the permit back: for every run of a host's code, wherever
+    /// it was.
+    pub(crate) fn report<P>(self, mut permit: Permit<'_, P>) -> Ran<'_> {
+        for (dimension, used) in self.used.iter().filter(|(d, _)| d.is_metered()) {
+            let used = used.min(permit.hold().get(dimension));
+            if let Err(over) = permit.meter(dimension, used) {
+                // No more than the hold is asked for, once: it can't be over.
+                return permit.failed(over.into(), self.tx);
+            }
+        }
+        match self.result {
+            Ok(result) => permit.ok(result, self.tx),
+            Err(why) => permit.failed(why, self.tx),
+        }
+    }
 }
 
 /// Runs the tools that a process offers.

@@ -246,17 +246,7 @@ impl Plan for DelegatedPlan {
             cancel,
         });
         drop(running);
-        for (dimension, used) in ran.used.iter() {
-            let used = used.min(permit.hold().get(dimension));
-            if dimension.is_metered() && permit.meter(dimension, used).is_err() {
-                // No more than the hold is asked for, once: it can't be over.
-                return permit.failed(Refused::new(Reason::OverHold), ran.tx);
-            }
-        }
-        match ran.result {
-            Ok(result) => permit.ok(result, ran.tx),
-            Err(refused) => permit.failed(refused, ran.tx),
-        }
+        ran.report(permit)
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod sim;
 
-use sim::{Ending, records, refused_with, seated};
+use sim::{Ending, flights::Flight, records, refused_with, seated};
 
 use syscap::{
     format::{
@@ -18,6 +18,32 @@ use syscap::{
     },
     kernel::kernel::{Event, Lost, Proposal},
 };
+
+/// A row of the vault for each record of a call, and no other: salts and arguments lie in one, the
+/// result in the other, so each can be erased alone.
+#[test]
+fn a_call_writes_a_row_for_each_record() {
+    let (mut sim, session) = seated();
+    let written = |sim: &mut sim::Sim| {
+        sim.take();
+        let rows = sim.flights.iter().map(|flight| match flight {
+            Flight::Taken(batch) => (batch.links().len(), batch.vault().len()),
+            Flight::Durable(_) => (0, 0),
+        });
+        let counted: Vec<(usize, usize)> = rows.collect();
+        sim.land();
+        counted
+    };
+    sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": 1}}"#);
+    assert_eq!(written(&mut sim), [(1, 1)], "the intent");
+    sim.end_job(0, Ending::Runs);
+    assert_eq!(written(&mut sim), [(1, 1)], "the outcome");
+    sim.submit_json(session, r#"{"tool_id": "spend", "args": {"units": -1}}"#);
+    assert_eq!(written(&mut sim), [(1, 1)], "a refusal");
+    sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
+    sim.end_job(0, Ending::Runs);
+    assert_eq!(written(&mut sim), [(2, 2)], "a read");
+}
 
 #[test]
 fn a_key_runs_once() {

@@ -24,7 +24,7 @@ use syscap::{
         id::{Seq, TokenId, ToolId},
         provenance::Source,
         reason::Reason,
-        record::{Body, HomeLimits, Kind, Recovered, RefusalKind, RunPhase},
+        record::{AggregatePhase, Body, HomeLimits, Kind, Recovered, RefusalKind},
         sign::{PublicKey, Signature, preimage},
         token::{Grants, TokenBody, TokenFlags},
     },
@@ -422,7 +422,7 @@ fn too_many_in_flight_are_turned_away_and_counted() {
     }
     sim.commit();
     let counted = records(&mut sim).into_iter().find_map(|record| match record.body {
-        Body::Refusals(refusals) if refusals.phase == RunPhase::Overload => refusals.count,
+        Body::Refusals(refusals) if refusals.phase == AggregatePhase::Overload => refusals.count,
         _ => None,
     });
     assert_eq!(counted, Some(3));
@@ -480,7 +480,7 @@ fn a_flood_is_bounded() {
     let counted: u64 = records(&mut sim)
         .into_iter()
         .filter_map(|record| match record.body {
-            Body::Refusals(refusals) if refusals.phase == RunPhase::Close => refusals.count,
+            Body::Refusals(refusals) if refusals.phase == AggregatePhase::Close => refusals.count,
             _ => None,
         })
         .sum();

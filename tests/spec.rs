@@ -45,9 +45,9 @@ use syscap::{
         provenance::{Provenance, Source},
         reason::Reason,
         record::{
-            Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS, CallFields,
-            CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition, PreconditionKind,
-            PruneBody, Recovered, RedactBody, RefusalKind, RunMode, RunPhase, SessionPhase,
+            AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS,
+            CallFields, CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition,
+            PreconditionKind, PruneBody, Recovered, RedactBody, RefusalKind, RunMode, SessionPhase,
         },
         scope::{
             Cidrs, Host, HostPattern, Hosts, Name, Names, Paths, Ports, RootName, RootedPath,
@@ -196,7 +196,7 @@ fn every_code_has_its_number_and_name() {
         Role Algorithm Durability Ended SessionPhase RevokeTarget FreezeTarget FreezeChange
         EffectClass Integrity Confidentiality Enforcement Presence ParamType Extra Source Namespace
         ObligationKind Verdict RunMode ArgumentSource PreconditionKind Status TxOutcome RefusalKind
-        RunPhase Recovered Means Answer KeyStanding ObjectKind
+        AggregatePhase Recovered Means Answer KeyStanding ObjectKind
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));

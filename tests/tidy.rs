@@ -3,6 +3,8 @@
 
 #[path = "tidy/mutants.rs"]
 mod mutants;
+#[path = "tidy/shape.rs"]
+mod shape;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

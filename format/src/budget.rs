@@ -64,6 +64,22 @@ impl Dimension {
         }
     }
 
+    /// Its place among all of them.
+    const fn place(self) -> usize {
+        match self {
+            Self::Calls => 0,
+            Self::LlmTokens => 1,
+            Self::CpuUs => 2,
+            Self::WallUs => 3,
+            Self::DiskWriteBytes => 4,
+            Self::DiskFiles => 5,
+            Self::EgressBytes => 6,
+            Self::IngressBytes => 7,
+            Self::CreditsMicro => 8,
+            Self::Concurrent => 9,
+        }
+    }
+
     /// The dimension of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -109,7 +125,7 @@ impl Amounts {
     /// The amount in `dimension`.
     #[must_use]
     pub fn get(&self, dimension: Dimension) -> u64 {
-        self.iter().find(|(d, _)| *d == dimension).map_or(0, |(_, amount)| amount)
+        self.0.get(dimension.place()).copied().unwrap_or(0)
     }
 
     /// Each dimension with its amount.
@@ -143,10 +159,8 @@ impl Amounts {
 
     /// Puts an amount in the place of what a dimension had.
     pub fn set(&mut self, dimension: Dimension, amount: u64) {
-        for (slot, d) in self.0.iter_mut().zip(Dimension::ALL) {
-            if d == dimension {
-                *slot = amount;
-            }
+        if let Some(slot) = self.0.get_mut(dimension.place()) {
+            *slot = amount;
         }
     }
 

@@ -4,12 +4,12 @@
 //! One that is no longer there, or is not what its commitment says, is erased: whatever is asked
 //! of it is not known.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    cbor::{Canonical, Item},
-    field::code,
-    id::FactKey,
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item},
+    field::{Field, code, name_field},
+    id::printed,
     provenance::Source,
 };
 
@@ -50,6 +50,37 @@ impl Namespace {
         Self::from_name(key.as_str().split('.').next()?)
     }
 }
+
+/// A key of the state: a namespace and a name of 1 to [`FactKey::NAME_BYTES_MAX`] of
+/// `[a-z0-9_-]`, joined by a dot, such as `fact.source_ref`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactKey(Arc<str>);
+
+impl FactKey {
+    /// Longest name, in bytes: it stands in every snapshot.
+    pub const NAME_BYTES_MAX: usize = 64;
+
+    /// Checks the form. The namespace is one of [`Namespace`].
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('.')?;
+        let allowed =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
+        let fine = Namespace::from_name(namespace).is_some()
+            && (1..=Self::NAME_BYTES_MAX).contains(&name.len())
+            && name.bytes().all(allowed);
+        fine.then(|| Self(Arc::from(text)))
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+printed! { FactKey }
+name_field! { FactKey }
 
 /// What is known under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind},
-    id::{self, AgentId, ConstraintId, FactKey, IdempotencyKey, Seq, ToolId},
-    record::Head,
+    id::{self, AgentId, ConstraintId, IdempotencyKey, Seq, ToolId},
+    record::head::Head,
     sign::{PublicKey, Signature},
     time::UnixMillis,
 };
@@ -358,7 +358,8 @@ macro_rules! name_field {
         }
     )*};
 }
-name_field! { AgentId ToolId IdempotencyKey ConstraintId FactKey }
+pub(crate) use name_field;
+name_field! { AgentId ToolId IdempotencyKey ConstraintId }
 
 /// Numbers stand as unsigned integers.
 macro_rules! number_field {

@@ -9,10 +9,11 @@ use blake3::hazmat::HasherExt;
 use sha2::Digest;
 
 use crate::{
-    cbor::{Encoder, Item},
+    cbor::{Item, head, length},
+    facts::FactKey,
     id::{
-        AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, FactKey, HomeId,
-        IdempotencyKey, Leaf, ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
+        AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, HomeId, IdempotencyKey,
+        Leaf, ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
     },
 };
 
@@ -226,21 +227,26 @@ impl Domain {
     /// bytes first takes what follows block by block, one lane for sixteen; so what is short is
     /// put together first, and of what is long the first chunk is, so that the rest lies on
     /// chunk boundaries.
-    fn hash_large(self, head: &[u8], body: &[u8], tail: &[u8]) -> [u8; 32] {
-        let mut hasher = self.hasher();
+    fn hash_around(
+        self,
+        mut head: Joined,
+        body: &[u8],
+        tail: impl FnOnce(&mut Joined),
+    ) -> [u8; 32] {
         let joined = if body.len() <= JOIN_BYTES_MAX {
             body.len()
         } else {
-            CHUNK_BYTES.saturating_sub(head.len())
+            CHUNK_BYTES.saturating_sub(head.len)
         };
         let (first, rest) = body.split_at_checked(joined).unwrap_or((body, &[]));
-        let mut start = Vec::with_capacity(head.len().saturating_add(first.len()));
-        start.extend_from_slice(head);
-        start.extend_from_slice(first);
-        hasher.update(&start);
-        hasher.update(rest);
-        hasher.update(tail);
-        hasher.finish()
+        head.raw(first);
+        if rest.is_empty() {
+            tail(&mut head);
+            return self.hash(&[head.as_bytes()]);
+        }
+        let mut last = Joined::new();
+        tail(&mut last);
+        self.hash(&[head.as_bytes(), rest, last.as_bytes()])
     }
 
     /// To hash what comes in pieces.
@@ -253,6 +259,71 @@ impl Domain {
 const CHUNK_BYTES: usize = 1_024;
 /// Up to here a copy costs less than what it saves.
 const JOIN_BYTES_MAX: usize = 64 << 10;
+
+/// The items that are hashed together, side by side: up to a chunk of them lies on the stack.
+struct Joined {
+    short: [u8; CHUNK_BYTES],
+    len: usize,
+    /// All of them, where they are more than a chunk.
+    long: Vec<u8>,
+}
+
+impl Joined {
+    const fn new() -> Self {
+        Self { short: [0; CHUNK_BYTES], len: 0, long: Vec::new() }
+    }
+
+    /// The head of an array, the items of which follow.
+    fn array(count: u64) -> Self {
+        let mut joined = Self::new();
+        joined.head(4, count);
+        joined
+    }
+
+    fn uint(&mut self, value: u64) {
+        self.head(0, value);
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        self.byte_head(value.len());
+        self.raw(value);
+    }
+
+    fn byte_head(&mut self, len: usize) {
+        self.head(2, length(len));
+    }
+
+    fn text(&mut self, value: &str) {
+        self.text_head(value.len());
+        self.raw(value.as_bytes());
+    }
+
+    fn text_head(&mut self, len: usize) {
+        self.head(3, length(len));
+    }
+
+    fn head(&mut self, major: u8, value: u64) {
+        head(major, value, |bytes| self.raw(bytes));
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        let end = self.len.saturating_add(bytes.len());
+        if let Some(place) = self.short.get_mut(self.len..end) {
+            place.copy_from_slice(bytes);
+        } else {
+            if self.long.is_empty() {
+                self.long.reserve(end);
+                self.long.extend_from_slice(self.short.get(..self.len).unwrap_or_default());
+            }
+            self.long.extend_from_slice(bytes);
+        }
+        self.len = end;
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.short.get(..self.len).unwrap_or(&self.long)
+    }
+}
 
 /// A hash in the making.
 #[derive(Clone, Debug)]
@@ -289,83 +360,68 @@ pub fn object_id(bytes: &[u8]) -> ObjectId {
 /// The hash of a tool's definition, as the program that runs the tool gave it.
 #[must_use]
 pub fn definition_hash(definition: Item<'_>) -> DefinitionHash {
-    DefinitionHash::from_bytes(Domain::DEFINITION.hash_large(&[], definition.as_bytes(), &[]))
+    DefinitionHash::from_bytes(Domain::DEFINITION.hash(&[definition.as_bytes()]))
 }
 
 /// The commitment to a fact: [salt, key, value].
 #[must_use]
 pub fn fact_id(salt: &Salt, key: &FactKey, value: Item<'_>) -> FactId {
-    let head = prefix(3, |e| {
-        e.bytes(salt.as_bytes());
-        e.text(key.as_str());
-    });
-    FactId::from_bytes(Domain::FACT.hash_large(&head, value.as_bytes(), &[]))
+    let mut head = salted(3, salt);
+    head.text(key.as_str());
+    FactId::from_bytes(Domain::FACT.hash_around(head, value.as_bytes(), |_| {}))
 }
 
 /// `args_hash` over [salt, tool, manifest, resolved arguments after defaults].
 #[must_use]
 pub fn args_hash(salt: &Salt, tool: &ToolId, manifest: &ObjectId, args: Item<'_>) -> ArgsHash {
-    let head = prefix(4, |e| {
-        e.bytes(salt.as_bytes());
-        e.text(tool.as_str());
-        e.bytes(manifest.as_bytes());
-    });
-    ArgsHash::from_bytes(Domain::ARGUMENTS.hash_large(&head, args.as_bytes(), &[]))
+    let mut head = salted(4, salt);
+    head.text(tool.as_str());
+    head.bytes(manifest.as_bytes());
+    ArgsHash::from_bytes(Domain::ARGUMENTS.hash_around(head, args.as_bytes(), |_| {}))
 }
 
 /// The commitment to [salt, changes of a state]: in the place of `args_hash`.
 #[must_use]
 pub fn changes_hash(salt: &Salt, changes: Item<'_>) -> ArgsHash {
-    let head = prefix(2, |e| e.bytes(salt.as_bytes()));
-    ArgsHash::from_bytes(Domain::ARGUMENTS.hash_large(&head, changes.as_bytes(), &[]))
+    let hash = Domain::ARGUMENTS.hash_around(salted(2, salt), changes.as_bytes(), |_| {});
+    ArgsHash::from_bytes(hash)
 }
 
 /// The commitment to [salt, tool, arguments as sent].
 #[must_use]
 pub fn sent_hash(salt: &Salt, tool: &ToolId, args: Item<'_>) -> SentHash {
-    let head = prefix(3, |e| {
-        e.bytes(salt.as_bytes());
-        e.text(tool.as_str());
-    });
-    SentHash::from_bytes(Domain::SENT.hash_large(&head, args.as_bytes(), &[]))
+    let mut head = salted(3, salt);
+    head.text(tool.as_str());
+    SentHash::from_bytes(Domain::SENT.hash_around(head, args.as_bytes(), |_| {}))
 }
 
 /// `call_hash` over [salt, envelope]: completed, or as received where it can't be decoded.
 #[must_use]
 pub fn call_hash(salt: &Salt, envelope: &[u8]) -> CallHash {
-    let head = prefix(2, |e| {
-        e.bytes(salt.as_bytes());
-        e.byte_head(envelope.len());
-    });
-    CallHash::from_bytes(Domain::ENVELOPE.hash_large(&head, envelope, &[]))
+    let mut head = salted(2, salt);
+    head.byte_head(envelope.len());
+    CallHash::from_bytes(Domain::ENVELOPE.hash_around(head, envelope, |_| {}))
 }
 
 /// `result_hash` over [salt, status, delivered result or error, truncated].
 #[must_use]
 pub fn result_hash(salt: &Salt, status: u64, delivered: Item<'_>) -> ResultHash {
-    let head = prefix(4, |e| {
-        e.bytes(salt.as_bytes());
-        e.uint(status);
-    });
+    let mut head = salted(4, salt);
+    head.uint(status);
     // Nothing is truncated by the kernel: a result over its limit is an error.
-    let tail = [0xf4];
-    ResultHash::from_bytes(Domain::RESULT.hash_large(&head, delivered.as_bytes(), &tail))
+    let truncated = |tail: &mut Joined| tail.raw(&[0xf4]);
+    ResultHash::from_bytes(Domain::RESULT.hash_around(head, delivered.as_bytes(), truncated))
 }
 
 /// A text's commitment over [salt, field, text]: `field` is the key under which it stands in its
 /// record or body.
 #[must_use]
 pub fn text_hash(salt: &Salt, field: u64, text: &str) -> TextHash {
-    let item = prefix(3, |e| {
-        e.bytes(salt.as_bytes());
-        e.uint(field);
-        e.text(text);
-    });
-    TextHash::from_bytes(Domain::TEXT.hash(&[&item]))
+    let mut head = salted(3, salt);
+    head.uint(field);
+    head.text_head(text.len());
+    TextHash::from_bytes(Domain::TEXT.hash_around(head, text.as_bytes(), |_| {}))
 }
-
-/// Arguments up to here are hashed in one piece with what stands around them.
-const JOINED_BYTES_MAX: usize = 64 << 10;
 
 /// The unsalted digest of [home, tool, manifest, resolved arguments, agent, token, key or null]: it
 /// names a plan, and never goes on record.
@@ -377,39 +433,26 @@ pub fn call_digest(
     (agent, token): (&AgentId, &TokenId),
     key: Option<&IdempotencyKey>,
 ) -> CallDigest {
-    let args = args.as_bytes();
-    let joined = args.len() <= JOINED_BYTES_MAX;
-    let mut head = Encoder::with_capacity(args.len().min(JOINED_BYTES_MAX).saturating_add(384));
-    head.array(7);
+    let mut head = Joined::array(7);
     head.bytes(home.as_bytes());
     head.text(tool.as_str());
     head.bytes(manifest.as_bytes());
-    let end = |encoder: &mut Encoder| {
-        encoder.text(agent.as_str());
-        encoder.bytes(token.as_bytes());
+    let hash = Domain::CALL_DIGEST.hash_around(head, args.as_bytes(), |tail| {
+        tail.text(agent.as_str());
+        tail.bytes(token.as_bytes());
         match key {
-            Some(key) => encoder.text(key.as_str()),
-            None => encoder.null(),
+            Some(key) => tail.text(key.as_str()),
+            None => tail.raw(Item::NULL.as_bytes()),
         }
-    };
-    let hash = if joined {
-        head.raw(args);
-        end(&mut head);
-        Domain::CALL_DIGEST.hash(&[&head.into_bytes()])
-    } else {
-        let mut tail = Encoder::new();
-        end(&mut tail);
-        Domain::CALL_DIGEST.hash_large(&head.into_bytes(), args, &tail.into_bytes())
-    };
+    });
     CallDigest::from_bytes(hash)
 }
 
-/// An array head of `count` items and the first of them.
-fn prefix(count: usize, write: impl FnOnce(&mut Encoder)) -> Vec<u8> {
-    let mut encoder = Encoder::with_capacity(160);
-    encoder.array(count);
-    write(&mut encoder);
-    encoder.into_bytes()
+/// The head of an array of `count` items, and the first of them.
+fn salted(count: u64, salt: &Salt) -> Joined {
+    let mut head = Joined::array(count);
+    head.bytes(salt.as_bytes());
+    head
 }
 
 #[cfg(test)]
@@ -423,7 +466,10 @@ mod tests {
         for size in [0, 1, 980, 984, 985, 1_023, 1_024, 1_025, 2_048, 5_000, 70_000] {
             let (head, body, tail) = (vec![1; 40], vec![2; size], vec![3; 9]);
             let plain = Domain::RESULT.hash(&[&head, &body, &tail]);
-            assert_eq!(Domain::RESULT.hash_large(&head, &body, &tail), plain, "{size}");
+            let mut joined = Joined::new();
+            joined.raw(&head);
+            let hash = Domain::RESULT.hash_around(joined, &body, |last| last.raw(&tail));
+            assert_eq!(hash, plain, "{size}");
         }
     }
 }

@@ -3,6 +3,8 @@
 use alloc::{string::String, sync::Arc};
 use core::fmt;
 
+pub use crate::facts::FactKey;
+
 /// Declares a 32-byte digest type.
 macro_rules! digest {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
@@ -191,8 +193,12 @@ impl ToolId {
     /// Checks the form.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let fine = text.len() <= Self::BYTES_MAX && text.split('.').all(is_tool_component);
-        fine.then(|| Self(Arc::from(text)))
+        Self::is_valid(text).then(|| Self(Arc::from(text)))
+    }
+
+    /// Whether a text has the form.
+    pub(crate) fn is_valid(text: &str) -> bool {
+        text.len() <= Self::BYTES_MAX && text.split('.').all(is_tool_component)
     }
 
     /// The id as text.
@@ -250,51 +256,24 @@ impl ConstraintId {
     }
 }
 
-/// A key of the state: a namespace and a name of 1 to [`FactKey::NAME_BYTES_MAX`] of
-/// `[a-z0-9_-]`, joined by a dot, such as `fact.source_ref`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FactKey(Arc<str>);
-
-impl FactKey {
-    /// Longest name, in bytes: it stands in every snapshot.
-    pub const NAME_BYTES_MAX: usize = 64;
-
-    /// Checks the form. The namespace is one of [`Namespace`](crate::facts::Namespace).
-    #[must_use]
-    pub fn new(text: &str) -> Option<Self> {
-        let (namespace, name) = text.split_once('.')?;
-        let allowed =
-            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
-        let fine = crate::facts::Namespace::from_name(namespace).is_some()
-            && (1..=Self::NAME_BYTES_MAX).contains(&name.len())
-            && name.bytes().all(allowed);
-        fine.then(|| Self(Arc::from(text)))
-    }
-
-    /// The key as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 /// The names print as their text.
 macro_rules! printed {
     ($($name:ident)*) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(&self.0)
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&*self.0, f)
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Debug::fmt(&*self.0, f)
             }
         }
     )*};
 }
-printed! { AgentId ToolId IdempotencyKey ConstraintId FactKey }
+pub(crate) use printed;
+printed! { AgentId ToolId IdempotencyKey ConstraintId }
 
 fn is_component(text: &str) -> bool {
     let allowed =

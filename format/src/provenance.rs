@@ -4,7 +4,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
-    cbor::{DecodeError, Decoder, Fault, Item, MapBuilder},
+    cbor::{DecodeError, Decoder, Encoder, Fault, Item},
     field::{List, code, shape},
     id::Seq,
     limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX},
@@ -87,28 +87,30 @@ impl Provenance {
     }
 
     /// The envelope's form; in a result, with the claim.
-    #[must_use]
-    pub fn to_envelope(&self) -> crate::cbor::Canonical {
-        let map = MapBuilder::new().text("source", self.source.name());
-        let map = match self.claimed {
-            Some(claimed) => map.text("claimed", claimed.name()),
-            None => map,
-        };
-        let map = match self.time {
-            Some(time) => map.uint("time", time.get()),
-            None => map,
-        };
-        let map = match &self.trace {
-            Some(trace) => map.text("trace", trace),
-            None => map,
-        };
-        if self.inputs.0.is_empty() {
-            return map.finish();
+    pub(crate) fn put_envelope(&self, encoder: &mut Encoder) {
+        let inputs = (!self.inputs.0.is_empty()).then_some(&self.inputs.0);
+        let given = [self.time.is_some(), self.trace.is_some(), inputs.is_some()];
+        let given = given.into_iter().chain([self.claimed.is_some()]).filter(|given| *given);
+        encoder.map(given.count().saturating_add(1));
+        // In canonical order: shorter keys first.
+        if let Some(time) = self.time {
+            encoder.text("time");
+            encoder.uint(time.get());
         }
-        map.with("inputs", |encoder| {
-            encoder.array(self.inputs.0.len());
-            self.inputs.0.iter().for_each(|seq| encoder.uint(seq.get()));
-        })
-        .finish()
+        if let Some(trace) = &self.trace {
+            encoder.text("trace");
+            encoder.text(trace);
+        }
+        if let Some(inputs) = inputs {
+            encoder.text("inputs");
+            encoder.array(inputs.len());
+            inputs.iter().for_each(|seq| encoder.uint(seq.get()));
+        }
+        encoder.text("source");
+        encoder.text(self.source.name());
+        if let Some(claimed) = self.claimed {
+            encoder.text("claimed");
+            encoder.text(claimed.name());
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx
 //! policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
 
-use alloc::{boxed::Box, string::String};
+use alloc::boxed::Box;
 use core::fmt;
 
 use crate::{
@@ -250,21 +250,21 @@ impl Refused {
 
     /// Names the field or argument at fault.
     #[must_use]
-    pub fn field(mut self, field: &str) -> Self {
+    pub fn field<T: fmt::Display + ?Sized>(mut self, field: &T) -> Self {
         self.field = Some(shorten(field));
         self
     }
 
     /// Says what stood there, cut to [`DETAIL_BYTES_MAX`].
     #[must_use]
-    pub fn got(mut self, got: &str) -> Self {
+    pub fn got<T: fmt::Display + ?Sized>(mut self, got: &T) -> Self {
         self.got = Some(shorten(got));
         self
     }
 
     /// Says what would have been allowed, cut to [`DETAIL_BYTES_MAX`].
     #[must_use]
-    pub fn allowed(mut self, allowed: &str) -> Self {
+    pub fn allowed<T: fmt::Display + ?Sized>(mut self, allowed: &T) -> Self {
         self.allowed = Some(shorten(allowed));
         self
     }
@@ -339,14 +339,28 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 /// At most [`DETAIL_BYTES_MAX`] bytes, cut between characters, control characters replaced.
-fn shorten(text: &str) -> Box<str> {
-    let mut short = String::new();
-    for c in text.chars() {
-        let c = if c.is_control() { '\u{fffd}' } else { c };
-        if short.len().saturating_add(c.len_utf8()) > DETAIL_BYTES_MAX {
-            break;
+fn shorten<T: fmt::Display + ?Sized>(detail: &T) -> Box<str> {
+    let mut short = Short { bytes: [0; DETAIL_BYTES_MAX], len: 0 };
+    // An error is how it ends where it is full.
+    fmt::write(&mut short, format_args!("{detail}")).unwrap_or_default();
+    let written = short.bytes.get(..short.len).unwrap_or_default();
+    Box::from(core::str::from_utf8(written).unwrap_or_default())
+}
+
+/// What fits of a text.
+struct Short {
+    bytes: [u8; DETAIL_BYTES_MAX],
+    len: usize,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            let c = if c.is_control() { '\u{fffd}' } else { c };
+            let end = self.len.saturating_add(c.len_utf8());
+            c.encode_utf8(self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?);
+            self.len = end;
         }
-        short.push(c);
+        Ok(())
     }
-    short.into_boxed_str()
 }

@@ -8,8 +8,10 @@
 use alloc::vec::Vec;
 
 use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Kind, Profile},
-    id::{Salt, Seq},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    envelope::Status,
+    hash::{args_hash, changes_hash, fact_id, result_hash},
+    id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, ToolId},
 };
 
 /// Version of the row's form.
@@ -50,8 +52,27 @@ impl VaultWrite {
         args: Option<&[u8]>,
         result: Option<&[u8]>,
     ) -> Self {
-        Self { seq, row: row(salts, args, result) }
+        Self { seq, row: Self::row(salts, args, result) }
     }
+
+    /// The bytes of a row.
+    #[must_use]
+    pub fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
+        row(salts, args, result)
+    }
+}
+
+/// What a record, or a snapshot, commits to of what the vault has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commitment<'a> {
+    /// The resolved arguments of a call of a tool with that manifest.
+    Arguments(ArgsHash, &'a ToolId, &'a ObjectId),
+    /// The changes of a state.
+    Changes(ArgsHash),
+    /// The value of a fact, one of the changes of a state.
+    Fact(FactId, &'a FactKey),
+    /// What was delivered.
+    Result(ResultHash, Status),
 }
 
 /// What the vault has under a call's first record and its outcome.
@@ -70,6 +91,32 @@ impl VaultEntry {
     #[must_use]
     pub fn from_row(row: &[u8]) -> Option<Self> {
         parse(row).ok()
+    }
+
+    /// What is committed to; `None` where it was erased, or the vault has something else. It is
+    /// the one way from a row to a value that is believed.
+    #[must_use]
+    pub fn committed(&self, commitment: Commitment<'_>) -> Option<Canonical> {
+        let salts = self.salts?;
+        let bytes = match commitment {
+            Commitment::Result(..) => self.result.as_ref()?,
+            _ => self.args.as_ref()?,
+        };
+        let mut value = Item::check(bytes, Profile::DATA).ok()?;
+        let is_it = match commitment {
+            Commitment::Arguments(hash, tool, manifest) => {
+                args_hash(&salts.args, tool, manifest, value) == hash
+            }
+            Commitment::Changes(hash) => changes_hash(&salts.args, value) == hash,
+            Commitment::Fact(id, key) => {
+                value = value.get(key.as_str())?;
+                fact_id(&salts.args, key, value) == id
+            }
+            Commitment::Result(hash, status) => {
+                result_hash(&salts.result, status.code(), value) == hash
+            }
+        };
+        is_it.then(|| value.into())
     }
 
     /// The row that holds this.

@@ -1,16 +1,17 @@
 //! Arguments: references resolved, checked against the manifest, completed by defaults.
 
 use alloc::{format, string::String, vec::Vec};
+use core::fmt;
 
 use syscap_format::{
     cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile},
     envelope::{kind_name, levels},
     id::Seq,
     json,
-    limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
-    listed::listed,
+    limits::{ENVELOPE_BYTES_MAX, PARAMS_MAX, REFERENCES_MAX},
     manifest::{Extra, Manifest, Param, ParamType, Presence},
     reason::{Reason, Refused},
+    summary::summary,
 };
 
 /// A reference to an earlier result, by record and path into it.
@@ -218,7 +219,7 @@ fn lost(step: Item<'_>, mut here: Decoder<'_>) -> Refused {
     let got = step.as_text().map_or_else(|| json::from_data(step), String::from);
     let allowed = match here.item() {
         Ok(map) if map.kind() == Kind::Map => {
-            format!("one of: {}", listed(map.entries().map(|(key, _)| key)))
+            format!("one of: {}", summary(map.entries().map(|(key, _)| key)))
         }
         Ok(list) if list.kind() == Kind::Array => format!("less than {}", list.count()),
         _ => String::from("a path that ends before it"),
@@ -254,39 +255,48 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
     if args.kind() != Kind::Map {
         return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
-    let mut given: Vec<(&str, Item<'_>)> = Vec::with_capacity(args.count());
-    let mut same = true;
+    let (params, mut same) = (&manifest.params.0, true);
+    let mut given = [false; PARAMS_MAX];
     for (name, value) in args.entries() {
-        let Some(param) = find(manifest, name) else {
+        let named = params.iter().zip(given.iter_mut()).find(|(param, _)| *param.name == *name);
+        let Some((param, given)) = named else {
             if manifest.extra == Extra::Taken {
-                given.push((name, value));
                 continue;
             }
             return Err(unknown(manifest, name, args));
         };
-        if value.is_null() && param.presence == Presence::Optional {
+        if is_left_out(param, value) {
             same = false;
             continue;
         }
         check(param, value)?;
-        given.push((name, value));
+        *given = true;
     }
-    for param in &manifest.params.0 {
-        if given.iter().any(|(name, _)| *name == &*param.name) {
-            continue;
-        }
-        match &param.default {
-            Some(default) => {
-                same = false;
-                given.push((&param.name, default.item()));
-            }
-            None if param.presence == Presence::Required => {
-                return Err(missing(manifest, param, args));
-            }
-            None => {}
+    for (param, _) in params.iter().zip(given).filter(|(_, given)| !given) {
+        if param.default.is_some() {
+            same = false;
+        } else if param.presence == Presence::Required {
+            return Err(missing(manifest, param, args));
         }
     }
-    Ok(if same { None } else { Some(Canonical::map(given)) })
+    Ok((!same).then(|| completed(manifest, args, &given)))
+}
+
+/// Whether an argument is null, and may be left out.
+fn is_left_out(param: &Param, value: Item<'_>) -> bool {
+    value.is_null() && param.presence == Presence::Optional
+}
+
+/// The arguments without those that are left out, and with the defaults of those not given.
+fn completed(manifest: &Manifest, args: Item<'_>, given: &[bool]) -> Canonical {
+    let stays = |(name, value): &(&str, Item<'_>)| {
+        find(manifest, name).is_none_or(|param| !is_left_out(param, *value))
+    };
+    let absent = manifest.params.0.iter().zip(given).filter(|(_, given)| !**given);
+    let defaults = absent.filter_map(|(param, _)| {
+        param.default.as_ref().map(|default| (&*param.name, default.item()))
+    });
+    Canonical::map(args.entries().filter(stays).chain(defaults).collect())
 }
 
 /// The arguments with a text in the place of one of them; `None` where that is no declared path
@@ -317,10 +327,10 @@ fn unknown(manifest: &Manifest, first: &str, args: Item<'_>) -> Refused {
         Presence::Required if param.default.is_none() => format!("{}: {}", param.name, param.kind),
         _ => format!("{}?: {}", param.name, param.kind),
     });
-    let taken = listed(taken);
+    let taken = summary(taken);
     let taken = if taken.is_empty() { "no arguments" } else { &taken };
     let refused = Refused::new(Reason::UnknownArgument).field(first);
-    refused.got(&listed(unknown)).allowed(taken)
+    refused.got(&summary(unknown)).allowed(taken)
 }
 
 /// All that lacks.
@@ -330,29 +340,34 @@ fn missing(manifest: &Manifest, first: &Param, args: Item<'_>) -> Refused {
             && param.default.is_none()
             && args.get(&param.name).is_none()
     });
-    let lacks = listed(lacks.map(|param| format!("{}: {}", param.name, form(param))));
+    let lacks = summary(lacks.map(|param| format!("{}: {}", param.name, TypeAndBounds(param))));
     Refused::new(Reason::MissingArgument).field(&first.name).allowed(&lacks)
 }
 
 /// Type and bounds, with what they count: `text of 1 to 4096 bytes`.
-fn form(param: &Param) -> String {
-    let (of, unit) = match param.kind {
-        ParamType::Text | ParamType::Path | ParamType::Bytes => ("of ", " bytes"),
-        ParamType::List | ParamType::Map => ("of ", " items"),
-        _ => ("", ""),
-    };
-    let from = if of.is_empty() { "from " } else { of };
-    let kind = param.kind;
-    match (param.min, param.max) {
-        (Some(min), Some(max)) => format!("{kind} {from}{min} to {max}{unit}"),
-        (Some(min), None) => format!("{kind} {of}at least {min}{unit}"),
-        (None, Some(max)) => format!("{kind} {of}at most {max}{unit}"),
-        (None, None) => String::from(kind.name()),
+struct TypeAndBounds<'a>(&'a Param);
+
+impl fmt::Display for TypeAndBounds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Param { kind, min, max, .. } = self.0;
+        let (of, unit) = match kind {
+            ParamType::Text | ParamType::Path | ParamType::Bytes => ("of ", " bytes"),
+            ParamType::List | ParamType::Map => ("of ", " items"),
+            _ => ("", ""),
+        };
+        let from = if of.is_empty() { "from " } else { of };
+        match (min, max) {
+            (Some(min), Some(max)) => write!(f, "{kind} {from}{min} to {max}{unit}"),
+            (Some(min), None) => write!(f, "{kind} {of}at least {min}{unit}"),
+            (None, Some(max)) => write!(f, "{kind} {of}at most {max}{unit}"),
+            (None, None) => f.write_str(kind.name()),
+        }
     }
 }
 
 fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
-    let bad = || Refused::new(Reason::BadArgument).field(&param.name).allowed(&form(param));
+    let bad =
+        || Refused::new(Reason::BadArgument).field(&param.name).allowed(&TypeAndBounds(param));
     let right_type = match param.kind {
         ParamType::Any => true,
         ParamType::Text | ParamType::Path => value.kind() == Kind::Text,
@@ -377,7 +392,7 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
         param.min.is_none_or(|min| size >= i128::from(min))
             && param.max.is_none_or(|max| size <= i128::from(max))
     });
-    if within { Ok(()) } else { Err(bad().got(&measured(value, size.unwrap_or_default()))) }
+    if within { Ok(()) } else { Err(bad().got(&Measured(value, size.unwrap_or_default()))) }
 }
 
 /// What was given where another type is needed. Of a map its keys: it may be a result that was
@@ -385,18 +400,23 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
 fn described(value: Item<'_>) -> String {
     match value.kind() {
         Kind::Map if value.count() > 0 => {
-            format!("map of {}", listed(value.entries().map(|(key, _)| key)))
+            format!("map of {}", summary(value.entries().map(|(key, _)| key)))
         }
         kind => String::from(kind_name(kind)),
     }
 }
 
 /// What was given, in what its bounds count.
-fn measured(value: Item<'_>, size: i128) -> String {
-    match value.kind() {
-        Kind::Text | Kind::Bytes => format!("{size} bytes"),
-        Kind::Array | Kind::Map => format!("{size} items"),
-        _ => format!("{size}"),
+struct Measured<'a>(Item<'a>, i128);
+
+impl fmt::Display for Measured<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(value, size) = self;
+        match value.kind() {
+            Kind::Text | Kind::Bytes => write!(f, "{size} bytes"),
+            Kind::Array | Kind::Map => write!(f, "{size} items"),
+            _ => write!(f, "{size}"),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tools that a kernel owns.
 
-use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 use syscap_format::{
     field::List,
@@ -10,7 +10,11 @@ use syscap_format::{
     object::{Object, ToolEntry, ToolsObject},
 };
 
-use crate::tool::{AnyTool, ReadTool, Tool, full, reading};
+use crate::{
+    lookups,
+    policy::PolicyEngine,
+    tool::{AnyTool, ReadTool, Tool, full, reading},
+};
 
 /// When a tool's intent must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,8 @@ pub enum RegistryError {
 #[derive(Default)]
 pub struct Registry {
     tools: Vec<Registered>,
-    index: BTreeMap<ToolId, usize>,
+    /// Ids and aliases, sorted, with the places of their tools.
+    index: Vec<(ToolId, usize)>,
 }
 
 impl Registry {
@@ -107,8 +112,24 @@ impl Registry {
         Ok(changed)
     }
 
-    pub(crate) fn find(&self, tool: &ToolId) -> Option<&Registered> {
-        self.index.get(tool).and_then(|place| self.tools.get(*place))
+    /// A tool by its id or an alias.
+    pub(crate) fn find(&self, tool: &str) -> Option<&Registered> {
+        lookups::tool();
+        let (_, place) = self.index.get(self.place_of(tool).ok()?)?;
+        self.tools.get(*place)
+    }
+
+    /// A tool that a policy names by an alias, and its own id.
+    pub(crate) fn alias_in(&self, engine: &dyn PolicyEngine) -> Option<(ToolId, ToolId)> {
+        engine.tools().into_iter().find_map(|named| {
+            let tool = self.find(named.as_str())?.manifest.tool.clone();
+            (tool != named).then_some((named, tool))
+        })
+    }
+
+    /// Where a name stands in the index, or would.
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.index.binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
     fn insert(&mut self, tool: Arc<dyn AnyTool>, mode: Mode) -> Result<(), RegistryError> {
@@ -125,12 +146,14 @@ impl Registry {
     fn place(&mut self, registered: Registered) -> Result<(), RegistryError> {
         let (place, manifest) = (self.tools.len(), &registered.manifest);
         for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
-            if self.index.contains_key(name) {
+            if self.place_of(name.as_str()).is_ok() {
                 return Err(RegistryError::Duplicate(name.clone()));
             }
         }
         for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
-            self.index.insert(name.clone(), place);
+            if let Err(free) = self.place_of(name.as_str()) {
+                self.index.insert(free, (name.clone(), place));
+            }
         }
         self.tools.push(registered);
         Ok(())

@@ -72,7 +72,10 @@ impl Batch {
         };
         let head = Head { seq: last.seq, leaf: last.leaf };
         store.commit(&self)?;
-        Ok(Stored { home: self.home, head })
+        let Self { home, mut links, mut vault, .. } = self;
+        links.clear();
+        vault.clear();
+        Ok(Stored { home, head, spare: Spare { links, vault } })
     }
 }
 
@@ -82,6 +85,14 @@ impl Batch {
 pub struct Stored {
     pub(crate) home: HomeId,
     pub(crate) head: Head,
+    pub(crate) spare: Spare,
+}
+
+/// The room of a batch that is durable, for one to come.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    pub(crate) links: Vec<Link>,
+    pub(crate) vault: Vec<VaultWrite>,
 }
 
 /// Proof that a record is durable in a home's log: what an older head that a signed event names is

@@ -9,7 +9,7 @@
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
-use crate::{kernel::Ticket, resolve::Resolve};
+use crate::{resolve::Resolve, ticket::Ticket};
 use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, Profile},
@@ -129,25 +129,70 @@ pub trait ReadPlan: Send + Sized + 'static {
     fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_>;
 }
 
-/// What both kinds of permit carry.
-pub(crate) struct PermitCore {
-    pub(crate) intent: Seq,
-    pub(crate) tool: ToolId,
-    pub(crate) leaf: Leaf,
-    pub(crate) digest: CallDigest,
-    pub(crate) hold: Amounts,
-    pub(crate) salt: Salt,
-    pub(crate) result_bytes_max: usize,
-    pub(crate) read_only: bool,
-    pub(crate) live: Live,
+/// What a run may use of each dimension, and what it has used.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    hold: Amounts,
     used: Amounts,
-    enforcement: Enforcement,
 }
 
 /// A unit would exceed what was set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more {} than was set aside", .0.name())]
 pub struct OverHold(pub Dimension);
+
+impl From<OverHold> for Refused {
+    fn from(OverHold(dimension): OverHold) -> Self {
+        Self::new(Reason::OverHold).field(dimension.name())
+    }
+}
+
+impl Meter {
+    /// Nothing is used yet.
+    #[must_use]
+    pub const fn new(hold: Amounts) -> Self {
+        Self { hold, used: Amounts::ZERO }
+    }
+
+    /// What was set aside.
+    #[must_use]
+    pub const fn hold(&self) -> &Amounts {
+        &self.hold
+    }
+
+    /// What was used.
+    #[must_use]
+    pub const fn used(&self) -> &Amounts {
+        &self.used
+    }
+
+    /// Counts units of a metered dimension *before* they are used.
+    ///
+    /// # Errors
+    /// [`OverHold`]: the units must not be used.
+    pub fn count(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
+        let total = self.used.get(dimension).checked_add(amount).ok_or(OverHold(dimension))?;
+        if !dimension.is_metered() || total > self.hold.get(dimension) {
+            return Err(OverHold(dimension));
+        }
+        self.used.set(dimension, total);
+        Ok(())
+    }
+}
+
+/// What both kinds of permit carry.
+pub(crate) struct PermitCore {
+    pub(crate) intent: Seq,
+    pub(crate) tool: ToolId,
+    pub(crate) leaf: Leaf,
+    pub(crate) digest: CallDigest,
+    pub(crate) salt: Salt,
+    pub(crate) result_bytes_max: usize,
+    pub(crate) read_only: bool,
+    pub(crate) live: Live,
+    meter: Meter,
+    enforcement: Enforcement,
+}
 
 impl PermitCore {
     pub(crate) fn new(
@@ -159,30 +204,21 @@ impl PermitCore {
         (result_bytes_max, read_only): (usize, bool),
         live: Live,
     ) -> Self {
-        let used = Amounts::ZERO.with(Dimension::Calls, 1);
+        let mut meter = Meter::new(hold);
+        meter.used.set(Dimension::Calls, 1);
         let enforcement = Enforcement::None;
         Self {
             intent,
             tool,
             leaf,
             digest,
-            hold,
             salt,
             result_bytes_max,
             read_only,
             live,
-            used,
+            meter,
             enforcement,
         }
-    }
-
-    fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
-        let total = self.used.get(dimension).checked_add(amount).ok_or(OverHold(dimension))?;
-        if !dimension.is_metered() || total > self.hold.get(dimension) {
-            return Err(OverHold(dimension));
-        }
-        self.used.set(dimension, total);
-        Ok(())
     }
 
     fn finish<'r>(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran<'r> {
@@ -215,7 +251,7 @@ impl PermitCore {
             reason,
             delivered,
             result_hash,
-            used: self.used,
+            used: self.meter.used,
             tx,
             enforcement: self.enforcement,
             brand: PhantomData,
@@ -275,7 +311,7 @@ macro_rules! permit {
             /// What was set aside.
             #[must_use]
             pub const fn hold(&self) -> &Amounts {
-                &self.core.hold
+                self.core.meter.hold()
             }
 
             /// The largest result that can be delivered, in bytes: by the manifest, or by the
@@ -297,7 +333,7 @@ macro_rules! permit {
             /// # Errors
             /// [`OverHold`]: the units must not be used.
             pub fn meter(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
-                self.core.meter(dimension, amount)
+                self.core.meter.count(dimension, amount)
             }
 
             /// Says how the scope was enforced.

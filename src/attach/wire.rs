@@ -53,7 +53,7 @@ pub(crate) struct Partial(AtomicUsize);
 
 impl Partial {
     /// Makes room for so many, where there is some.
-    fn take(&self, bytes: usize) -> bool {
+    pub(crate) fn take(&self, bytes: usize) -> bool {
         let more = |held: usize| held.checked_add(bytes).filter(|all| *all <= PARTIAL_BYTES_MAX);
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }

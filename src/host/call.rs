@@ -13,7 +13,7 @@ use syscap_format::{
     id::{AgentId, Seq, ToolId},
     reason::{Reason, Refused},
 };
-use syscap_kernel::tool::OverHold;
+use syscap_kernel::tool::{Meter, OverHold};
 
 use crate::provide::{Cancel, HostCall};
 
@@ -124,45 +124,40 @@ fn present<T>(name: &str, found: Option<T>) -> Result<T, Refused> {
 
 /// Counts what a run uses, until it has ended.
 #[derive(Debug)]
-pub(super) struct Meter {
-    hold: Amounts,
-    used: Mutex<Used>,
-}
+pub(super) struct UntilEnd(Mutex<Counted>);
 
 #[derive(Debug)]
-struct Used {
-    amounts: Amounts,
+struct Counted {
+    meter: Meter,
     closed: bool,
 }
 
-impl Meter {
+impl UntilEnd {
     pub(super) const fn new(hold: Amounts) -> Self {
-        Self { hold, used: Mutex::new(Used { amounts: Amounts::ZERO, closed: false }) }
+        Self(Mutex::new(Counted { meter: Meter::new(hold), closed: false }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
-        let mut used = self.lock();
-        let sum = used.amounts.get(dimension).checked_add(amount).ok_or(OverHold(dimension))?;
-        if used.closed || !dimension.is_metered() || sum > self.hold.get(dimension) {
+    fn count(&self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
+        let mut counted = self.lock();
+        if counted.closed {
             return Err(OverHold(dimension));
         }
-        used.amounts = used.amounts.with(dimension, sum);
-        Ok(())
+        counted.meter.count(dimension, amount)
     }
 
     /// What was used. What asks for more from now on is refused: nobody would record it.
     pub(super) fn close(&self) -> Amounts {
-        let mut used = self.lock();
-        used.closed = true;
-        used.amounts
+        let mut counted = self.lock();
+        counted.closed = true;
+        *counted.meter.used()
     }
 
-    pub(super) const fn hold(&self) -> Amounts {
-        self.hold
+    pub(super) fn hold(&self) -> Amounts {
+        *self.lock().meter.hold()
     }
 }
 
@@ -177,7 +172,7 @@ pub struct ToolCall {
     result_bytes_max: usize,
     read_only: bool,
     cancel: Cancel,
-    meter: Arc<Meter>,
+    meter: Arc<UntilEnd>,
 }
 
 impl ToolCall {
@@ -191,7 +186,7 @@ impl ToolCall {
             result_bytes_max: call.result_bytes_max,
             read_only: call.read_only,
             cancel: call.cancel,
-            meter: Arc::new(Meter::new(call.hold)),
+            meter: Arc::new(UntilEnd::new(call.hold)),
         }
     }
 
@@ -273,7 +268,7 @@ impl ToolCall {
     /// # Errors
     /// [`OverHold`]: the units must not be used.
     pub fn meter(&self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
-        self.meter.add(dimension, amount)
+        self.meter.count(dimension, amount)
     }
 
     /// Whether nobody waits any more: what the run brings is not delivered.
@@ -287,7 +282,7 @@ impl ToolCall {
         Cancelled { cancel: self.cancel.clone(), waker: None }
     }
 
-    pub(super) fn shared_meter(&self) -> Arc<Meter> {
+    pub(super) fn shared_meter(&self) -> Arc<UntilEnd> {
         Arc::clone(&self.meter)
     }
 

@@ -117,18 +117,7 @@ impl Asked {
             tag: 0,
             cancel: given_up(),
         };
-        let ran = perform(call, self.effect, body);
-        let metered = ran.used.iter().filter(|(dimension, _)| dimension.is_metered());
-        for (dimension, amount) in metered {
-            if permit.meter(dimension, amount).is_err() {
-                let over = Refused::new(Reason::OverHold).field(dimension.name());
-                return permit.failed(over, ran.tx);
-            }
-        }
-        match ran.result {
-            Ok(result) => permit.ok(result, ran.tx),
-            Err(why) => permit.failed(why, ran.tx),
-        }
+        perform(call, self.effect, body).report(permit)
     }
 }
 

@@ -61,8 +61,8 @@ impl<E: Error + 'static> From<E> for Failure {
         if let Some(refused) = known.downcast_ref::<Refused>() {
             return Self::because(refused.clone());
         }
-        if let Some(OverHold(dimension)) = known.downcast_ref::<OverHold>() {
-            return Self::because(Refused::new(Reason::OverHold).field(dimension.name()));
+        if let Some(over) = known.downcast_ref::<OverHold>() {
+            return Self::because((*over).into());
         }
         let reason = match known.downcast_ref::<io::Error>().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => Reason::NotFound,

@@ -8,6 +8,7 @@ fn attack(home: HomeId, head: Head) -> Stored {
     Stored {
         home, //~
         head, //~
+        spare: Default::default(), //~
     }
 }
 

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::kernel::state::State; //~
+use syscap::kernel::state::fold::State; //~
 
 fn attack(state: &mut State) {
     state.policy = None;

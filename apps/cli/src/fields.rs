@@ -22,8 +22,8 @@ use syscap::format::{
     provenance::{Provenance, Source},
     reason::Reason,
     record::{
-        ArgumentLabel, COMMON_FIELDS, Durability, Ended, HomeLimits, Kind, Precondition, Record,
-        Recovered, RefusalKind, RunMode, RunPhase, SessionPhase,
+        AggregatePhase, ArgumentLabel, COMMON_FIELDS, Durability, Ended, HomeLimits, Kind,
+        Precondition, Record, Recovered, RefusalKind, RunMode, SessionPhase,
     },
 };
 
@@ -147,7 +147,7 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
         };
     }
     names! {
-        Kind Reason Status TxOutcome RefusalKind RunMode RunPhase SessionPhase Ended Durability
+        Kind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase Ended Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
         ObligationKind RevokeTarget Algorithm
     }

@@ -117,25 +117,26 @@ impl Encoder {
         self.out.extend_from_slice(bytes);
     }
 
+    #[inline]
     fn head(&mut self, major: u8, value: u64) {
-        let major = major << 5;
-        let bytes = value.to_be_bytes();
-        match value {
-            0..=23 => self.out.push(major | bytes[7]),
-            24..=0xff => self.out.extend_from_slice(&[major | 24, bytes[7]]),
-            0x100..=0xffff => {
-                self.out.push(major | 25);
-                self.out.extend_from_slice(&bytes[6..]);
-            }
-            0x1_0000..=0xffff_ffff => {
-                self.out.push(major | 26);
-                self.out.extend_from_slice(&bytes[4..]);
-            }
-            _ => {
-                self.out.push(major | 27);
-                self.out.extend_from_slice(&bytes);
-            }
+        match u8::try_from(value) {
+            // Most are.
+            Ok(value @ 0..=23) => self.out.push((major << 5) | value),
+            _ => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
         }
+    }
+}
+
+/// The shortest head of a major type with its argument.
+pub(crate) fn head(major: u8, value: u64, mut put: impl FnMut(&[u8])) {
+    let major = major << 5;
+    let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+    match value {
+        0..=23 => put(&[major | h]),
+        24..=0xff => put(&[major | 24, h]),
+        0x100..=0xffff => put(&[major | 25, g, h]),
+        0x1_0000..=0xffff_ffff => put(&[major | 26, e, f, g, h]),
+        _ => put(&[major | 27, a, b, c, d, e, f, g, h]),
     }
 }
 
@@ -267,6 +268,7 @@ fn exact_half(value: f64) -> Option<u16> {
     (half_to_f64(candidate).to_bits() == bits).then_some(candidate)
 }
 
-fn length(length: usize) -> u64 {
+/// A length as the codec has it.
+pub(crate) fn length(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }

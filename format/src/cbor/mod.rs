@@ -19,6 +19,7 @@ mod item;
 
 pub use decode::Decoder;
 pub use encode::{Encoder, MapBuilder};
+pub(crate) use encode::{head, length};
 pub use fault::{DecodeError, Fault};
 pub use item::{Canonical, Item, Kind};
 

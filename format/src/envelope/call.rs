@@ -1,15 +1,15 @@
 //! The call's envelope: decoded once, completed, kept as bytes.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, format, string::String};
 use core::ops::Range;
 
 use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    cbor::{DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     field::Field,
     id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
     json::{self, JsonFault},
     limits::ENVELOPE_BYTES_MAX,
-    provenance::{Provenance, Source},
+    provenance::Provenance,
     reason::{Reason, Refused},
 };
 
@@ -96,10 +96,10 @@ pub struct Defaults<'a> {
 
 /// A decoded call. Its canonical bytes, completed, are the truth; the fields are views.
 #[derive(Clone, Debug)]
-pub struct ToolCall {
-    bytes: Vec<u8>,
+pub struct ToolCall<'a> {
+    bytes: Cow<'a, [u8]>,
     args: Range<usize>,
-    tool: ToolId,
+    tool: Range<usize>,
     agent: AgentId,
     token: TokenId,
     snapshot: SnapshotId,
@@ -109,7 +109,7 @@ pub struct ToolCall {
     filled: Filled,
 }
 
-impl ToolCall {
+impl<'a> ToolCall<'a> {
     /// The canonical envelope, with what was filled in.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -124,8 +124,8 @@ impl ToolCall {
 
     /// The tool, by its id or an alias.
     #[must_use]
-    pub const fn tool(&self) -> &ToolId {
-        &self.tool
+    pub fn tool(&self) -> &str {
+        text_at(&self.bytes, &self.tool)
     }
 
     /// The agent.
@@ -172,9 +172,9 @@ impl ToolCall {
 
     /// What it names.
     #[must_use]
-    pub const fn named(&self) -> Named<'_> {
+    pub fn named(&self) -> Named<'_> {
         Named {
-            tool: Some(&self.tool),
+            tool: Some(self.tool()),
             token: Some(self.token),
             snapshot: Some(self.snapshot),
             provenance: Some(&self.provenance),
@@ -186,7 +186,7 @@ impl ToolCall {
     /// # Errors
     /// [`Faulty`]: what is wrong with it, and what can be read all the same.
     pub fn decode(
-        received: &[u8],
+        received: &'a [u8],
         form: Form,
         defaults: Defaults<'_>,
     ) -> Result<Self, Box<Faulty>> {
@@ -198,22 +198,20 @@ impl ToolCall {
                     .allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes")),
             ));
         }
-        let converted: Canonical;
         let bytes = match form {
             Form::NotJson(error) => {
                 return Err(Faulty::unread(from_json("envelope", error, received)));
             }
-            Form::Cbor | Form::NotArguments(_) => received,
+            Form::Cbor | Form::NotArguments(_) => Cow::Borrowed(received),
             Form::Json => {
-                converted = json::to_cbor(received)
+                let converted = json::to_cbor(received)
                     .map_err(|error| Faulty::unread(from_json("envelope", error, received)))?;
-                converted.as_bytes()
+                Cow::Owned(converted.into_bytes())
             }
         };
-        let source = defaults.provenance.source;
-        let mut seen = Seen::read(bytes, source).map_err(Faulty::unread)?;
+        let mut seen = Seen::read(&bytes, &defaults).map_err(Faulty::unread)?;
         if let Form::NotArguments(error) = form {
-            let text = Item::trusted(bytes).get("args").and_then(Item::as_byte_string);
+            let text = Item::trusted(&bytes).get("args").and_then(Item::as_byte_string);
             seen.fault = Some(from_json("args", error, text.unwrap_or_default()));
         }
         seen.complete(bytes, defaults)
@@ -223,8 +221,8 @@ impl ToolCall {
 /// What an envelope names, as far as its fields could be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Named<'a> {
-    /// The tool.
-    pub tool: Option<&'a ToolId>,
+    /// The tool, by its id or an alias.
+    pub tool: Option<&'a str>,
     /// The token.
     pub token: Option<TokenId>,
     /// The snapshot.
@@ -238,7 +236,7 @@ pub struct Named<'a> {
 #[derive(Clone, Debug)]
 pub struct Faulty {
     refused: Refused,
-    tool: Option<ToolId>,
+    tool: Option<Box<str>>,
     token: Option<TokenId>,
     snapshot: Option<SnapshotId>,
     provenance: Option<Provenance>,
@@ -259,9 +257,9 @@ impl Faulty {
 
     /// What it names.
     #[must_use]
-    pub const fn named(&self) -> Named<'_> {
+    pub fn named(&self) -> Named<'_> {
         Named {
-            tool: self.tool.as_ref(),
+            tool: self.tool.as_deref(),
             token: self.token,
             snapshot: self.snapshot,
             provenance: self.provenance.as_ref(),
@@ -273,7 +271,7 @@ impl Faulty {
 #[derive(Default)]
 struct Seen {
     version: Option<u64>,
-    tool: Option<ToolId>,
+    tool: Option<Range<usize>>,
     args: Option<Range<usize>>,
     agent: Option<AgentId>,
     token: Option<TokenId>,
@@ -289,16 +287,16 @@ struct Seen {
 
 impl Seen {
     /// Reads all fields. Bytes that are no canonical map have none.
-    fn read(bytes: &[u8], source: Source) -> Result<Self, Refused> {
+    fn read(bytes: &[u8], defaults: &Defaults<'_>) -> Result<Self, Refused> {
         let mut seen = Self { absent: Filled::ALL, ..Self::default() };
         // Which field a fault of the bytes lies in: the last key that was read.
-        let mut field: Option<Box<str>> = None;
+        let mut field: Option<&str> = None;
         let mut decoder = Decoder::new(bytes, Profile::DATA);
         let walked = decoder.text_map(|key, decoder| {
-            field = Some(Box::from(key));
+            field = Some(key);
             let start = decoder.position();
             let item = decoder.item()?;
-            if !seen.take(key, item, start..decoder.position(), source) {
+            if !seen.take(key, item, start..decoder.position(), defaults) {
                 seen.fault.get_or_insert_with(|| bad_field(key, item));
             }
             Ok(())
@@ -307,12 +305,18 @@ impl Seen {
             field = None;
             decoder.finish()
         });
-        walked.map_err(|error| from_decode(error, field.as_deref(), bytes))?;
+        walked.map_err(|error| from_decode(error, field, bytes))?;
         Ok(seen)
     }
 
     /// Takes one field; says whether it is well-formed.
-    fn take(&mut self, key: &str, item: Item<'_>, at: Range<usize>, source: Source) -> bool {
+    fn take(
+        &mut self,
+        key: &str,
+        item: Item<'_>,
+        at: Range<usize>,
+        defaults: &Defaults<'_>,
+    ) -> bool {
         fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
             *place = value;
             place.is_some()
@@ -320,7 +324,11 @@ impl Seen {
         let (fine, given) = match key {
             "v" => (set(&mut self.version, item.as_uint()), Filled::VERSION),
             "agent_id" => {
-                let agent = item.as_text().and_then(AgentId::new);
+                // The session's own is shared, not copied.
+                let agent = item.as_text().and_then(|text| match defaults.agent {
+                    own if own.as_str() == text => Some(own.clone()),
+                    _ => AgentId::new(text),
+                });
                 (set(&mut self.agent, agent), Filled::AGENT)
             }
             "capability_token_id" => {
@@ -336,10 +344,14 @@ impl Seen {
                 (set(&mut self.policy, policy), Filled::POLICY)
             }
             "provenance" => {
+                let source = defaults.provenance.source;
                 let provenance = Provenance::from_envelope(item, source).ok();
                 (set(&mut self.provenance, provenance), Filled::PROVENANCE)
             }
-            "tool_id" => return set(&mut self.tool, item.as_text().and_then(ToolId::new)),
+            "tool_id" => {
+                let fine = item.as_text().is_some_and(ToolId::is_valid);
+                return set(&mut self.tool, fine.then_some(at));
+            }
             "args" => return set(&mut self.args, (item.kind() == Kind::Map).then_some(at)),
             "idempotency_key" => {
                 return set(&mut self.key, item.as_text().and_then(IdempotencyKey::new));
@@ -355,14 +367,18 @@ impl Seen {
 
     /// The call, with what was left out; or what there is, where a field is not well-formed or
     /// lacks.
-    fn complete(self, bytes: &[u8], defaults: Defaults<'_>) -> Result<ToolCall, Box<Faulty>> {
+    fn complete<'a>(
+        self,
+        bytes: Cow<'a, [u8]>,
+        defaults: Defaults<'_>,
+    ) -> Result<ToolCall<'a>, Box<Faulty>> {
         let Self { version, agent, token, snapshot, policy, provenance, key, absent, .. } = self;
         let missing =
             |field| Refused::new(Reason::MissingField).field(field).allowed(form_of(field));
         let (refused, tool) = match (self.fault, version, self.tool, self.args) {
             (None, None | Some(1), Some(tool), Some(args)) => {
-                let mut call = ToolCall {
-                    bytes: Vec::new(),
+                let call = ToolCall {
+                    bytes,
                     args,
                     tool,
                     agent: agent.unwrap_or_else(|| defaults.agent.clone()),
@@ -373,12 +389,7 @@ impl Seen {
                     key,
                     filled: absent,
                 };
-                if absent == Filled::default() {
-                    call.bytes = bytes.to_vec();
-                } else {
-                    fill(&mut call, bytes);
-                }
-                return Ok(call);
+                return Ok(if absent == Filled::default() { call } else { fill(call) });
             }
             (Some(fault), _, tool, _) => (fault, tool),
             (None, Some(version), tool, _) if version != 1 => {
@@ -393,47 +404,69 @@ impl Seen {
         let snapshot = snapshot.or(absent.has(Filled::SNAPSHOT).then_some(defaults.snapshot));
         let said_nothing = absent.has(Filled::PROVENANCE);
         let provenance = if said_nothing { Some(defaults.provenance) } else { provenance };
+        let tool = tool.map(|at| Box::from(text_at(&bytes, &at)));
         Err(Box::new(Faulty { refused, tool, token, snapshot, provenance }))
     }
 }
 
+/// What can be filled in, in the canonical order of the keys.
+const FILLED: [(Filled, &str); 6] = [
+    (Filled::VERSION, "v"),
+    (Filled::AGENT, "agent_id"),
+    (Filled::PROVENANCE, "provenance"),
+    (Filled::POLICY, "policy_hash"),
+    (Filled::SNAPSHOT, "state_snapshot_id"),
+    (Filled::TOKEN, "capability_token_id"),
+];
+
+/// Most bytes of what is filled in, but for its provenance's trace and inputs.
+const FILLED_BYTES: usize = 448;
+
 /// Writes the envelope anew with the absent fields in their places: nothing that was present
 /// is encoded again, its bytes are copied.
-fn fill(call: &mut ToolCall, bytes: &[u8]) {
-    let encoded = |write: &dyn Fn(&mut Encoder)| {
-        let mut encoder = Encoder::new();
-        write(&mut encoder);
-        encoder.into_bytes()
-    };
-    let provenance = call.provenance.to_envelope();
-    let added: [(Filled, &str, Vec<u8>); 6] = [
-        (Filled::VERSION, "v", encoded(&|e| e.uint(1))),
-        (Filled::AGENT, "agent_id", encoded(&|e| e.text(call.agent.as_str()))),
-        (Filled::PROVENANCE, "provenance", provenance.into_bytes()),
-        (Filled::POLICY, "policy_hash", encoded(&|e| e.bytes(call.policy.as_bytes()))),
-        (Filled::SNAPSHOT, "state_snapshot_id", encoded(&|e| e.bytes(call.snapshot.as_bytes()))),
-        (Filled::TOKEN, "capability_token_id", encoded(&|e| e.bytes(call.token.as_bytes()))),
-    ];
-    let present = Item::trusted(bytes);
-    let mut entries: Vec<(&str, &[u8])> =
-        present.entries().map(|(key, value)| (key, value.as_bytes())).collect();
-    for (bit, key, value) in &added {
-        if call.filled.has(*bit) {
-            entries.push((key, value));
+fn fill(mut call: ToolCall<'_>) -> ToolCall<'_> {
+    let present = Item::trusted(&call.bytes);
+    let mut encoder = Encoder::with_capacity(call.bytes.len().saturating_add(FILLED_BYTES));
+    let mut absent = FILLED.iter().filter(|(bit, _)| call.filled.has(*bit)).peekable();
+    encoder.map(present.count().saturating_add(absent.clone().count()));
+    let (mut args, mut tool) = (0..0, 0..0);
+    for (key, value) in present.entries() {
+        let stands_before = |other: &str| (other.len(), other) < (key.len(), key);
+        while let Some((bit, name)) = absent.next_if(|(_, name)| stands_before(name)) {
+            put(&mut encoder, &call, *bit, name);
         }
-    }
-    entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-    let mut encoder = Encoder::with_capacity(bytes.len().saturating_add(320));
-    encoder.map(entries.len());
-    for (key, value) in entries {
         encoder.text(key);
         let start = encoder.len();
-        encoder.raw(value);
-        if key == "args" {
-            call.args = start..encoder.len();
+        encoder.item(value);
+        match key {
+            "args" => args = start..encoder.len(),
+            "tool_id" => tool = start..encoder.len(),
+            _ => {}
         }
     }
-    call.bytes = encoder.into_bytes();
+    absent.for_each(|(bit, name)| put(&mut encoder, &call, *bit, name));
+    call.bytes = Cow::Owned(encoder.into_bytes());
+    (call.args, call.tool) = (args, tool);
+    call
+}
+
+/// One field that was left out.
+fn put(encoder: &mut Encoder, call: &ToolCall<'_>, bit: Filled, name: &str) {
+    encoder.text(name);
+    match bit {
+        Filled::AGENT => encoder.text(call.agent.as_str()),
+        Filled::PROVENANCE => call.provenance.put_envelope(encoder),
+        Filled::POLICY => encoder.bytes(call.policy.as_bytes()),
+        Filled::SNAPSHOT => encoder.bytes(call.snapshot.as_bytes()),
+        Filled::TOKEN => encoder.bytes(call.token.as_bytes()),
+        _ => encoder.uint(1),
+    }
+}
+
+/// The text item at a place that was checked.
+fn text_at<'b>(bytes: &'b [u8], at: &Range<usize>) -> &'b str {
+    let item = bytes.get(at.clone()).map(Item::trusted);
+    item.and_then(Item::as_text).unwrap_or_default()
 }
 
 /// An id: 32 bytes, or 64 lower-case hexadecimal digits for those who write JSON.

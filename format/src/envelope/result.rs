@@ -201,7 +201,7 @@ impl ToolResult {
             None => map.item("state_snapshot_id", null.item()),
         };
         let map = match &self.provenance {
-            Some(provenance) => map.item("provenance", provenance.to_envelope().item()),
+            Some(provenance) => map.with("provenance", |e| provenance.put_envelope(e)),
             None => map.item("provenance", null.item()),
         };
         let map = match &self.degraded[..] {

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{JsonError, JsonFault};
+use super::fault::{JsonError, JsonFault};
 
 /// Of -2^63.
 const NEGATIVE_MAX: u64 = 0x7fff_ffff_ffff_ffff;

@@ -5,7 +5,7 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::{base64, is_reference};
+use super::{base64, reference::is_reference};
 use crate::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};
 
 /// How maps with one key that is an escape are meant.

@@ -272,7 +272,7 @@ shape! {
 
 code! {
     /// Whether a run of refusals begins or ends.
-    pub enum RunPhase {
+    pub enum AggregatePhase {
         /// It begins: the reserve is charged.
         Open = 1 "open",
         /// It ends: what was not needed is given back.
@@ -286,7 +286,7 @@ shape! {
     /// A run of refusals in one session, answered at once and counted together.
     pub struct Refusals {
         /// Whether it begins or ends.
-        10 => pub phase: RunPhase,
+        10 => pub phase: AggregatePhase,
         /// The session; null for calls of no session.
         11 => pub session: Option<Seq>,
         /// The token that pays.

@@ -5,15 +5,15 @@
 //! all, the rest depends on the kind; `docs/spec.md` section 5 has a table for each.
 
 mod call;
-mod head;
+pub(crate) mod head;
 mod life;
 mod reserved;
 mod state;
 
 pub use call::{
-    ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags, Precondition,
-    PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat, RunMode,
-    RunPhase,
+    AggregatePhase, ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags,
+    Precondition, PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat,
+    RunMode,
 };
 pub use head::Head;
 pub use life::{
@@ -116,12 +116,10 @@ macro_rules! bodies {
                 match self { $( Self::$kind(_) => Kind::$kind, )* }
             }
 
-            fn count(&self) -> usize {
-                match self { $( Self::$kind(_) => <$type>::COUNT, )* }
-            }
-
-            fn put_fields(&self, encoder: &mut Encoder) {
-                match self { $( Self::$kind(body) => body.put_fields(encoder), )* }
+            /// A view of it.
+            #[must_use]
+            pub fn view(&self) -> BodyView<'_> {
+                match self { $( Self::$kind(body) => BodyView::$kind(body), )* }
             }
 
             fn count_of(kind: Kind) -> usize {
@@ -133,6 +131,24 @@ macro_rules! bodies {
                     $( Kind::$kind =>
                         <$type>::take_fields(decoder).map(|body| Self::$kind(Box::new(body))), )*
                 }
+            }
+        }
+
+        /// What a record says, lent by whoever has it: what is written need not be boxed first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum BodyView<'a> {
+            $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(&'a $type), )*
+        }
+
+        impl BodyView<'_> {
+            /// The kind.
+            #[must_use]
+            pub const fn kind(self) -> Kind {
+                match self { $( Self::$kind(_) => Kind::$kind, )* }
+            }
+
+            fn put_fields(self, encoder: &mut Encoder) {
+                match self { $( Self::$kind(body) => body.put_fields(encoder), )* }
             }
         }
 
@@ -230,6 +246,49 @@ pub struct Record {
     pub body: Body,
 }
 
+/// A record whose body is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordView<'a> {
+    /// Position in the log.
+    pub seq: Seq,
+    /// Leaf of the record before; zeros for genesis.
+    pub prev: Leaf,
+    /// Kernel time.
+    pub time: UnixMillis,
+    /// Which boot of the kernel wrote it; 0 for genesis.
+    pub boot: u64,
+    /// What was odd about the clocks.
+    pub clock: ClockFlags,
+    /// What it says.
+    pub body: BodyView<'a>,
+}
+
+impl RecordView<'_> {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::with_capacity(768);
+        let kind = self.body.kind();
+        encoder.map(COMMON_FIELDS.len().saturating_add(Body::count_of(kind)));
+        encoder.uint(0);
+        encoder.uint(kind.version());
+        encoder.uint(1);
+        self.seq.put(&mut encoder);
+        encoder.uint(2);
+        self.prev.put(&mut encoder);
+        encoder.uint(3);
+        kind.put(&mut encoder);
+        encoder.uint(4);
+        self.time.put(&mut encoder);
+        encoder.uint(5);
+        encoder.uint(self.boot);
+        encoder.uint(6);
+        self.clock.put(&mut encoder);
+        self.body.put_fields(&mut encoder);
+        encoder.into_bytes()
+    }
+}
+
 /// The keys that all records have.
 pub const COMMON_FIELDS: [FieldSpec; 7] = [
     FieldSpec { key: 0, name: "v", shape: "uint" },
@@ -273,24 +332,15 @@ impl Record {
     /// The canonical bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut encoder = Encoder::with_capacity(768);
-        encoder.map(COMMON_FIELDS.len().saturating_add(self.body.count()));
-        encoder.uint(0);
-        encoder.uint(self.body.kind().version());
-        encoder.uint(1);
-        self.seq.put(&mut encoder);
-        encoder.uint(2);
-        self.prev.put(&mut encoder);
-        encoder.uint(3);
-        self.body.kind().put(&mut encoder);
-        encoder.uint(4);
-        self.time.put(&mut encoder);
-        encoder.uint(5);
-        encoder.uint(self.boot);
-        encoder.uint(6);
-        self.clock.put(&mut encoder);
-        self.body.put_fields(&mut encoder);
-        encoder.into_bytes()
+        self.view().encode()
+    }
+
+    /// A view of it.
+    #[must_use]
+    pub fn view(&self) -> RecordView<'_> {
+        let Self { seq, prev, time, boot, clock, body } = self;
+        let (seq, prev, time, boot, clock) = (*seq, *prev, *time, *boot, *clock);
+        RecordView { seq, prev, time, boot, clock, body: body.view() }
     }
 
     /// Reads the canonical bytes.

@@ -55,7 +55,7 @@ pub use resource::{Resource, ScopeType};
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
-    listed::listed,
+    summary::summary,
 };
 use parts::Parts;
 
@@ -214,7 +214,7 @@ impl Scope {
             (Self::Ports(scope), Resource::Port(_)) => shown::one_of(scope.parts(), refused),
             (Self::Ints(scope), Resource::Int(_)) => shown::from(scope),
             (Self::Cidrs(scope), Resource::Addr(_)) => {
-                format!("an address of {}", listed(scope.parts().iter().map(ToString::to_string)))
+                format!("an address of {}", summary(scope.parts().iter().map(ToString::to_string)))
             }
             _ => String::from("nothing"),
         }

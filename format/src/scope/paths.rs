@@ -7,7 +7,7 @@ use super::{Rights, Root, RootName, RootedPath, ScopeError, parts, parts::Parts,
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault, Kind},
     id::AgentId,
-    listed::listed,
+    summary::summary,
 };
 
 /// Rights to a path and to all below it for which no longer rule stands.
@@ -82,7 +82,7 @@ impl Paths {
         let below = |rule: &Rule| format!("below {}", ShownRule(rule, self.owners()).path());
         let mut permitting: Vec<&Rule> = self.0.iter().filter(permitted).collect();
         permitting.sort_by_key(|rule| rule.path.root().owner().is_none());
-        let may = listed(permitting.into_iter().map(below));
+        let may = summary(permitting.into_iter().map(below));
         if may.is_empty() {
             return String::from("nothing");
         }
@@ -91,7 +91,7 @@ impl Paths {
             rules.any(|above| rule.path.is_within(&above.path))
         };
         let inner = self.0.iter().filter(|rule| !permitted(rule) && above(rule));
-        let inner = listed(inner.map(|rule| format!("not {}", below(rule))));
+        let inner = summary(inner.map(|rule| format!("not {}", below(rule))));
         let may = may.replace(", below ", " or below ");
         if inner.is_empty() { may } else { format!("{may}, {inner}") }
     }

@@ -8,7 +8,7 @@ use alloc::{
 use core::fmt::{self, Write as _};
 
 use super::{Ints, Resource};
-use crate::listed::nearest;
+use crate::summary::nearest;
 
 /// Characters of one name that a message shows: enough to know it by.
 const CHARS_MAX: usize = 120;

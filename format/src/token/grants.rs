@@ -7,8 +7,8 @@ use crate::{
     field::Field,
     id::ToolId,
     limits::{DIMENSIONS_MAX, GRANTS_MAX},
-    listed::nearest,
     scope::{Resource, Scope},
+    summary::nearest,
 };
 
 /// The scopes that a token gives one tool, by dimension. A dimension that is absent permits

@@ -6,13 +6,18 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Ack, Kernel, Ticket, control::alias_in, log::Pending, refuse::LiveRun, state};
+use super::{aggregate::Counted, events::Ack, machine::Kernel, pending::Pending, state};
 use crate::{
     halt::{Foreign, Halt},
     policy::{PolicyEngine, object_of},
     registry::Registry,
-    state::{Objects, Past, State},
+    state::{
+        apply::Objects,
+        believe::Past,
+        fold::{OpenIntent, State},
+    },
     store::{Link, Next, Room, Store, leaf_at},
+    ticket::Ticket,
     time::{KernelClock, Reading},
 };
 use syscap_format::{
@@ -23,8 +28,8 @@ use syscap_format::{
     limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     record::{
-        Body, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record, RecordError,
-        Recovered, Recovery, Shutdown,
+        Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
+        RecordError, Recovered, Recovery, Shutdown,
     },
     sign::{self, PublicKey},
 };
@@ -120,7 +125,7 @@ impl Kernel {
                     None => state.insert(anchored(&record, leaf, anchor)?),
                     Some(state) => {
                         state.believe(&record, &mut past)?;
-                        state.apply(&record, leaf, &mut past)?;
+                        state.apply(record.view(), leaf, &mut past)?;
                         state
                     }
                 };
@@ -144,7 +149,7 @@ impl Kernel {
         let Parts { engine, registry } = parts;
         let engine_hash = object_of(&*engine).hash();
         let tools_hash = registry.tools_object().hash();
-        let aliased = alias_in(&*engine, &registry).is_some();
+        let aliased = registry.alias_in(&*engine).is_some();
         Self {
             state,
             engine,
@@ -163,8 +168,8 @@ impl Kernel {
             in_flight: BTreeMap::new(),
             late: BTreeMap::new(),
             parked: BTreeMap::new(),
-            runs: BTreeMap::new(),
-            overloaded: LiveRun::default(),
+            aggregates: BTreeMap::new(),
+            overloaded: Counted::default(),
             effects: VecDeque::new(),
             halted: None,
         }
@@ -197,44 +202,39 @@ impl Kernel {
             durability,
             open: syscap_format::field::count(self.state.open.len()),
         };
-        let (mut seq, _, _) = self.append(Self::boxed(boot, Body::Boot))?;
-        let open: Vec<Seq> = self.state.open.keys().copied().collect();
-        for intent in open {
-            seq = self.recover(intent)?;
+        let (mut seq, _) = self.append(BodyView::Boot(&boot))?;
+        while let Some((intent, open)) = self.state.open.first_key_value() {
+            let recovery = recovery_of(*intent, open);
+            (seq, _) = self.append(BodyView::Recovery(&recovery))?;
         }
         self.closing = false;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
 
-    /// An intent without an outcome: it is charged in full, since what it did is not known.
-    fn recover(&mut self, intent: Seq) -> Result<Seq, Halt> {
-        let Some(open) = self.state.open.get(&intent) else {
-            return Err(Halt::Contradiction { seq: intent });
-        };
-        // A read leaves everything as it was, and its answer never left.
-        let read_only = open.effect.is_read_only();
-        let verdict = if read_only { Recovered::NotDone } else { Recovered::Unknown };
-        let used = open.held.with(Dimension::Concurrent, 0);
-        let recovery = Recovery { intent, verdict, used, control: None };
-        let (seq, _, _) = self.append(Self::boxed(recovery, Body::Recovery))?;
-        Ok(seq)
-    }
-
     /// Closes every session and the home. Calls in flight still settle; no new one is admitted.
     pub(super) fn shutdown(&mut self, ticket: Ticket) -> Result<(), Halt> {
         self.closing = true;
-        self.close_run(None)?;
+        self.close_aggregate(None)?;
         let sessions: Vec<Seq> = self.state.sessions.keys().copied().collect();
         for session in sessions {
             self.end_session(session)?;
         }
         self.report_overload()?;
         let open = syscap_format::field::count(self.state.open.len());
-        let (seq, _, _) = self.append(Self::boxed(Shutdown { open }, Body::Shutdown))?;
+        let (seq, _) = self.append(BodyView::Shutdown(&Shutdown { open }))?;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
+}
+
+/// An intent without an outcome: it is charged in full, since what it did is not known.
+fn recovery_of(intent: Seq, open: &OpenIntent) -> Recovery {
+    // A read leaves everything as it was, and its answer never left.
+    let read_only = open.effect.is_read_only();
+    let verdict = if read_only { Recovered::NotDone } else { Recovered::Unknown };
+    let used = open.held.with(Dimension::Concurrent, 0);
+    Recovery { intent, verdict, used, control: None }
 }
 
 /// The state after the genesis record, if it is that of the home which was expected.

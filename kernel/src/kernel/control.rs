@@ -2,12 +2,12 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{Ack, Kernel, Ticket, settle::Waiting};
+use super::{events::Ack, flight::Waiting, machine::Kernel};
 use crate::{
     halt::{Forgery, Halt},
     policy::{PolicyEngine, object_of},
-    registry::Registry,
     store::Ancestor,
+    ticket::Ticket,
 };
 use syscap_format::{
     budget::{Amounts, Dimension},
@@ -15,12 +15,13 @@ use syscap_format::{
         ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
         Resolution, Revocation, Role,
     },
-    id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId, ToolId},
+    id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId},
     limits::{OBJECT_BYTES_MAX, SESSIONS_MAX},
     object::Object,
     reason::{Reason, Refused},
     record::{
-        Body, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase, SignedEvent,
+        BodyView, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase,
+        SignedEvent,
     },
     snapshot::Snapshot,
     token::Token,
@@ -54,19 +55,19 @@ impl Kernel {
         if let Err(refused) = checked {
             return self.refuse_control(ticket, refused);
         }
-        let event = Box::new(SignedEvent { control });
+        let event = SignedEvent { control };
         let body = match kind {
-            Kind::Key => Body::Key(event),
-            Kind::Revoke => Body::Revoke(event),
-            Kind::Freeze => Body::Freeze(event),
-            Kind::Config => Body::Config(event),
+            Kind::Key => BodyView::Key(&event),
+            Kind::Revoke => BodyView::Revoke(&event),
+            Kind::Freeze => BodyView::Freeze(&event),
+            Kind::Config => BodyView::Config(&event),
             Kind::Recovery => return self.resolve(ticket, event.control),
             _ => return self.refuse_control(ticket, Refused::new(Reason::BadControl)),
         };
         if kind == Kind::Config {
             self.gap = false;
         }
-        let (seq, _, _) = self.append(body)?;
+        let (seq, _) = self.append(body)?;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
@@ -114,7 +115,7 @@ impl Kernel {
         match kind {
             Kind::Key => {
                 let change = KeyChange::from_bytes(body).map_err(|_| bad("body"))?;
-                let allowed = self.state.allows(&change, control);
+                let allowed = self.state.allows(&change, &control.head);
                 allowed.map_err(|forgery| unsigned(forgery, change.set.role.name()))
             }
             Kind::Revoke => {
@@ -147,7 +148,7 @@ impl Kernel {
 
     /// A tool's own id. An alias would stop nothing, since calls are held against the id.
     fn freezes_a_tool(&self, name: &str) -> bool {
-        let found = ToolId::new(name).and_then(|tool| self.registry.find(&tool));
+        let found = self.registry.find(name);
         found.is_some_and(|found| found.manifest.tool.as_str() == name)
     }
 
@@ -158,7 +159,7 @@ impl Kernel {
         };
         let control = Some(control);
         let recovery = Recovery { intent, verdict, used: Amounts::ZERO, control };
-        let (seq, _, _) = self.append(Self::boxed(recovery, Body::Recovery))?;
+        let (seq, _) = self.append(BodyView::Recovery(&recovery))?;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
@@ -181,8 +182,8 @@ impl Kernel {
             Ok(engines) => engines,
             Err(refused) => return self.refuse_control(ticket, refused),
         };
-        let body = Body::Policy(Box::new(SignedEvent { control }));
-        let (seq, _, _) = self.append_with(body, objects)?;
+        let body = SignedEvent { control };
+        let (seq, _) = self.append_with(BodyView::Policy(&body), objects)?;
         if let Some((hash, engine)) = policy {
             (self.engine, self.engine_hash) = (engine, hash);
         }
@@ -203,7 +204,7 @@ impl Kernel {
         named: &PolicyChange,
         engines: Vec<Box<dyn PolicyEngine>>,
     ) -> Result<NewEngines, Refused> {
-        let aliases = |engine: &dyn PolicyEngine| alias_in(engine, &self.registry);
+        let aliases = |engine: &dyn PolicyEngine| self.registry.alias_in(engine);
         let alias = engines.iter().find_map(|engine| aliases(&**engine));
         let own = || (named.policy == self.engine_hash).then(|| aliases(&*self.engine))?;
         if let Some((alias, tool)) = alias.or_else(own) {
@@ -271,7 +272,7 @@ impl Kernel {
         // One policy may be both: then the engine in force is taken first.
         let lacks = self.engine_hash != hash || self.state.shadow != Some(hash);
         if self.state.policy == Some(hash) && lacks {
-            self.aliased = alias_in(&*engine, &self.registry).is_some();
+            self.aliased = self.registry.alias_in(&*engine).is_some();
             (self.engine, self.engine_hash) = (engine, hash);
         } else if self.state.shadow == Some(hash) {
             self.shadow = Some((hash, engine));
@@ -299,7 +300,7 @@ impl Kernel {
             agent: token.body().agent.clone(),
         };
         let objects = [Object::token(id, wire)].into();
-        let (seq, _, _) = self.append_with(Self::boxed(issue, Body::Issue), objects)?;
+        let (seq, _) = self.append_with(BodyView::Issue(&issue), objects)?;
         self.acknowledge(seq, ticket, Ack::Token(id));
         Ok(())
     }
@@ -354,7 +355,7 @@ impl Kernel {
         let phase = SessionPhase::Open;
         let (session, principal) = (None, None);
         let change = SessionChange { phase, session, agent, token, snapshot, principal };
-        let (seq, _, _) = self.append_with(Self::boxed(change, Body::Session), objects)?;
+        let (seq, _) = self.append_with(BodyView::Session(&change), objects)?;
         self.acknowledge(seq, ticket, Ack::Session(Opened { session: seq, snapshot }));
         Ok(())
     }
@@ -383,7 +384,7 @@ impl Kernel {
     }
 
     pub(super) fn end_session(&mut self, session: Seq) -> Result<Option<Seq>, Halt> {
-        self.close_run(Some(session))?;
+        self.close_aggregate(Some(session))?;
         let Some(open) = self.state.sessions.get(&session) else {
             return Ok(None);
         };
@@ -395,7 +396,7 @@ impl Kernel {
             snapshot: open.snapshot,
             principal: None,
         };
-        let (seq, _, _) = self.append(Self::boxed(change, Body::Session))?;
+        let (seq, _) = self.append(BodyView::Session(&change))?;
         Ok(Some(seq))
     }
 
@@ -414,7 +415,7 @@ impl Kernel {
             return self.refuse_control(ticket, refused.allowed("llm_tokens, credits_micro"));
         };
         let charge = Charge { token, session, amounts };
-        let (seq, _, _) = self.append(Self::boxed(charge, Body::Charge))?;
+        let (seq, _) = self.append(BodyView::Charge(&charge))?;
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
     }
@@ -436,12 +437,4 @@ fn unsigned(forgery: Forgery, role: &str) -> Refused {
         Forgery::Form => Refused::new(Reason::BadControl).field("body"),
         _ => bad("signature"),
     }
-}
-
-/// A tool that a policy names by an alias, and its own id.
-pub(super) fn alias_in(engine: &dyn PolicyEngine, registry: &Registry) -> Option<(ToolId, ToolId)> {
-    engine.tools().into_iter().find_map(|named| {
-        let tool = registry.find(&named)?.manifest.tool.clone();
-        (tool != named).then_some((named, tool))
-    })
 }

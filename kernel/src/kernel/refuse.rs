@@ -3,49 +3,24 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{
-    Effect, Kernel, Submit, Ticket,
-    settle::{Reply, Waiting},
+    aggregate::Counted,
+    answer::Reply,
+    events::{Effect, Submit},
+    flight::Waiting,
+    machine::Kernel,
 };
-use crate::{call::Stopped, halt::Halt, state::Aggregate};
+use crate::{call::Stopped, halt::Halt, state::sessions::Aggregate, ticket::Ticket};
 use syscap_format::{
     budget::{Amounts, Dimension},
-    cbor::{Canonical, Encoder},
+    cbor::Canonical,
     envelope::{Status, TxOutcome},
-    hash::{Domain, Hasher, result_hash},
-    id::{Leaf, RefusalsDigest, Seq},
+    hash::result_hash,
+    id::{Leaf, Seq},
     limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX},
     reason::{ErrorKind, Reason, Refused},
-    record::{Body, CallFields, Refusal, RefusalKind, Refusals, RunPhase},
-    time::UnixMillis,
+    record::{AggregatePhase, BodyView, CallFields, Refusal, RefusalKind, Refusals},
     vault::{CallSalts, VaultWrite},
 };
-
-/// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
-/// after a crash the aggregate counts in full.
-#[derive(Default)]
-pub(super) struct LiveRun {
-    count: u64,
-    hasher: Option<Hasher>,
-    leaf: Option<Leaf>,
-    since: UnixMillis,
-}
-
-impl LiveRun {
-    fn count(&mut self, now: UnixMillis, reason: Reason) {
-        let mut encoder = Encoder::with_capacity(16);
-        encoder.array(2);
-        encoder.uint(now.get());
-        encoder.uint(reason.code());
-        let hasher = self.hasher.get_or_insert_with(|| Domain::REFUSALS.hasher());
-        hasher.update(&encoder.into_bytes());
-        self.count = self.count.saturating_add(1);
-    }
-
-    fn digest(&self) -> RefusalsDigest {
-        let hasher = self.hasher.clone().unwrap_or_else(|| Domain::REFUSALS.hasher());
-        RefusalsDigest::from_bytes(hasher.finish())
-    }
-}
 
 /// How a refusal stands in the log.
 struct Written {
@@ -60,9 +35,14 @@ struct Written {
 
 impl Kernel {
     /// Answers a call that a step said no to.
-    pub(super) fn refuse(&mut self, submit: &Submit, stopped: Stopped) -> Result<(), Halt> {
+    pub(super) fn refuse(
+        &mut self,
+        submit: &Submit,
+        fields: CallFields,
+        stopped: Stopped,
+    ) -> Result<(), Halt> {
         let reason = stopped.refused.reason();
-        let refused = self.write_down(submit.session, &submit.salts, stopped)?;
+        let refused = self.write_down((submit.session, &submit.salts), fields, stopped)?;
         let Written { seq, leaf, own, fields, delivered } = refused;
         let reply = Reply {
             ticket: submit.ticket,
@@ -85,11 +65,12 @@ impl Kernel {
     pub(super) fn refuse_proposal(
         &mut self,
         ticket: Ticket,
-        (session, salts): (Seq, &CallSalts),
-        stopped: Stopped,
+        from: (Seq, &CallSalts),
+        fields: CallFields,
+        refused: Refused,
     ) -> Result<(), Halt> {
-        let refused = stopped.refused.clone();
-        let Written { seq, own, .. } = self.write_down(session, salts, stopped)?;
+        let stopped = Stopped::from(refused.clone());
+        let Written { seq, own, .. } = self.write_down(from, fields, stopped)?;
         let ack = Waiting::Ack(ticket, Err(refused));
         if own {
             self.waiting.push_back((seq, ack));
@@ -102,28 +83,24 @@ impl Kernel {
     /// Puts a refusal in the log, in a record of its own or in an aggregate.
     fn write_down(
         &mut self,
-        session: Seq,
-        salts: &CallSalts,
+        (session, salts): (Seq, &CallSalts),
+        mut fields: CallFields,
         stopped: Stopped,
     ) -> Result<Written, Halt> {
         let session = self.state.sessions.contains_key(&session).then_some(session);
         let delivered = stopped.refused.error_object(stopped.error_kind());
-        let mut fields = stopped.fields;
         fields.session = session;
         let hash = result_hash(&salts.result, Status::Error.code(), delivered.item());
         fields.result_hash = Some(hash);
         let reason = stopped.refused.reason();
         if let Some((aggregate, leaf)) = self.aggregated(session, reason)? {
-            let (seq, fields) = (aggregate.opened, *fields);
+            let seq = aggregate.opened;
             return Ok(Written { seq, leaf, own: false, fields, delivered });
         }
         fields.held = Amounts::ZERO;
         fields.used = session.map_or(Amounts::ZERO, |session| self.refusal_fee(session));
-        let refusal = Refusal { call: *fields, refusal_kind: stopped.kind, reason };
-        let (seq, leaf, body) = self.append(Self::boxed(refusal, Body::Refusal))?;
-        let Body::Refusal(refusal) = body else {
-            return Err(Halt::Contradiction { seq });
-        };
+        let refusal = Refusal { call: fields, refusal_kind: stopped.kind, reason };
+        let (seq, leaf) = self.append(BodyView::Refusal(&refusal))?;
         let (args, result) =
             (stopped.args.as_ref().map(Canonical::as_bytes), Some(delivered.as_bytes()));
         self.pending.keep(VaultWrite::new(seq, Some(salts), args, result));
@@ -139,7 +116,7 @@ impl Kernel {
         }
         let call = CallFields::unknown();
         let refusal = Refusal { call, refusal_kind: RefusalKind::Control, reason };
-        let (seq, _, _) = self.append(Self::boxed(refusal, Body::Refusal))?;
+        let (seq, _) = self.append(BodyView::Refusal(&refusal))?;
         self.waiting.push_back((seq, Waiting::Ack(ticket, Err(refused))));
         Ok(())
     }
@@ -152,35 +129,36 @@ impl Kernel {
         reason: Reason,
     ) -> Result<Option<(Aggregate, Leaf)>, Halt> {
         let now = self.now();
-        if self.runs.get(&session).is_some_and(|run| now.since(run.since) >= AGGREGATE_MS_MAX) {
-            self.close_run(session)?;
+        if self.aggregates.get(&session).is_some_and(|run| now.since(run.since) >= AGGREGATE_MS_MAX)
+        {
+            self.close_aggregate(session)?;
         }
-        let Some(run) = self.state.run_of(session) else {
+        let Some(run) = self.state.streak_of(session) else {
             return Ok(None);
         };
         if run.in_a_row < REFUSALS_IN_A_ROW_MAX {
             return Ok(None);
         }
-        let answered = self.runs.get(&session).map_or(0, |live| live.count);
+        let answered = self.aggregates.get(&session).map_or(0, |live| live.count);
         if run.aggregate.is_some_and(|aggregate| answered >= aggregate.answers_max) {
-            self.close_run(session)?;
+            self.close_aggregate(session)?;
         }
-        self.open_run(session)?;
-        let aggregate = self.state.run_of(session).and_then(|run| run.aggregate);
-        let live = self.runs.entry(session).or_default();
+        self.open_aggregate(session)?;
+        let aggregate = self.state.streak_of(session).and_then(|run| run.aggregate);
+        let live = self.aggregates.entry(session).or_default();
         live.count(now, reason);
         Ok(aggregate.zip(live.leaf))
     }
 
-    fn open_run(&mut self, session: Option<Seq>) -> Result<(), Halt> {
-        let Some(run) = self.state.run_of(session).filter(|run| run.aggregate.is_none()) else {
+    fn open_aggregate(&mut self, session: Option<Seq>) -> Result<(), Halt> {
+        let Some(run) = self.state.streak_of(session).filter(|run| run.aggregate.is_none()) else {
             return Ok(());
         };
         let answers_max = run.next_max;
         let left = session.map_or(0, |session| self.left_of(session).get(Dimension::Calls));
         let token = session.and_then(|session| self.state.sessions.get(&session));
         let refusals = Refusals {
-            phase: RunPhase::Open,
+            phase: AggregatePhase::Open,
             session,
             token: token.map(|session| session.token_id),
             opened: None,
@@ -190,21 +168,21 @@ impl Kernel {
             count: None,
             digest: None,
         };
-        let (_, leaf, _) = self.append(Self::boxed(refusals, Body::Refusals))?;
+        let (_, leaf) = self.append(BodyView::Refusals(&refusals))?;
         let since = self.now();
-        self.runs.insert(session, LiveRun { leaf: Some(leaf), since, ..LiveRun::default() });
+        self.aggregates.insert(session, Counted::open(leaf, since));
         Ok(())
     }
 
     /// Closes the aggregate of a session, if one is open.
-    pub(super) fn close_run(&mut self, session: Option<Seq>) -> Result<(), Halt> {
-        let Some(aggregate) = self.state.run_of(session).and_then(|run| run.aggregate) else {
+    pub(super) fn close_aggregate(&mut self, session: Option<Seq>) -> Result<(), Halt> {
+        let Some(aggregate) = self.state.streak_of(session).and_then(|run| run.aggregate) else {
             return Ok(());
         };
-        let live = self.runs.remove(&session).unwrap_or_default();
+        let live = self.aggregates.remove(&session).unwrap_or_default();
         let token = session.and_then(|session| self.state.sessions.get(&session));
         let refusals = Refusals {
-            phase: RunPhase::Close,
+            phase: AggregatePhase::Close,
             session,
             token: token.map(|session| session.token_id),
             opened: Some(aggregate.opened),
@@ -213,19 +191,19 @@ impl Kernel {
             count: Some(live.count),
             digest: Some(live.digest()),
         };
-        self.append(Self::boxed(refusals, Body::Refusals)).map(|_| ())
+        self.append(BodyView::Refusals(&refusals)).map(|_| ())
     }
 
     /// Closes aggregates that have been open long enough.
     pub(super) fn tick(&mut self) -> Result<(), Halt> {
         let now = self.now();
         let old: Vec<Option<Seq>> = self
-            .runs
+            .aggregates
             .iter()
             .filter(|(_, run)| now.since(run.since) >= AGGREGATE_MS_MAX)
             .map(|(session, _)| *session)
             .collect();
-        old.into_iter().try_for_each(|session| self.close_run(session))
+        old.into_iter().try_for_each(|session| self.close_aggregate(session))
     }
 
     /// Turns a call away because too many are in flight. It is answered at once, and counted in
@@ -261,7 +239,7 @@ impl Kernel {
         }
         let live = core::mem::take(&mut self.overloaded);
         let refusals = Refusals {
-            phase: RunPhase::Overload,
+            phase: AggregatePhase::Overload,
             session: None,
             token: None,
             opened: None,
@@ -270,7 +248,7 @@ impl Kernel {
             count: Some(live.count),
             digest: Some(live.digest()),
         };
-        self.append(Self::boxed(refusals, Body::Refusals)).map(|_| ())
+        self.append(BodyView::Refusals(&refusals)).map(|_| ())
     }
 
     fn answer_at_once(&mut self, opened: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {

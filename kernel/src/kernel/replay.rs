@@ -8,28 +8,30 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
-    Kernel,
     boot::{FromStore, decode, read_chunk},
+    machine::Kernel,
 };
 use crate::{
-    call::{Seat, question},
+    call::{Found, question::question},
+    context::Context,
     decide::sound,
     halt::Halt,
     policy::PolicyEngine,
-    registry::Registry,
-    state::State,
+    registry::{Registered, Registry},
+    state::fold::State,
     store::{Store, vault_entry},
     tool::{Demands, Request},
 };
 use syscap_format::{
     budget::Amounts,
-    cbor::{Canonical, Item, Profile},
+    cbor::{Canonical, Item},
     decision::Decision,
     facts::Facts,
-    hash::{args_hash, changes_hash, leaf},
+    hash::leaf,
     id::{AgentId, Seq, ToolId},
-    record::{Body, CallFields, RunPhase, StateChange},
+    record::{AggregatePhase, Body, CallFields, StateChange},
     time::UnixMillis,
+    vault::Commitment,
 };
 
 /// A call of the log, and what another policy says of it.
@@ -119,7 +121,7 @@ impl Kernel {
                     each(redecided);
                 }
                 walk.look_back(state, &record.body);
-                state.apply(&record, leaf, &mut FromStore { store })?;
+                state.apply(record.view(), leaf, &mut FromStore { store })?;
                 if let Body::State(change) = &record.body {
                     walk.learn(seq, change, store)?;
                 }
@@ -141,65 +143,47 @@ impl Walk<'_> {
         else {
             return Ok(None);
         };
-        let args = self.args(seq, tool, call, store)?;
-        let now = args.and_then(|args| self.ask(state, call, tool, args.item(), now));
+        let registered = self.registry.find(tool.as_str());
+        let registered = registered.filter(|found| Some(found.manifest_id) == call.manifest);
+        let now = match (registered, call.args_hash) {
+            (None, _) => Err(NotAsked::ToolChanged),
+            (Some(_), None) => Err(NotAsked::Erased),
+            (Some(found), Some(hash)) => {
+                let entry = vault_entry(store, seq, seq)?;
+                let arguments = Commitment::Arguments(hash, tool, &found.manifest_id);
+                let args = entry.committed(arguments).ok_or(NotAsked::Erased);
+                args.and_then(|args| self.ask(state, call, found, args.item(), now))
+            }
+        };
         let (agent, tool, was) = (agent.clone(), tool.clone(), was.clone());
         Ok(Some(Redecided { seq, agent, tool, was, now }))
-    }
-
-    /// The resolved arguments, if they are what the record commits to.
-    #[allow(clippy::type_complexity, reason = "two kinds of no: the store's and the log's")]
-    fn args(
-        &self,
-        seq: Seq,
-        tool: &ToolId,
-        call: &CallFields,
-        store: &mut dyn Store,
-    ) -> Result<Result<Canonical, NotAsked>, Halt> {
-        let registered = self.registry.find(tool);
-        let Some(registered) = registered.filter(|r| Some(r.manifest_id) == call.manifest) else {
-            return Ok(Err(NotAsked::ToolChanged));
-        };
-        let entry = vault_entry(store, seq, seq)?;
-        let args = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
-        let committed = entry.salts.zip(args).filter(|(salts, args)| {
-            let id = &registered.manifest_id;
-            call.args_hash == Some(args_hash(&salts.args, tool, id, args.item()))
-        });
-        Ok(committed.map(|(_, args)| args).ok_or(NotAsked::Erased))
     }
 
     fn ask(
         &self,
         state: &State,
         call: &CallFields,
-        tool: &ToolId,
+        tool: &Registered,
         args: Item<'_>,
         now: UnixMillis,
     ) -> Result<Decision, NotAsked> {
         let unplanned = NotAsked::ToolChanged;
         let number = call.session.ok_or(unplanned)?;
-        let session = state.sessions.get(&number).ok_or(unplanned)?;
-        let registered = self.registry.find(tool).ok_or(unplanned)?;
-        let body = state.tokens.body(session.token).ok_or(unplanned)?;
-        let grant = body.grants.get(tool).ok_or(unplanned)?;
-        let request = Request { agent: &session.agent, args, grant, live: None };
-        let plan = registered.tool.plan(&request).map_err(|_| unplanned)?;
-        let Demands { resources, hold } = plan.demands();
-        let hold = registered.manifest.hold_for(hold);
-        let facts = self.facts.get(&session.agent).unwrap_or(Facts::none());
-        let agent = state.agents.get(&session.agent);
-        let durable = state.head.seq;
         let source = call.provenance.as_ref().ok_or(unplanned)?.source;
-        let seat = Seat { state, session, number, agent, facts, source, durable };
+        let context = Context::of(state, number, &self.facts, source, (state.head.seq, now));
+        let context = context.ok_or(unplanned)?;
+        let grant = context.token.body.grants.get(&tool.manifest.tool).ok_or(unplanned)?;
+        let request = Request { agent: &context.session.agent, args, grant, live: None };
+        let plan = tool.tool.plan(&request).map_err(|_| unplanned)?;
+        let Demands { resources, hold } = plan.demands();
+        let hold = tool.manifest.hold_for(hold);
         let asked = |left: &Amounts| {
-            let place = (&resources[..], &hold, left);
-            let question = question(&seat, session.token, self.registry, tool, args, place, now);
-            question.map(|question| sound(self.engine.decide(&question))).ok_or(unplanned)
+            let planned = (&resources[..], &hold, left);
+            sound(self.engine.decide(&question(&context, Found { tool, grant }, args, planned)))
         };
-        let decision = asked(&state.tokens.left(session.token))?;
+        let decision = asked(&context.token.left);
         match self.before_close {
-            Some((closed, left)) if closed == number && asked(&left)? != decision => {
+            Some((closed, left)) if closed == number && asked(&left) != decision => {
                 Err(NotAsked::BudgetUnclear)
             }
             _ => Ok(decision),
@@ -209,7 +193,7 @@ impl Walk<'_> {
     /// Keeps what was left of a token before an aggregate gives back what it did not need.
     fn look_back(&mut self, state: &State, body: &Body) {
         self.before_close = match body {
-            Body::Refusals(refusals) if refusals.phase == RunPhase::Close => {
+            Body::Refusals(refusals) if refusals.phase == AggregatePhase::Close => {
                 let session = refusals.session.and_then(|number| {
                     state.sessions.get(&number).map(|session| (number, session.token))
                 });
@@ -225,17 +209,12 @@ impl Walk<'_> {
             return Ok(());
         };
         let entry = vault_entry(store, seq, seq)?;
-        let changes = entry.args.and_then(|args| Canonical::check(args, Profile::DATA).ok());
-        let known = entry.salts.zip(changes);
-        let committed = known.filter(|(salts, changes)| {
-            let hash = changes_hash(&salts.args, changes.item());
-            change.call.args_hash == Some(hash)
-        });
+        let hash = change.call.args_hash;
+        let committed = hash.and_then(|hash| entry.committed(Commitment::Changes(hash)));
         let facts = self.facts.entry(agent.clone()).or_default();
         change.removed.0.iter().for_each(|key| facts.remove(key));
         for key in &change.set.0 {
-            let changes = committed.as_ref().map(|(_, changes)| changes.item());
-            let value = changes.and_then(|changes| changes.get(key.as_str()));
+            let value = committed.as_ref().and_then(|c| c.item().get(key.as_str()));
             facts.set(key.clone(), value.map(Canonical::from));
         }
         Ok(())

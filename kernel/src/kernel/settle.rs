@@ -1,8 +1,13 @@
 //! Running and settling: from the durable intent to the answer.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, collections::btree_map::Entry};
 
-use super::{Ack, Effect, Kernel, Lost, Measured, Ticket};
+use super::{
+    answer::Reply,
+    events::{Effect, Lost, Measured},
+    flight::{InFlight, Waiting},
+    machine::Kernel,
+};
 use crate::{
     halt::Halt,
     tool::{AnyPlan, Job, Live, PermitCore, Ran},
@@ -10,53 +15,15 @@ use crate::{
 use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::Canonical,
-    envelope::{Receipt, Status, ToolResult, TxOutcome},
+    envelope::{Status, TxOutcome},
     hash::result_hash,
-    id::{CallDigest, Leaf, Seq},
+    id::{ResultHash, Seq},
     label::Label,
-    manifest::{EffectClass, Enforcement},
-    obligation::Obligation,
+    manifest::Enforcement,
     reason::{ErrorKind, Reason, Refused},
-    record::{Body, CallFields, Late, Outcome, OutcomeFlags},
-    time::UnixMillis,
-    vault::{CallSalts, VaultWrite},
+    record::{BodyView, Late, Outcome, OutcomeFlags},
+    vault::VaultWrite,
 };
-
-/// The kernel's half of a call that has an intent.
-pub(super) struct InFlight {
-    pub(super) ticket: Ticket,
-    pub(super) leaf: Leaf,
-    /// When the call was admitted.
-    pub(super) since: UnixMillis,
-    pub(super) session: Seq,
-    pub(super) salts: CallSalts,
-    pub(super) fields: Box<CallFields>,
-    pub(super) effect: EffectClass,
-    pub(super) label: Label,
-    pub(super) digest: CallDigest,
-    pub(super) result_bytes_max: usize,
-    pub(super) read_only: bool,
-    pub(super) wall_ms_max: Option<u64>,
-}
-
-/// What goes on once a record is durable.
-pub(super) enum Waiting {
-    Intent(Box<InFlight>, Box<dyn AnyPlan>),
-    Reply(Ticket, Box<ToolResult>),
-    Ack(Ticket, Result<Ack, Refused>),
-}
-
-/// What an answer is made of, beside its record's fields.
-pub(super) struct Reply {
-    pub(super) ticket: Ticket,
-    pub(super) intent: Option<(Seq, Leaf)>,
-    pub(super) reason: Option<Reason>,
-    pub(super) delivered: Canonical,
-    pub(super) tx: TxOutcome,
-    pub(super) left: Amounts,
-    /// What the policy took away from the call that it answers.
-    pub(super) degraded: Vec<Obligation>,
-}
 
 /// How a run ended.
 struct End {
@@ -76,7 +43,7 @@ impl Kernel {
             Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
             Waiting::Intent(flight, plan) => match self.stopped(&flight) {
                 // The permit has not been made: nothing ran, and nothing will.
-                Some(flag) => return self.not_run(seq, *flight, flag),
+                Some(flag) => return self.not_run(seq, flight, flag),
                 None => self.start(seq, flight, plan),
             },
         }
@@ -85,12 +52,9 @@ impl Kernel {
 
     /// Makes the permit. From here on the call is running.
     pub(super) fn start(&mut self, seq: Seq, flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
-        let Some(tool) = flight.fields.tool_id.clone() else {
-            return self.halt(Halt::Contradiction { seq });
-        };
         let permit = PermitCore::new(
             (seq, flight.leaf),
-            tool,
+            flight.tool.clone(),
             flight.digest,
             flight.fields.held,
             flight.salts.result,
@@ -99,21 +63,24 @@ impl Kernel {
         );
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
         self.emit(Effect::Run(flight.ticket, Box::new(job)));
-        self.in_flight.insert(seq, *flight);
+        self.in_flight.insert(seq, flight);
     }
 
     /// Whether the token was revoked or a freeze began since admission.
     fn stopped(&self, flight: &InFlight) -> Option<OutcomeFlags> {
-        let fields = &flight.fields;
-        let token = fields.capability_token_id.and_then(|id| self.state.tokens.find(&id))?;
-        if self.state.tokens.is_revoked(token) {
+        if self.state.tokens.is_revoked(flight.token) {
             return Some(OutcomeFlags::REVOKED);
         }
-        let (agent, tool) = (fields.agent_id.as_ref()?, fields.tool_id.as_ref()?);
-        self.state.frozen.stops(agent, tool).then_some(OutcomeFlags::FROZEN)
+        let frozen = self.state.frozen.stops(&flight.agent, flight.tool.as_str());
+        frozen.then_some(OutcomeFlags::FROZEN)
     }
 
-    fn not_run(&mut self, seq: Seq, flight: InFlight, flags: OutcomeFlags) -> Result<(), Halt> {
+    fn not_run(
+        &mut self,
+        seq: Seq,
+        flight: Box<InFlight>,
+        flags: OutcomeFlags,
+    ) -> Result<(), Halt> {
         let refused = Refused::new(Reason::NotRun);
         let end = End {
             reason: Some(Reason::NotRun),
@@ -129,12 +96,9 @@ impl Kernel {
     /// A run came back.
     pub(super) fn ran(&mut self, ran: Ran<'static>, measured: Measured) -> Result<(), Halt> {
         let seq = ran.intent;
-        match self.in_flight.get(&seq) {
-            Some(flight) if flight.digest == ran.digest => {}
+        let flight = match self.in_flight.entry(seq) {
+            Entry::Occupied(found) if found.get().digest == ran.digest => found.remove(),
             _ => return self.came_late(seq, Some(&ran)),
-        }
-        let Some(flight) = self.in_flight.remove(&seq) else {
-            return Ok(());
         };
         let held = flight.fields.held;
         // The run is back: what time it took is known, also where what it did is not.
@@ -204,10 +168,10 @@ impl Kernel {
             None => (Status::Error, None, TxOutcome::Unknown),
         };
         let late = Late { intent: seq, status, result_hash, tx };
-        self.append(Self::boxed(late, Body::Late)).map(|_| ())
+        self.append(BodyView::Late(&late)).map(|_| ())
     }
 
-    fn settle(&mut self, seq: Seq, flight: InFlight, end: End) -> Result<(), Halt> {
+    fn settle(&mut self, seq: Seq, flight: Box<InFlight>, end: End) -> Result<(), Halt> {
         let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
         let hash = result_hash(&flight.salts.result, status.code(), end.delivered.item());
         self.settle_hashed(seq, flight, end, hash)
@@ -216,11 +180,11 @@ impl Kernel {
     fn settle_hashed(
         &mut self,
         seq: Seq,
-        flight: InFlight,
+        flight: Box<InFlight>,
         end: End,
-        hash: syscap_format::id::ResultHash,
+        hash: ResultHash,
     ) -> Result<(), Halt> {
-        let InFlight { ticket, leaf: intent_leaf, session, mut fields, label, .. } = flight;
+        let InFlight { ticket, leaf: intent_leaf, session, mut fields, label, .. } = *flight;
         // What did not run brought nothing: the words are the kernel's.
         let not_run = end.reason == Some(Reason::NotRun);
         let label = if not_run { Label::PUBLIC } else { label };
@@ -230,7 +194,7 @@ impl Kernel {
         fields.enforcement = Some(end.enforcement);
         let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
         let outcome = Outcome {
-            call: *fields,
+            call: fields,
             intent: seq,
             status,
             tx: end.tx,
@@ -238,10 +202,7 @@ impl Kernel {
             flags: end.flags,
             label,
         };
-        let (outcome_seq, leaf, body) = self.append(Self::boxed(outcome, Body::Outcome))?;
-        let Body::Outcome(outcome) = body else {
-            return Err(Halt::Contradiction { seq: outcome_seq });
-        };
+        let (outcome_seq, leaf) = self.append(BodyView::Outcome(&outcome))?;
         let delivered = end.delivered;
         self.pending.keep(VaultWrite::new(outcome_seq, None, None, Some(delivered.as_bytes())));
         let left = self.left_of(session);
@@ -250,33 +211,6 @@ impl Kernel {
         let reply = Reply { ticket, intent, reason, delivered, tx, left, degraded };
         self.answer(outcome_seq, leaf, &outcome.call, reply);
         self.report_overload()
-    }
-
-    /// Makes the answer, to be released when its record is durable.
-    pub(super) fn answer(&mut self, seq: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
-        let ticket = reply.ticket;
-        let result = self.result(seq, leaf, fields, reply);
-        self.waiting.push_back((seq, Waiting::Reply(ticket, Box::new(result))));
-    }
-
-    pub(super) fn result(
-        &self,
-        seq: Seq,
-        leaf: Leaf,
-        fields: &CallFields,
-        reply: Reply,
-    ) -> ToolResult {
-        let receipt = Receipt {
-            home: self.state.home,
-            intent: reply.intent,
-            outcome_seq: seq,
-            outcome_leaf: leaf,
-            used: fields.used,
-            left: reply.left,
-            enforcement: fields.enforcement.unwrap_or(Enforcement::None),
-        };
-        let effect = (reply.tx, reply.degraded);
-        ToolResult::new(fields, reply.reason, reply.delivered, effect, receipt)
     }
 }
 

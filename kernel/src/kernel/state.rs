@@ -1,16 +1,18 @@
 //! The agents' states: proposals of changes, and the values that lie in the vault.
 
 use alloc::{
-    boxed::Box,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     vec::Vec,
 };
 
-use super::{Ack, Kernel, Ticket};
+use super::{
+    events::{Ack, Proposal},
+    machine::Kernel,
+};
 use crate::{
-    call::Stopped,
+    context::Context,
     halt::Halt,
-    state::{State, TokenIndex},
+    state::fold::State,
     store::{Store, vault_entry},
 };
 use syscap_format::{
@@ -19,36 +21,16 @@ use syscap_format::{
     facts::{Facts, Namespace},
     field::List,
     hash::{changes_hash, fact_id},
-    id::{AgentId, FactId, FactKey, Seq, SnapshotId},
-    limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX},
+    id::{AgentId, FactId, FactKey, Seq},
+    limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX},
     object::Object,
     provenance::{Provenance, Source},
     reason::{Reason, Refused},
-    record::{Body, CallFields, StateChange},
+    record::{BodyView, CallFields, StateChange},
     snapshot::Snapshot,
     token::TokenFlags,
-    vault::{CallSalts, VaultWrite},
+    vault::{Commitment, VaultEntry, VaultWrite},
 };
-
-/// A change to the state of a session's agent: a map from keys to values, null to take a key
-/// away. It is made whole or not at all, recorded either way, and pays one of `calls`.
-#[derive(Debug)]
-pub struct Proposal {
-    /// The host's name for it.
-    pub ticket: Ticket,
-    /// The session whose agent's state it is.
-    pub session: Seq,
-    /// Who writes, by the host's word: agents and users `goal.*`, tools and encoders `fact.*`.
-    pub writer: Source,
-    /// Records that the values come from.
-    pub inputs: Vec<Seq>,
-    /// The head that it was made from; `None` for whatever is the head.
-    pub base: Option<SnapshotId>,
-    /// The changes.
-    pub changes: Canonical,
-    /// Random salts for its commitments.
-    pub salts: CallSalts,
-}
 
 /// A proposal that has been checked.
 struct Change {
@@ -61,20 +43,18 @@ impl Kernel {
     /// Checks a proposal, and moves the agent's head.
     pub(super) fn propose(&mut self, proposal: Proposal) -> Result<(), Halt> {
         let Proposal { ticket, session, writer, salts, .. } = proposal;
-        let mut fields = Box::new(CallFields::unknown());
-        let change = match self.proposed(&proposal, &mut fields) {
+        let mut fields = CallFields::unknown();
+        let Change { set, removed, next } = match self.proposed(&proposal, &mut fields) {
             Ok(change) => change,
             Err(refused) => {
-                let stopped = Stopped::new(fields, refused);
-                return self.refuse_proposal(ticket, (session, &salts), stopped);
+                return self.refuse_proposal(ticket, (session, &salts), fields, refused);
             }
         };
-        self.close_run(Some(session))?;
+        self.close_aggregate(Some(session))?;
         fields.used = Amounts::ZERO.with(Dimension::Calls, 1);
-        let Change { set, removed, next } = change;
         let (snapshot, number, agent) = (next.id(), next.number, next.agent.clone());
         let record = StateChange {
-            call: *fields,
+            call: fields,
             snapshot,
             number,
             writer,
@@ -82,10 +62,7 @@ impl Kernel {
             removed: List(removed),
         };
         let objects = [Object::snapshot(&next)].into();
-        let (seq, _, body) = self.append_with(Self::boxed(record, Body::State), objects)?;
-        let Body::State(record) = body else {
-            return Err(Halt::Contradiction { seq });
-        };
+        let (seq, _) = self.append_with(BodyView::State(&record), objects)?;
         let facts = self.facts.entry(agent).or_default();
         record.removed.0.iter().for_each(|key| facts.remove(key));
         for key in record.set.0 {
@@ -99,11 +76,10 @@ impl Kernel {
     }
 
     fn proposed(&self, proposal: &Proposal, fields: &mut CallFields) -> Result<Change, Refused> {
-        let session = self.state.sessions.get(&proposal.session);
-        let session = session.ok_or(Refused::new(Reason::Closing).field("session"))?;
-        let agent = &session.agent;
-        let state = self.state.agents.get(agent).ok_or(Refused::new(Reason::UnknownSnapshot))?;
-        fields.agent_id = Some(agent.clone());
+        let context = self.context(proposal.session, proposal.writer);
+        let context = context.ok_or(Refused::new(Reason::Closing).field("session"))?;
+        let (session, state) = (context.session, context.agent);
+        fields.agent_id = Some(session.agent.clone());
         fields.session = Some(proposal.session);
         fields.policy_hash = self.state.policy;
         fields.capability_token_id = Some(session.token_id);
@@ -111,21 +87,21 @@ impl Kernel {
         fields.args_hash = Some(changes_hash(&proposal.salts.args, proposal.changes.item()));
         fields.provenance = Some(Provenance {
             source: proposal.writer,
-            time: Some(self.now()),
+            time: Some(context.now),
             inputs: List(proposal.inputs.clone()),
             trace: None,
             claimed: None,
         });
-        self.may_write(agent, session.token)?;
+        self.may_write(&context)?;
         let known = |input: &Seq| session.released(*input).is_some();
-        if proposal.inputs.len() > syscap_format::limits::PROVENANCE_INPUTS_MAX {
+        if proposal.inputs.len() > PROVENANCE_INPUTS_MAX {
             fields.provenance = None;
             return Err(Refused::new(Reason::BadFact).field("inputs"));
         }
         if !proposal.inputs.iter().all(known) {
             return Err(Refused::new(Reason::UnknownReference).field("inputs"));
         }
-        if proposal.inputs.iter().any(|input| *input > self.durable_seq()) {
+        if proposal.inputs.iter().any(|input| *input > context.durable) {
             return Err(Refused::new(Reason::ReferenceInFlight).field("inputs"));
         }
         if proposal.base.is_some_and(|base| base != state.id()) {
@@ -144,34 +120,20 @@ impl Kernel {
 
     /// The session's token is live, not for reading only and has a call left, and nobody has
     /// stopped the agent.
-    fn may_write(&self, agent: &AgentId, token: TokenIndex) -> Result<(), Refused> {
-        let tokens = &self.state.tokens;
-        let body = tokens.body(token).ok_or(Refused::new(Reason::NotBound))?;
-        let now = self.now();
-        let reason = if self.closing {
-            Reason::Closing
-        } else if self.room == crate::store::Room::Reserve {
-            Reason::NoRoom
-        } else if tokens.is_revoked(token) {
-            Reason::Revoked
-        } else if self.state.frozen.stops_agent(agent) {
-            Reason::Frozen
-        } else if now >= body.expires {
-            Reason::Expired
-        } else if now < body.not_before {
-            Reason::NotYetValid
-        } else if self.state.unconfirmed_before.is_some_and(|b| tokens.issued(token) < Some(b)) {
-            Reason::ClockUnconfirmed
-        } else if body.flags.has(TokenFlags::READ_ONLY) {
-            Reason::ReadOnlyToken
-        } else if tokens.is_exhausted(token) {
-            Reason::Exhausted
-        } else if let Some(lacks) = tokens.lacks(token, &Amounts::ZERO.with(Dimension::Calls, 1)) {
-            return Err(Refused::new(Reason::OverBudget).field(lacks.name()));
-        } else {
-            return Ok(());
-        };
-        Err(Refused::new(reason))
+    fn may_write(&self, context: &Context<'_>) -> Result<(), Refused> {
+        self.takes_work()?;
+        context.is_live(None)?;
+        let token = &context.token;
+        if token.body.flags.has(TokenFlags::READ_ONLY) {
+            return Err(Reason::ReadOnlyToken.into());
+        }
+        if token.exhausted {
+            return Err(Reason::Exhausted.into());
+        }
+        match token.lacks(&Amounts::ZERO.with(Dimension::Calls, 1)) {
+            Some(lacks) => Err(Refused::new(Reason::OverBudget).field(lacks.name())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -229,21 +191,15 @@ pub(super) fn known_facts(
     let mut all = BTreeMap::new();
     for (agent, state) in &state.agents {
         let mut facts = Facts::default();
-        let mut rows: BTreeMap<Seq, Option<(CallSalts, Canonical)>> = BTreeMap::new();
+        let mut rows: BTreeMap<Seq, VaultEntry> = BTreeMap::new();
         for (key, fact) in state.facts() {
             let row = match rows.entry(fact.written) {
                 Entry::Occupied(found) => found.into_mut(),
                 Entry::Vacant(place) => {
-                    let entry = vault_entry(store, fact.written, fact.written)?;
-                    let args = entry.args.map(|args| Canonical::check(args, Profile::DATA));
-                    place.insert(entry.salts.zip(args.and_then(Result::ok)))
+                    place.insert(vault_entry(store, fact.written, fact.written)?)
                 }
             };
-            let value = row.as_ref().and_then(|(salts, changes)| {
-                let value = changes.item().get(key.as_str())?;
-                (fact_id(&salts.args, key, value) == fact.id).then(|| Canonical::from(value))
-            });
-            facts.set(key.clone(), value);
+            facts.set(key.clone(), row.committed(Commitment::Fact(fact.id, key)));
         }
         all.insert(agent.clone(), facts);
     }

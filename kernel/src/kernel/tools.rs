@@ -1,12 +1,13 @@
 //! The tools: how others come in force.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
-use super::{Ack, Kernel, Ticket, control::alias_in};
+use super::{events::Ack, machine::Kernel};
 use crate::{
     halt::Halt,
     registry::{Registry, ToolsDelta},
     store::Ancestor,
+    ticket::Ticket,
 };
 use syscap_format::{
     control::{Control, ControlBody, ToolsChange},
@@ -14,7 +15,7 @@ use syscap_format::{
     limits::OBJECT_BYTES_MAX,
     object::{Object, ToolsObject},
     reason::{Reason, Refused},
-    record::{Body, Kind, SignedEvent},
+    record::{BodyView, Kind, SignedEvent},
 };
 
 impl Kernel {
@@ -37,8 +38,8 @@ impl Kernel {
         };
         let mut objects: Vec<Object> = registry.manifests().map(Object::manifest).collect();
         objects.push(Object::tools(&object));
-        let body = Body::Tools(Box::new(SignedEvent { control }));
-        let (seq, _, _) = self.append_with(body, objects)?;
+        let body = SignedEvent { control };
+        let (seq, _) = self.append_with(BodyView::Tools(&body), objects)?;
         self.aliased = self.aliases_in(&registry).is_some();
         (self.registry, self.tools_hash) = (registry, object.hash());
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
@@ -76,7 +77,7 @@ impl Kernel {
     fn aliases_in(&self, registry: &Registry) -> Option<(ToolId, ToolId)> {
         let shadow = self.shadow.iter().map(|(_, engine)| &**engine);
         let mut engines = core::iter::once(&*self.engine).chain(shadow);
-        engines.find_map(|engine| alias_in(engine, registry))
+        engines.find_map(|engine| registry.alias_in(engine))
     }
 
     /// Takes tools, if with them the kernel has those that are on record. Nothing else can be

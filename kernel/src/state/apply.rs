@@ -3,8 +3,12 @@
 use alloc::sync::Arc;
 
 use super::{
-    AgentState, Aggregate, Frozen, KeySlot, KeyState, Keys, OpenIntent, Released, Replaced, Run,
-    Session, Signer, State, Tokens,
+    agents::AgentState,
+    fold::{Frozen, OpenIntent, State},
+    keys::{KeySlot, KeyState, Keys},
+    sessions::{Aggregate, Released, Session, Streak},
+    signers::{Replaced, Signer},
+    tokens::Tokens,
 };
 use crate::halt::Halt;
 use syscap_format::{
@@ -18,8 +22,9 @@ use syscap_format::{
     object::Object,
     reason::Reason,
     record::{
-        Body, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome, OutcomeFlags, Record,
-        Recovered, Recovery, Refusals, RunPhase, SessionChange, SessionPhase, StateChange,
+        AggregatePhase, Body, BodyView, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome,
+        OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals, SessionChange,
+        SessionPhase, StateChange,
     },
     snapshot::Snapshot,
     token::{Token, TokenBody},
@@ -66,19 +71,19 @@ impl State {
             keys: Keys::default(),
             recovered: alloc::collections::BTreeSet::new(),
             unconfirmed_before: None,
-            unbound: Run::default(),
+            unbound: Streak::default(),
         })
     }
 
     /// Folds one more record in.
     pub(crate) fn apply(
         &mut self,
-        record: &Record,
+        record: RecordView<'_>,
         leaf: Leaf,
         objects: &mut dyn Objects,
     ) -> Result<(), Halt> {
         let seq = record.seq;
-        let boots = matches!(record.body, Body::Boot(_));
+        let boots = matches!(record.body, BodyView::Boot(_));
         let boot = if boots { self.boot.saturating_add(1) } else { self.boot };
         if seq != self.head.seq.next() || record.prev != self.head.leaf {
             return Err(Halt::Unchained { seq });
@@ -95,67 +100,67 @@ impl State {
     /// `None` where the record contradicts the state.
     fn apply_body(
         &mut self,
-        record: &Record,
+        record: RecordView<'_>,
         objects: &mut dyn Objects,
     ) -> Option<Result<(), Halt>> {
-        match &record.body {
-            Body::Genesis(_) => return None,
-            Body::Boot(boot) => {
+        match record.body {
+            BodyView::Genesis(_) => return None,
+            BodyView::Boot(boot) => {
                 self.boot = record.boot;
                 self.ended = Ended::Unclean;
                 self.durability = boot.durability;
                 self.sessions.clear();
                 self.running.clear();
-                self.unbound = Run::default();
+                self.unbound = Streak::default();
                 self.tokens.free_gauge();
                 self.keys.forget(record.time);
                 if record.clock.has(ClockFlags::GAP) {
                     self.unconfirmed_before = Some(record.seq);
                 }
             }
-            Body::Shutdown(_) => self.ended = Ended::Clean,
-            Body::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),
-            Body::Session(change) => self.session(record.seq, change)?,
-            Body::Key(event)
-            | Body::Revoke(event)
-            | Body::Freeze(event)
-            | Body::Policy(event)
-            | Body::Tools(event)
-            | Body::Config(event) => self.control(record, &event.control)?,
-            Body::State(change) => return self.state(record.seq, change, objects).transpose(),
-            Body::Charge(charge) => {
+            BodyView::Shutdown(_) => self.ended = Ended::Clean,
+            BodyView::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),
+            BodyView::Session(change) => self.session(record.seq, change)?,
+            BodyView::Key(event)
+            | BodyView::Revoke(event)
+            | BodyView::Freeze(event)
+            | BodyView::Policy(event)
+            | BodyView::Tools(event)
+            | BodyView::Config(event) => self.control(record, &event.control)?,
+            BodyView::State(change) => return self.state(record.seq, change, objects).transpose(),
+            BodyView::Charge(charge) => {
                 let token = self.tokens.find(&charge.token)?;
                 self.tokens.settle(token, &Amounts::ZERO, &charge.amounts);
                 self.tokens.exhaust_where_used_up(token, &charge.amounts);
             }
-            Body::Intent(intent) => self.intent(record, intent)?,
-            Body::Outcome(outcome) => self.outcome(record.seq, outcome)?,
-            Body::Refusal(refusal) => {
+            BodyView::Intent(intent) => self.intent(record, intent)?,
+            BodyView::Outcome(outcome) => self.outcome(record.seq, outcome)?,
+            BodyView::Refusal(refusal) => {
                 self.pay(refusal.call.session, &refusal.call.used)?;
-                self.run_of_mut(refusal.call.session)?.count();
+                self.streak_of_mut(refusal.call.session)?.count();
             }
-            Body::Refusals(refusals) => self.refusals(record.seq, refusals)?,
-            Body::Repeat(repeat) => {
+            BodyView::Refusals(refusals) => self.refusals(record.seq, refusals)?,
+            BodyView::Repeat(repeat) => {
                 // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
                 let session = self.sessions.get_mut(&repeat.call.session?)?;
                 session.label = session.label.join(repeat.label);
             }
-            Body::Late(late) => {
+            BodyView::Late(late) => {
                 let token = self.running.remove(&late.intent)?;
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
                 self.tokens.settle(token, &slot, &Amounts::ZERO);
             }
-            Body::Recovery(recovery) => self.recovery(record.seq, recovery)?,
+            BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
             // Reserved: not decoded.
-            Body::Input(_)
-            | Body::Declassify(_)
-            | Body::Ask(_)
-            | Body::Approval(_)
-            | Body::Cancel(_)
-            | Body::Redact(_)
-            | Body::Prune(_)
-            | Body::Checkpoint(_) => return None,
+            BodyView::Input(_)
+            | BodyView::Declassify(_)
+            | BodyView::Ask(_)
+            | BodyView::Approval(_)
+            | BodyView::Cancel(_)
+            | BodyView::Redact(_)
+            | BodyView::Prune(_)
+            | BodyView::Checkpoint(_) => return None,
         }
         Some(Ok(()))
     }
@@ -217,27 +222,27 @@ impl State {
         Ok(advanced.and_then(|()| self.pay(change.call.session, &change.call.used)))
     }
 
-    fn control(&mut self, record: &Record, control: &Control) -> Option<()> {
+    fn control(&mut self, record: RecordView<'_>, control: &Control) -> Option<()> {
         self.signed(record.seq, control)?;
         let bytes = &control.body;
-        match &record.body {
-            Body::Key(_) => self.change_keys(record.seq, KeyChange::from_bytes(bytes).ok()?),
-            Body::Revoke(_) => {
+        match record.body {
+            BodyView::Key(_) => self.change_keys(record.seq, KeyChange::from_bytes(bytes).ok()?),
+            BodyView::Revoke(_) => {
                 let token = Revocation::from_bytes(bytes).ok()?.of_subtree()?;
                 self.tokens.revoke(self.tokens.find(&token)?);
             }
-            Body::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
-            Body::Policy(_) => {
+            BodyView::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
+            BodyView::Policy(_) => {
                 let change = PolicyChange::from_bytes(bytes).ok()?;
                 self.policy = Some(change.policy);
                 self.shadow = change.shadow;
                 self.replaced.policy = record.seq;
             }
-            Body::Tools(_) => {
+            BodyView::Tools(_) => {
                 self.tools = Some(ToolsChange::from_bytes(bytes).ok()?.tools);
                 self.replaced.tools = record.seq;
             }
-            Body::Config(_) => {
+            BodyView::Config(_) => {
                 if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {
                     self.unconfirmed_before = None;
                 }
@@ -294,10 +299,16 @@ impl State {
         Some(())
     }
 
-    fn intent(&mut self, record: &Record, intent: &Intent) -> Option<()> {
+    fn intent(&mut self, record: RecordView<'_>, intent: &Intent) -> Option<()> {
         let seq = record.seq;
-        let session = intent.call.session?;
-        let token = self.tokens.find(&intent.call.capability_token_id?)?;
+        let number = intent.call.session?;
+        let session = self.sessions.get_mut(&number)?;
+        // A call is paid by its session's token, and by no other.
+        if intent.call.capability_token_id != Some(session.token_id) {
+            return None;
+        }
+        session.streak.reset();
+        let token = session.token;
         let key = match &intent.key {
             Some(key) => {
                 let agent = intent.call.agent_id.clone()?;
@@ -309,10 +320,9 @@ impl State {
             }
             None => None,
         };
-        self.sessions.get_mut(&session)?.run.reset();
         self.tokens.hold(token, &intent.call.held);
         let (held, effect) = (intent.call.held, intent.effect);
-        self.open.insert(seq, OpenIntent { token, session, held, effect, key });
+        self.open.insert(seq, OpenIntent { token, session: number, held, effect, key });
         Some(())
     }
 
@@ -362,23 +372,23 @@ impl State {
     fn refusals(&mut self, seq: Seq, refusals: &Refusals) -> Option<()> {
         let calls = |amount| Amounts::ZERO.with(Dimension::Calls, amount);
         match refusals.phase {
-            RunPhase::Open => {
+            AggregatePhase::Open => {
                 self.pay(refusals.session, &calls(refusals.reserved))?;
-                self.run_of_mut(refusals.session)?.open(Aggregate {
+                self.streak_of_mut(refusals.session)?.open(Aggregate {
                     opened: seq,
                     answers_max: refusals.answers_max,
                     reserved: refusals.reserved,
                 });
             }
-            RunPhase::Close => {
-                let aggregate = self.run_of_mut(refusals.session)?.aggregate.take()?;
+            AggregatePhase::Close => {
+                let aggregate = self.streak_of_mut(refusals.session)?.aggregate.take()?;
                 let unused = aggregate.reserved.saturating_sub(refusals.count?);
                 if let Some(session) = refusals.session {
                     let token = self.sessions.get(&session)?.token;
                     self.tokens.refund(token, &calls(unused));
                 }
             }
-            RunPhase::Overload => {}
+            AggregatePhase::Overload => {}
         }
         Some(())
     }

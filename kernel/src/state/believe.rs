@@ -3,9 +3,7 @@
 //! Live, an event is held against this when it comes in; of a log that is opened every record is,
 //! before anything in it is believed.
 
-use alloc::collections::BTreeMap;
-
-use super::{Objects, State};
+use super::{apply::Objects, fold::State};
 use crate::halt::{Forgery, Halt};
 use syscap_format::{
     budget::Amounts,
@@ -15,7 +13,6 @@ use syscap_format::{
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
     record::{Body, Head, Issue, Kind, Record},
-    sign::PublicKey,
     token::{Token, attenuates},
 };
 
@@ -25,36 +22,7 @@ pub(crate) trait Past: Objects {
     fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Halt>;
 }
 
-/// What a key has signed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Signer {
-    /// The counter of its last control event; 0 before the first.
-    pub(crate) counter: u64,
-    /// The last record that it signed, be it an event or a token's; genesis before the first.
-    pub(crate) last: Seq,
-}
-
-/// The last records that put something whole in the place of what was there; genesis before the
-/// first. Who signs the next one has seen them: what others have changed is not undone unseen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replaced {
-    /// The keys of a role.
-    pub(crate) keys: BTreeMap<Role, Seq>,
-    pub(crate) policy: Seq,
-    pub(crate) tools: Seq,
-}
-
-impl Replaced {
-    pub(crate) fn keys_of(&self, role: Role) -> Seq {
-        self.keys.get(&role).copied().unwrap_or_default()
-    }
-}
-
 impl State {
-    pub(crate) fn signer(&self, key: &PublicKey) -> Signer {
-        self.signers.get(key).copied().unwrap_or_default()
-    }
-
     /// Whether an event is signed as its kind asks. That the head it names is a durable record
     /// of this log is the caller's question.
     pub(crate) fn authorises(&self, kind: Kind, control: &Control) -> Result<(), Forgery> {
@@ -83,7 +51,12 @@ impl State {
         let replaced = match kind {
             Kind::Policy => self.replaced.policy,
             Kind::Tools => self.replaced.tools,
-            // Of keys: each role's, see `allows`.
+            // Of the role whose keys these are. The recovery key need not have seen them: a thief
+            // who goes on changing keys would keep it out.
+            Kind::Key if !self.is_recovery(control) => {
+                let change = KeyChange::from_bytes(&control.body);
+                change.map_or(Seq::GENESIS, |change| self.replaced.keys_of(change.set.role))
+            }
             _ => Seq::GENESIS,
         };
         if control.head.seq < replaced {
@@ -100,14 +73,8 @@ impl State {
         }
     }
 
-    /// Whether a change of keys, which `control` signs, keeps to its rules. The recovery key need
-    /// not have seen the last one: a thief who goes on changing keys would keep it out.
-    pub(crate) fn allows(&self, change: &KeyChange, control: &Control) -> Result<(), Forgery> {
-        let head = &control.head;
-        let seen = head.seq >= self.replaced.keys_of(change.set.role);
-        if !seen && !self.is_recovery(control) {
-            return Err(Forgery::StaleHead);
-        }
+    /// Whether a change of keys, signed over that head by who may, keeps to its rules.
+    pub(crate) fn allows(&self, change: &KeyChange, head: &Head) -> Result<(), Forgery> {
         let before: &RoleSet = self.roles.set(change.set.role).ok_or(Forgery::Form)?;
         let cut_off = match change.cut_off {
             Some(seq) => change.set.role == Role::Issuer && seq <= head.seq,
@@ -159,7 +126,7 @@ impl State {
                 Ok(change) if !Role::IN_USE.contains(&change.set.role) => {
                     Err(Halt::Reserved { seq: record.seq, name: change.set.role.name() })
                 }
-                Ok(change) => self.allows(&change, event).map_err(forged),
+                Ok(change) => self.allows(&change, &event.head).map_err(forged),
                 Err(_) => Err(forged(Forgery::Form)),
             },
             Body::Revoke(_) => match Revocation::from_bytes(&event.body) {

@@ -11,7 +11,12 @@ use syscap_format::{
     },
 };
 
-use super::{KeySlot, KeyState, KeyUse, Run, Session, State, TokenIndex};
+use super::{
+    fold::State,
+    keys::{KeySlot, KeyState, KeyUse},
+    sessions::{Session, Streak},
+    tokens::TokenIndex,
+};
 
 /// Version of the image's form.
 const VERSION: u64 = 1;
@@ -92,7 +97,7 @@ impl Session {
             agent: self.agent.clone(),
             token: place(self.token),
             snapshot: self.snapshot,
-            row: self.run.image(),
+            row: self.streak.image(),
             label: self.label,
             released: each(self.all(), |released| ReleasedImage {
                 outcome: released.outcome,
@@ -103,7 +108,7 @@ impl Session {
     }
 }
 
-impl Run {
+impl Streak {
     fn image(&self) -> RowImage {
         let aggregate = self.aggregate;
         RowImage {

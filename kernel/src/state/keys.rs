@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::TokenIndex;
+use super::tokens::TokenIndex;
 use syscap_format::{
     envelope::Status,
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},

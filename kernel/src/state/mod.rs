@@ -1,110 +1,11 @@
 //! The kernel's state: a fold over the log. Nothing else changes it.
 
-mod apply;
-mod believe;
-mod heads;
+pub(crate) mod agents;
+pub(crate) mod apply;
+pub(crate) mod believe;
+pub(crate) mod fold;
 mod image;
-mod keys;
-mod sessions;
-mod tokens;
-
-pub(crate) use apply::Objects;
-pub(crate) use believe::{Past, Replaced, Signer};
-pub(crate) use heads::AgentState;
-pub(crate) use keys::{KeySlot, KeyState, KeyUse, Keys};
-pub(crate) use sessions::{Aggregate, Released, Run, Session};
-pub use tokens::TokenView;
-pub(crate) use tokens::{TokenIndex, Tokens};
-
-use alloc::collections::{BTreeMap, BTreeSet};
-
-use syscap_format::{
-    budget::Amounts,
-    control::Roles,
-    id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash},
-    manifest::EffectClass,
-    record::{Durability, Ended, Head, HomeLimits},
-    sign::PublicKey,
-    time::UnixMillis,
-};
-
-/// An intent without an outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OpenIntent {
-    pub(crate) token: TokenIndex,
-    pub(crate) session: Seq,
-    pub(crate) held: Amounts,
-    pub(crate) effect: EffectClass,
-    pub(crate) key: Option<KeySlot>,
-}
-
-/// What is stopped for now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frozen {
-    pub(crate) kernel: bool,
-    pub(crate) agents: BTreeSet<AgentId>,
-    pub(crate) tools: BTreeSet<ToolId>,
-}
-
-impl Frozen {
-    /// Whether everything that `agent` does is stopped.
-    pub(crate) fn stops_agent(&self, agent: &AgentId) -> bool {
-        self.kernel || self.agents.iter().any(|frozen| agent.is_within(frozen))
-    }
-
-    /// Whether a call of `tool` by `agent` is stopped; a freeze of an agent covers those below.
-    pub(crate) fn stops(&self, agent: &AgentId, tool: &ToolId) -> bool {
-        self.tools.contains(tool) || self.stops_agent(agent)
-    }
-}
-
-/// Everything that the log says, as far as the kernel needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) home: HomeId,
-    pub(crate) limits: HomeLimits,
-    pub(crate) durability: Durability,
-    pub(crate) head: Head,
-    pub(crate) time: UnixMillis,
-    pub(crate) boot: u64,
-    pub(crate) ended: Ended,
-    pub(crate) roles: Roles,
-    pub(crate) recovery: Option<RecoveryHash>,
-    pub(crate) signers: BTreeMap<PublicKey, Signer>,
-    pub(crate) replaced: Replaced,
-    pub(crate) policy: Option<PolicyHash>,
-    /// The policy that is asked for the record only.
-    pub(crate) shadow: Option<PolicyHash>,
-    pub(crate) tools: Option<ToolsHash>,
-    pub(crate) tokens: Tokens,
-    pub(crate) sessions: BTreeMap<Seq, Session>,
-    pub(crate) agents: BTreeMap<AgentId, AgentState>,
-    pub(crate) frozen: Frozen,
-    pub(crate) open: BTreeMap<Seq, OpenIntent>,
-    /// Runs that were given up and have not come back: they still hold their slot.
-    pub(crate) running: BTreeMap<Seq, TokenIndex>,
-    pub(crate) keys: Keys,
-    /// Intents that were found open at boot, and about which no operator has said anything.
-    pub(crate) recovered: BTreeSet<Seq>,
-    /// Tokens issued before this record wait for an operator to confirm the time.
-    pub(crate) unconfirmed_before: Option<Seq>,
-    /// Refusals that belong to no session.
-    pub(crate) unbound: Run,
-}
-
-impl State {
-    /// The run of refusals of a session, or of none.
-    pub(crate) fn run_of(&self, session: Option<Seq>) -> Option<&Run> {
-        match session {
-            Some(session) => self.sessions.get(&session).map(|session| &session.run),
-            None => Some(&self.unbound),
-        }
-    }
-
-    pub(crate) fn run_of_mut(&mut self, session: Option<Seq>) -> Option<&mut Run> {
-        match session {
-            Some(session) => self.sessions.get_mut(&session).map(|session| &mut session.run),
-            None => Some(&mut self.unbound),
-        }
-    }
-}
+pub(crate) mod keys;
+pub(crate) mod sessions;
+pub(crate) mod signers;
+pub(crate) mod tokens;

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::TokenIndex;
+use super::tokens::TokenIndex;
 use syscap_format::{
     id::{AgentId, ResultHash, Seq, SnapshotId, TokenId},
     label::Label,
@@ -16,7 +16,7 @@ pub(crate) struct Session {
     pub(crate) token: TokenIndex,
     pub(crate) token_id: TokenId,
     pub(crate) snapshot: SnapshotId,
-    pub(crate) run: Run,
+    pub(crate) streak: Streak,
     /// The join of what was delivered to it.
     pub(crate) label: Label,
     released: VecDeque<Released>,
@@ -37,8 +37,8 @@ impl Session {
         token_id: TokenId,
         snapshot: SnapshotId,
     ) -> Self {
-        let (run, label, released) = (Run::default(), Label::PUBLIC, VecDeque::new());
-        Self { agent, token, token_id, snapshot, run, label, released }
+        let (streak, label, released) = (Streak::default(), Label::PUBLIC, VecDeque::new());
+        Self { agent, token, token_id, snapshot, streak, label, released }
     }
 
     /// Remembers a result; the oldest beyond [`RELEASED_MAX`] is forgotten.
@@ -67,7 +67,7 @@ impl Session {
 
 /// Refusals in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct Streak {
     pub(crate) in_a_row: u32,
     /// How many refusals the next aggregate answers at the most.
     pub(crate) next_max: u64,
@@ -82,13 +82,13 @@ pub(crate) struct Aggregate {
     pub(crate) reserved: u64,
 }
 
-impl Default for Run {
+impl Default for Streak {
     fn default() -> Self {
         Self { in_a_row: 0, next_max: AGGREGATE_FIRST, aggregate: None }
     }
 }
 
-impl Run {
+impl Streak {
     /// One more refusal in a row has a record of its own.
     pub(crate) fn count(&mut self) {
         self.in_a_row = self.in_a_row.saturating_add(1);

@@ -2,6 +2,7 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
+use crate::lookups;
 use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
@@ -33,6 +34,13 @@ struct Entry {
     body: Arc<TokenBody>,
 }
 
+impl Entry {
+    /// What is left of its own budget.
+    fn left(&self) -> Amounts {
+        self.body.budget.amounts().minus(&self.used.plus(&self.held))
+    }
+}
+
 /// All tokens of a home.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
@@ -51,12 +59,21 @@ pub struct TokenView<'a> {
     pub issued: Seq,
     /// Whether it, or one that it was derived from, was revoked.
     pub revoked: bool,
+    /// Whether it, or one that it was derived from, ran out by a measurement or a charge.
+    pub exhausted: bool,
     /// What was used, by it and all that was derived from it.
     pub used: Amounts,
     /// What is set aside for calls in flight.
     pub held: Amounts,
     /// What is left, the tightest of its chain.
     pub left: Amounts,
+}
+
+impl TokenView<'_> {
+    /// The first dimension in which `wanted` exceeds what is left anywhere in the chain.
+    pub(crate) fn lacks(&self, wanted: &Amounts) -> Option<Dimension> {
+        wanted.iter().find(|(d, amount)| *amount > self.left.get(*d)).map(|(d, _)| d)
+    }
 }
 
 impl Tokens {
@@ -78,6 +95,7 @@ impl Tokens {
     }
 
     pub(crate) fn find(&self, id: &TokenId) -> Option<TokenIndex> {
+        lookups::token();
         self.index.get(id).copied()
     }
 
@@ -85,32 +103,15 @@ impl Tokens {
         self.entry(token).map(|entry| &entry.body)
     }
 
-    pub(crate) fn issued(&self, token: TokenIndex) -> Option<Seq> {
-        self.entry(token).map(|entry| entry.issued)
-    }
-
     /// Whether the token or one of its ancestors was revoked.
     pub(crate) fn is_revoked(&self, token: TokenIndex) -> bool {
         self.chain(token).any(|entry| entry.revoked)
     }
 
-    /// Whether the token or one of its ancestors ran out by a measurement or a charge.
-    pub(crate) fn is_exhausted(&self, token: TokenIndex) -> bool {
-        self.chain(token).any(|entry| entry.exhausted)
-    }
-
-    /// The first dimension in which `wanted` exceeds what is left anywhere in the chain.
-    pub(crate) fn lacks(&self, token: TokenIndex, wanted: &Amounts) -> Option<Dimension> {
-        let left = self.left(token);
-        wanted.iter().find(|(d, amount)| *amount > left.get(*d)).map(|(d, _)| d)
-    }
-
     /// What is left in each dimension, the tightest of the chain.
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
-        self.chain(token)
-            .map(|entry| entry.body.budget.amounts().minus(&entry.used.plus(&entry.held)))
-            .reduce(|a, b| a.meet(&b))
-            .unwrap_or_default()
+        let left = self.chain(token).map(Entry::left);
+        left.reduce(|a, b| a.meet(&b)).unwrap_or_default()
     }
 
     pub(crate) fn revoke(&mut self, token: TokenIndex) {
@@ -184,18 +185,20 @@ impl Tokens {
     }
 
     pub(crate) fn view(&self, token: TokenIndex) -> Option<TokenView<'_>> {
-        self.entry(token).map(|entry| TokenView {
-            id: entry.id,
-            body: &entry.body,
-            issued: entry.issued,
-            revoked: self.is_revoked(token),
-            used: entry.used,
-            held: entry.held,
-            left: self.left(token),
-        })
+        let entry = self.entry(token)?;
+        let Entry { id, issued, revoked, exhausted, used, held, .. } = *entry;
+        let (body, left) = (&*entry.body, entry.left());
+        let mut view = TokenView { id, body, issued, revoked, exhausted, used, held, left };
+        for above in entry.parent.into_iter().flat_map(|parent| self.chain(parent)) {
+            view.revoked |= above.revoked;
+            view.exhausted |= above.exhausted;
+            view.left = view.left.meet(&above.left());
+        }
+        Some(view)
     }
 
     fn entry(&self, token: TokenIndex) -> Option<&Entry> {
+        lookups::token();
         self.entries.get(usize::try_from(token.0).ok()?)
     }
 

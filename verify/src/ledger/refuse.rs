@@ -6,7 +6,7 @@ use syscap_format::{
     id::Seq,
     limits::{AGGREGATE_FIRST, AGGREGATE_MAX, REFUSALS_IN_A_ROW_MAX},
     reason::Reason,
-    record::{CallFields, Refusal, RefusalKind, Refusals, Repeat, RunPhase},
+    record::{AggregatePhase, CallFields, Refusal, RefusalKind, Refusals, Repeat},
 };
 
 use super::{Account, Aggregate, Entry, Fault, Ledger, Row};
@@ -84,9 +84,9 @@ impl Ledger {
         };
         entry.expect(refusals.token == token, Fault::Aggregate);
         match refusals.phase {
-            RunPhase::Open => self.open_aggregate(entry, refusals, account),
-            RunPhase::Close => self.close_aggregate(entry, refusals, account),
-            RunPhase::Overload => {
+            AggregatePhase::Open => self.open_aggregate(entry, refusals, account),
+            AggregatePhase::Close => self.close_aggregate(entry, refusals, account),
+            AggregatePhase::Overload => {
                 let fine = refusals.session.is_none()
                     && refusals.opened.is_none()
                     && refusals.reserved == 0

@@ -6,7 +6,7 @@ use syscap_format::{
     decision::{Decision, Verdict},
     id::{RefusalsDigest, Seq, SnapshotId, TokenId},
     reason::Reason,
-    record::{Body, CallFields, Kind, Record, RefusalKind, Refusals, RunPhase},
+    record::{AggregatePhase, Body, CallFields, Kind, Record, RefusalKind, Refusals},
     token::TokenBody,
 };
 
@@ -303,7 +303,7 @@ fn an_aggregate_costs_what_it_answered() {
 fn a_count_of_overload_stands_alone() {
     let log = Log::of(&everything());
     let overload = |place: &usize| match log.record(*place).body {
-        Body::Refusals(refusals) => refusals.phase == RunPhase::Overload,
+        Body::Refusals(refusals) => refusals.phase == AggregatePhase::Overload,
         _ => false,
     };
     let place = log.places(Kind::Refusals).into_iter().find(overload).unwrap();

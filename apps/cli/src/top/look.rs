@@ -8,7 +8,7 @@ use syscap::{
     format::{
         envelope::Status,
         id::{PolicyHash, Seq},
-        record::{Body, Record, RunPhase},
+        record::{AggregatePhase, Body, Record},
         time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
@@ -171,7 +171,7 @@ fn count(counts: &mut Counts, body: &Body) {
             add(&mut counts.calls, 1);
             add(counts.refused.entry(refusal.reason).or_default(), 1);
         }
-        Body::Refusals(run) if run.phase != RunPhase::Open => {
+        Body::Refusals(run) if run.phase != AggregatePhase::Open => {
             add(&mut counts.calls, run.count.unwrap_or(0));
         }
         _ => {}

@@ -9,7 +9,7 @@ use crate::limits::DETAIL_BYTES_MAX;
 const MORE_BYTES: usize = 24;
 
 /// As many as fit into a refusal, as they stand.
-pub fn listed<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> String {
+pub fn summary<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> String {
     let (mut text, mut more) = (String::new(), 0_usize);
     for part in parts {
         let part = part.as_ref();
@@ -34,7 +34,7 @@ pub fn listed<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> String {
 pub fn nearest<'a>(got: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.collect();
     names.sort_by_key(|name| Reverse(alike(got, name)));
-    listed(names)
+    summary(names)
 }
 
 /// How many bytes two names share at their beginnings and ends: a slip leaves most of a name.
@@ -55,8 +55,8 @@ mod tests {
         let text = nearest("famly33.do", many.iter().map(String::as_str));
         assert!(text.starts_with("family33.do, "), "{text}");
         assert!(text.len() <= DETAIL_BYTES_MAX && text.ends_with(" more"), "{text}");
-        assert_eq!(listed(["a", "b"]), "a, b");
-        assert_eq!(listed([""; 0]), "");
-        assert_eq!(listed(["x".repeat(300)]), "one of 1");
+        assert_eq!(summary(["a", "b"]), "a, b");
+        assert_eq!(summary([""; 0]), "");
+        assert_eq!(summary(["x".repeat(300)]), "one of 1");
     }
 }

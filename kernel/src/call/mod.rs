@@ -1,0 +1,202 @@
+//! One call, moved forward by value: each step names the only next one.
+//!
+//! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
+//! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
+//! in their place. What a step found the next ones are lent: session and token by the
+//! [`Context`](crate::context::Context), tool and grant by [`Found`]. A step that says no leaves
+//! what is known of the call where it is recorded from.
+
+mod check;
+pub(crate) mod follow;
+mod plan;
+pub(crate) mod question;
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    args::References,
+    decide::Kept,
+    registry::{Mode, Registered},
+    resolve::AsSent,
+    state::{keys::KeyUse, sessions::Released, tokens::TokenIndex},
+    tool::{AnyPlan, Demand},
+};
+use syscap_format::{
+    budget::Amounts,
+    cbor::{Canonical, Item},
+    envelope::{Filled, ToolCall},
+    id::{AgentId, CallDigest, IdempotencyKey, SentHash, Seq, ToolId},
+    label::Label,
+    manifest::EffectClass,
+    reason::{ErrorKind, Reason, Refused},
+    record::{CallFields, RefusalKind},
+    token::Grant,
+};
+
+mod step {
+    /// Marks the steps; sealed.
+    pub(crate) trait Step {}
+}
+use step::Step;
+
+/// A call at step `S`, beside the fields of its record. No `Clone`; every method takes it by
+/// value.
+#[must_use = "a call must be moved forward or refused on the record"]
+pub(crate) struct Call<'c, S: Step> {
+    fields: &'c mut CallFields,
+    at: S,
+}
+
+/// What a call is about: the tool that is registered, and what the token grants for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'k> {
+    pub(crate) tool: &'k Registered,
+    pub(crate) grant: &'k Grant,
+}
+
+/// The envelope was read and completed.
+pub(crate) struct Decoded<'k> {
+    call: ToolCall<'k>,
+    tool: Option<&'k Registered>,
+}
+
+/// The session's token is live, and grants the tool.
+pub(crate) struct Checked<'k> {
+    call: ToolCall<'k>,
+    found: Found<'k>,
+    references: References,
+}
+
+/// The arguments are resolved, fit the manifest and are hashed.
+pub(crate) struct Resolved<'k> {
+    call: ToolCall<'k>,
+    found: Found<'k>,
+    /// The arguments, where they are others than were sent.
+    args: Option<Canonical>,
+    /// The argument whose links were followed.
+    sent: Option<AsSent>,
+}
+
+/// The tool made a plan, and all that it would touch lies in scope.
+pub(crate) struct Planned<'k> {
+    resolved: Resolved<'k>,
+    plan: Box<dyn AnyPlan>,
+    demands: Vec<Demand>,
+    /// What the plan says that it will need.
+    needed: Amounts,
+    hold: Amounts,
+}
+
+/// The policy allows it.
+pub(crate) struct Approved<'k> {
+    resolved: Resolved<'k>,
+    plan: Box<dyn AnyPlan>,
+    hold: Amounts,
+    kept: Kept,
+}
+
+/// The budget of the token and of all its ancestors has room. All that the intent and the run
+/// need of what the steps were lent.
+pub(crate) struct Reserved {
+    pub(crate) plan: Box<dyn AnyPlan>,
+    pub(crate) digest: CallDigest,
+    pub(crate) agent: AgentId,
+    pub(crate) token: TokenIndex,
+    pub(crate) tool: ToolId,
+    pub(crate) effect: EffectClass,
+    pub(crate) mode: Mode,
+    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) sent: Option<SentHash>,
+    pub(crate) filled: Filled,
+    /// What the session had been given before.
+    pub(crate) given: Label,
+    /// What the tool's results carry.
+    pub(crate) label: Label,
+    pub(crate) wall_ms_max: Option<u64>,
+    pub(crate) result_bytes_max: usize,
+    pub(crate) read_only: bool,
+    /// The vault's row of the intent.
+    pub(crate) row: Vec<u8>,
+}
+
+impl Step for Decoded<'_> {}
+impl Step for Checked<'_> {}
+impl Step for Resolved<'_> {}
+impl Step for Planned<'_> {}
+impl Step for Approved<'_> {}
+impl Step for Reserved {}
+
+impl Resolved<'_> {
+    fn args(&self) -> Item<'_> {
+        self.args.as_ref().map_or(self.call.args(), Canonical::item)
+    }
+
+    /// A refusal which, where links were followed, tells nothing of where they led.
+    fn as_sent(&self, refused: Refused) -> Refused {
+        match &self.sent {
+            Some(sent) => sent.shown(refused),
+            None => refused,
+        }
+    }
+}
+
+impl Call<'_, Reserved> {
+    /// Gives up the call for its intent. The caller is `Kernel::intend`, the only one.
+    pub(crate) fn into_reserved(self) -> Reserved {
+        self.at
+    }
+}
+
+/// Why a step said no to a call.
+#[must_use = "a refusal must be recorded"]
+pub(crate) struct Stopped {
+    pub(crate) refused: Refused,
+    pub(crate) kind: RefusalKind,
+    /// The resolved arguments, where the policy said no: they are kept, so that another policy
+    /// can be asked about the call later.
+    pub(crate) args: Option<Canonical>,
+}
+
+impl Stopped {
+    pub(crate) const fn error_kind(&self) -> ErrorKind {
+        match self.kind {
+            RefusalKind::Refused | RefusalKind::Control => ErrorKind::Refused,
+            RefusalKind::Asked => ErrorKind::Asked,
+            RefusalKind::Deferred => ErrorKind::Deferred,
+        }
+    }
+}
+
+impl From<Refused> for Stopped {
+    fn from(refused: Refused) -> Self {
+        Self { refused, kind: RefusalKind::Refused, args: None }
+    }
+}
+
+impl From<Reason> for Stopped {
+    fn from(reason: Reason) -> Self {
+        Refused::new(reason).into()
+    }
+}
+
+type Stepped<'c, S> = Result<Call<'c, S>, Stopped>;
+
+/// What a call must have from the vault before it can go on.
+pub(crate) enum Needs<'k> {
+    Nothing,
+    /// The first outcome of an idempotency key: how it was used, and the outcome.
+    Repeat(&'k KeyUse, Seq),
+    /// Results that its arguments refer to.
+    Results(Vec<Released>),
+}
+
+impl Needs<'_> {
+    /// The pairs of intent and outcome that must be fetched.
+    pub(crate) fn wanted(&self) -> Vec<(Seq, Seq)> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Repeat(used, outcome) => [(used.intent, *outcome)].into(),
+            Self::Results(found) => found.iter().map(|r| (r.intent, r.outcome)).collect(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The last steps: arguments resolved, a plan made and held against scopes, policy and budget.
+
+use alloc::borrow::Cow;
+
+use super::{
+    Approved, Call, Checked, Planned, Reserved, Resolved, Stepped, Stopped, question::question,
+};
+use crate::{
+    args,
+    context::Context,
+    decide::{Engines, keep, refusal},
+    diagnostics::{named, over_budget},
+    tool::{Demand, Demands, Live, Request},
+};
+use syscap_format::{
+    cbor::Canonical,
+    decision::Verdict,
+    hash::{args_hash, call_digest, sent_hash},
+    id::Seq,
+    reason::{Reason, Refused},
+    record::RefusalKind,
+    token::Grant,
+    vault::{CallSalts, VaultWrite},
+};
+
+impl<'c, 'k> Call<'c, Checked<'k>> {
+    /// Puts fetched results in the place of references, checks the arguments against the
+    /// manifest, adds defaults, and commits to what came of it.
+    pub(crate) fn resolve(
+        self,
+        fetched: &[(Seq, Canonical)],
+        salts: &CallSalts,
+    ) -> Stepped<'c, Resolved<'k>> {
+        let Self { fields, at: Checked { call, found, references } } = self;
+        let manifest = &found.tool.manifest;
+        let sent = call.args();
+        let resolved = args::resolve(sent, &references, |reference| {
+            let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
+            let unknown = || Refused::new(Reason::UnknownReference).field("$ref.record");
+            let (_, result) = found.ok_or_else(unknown)?;
+            reference.pick(result.item())
+        })?;
+        let given = resolved.as_ref().map_or(sent, Canonical::item);
+        let args = args::conform(manifest, given)?.or(resolved);
+        let at = Resolved { call, found, args, sent: None };
+        let hash = args_hash(&salts.args, &manifest.tool, &found.tool.manifest_id, at.args());
+        fields.args_hash = Some(hash);
+        Ok(Call { fields, at })
+    }
+}
+
+impl<'c, 'k> Call<'c, Resolved<'k>> {
+    /// Lets the tool parse the arguments and holds the plan against the token's scopes.
+    pub(crate) fn plan(self, context: &Context<'k>, live: Live) -> Stepped<'c, Planned<'k>> {
+        let Self { fields, at } = self;
+        let (tool, grant) = (at.found.tool, at.found.grant);
+        let agent = &context.session.agent;
+        let request = Request { agent, args: at.args(), grant, live: Some(live) };
+        let plan = tool.tool.plan(&request).map_err(|refused| at.as_sent(refused))?;
+        // Asked once: scopes, policy and budget see the same demands.
+        let Demands { resources: demands, hold: needed } = plan.demands().clone();
+        in_scope(&demands, grant).map_err(|refused| at.as_sent(refused))?;
+        let hold = tool.manifest.hold_for(&needed);
+        let at = Planned { resolved: at, plan, demands, needed, hold };
+        Ok(Call { fields, at })
+    }
+}
+
+fn in_scope(demands: &[Demand], grant: &Grant) -> Result<(), Refused> {
+    for demand in demands {
+        let scope = grant.scope(demand.dimension);
+        if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {
+            let allowed =
+                scope.map_or(Cow::Borrowed("nothing"), |s| s.advice(&demand.resource).into());
+            return Err(Refused::new(Reason::OutOfScope)
+                .field(demand.argument)
+                .got(&format_args!("{:#}", demand.resource))
+                .allowed(&allowed));
+        }
+    }
+    Ok(())
+}
+
+impl<'c, 'k> Call<'c, Planned<'k>> {
+    /// Asks the kernel's own engines.
+    pub(crate) fn decide(
+        self,
+        context: &Context<'k>,
+        engines: Engines<'_>,
+    ) -> Stepped<'c, Approved<'k>> {
+        let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
+        named(&resolved.call, context)?;
+        let (found, args) = (resolved.found, resolved.args());
+        let planned = hold;
+        let question = question(context, found, args, (&demands, &planned, &context.token.left));
+        let (decision, shadow) = engines.ask(&question);
+        fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
+        fields.shadow = shadow;
+        let kept = match decision.verdict {
+            Verdict::Allow | Verdict::Degrade => {
+                let obligations = &decision.obligations.0;
+                keep(obligations, question.manifest, &needed, &mut hold)
+                    .map_err(|refused| (refused, RefusalKind::Refused))
+            }
+            verdict => {
+                let advice = engines.policy.advise(&question, &decision);
+                Err(refusal(verdict, &advice, args))
+            }
+        };
+        fields.decision = Some(decision);
+        match kept {
+            Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept } }),
+            Err((refused, kind)) => {
+                let refused = resolved.as_sent(refused);
+                Err(Stopped { refused, kind, args: Some(resolved.args().into()) })
+            }
+        }
+    }
+}
+
+impl<'c> Call<'c, Approved<'_>> {
+    /// Holds the plan's cost against the budget of the token and of all its ancestors.
+    pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
+        let Self { fields, at: Approved { resolved, plan, hold, kept } } = self;
+        if context.token.exhausted {
+            return Err(Reason::Exhausted.into());
+        }
+        if let Some(dimension) = context.token.lacks(&hold) {
+            return Err(over_budget(context, dimension, hold.get(dimension)).into());
+        }
+        let (call, session) = (&resolved.call, context.session);
+        let (tool, args) = (resolved.found.tool, resolved.args());
+        let manifest = &tool.manifest;
+        let key = call.key().cloned();
+        let digest = call_digest(
+            &context.state.home,
+            (&manifest.tool, &tool.manifest_id),
+            args,
+            (&session.agent, &session.token_id),
+            key.as_ref(),
+        );
+        let sent = key.is_some().then(|| sent_hash(&salts.args, &manifest.tool, call.args()));
+        let cap = kept.result_bytes_max.and_then(|max| usize::try_from(max).ok());
+        fields.held = hold;
+        let at = Reserved {
+            plan,
+            digest,
+            agent: session.agent.clone(),
+            token: session.token,
+            tool: manifest.tool.clone(),
+            effect: manifest.effect,
+            mode: tool.mode,
+            key,
+            sent,
+            filled: call.filled(),
+            given: session.label,
+            label: manifest.label,
+            wall_ms_max: manifest.wall_ms_max,
+            result_bytes_max: cap.unwrap_or(usize::MAX).min(manifest.result_limit()),
+            read_only: kept.read_only,
+            row: VaultWrite::row(Some(salts), Some(args.as_bytes()), None),
+        };
+        Ok(Call { fields, at })
+    }
+}

@@ -1,0 +1,28 @@
+//! The question to an engine.
+
+use super::Found;
+use crate::{context::Context, policy::Question, tool::Demand};
+use syscap_format::{budget::Amounts, cbor::Item};
+
+/// The question about a call. All in it is the kernel's own.
+pub(crate) fn question<'a>(
+    context: &'a Context<'_>,
+    found: Found<'a>,
+    args: Item<'a>,
+    (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
+) -> Question<'a> {
+    Question {
+        agent: &context.session.agent,
+        token: context.session.token_id,
+        body: context.token.body,
+        grant: found.grant,
+        manifest: &found.tool.manifest,
+        args,
+        demands,
+        hold,
+        left,
+        facts: context.facts,
+        source: context.source,
+        now: context.now,
+    }
+}

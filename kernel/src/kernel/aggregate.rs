@@ -1,0 +1,41 @@
+//! What an open aggregate of refusals has answered.
+
+use syscap_format::{
+    cbor::Encoder,
+    hash::{Domain, Hasher},
+    id::{Leaf, RefusalsDigest},
+    reason::Reason,
+    time::UnixMillis,
+};
+
+/// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
+/// after a crash the aggregate counts in full.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub(super) count: u64,
+    hasher: Option<Hasher>,
+    pub(super) leaf: Option<Leaf>,
+    pub(super) since: UnixMillis,
+}
+
+impl Counted {
+    /// One that opens with this record.
+    pub(super) fn open(leaf: Leaf, since: UnixMillis) -> Self {
+        Self { leaf: Some(leaf), since, ..Self::default() }
+    }
+
+    pub(super) fn count(&mut self, now: UnixMillis, reason: Reason) {
+        let mut encoder = Encoder::with_capacity(16);
+        encoder.array(2);
+        encoder.uint(now.get());
+        encoder.uint(reason.code());
+        let hasher = self.hasher.get_or_insert_with(|| Domain::REFUSALS.hasher());
+        hasher.update(&encoder.into_bytes());
+        self.count = self.count.saturating_add(1);
+    }
+
+    pub(super) fn digest(&self) -> RefusalsDigest {
+        let hasher = self.hasher.clone().unwrap_or_else(|| Domain::REFUSALS.hasher());
+        RefusalsDigest::from_bytes(hasher.finish())
+    }
+}

@@ -1,0 +1,57 @@
+//! Answers: made when their record is, released when it is durable.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::{flight::Waiting, machine::Kernel};
+use crate::ticket::Ticket;
+use syscap_format::{
+    budget::Amounts,
+    cbor::Canonical,
+    envelope::{Receipt, ToolResult, TxOutcome},
+    id::{Leaf, Seq},
+    manifest::Enforcement,
+    obligation::Obligation,
+    reason::Reason,
+    record::CallFields,
+};
+
+/// What an answer is made of, beside its record's fields.
+pub(super) struct Reply {
+    pub(super) ticket: Ticket,
+    pub(super) intent: Option<(Seq, Leaf)>,
+    pub(super) reason: Option<Reason>,
+    pub(super) delivered: Canonical,
+    pub(super) tx: TxOutcome,
+    pub(super) left: Amounts,
+    /// What the policy took away from the call that it answers.
+    pub(super) degraded: Vec<Obligation>,
+}
+
+impl Kernel {
+    /// Makes the answer, to be released when its record is durable.
+    pub(super) fn answer(&mut self, seq: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
+        let ticket = reply.ticket;
+        let result = self.result(seq, leaf, fields, reply);
+        self.waiting.push_back((seq, Waiting::Reply(ticket, Box::new(result))));
+    }
+
+    pub(super) fn result(
+        &self,
+        seq: Seq,
+        leaf: Leaf,
+        fields: &CallFields,
+        reply: Reply,
+    ) -> ToolResult {
+        let receipt = Receipt {
+            home: self.state.home,
+            intent: reply.intent,
+            outcome_seq: seq,
+            outcome_leaf: leaf,
+            used: fields.used,
+            left: reply.left,
+            enforcement: fields.enforcement.unwrap_or(Enforcement::None),
+        };
+        let effect = (reply.tx, reply.degraded);
+        ToolResult::new(fields, reply.reason, reply.delivered, effect, receipt)
+    }
+}

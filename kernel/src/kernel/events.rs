@@ -1,0 +1,180 @@
+//! What the host tells the kernel, and what the kernel asks of it.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    policy::PolicyEngine,
+    registry::ToolsDelta,
+    resolve::{Found, Resolving},
+    store::{Ancestor, Room, Stored},
+    ticket::Ticket,
+    tool::{Job, Ran},
+};
+use syscap_format::{
+    budget::Amounts,
+    cbor::Canonical,
+    control::Control,
+    envelope::{Form, ToolResult},
+    id::{AgentId, Seq, SnapshotId, TokenId},
+    label::Label,
+    provenance::Source,
+    reason::Refused,
+    record::{Durability, Kind, Opened},
+    vault::{CallSalts, VaultEntry},
+};
+
+/// A call as it comes in.
+#[derive(Debug)]
+pub struct Submit {
+    /// The host's name for it.
+    pub ticket: Ticket,
+    /// The session that it comes through.
+    pub session: Seq,
+    /// The envelope's bytes.
+    pub received: Vec<u8>,
+    /// How they are written.
+    pub form: Form,
+    /// Who brought the call about, by the host's word: an agent, unless the host knows better.
+    /// What the envelope says of it is recorded as a claim.
+    pub source: Source,
+    /// Random salts for its commitments.
+    pub salts: CallSalts,
+}
+
+/// Time that a run took, as the host measured it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Processor time of the thread, in microseconds.
+    pub cpu_us: u64,
+    /// Wall-clock time, in microseconds.
+    pub wall_us: u64,
+}
+
+/// Why a run will not be reported, or not in time. The host says so of a job that it no longer
+/// has, or that has not returned: to run it afterwards would be the host's own act, unrecorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It panicked.
+    Panicked,
+    /// It has not returned in time; it may still run.
+    TimedOut,
+    /// The host dropped it.
+    Abandoned,
+}
+
+/// What the host tells the kernel.
+pub enum Event {
+    /// The kernel starts on this home. Before this no call is admitted.
+    Boot {
+        /// Whom to tell.
+        ticket: Ticket,
+        /// 16 random bytes.
+        id: [u8; 16],
+        /// The version of the software.
+        software: Box<str>,
+        /// What an acknowledged record survives from here on.
+        durability: Durability,
+    },
+    /// A call.
+    Submit(Submit),
+    /// What [`Effect::Fetch`] asked for, in its order.
+    Fetched(Ticket, Vec<VaultEntry>),
+    /// What came of [`Effect::Resolve`].
+    Resolved(Ticket, Result<Found, Refused>),
+    /// A run came back.
+    Ran(Ran<'static>, Measured),
+    /// A run will not come back, or not in time.
+    Lost(Seq, Lost, Measured),
+    /// A batch is durable.
+    Stored(Stored),
+    /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`. Where the head
+    /// that it names is none that [the kernel remembers](Kernel::remembers), the proof that it is
+    /// durable; so with those below.
+    Control(Ticket, Kind, Control, Option<Ancestor>),
+    /// A signed event of kind `policy`, and those of the engines that it names which the kernel
+    /// does not have.
+    Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>),
+    /// A policy document that no engine could be made of: where it is wrong, and how. It is
+    /// refused on the record.
+    BadPolicy(Ticket, Box<str>, Box<str>),
+    /// A change to an agent's state.
+    Propose(Box<Proposal>),
+    /// A signed event of kind `tools`, for the tools that the kernel has, changed so.
+    Tools(Ticket, Control, Option<Ancestor>, ToolsDelta),
+    /// A token's wire.
+    Issue(Ticket, Vec<u8>, Option<Ancestor>),
+    /// The host opens a slot for an agent with a token.
+    OpenSession(Ticket, AgentId, TokenId),
+    /// The host closes a slot.
+    CloseSession(Ticket, Seq),
+    /// The host posts model tokens and credits after the fact.
+    Charge(Ticket, Seq, Amounts),
+    /// Whether the disk has room.
+    Room(Room),
+    /// Time passed.
+    Tick,
+    /// The host closes the home.
+    Shutdown(Ticket),
+}
+
+/// What a control event came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// It is on record.
+    Recorded(Seq),
+    /// A token is registered.
+    Token(TokenId),
+    /// A session is open.
+    Session(Opened),
+    /// An agent's state has changed: its head, and the record.
+    State(SnapshotId, Seq),
+}
+
+/// What the kernel asks of the host.
+#[derive(Debug)]
+#[must_use = "an effect must be carried out"]
+pub enum Effect {
+    /// Fetch these pairs of intent and outcome from the vault.
+    Fetch(Ticket, Vec<(Seq, Seq)>),
+    /// Follow these links.
+    Resolve(Ticket, Box<Resolving>),
+    /// Run this.
+    Run(Ticket, Box<Job>),
+    /// Answer this call.
+    Reply(Ticket, Box<ToolResult>),
+    /// Answer this control event.
+    Ack(Ticket, Result<Ack, Refused>),
+}
+
+/// A change to the state of a session's agent: a map from keys to values, null to take a key
+/// away. It is made whole or not at all, recorded either way, and pays one of `calls`.
+#[derive(Debug)]
+pub struct Proposal {
+    /// The host's name for it.
+    pub ticket: Ticket,
+    /// The session whose agent's state it is.
+    pub session: Seq,
+    /// Who writes, by the host's word: agents and users `goal.*`, tools and encoders `fact.*`.
+    pub writer: Source,
+    /// Records that the values come from.
+    pub inputs: Vec<Seq>,
+    /// The head that it was made from; `None` for whatever is the head.
+    pub base: Option<SnapshotId>,
+    /// The changes.
+    pub changes: Canonical,
+    /// Random salts for its commitments.
+    pub salts: CallSalts,
+}
+
+/// An open session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionView<'a> {
+    /// The record that opened it.
+    pub number: Seq,
+    /// The agent.
+    pub agent: &'a AgentId,
+    /// The token.
+    pub token: TokenId,
+    /// The join of what was delivered to it.
+    pub label: Label,
+}

@@ -1,0 +1,310 @@
+//! The kernel itself: what it owns, which event goes where, and what can be asked of it.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
+
+use super::{
+    aggregate::Counted,
+    events::{Effect, Event, SessionView},
+    flight::{InFlight, Parked, Waiting},
+    pending::Pending,
+};
+use crate::{
+    halt::Halt,
+    policy::PolicyEngine,
+    registry::{Registry, ToolsDelta},
+    state::{fold::State, tokens::TokenView},
+    store::{Batch, Room},
+    ticket::Ticket,
+    time::{KernelClock, Reading},
+};
+use syscap_format::{
+    control::{Freeze, FreezeChange, FreezeTarget, Roles},
+    facts::Facts,
+    hash::Domain,
+    id::{
+        AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, StateHash, TokenId, ToolsHash,
+    },
+    manifest::Manifest,
+    record::{CallFields, Head},
+    sign::PublicKey,
+    snapshot::Snapshot,
+    time::UnixMillis,
+};
+
+/// The reference monitor.
+pub struct Kernel {
+    pub(crate) state: State,
+    pub(super) engine: Box<dyn PolicyEngine>,
+    pub(super) engine_hash: PolicyHash,
+    /// Whether the engine names a tool by an alias: what it says of that would be lost.
+    pub(super) aliased: bool,
+    /// Asked beside the engine, for the record only.
+    pub(super) shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
+    /// The values of the agents' facts: what the state knows by commitment only.
+    pub(super) facts: BTreeMap<AgentId, Facts>,
+    pub(super) registry: Registry,
+    pub(super) tools_hash: ToolsHash,
+    pub(super) clock: Option<KernelClock>,
+    pub(super) gap: bool,
+    pub(super) room: Room,
+    pub(super) closing: bool,
+    pub(super) pending: Pending,
+    pub(super) waiting: VecDeque<(Seq, Waiting)>,
+    pub(super) in_flight: BTreeMap<Seq, Box<InFlight>>,
+    /// The plans of runs that were given up and may still come back.
+    pub(super) late: BTreeMap<Seq, CallDigest>,
+    /// Calls that wait for what the host was asked for.
+    pub(super) parked: BTreeMap<Ticket, Parked>,
+    /// The open aggregates of refusals.
+    pub(super) aggregates: BTreeMap<Option<Seq>, Counted>,
+    pub(super) overloaded: Counted,
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) halted: Option<Halt>,
+}
+
+impl Kernel {
+    /// Moves the kernel forward by one event. It never blocks; if it can't go on it halts, and
+    /// from then on ignores everything.
+    pub fn handle(&mut self, event: Event, reading: Reading) {
+        if self.halted.is_some() {
+            return;
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.advance(reading);
+        }
+        if let Err(halt) = self.dispatch(event, reading) {
+            self.halt(halt);
+        }
+    }
+
+    fn dispatch(&mut self, event: Event, reading: Reading) -> Result<(), Halt> {
+        match event {
+            Event::Boot { ticket, id, software, durability } => {
+                self.boot(ticket, id, software, durability, reading)
+            }
+            Event::Submit(submit) => self.submit(submit, None, None),
+            Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
+            Event::Resolved(ticket, found) => self.resolved(ticket, found),
+            Event::Ran(ran, measured) => self.ran(ran, measured),
+            Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
+            Event::Stored(stored) => self.stored(stored),
+            Event::Control(ticket, kind, control, ancestor) => {
+                self.control(ticket, kind, (control, ancestor))
+            }
+            Event::Policy(ticket, control, ancestor, engines) => {
+                self.policy(ticket, (control, ancestor), engines)
+            }
+            Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
+            Event::Propose(proposal) => self.propose(*proposal),
+            Event::Tools(ticket, control, ancestor, delta) => {
+                self.tools(ticket, (control, ancestor), &delta)
+            }
+            Event::Issue(ticket, wire, ancestor) => self.issue(ticket, (wire, ancestor)),
+            Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
+            Event::CloseSession(ticket, session) => self.close_session(ticket, session),
+            Event::Charge(ticket, session, amounts) => self.charge(ticket, session, amounts),
+            Event::Room(room) => {
+                self.room = room;
+                Ok(())
+            }
+            Event::Tick => self.tick(),
+            Event::Shutdown(ticket) => self.shutdown(ticket),
+        }
+    }
+
+    /// The next thing for the host to do.
+    #[must_use = "an effect must be carried out"]
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Whether an answer or a run waits for records that no batch has taken yet.
+    #[must_use]
+    pub fn wants_commit(&self) -> bool {
+        let waits_for = self.waiting.back().map(|(seq, _)| *seq);
+        self.halted.is_none() && waits_for >= self.pending.first() && self.pending.first().is_some()
+    }
+
+    /// Takes all records that no batch has taken yet.
+    #[must_use = "a batch must be committed, or the kernel halted"]
+    pub fn take_batch(&mut self) -> Option<Batch> {
+        if self.halted.is_some() {
+            return None;
+        }
+        self.pending.take(self.state.home)
+    }
+
+    /// Stops the kernel: the host found that it can't go on.
+    pub fn halt(&mut self, halt: Halt) {
+        // First, so that nothing that goes wrong in the next line leaves the kernel running.
+        self.halted.get_or_insert(halt);
+        self.effects.clear();
+    }
+
+    /// Why the kernel stopped.
+    #[must_use]
+    pub const fn halted(&self) -> Option<&Halt> {
+        self.halted.as_ref()
+    }
+
+    /// The home's id.
+    #[must_use]
+    pub const fn home(&self) -> HomeId {
+        self.state.home
+    }
+
+    /// The log's last record, durable or not.
+    #[must_use]
+    pub const fn head(&self) -> Head {
+        self.state.head
+    }
+
+    /// Kernel time at the last event.
+    #[must_use]
+    pub fn now(&self) -> UnixMillis {
+        self.clock.as_ref().map_or(self.state.time, KernelClock::now)
+    }
+
+    /// The keys of the roles.
+    #[must_use]
+    pub const fn roles(&self) -> &Roles {
+        &self.state.roles
+    }
+
+    /// Hash of the recovery key.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<RecoveryHash> {
+        self.state.recovery
+    }
+
+    /// The last counter of a key, 0 if it has signed nothing.
+    #[must_use]
+    pub fn counter(&self, key: &PublicKey) -> u64 {
+        self.state.signer(key).counter
+    }
+
+    /// The last record that a key signed: the next head that it names must not lie before.
+    #[must_use]
+    pub fn last_signed(&self, key: &PublicKey) -> Seq {
+        self.state.signer(key).last
+    }
+
+    /// The policy on record.
+    #[must_use]
+    pub const fn policy_hash(&self) -> Option<PolicyHash> {
+        self.state.policy
+    }
+
+    /// The shadow on record: a policy that is asked for the record only.
+    #[must_use]
+    pub const fn shadow_hash(&self) -> Option<PolicyHash> {
+        self.state.shadow
+    }
+
+    /// The engine that the kernel asks.
+    #[must_use]
+    pub fn engine(&self) -> &dyn PolicyEngine {
+        &*self.engine
+    }
+
+    /// The agents that have a state: head snapshot, and what is known of its facts.
+    pub fn states(&self) -> impl Iterator<Item = (&AgentId, &Snapshot, &Facts)> {
+        self.state.agents.iter().map(|(agent, state)| {
+            let facts = self.facts.get(agent).unwrap_or(Facts::none());
+            (agent, state.head(), facts)
+        })
+    }
+
+    /// The tools on record.
+    #[must_use]
+    pub const fn tools_hash(&self) -> Option<ToolsHash> {
+        self.state.tools
+    }
+
+    /// The hash of the engine that the kernel was given.
+    #[must_use]
+    pub const fn engine_hash(&self) -> PolicyHash {
+        self.engine_hash
+    }
+
+    /// The hash of the tools that the kernel was given.
+    #[must_use]
+    pub const fn registry_hash(&self) -> ToolsHash {
+        self.tools_hash
+    }
+
+    /// The hash of the tools that the kernel would have after a change; `None` where two would
+    /// have one name.
+    #[must_use]
+    pub fn registry_hash_after(&self, delta: &ToolsDelta) -> Option<ToolsHash> {
+        self.registry.changed(delta).ok().map(|tools| tools.tools_object().hash())
+    }
+
+    /// What the open sessions are, and what they have been given.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionView<'_>> {
+        self.state.sessions.iter().map(|(number, session)| SessionView {
+            number: *number,
+            agent: &session.agent,
+            token: session.token_id,
+            label: session.label,
+        })
+    }
+
+    /// What is frozen, each as the event that froze it.
+    #[must_use]
+    pub fn frozen(&self) -> Vec<Freeze> {
+        let frozen = &self.state.frozen;
+        let of = |target, name: &str| {
+            let (name, change) = (Box::from(name), FreezeChange::Freeze);
+            Freeze { target, name, change }
+        };
+        let all = frozen.kernel.then(|| of(FreezeTarget::Kernel, ""));
+        let agents = frozen.agents.iter().map(|agent| of(FreezeTarget::Agent, agent.as_str()));
+        let tools = frozen.tools.iter().map(|tool| of(FreezeTarget::Tool, tool.as_str()));
+        all.into_iter().chain(agents).chain(tools).collect()
+    }
+
+    /// The calls that run: their intents, since when, and what the intents hold.
+    pub fn running(&self) -> impl Iterator<Item = (Seq, UnixMillis, &CallFields)> {
+        self.in_flight.iter().map(|(intent, flight)| (*intent, flight.since, &flight.fields))
+    }
+
+    /// The manifests of the tools.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.registry.manifests()
+    }
+
+    /// All tokens and their standing.
+    pub fn tokens(&self) -> impl Iterator<Item = TokenView<'_>> {
+        self.state.tokens.views()
+    }
+
+    /// One token and its standing.
+    #[must_use]
+    pub fn token(&self, id: &TokenId) -> Option<TokenView<'_>> {
+        self.state.tokens.find(id).and_then(|token| self.state.tokens.view(token))
+    }
+
+    /// Calls between their intent and their answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// The state as canonical bytes, a [`StateImage`](syscap_format::image::StateImage): equal
+    /// states have equal images.
+    #[must_use]
+    pub fn state_image(&self) -> Vec<u8> {
+        self.state.image()
+    }
+
+    /// Digest of the state's image.
+    #[must_use]
+    pub fn state_hash(&self) -> StateHash {
+        StateHash::from_bytes(Domain::STATE.hash(&[&self.state_image()]))
+    }
+}
