@@ -1,9 +1,6 @@
 //! What there is at a home at present, for those who look.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::{
     budget::Amounts,
@@ -228,9 +225,9 @@ impl View {
             tools: tools(kernel, &delegated, &awaiting),
             tools_in_all: count(kernel.manifests().count().saturating_add(awaiting.len())),
             tokens: tokens(kernel),
-            tokens_in_all: count(kernel.tokens().count()),
+            tokens_in_all: count(kernel.token_count()),
             sessions: sessions(kernel),
-            sessions_in_all: count(kernel.sessions().count()),
+            sessions_in_all: count(kernel.sessions().len()),
             running: kernel.running().filter_map(running).take(VIEW_MAX).collect(),
             running_in_all: count(kernel.running().count()),
             counts,
@@ -360,26 +357,24 @@ fn tools(
 }
 
 fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {
-    let mut newest: Vec<TokenView<'_>> = kernel.tokens().collect();
-    newest.sort_by_key(|token| Reverse(token.issued));
     let size = |token: &TokenView<'_>| {
         let names = token.body.grants.iter().map(|(tool, _)| tool.as_str().len());
         names.fold(0, |sum: usize, name| sum.saturating_add(name).saturating_add(2))
     };
-    let fit = fitting(newest.iter().map(size), GRANTED_BYTES_MAX).min(VIEW_MAX);
+    // No more are looked at than are shown: nobody can call meanwhile.
+    let newest: Vec<TokenView<'_>> = kernel.tokens().rev().take(VIEW_MAX).collect();
+    let fit = fitting(newest.iter().map(size), GRANTED_BYTES_MAX);
     newest.iter().take(fit).map(TokenInfo::of).collect()
 }
 
 fn sessions(kernel: &Kernel) -> Vec<SessionInfo> {
-    let mut newest: Vec<_> = kernel.sessions().collect();
-    newest.sort_by_key(|session| Reverse(session.number));
-    let info = |session: &syscap_kernel::kernel::SessionView<'_>| SessionInfo {
+    let info = |session: syscap_kernel::kernel::SessionView<'_>| SessionInfo {
         number: session.number,
         agent: session.agent.clone(),
         token: session.token,
         label: session.label,
     };
-    newest.iter().take(VIEW_MAX).map(info).collect()
+    kernel.sessions().rev().take(VIEW_MAX).map(info).collect()
 }
 
 fn running((intent, since, fields): (Seq, UnixMillis, &CallFields)) -> Option<Running> {

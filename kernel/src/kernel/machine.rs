@@ -245,7 +245,7 @@ impl Kernel {
     }
 
     /// What the open sessions are, and what they have been given.
-    pub fn sessions(&self) -> impl Iterator<Item = SessionView<'_>> {
+    pub fn sessions(&self) -> impl DoubleEndedIterator<Item = SessionView<'_>> + ExactSizeIterator {
         self.state.sessions.iter().map(|(number, session)| SessionView {
             number: *number,
             agent: &session.agent,
@@ -278,9 +278,15 @@ impl Kernel {
         self.registry.manifests()
     }
 
-    /// All tokens and their standing.
-    pub fn tokens(&self) -> impl Iterator<Item = TokenView<'_>> {
+    /// All tokens and their standing, in the order in which they were registered.
+    pub fn tokens(&self) -> impl DoubleEndedIterator<Item = TokenView<'_>> {
         self.state.tokens.views()
+    }
+
+    /// How many tokens there are.
+    #[must_use]
+    pub fn token_count(&self) -> usize {
+        self.state.tokens.count()
     }
 
     /// One token and its standing.

@@ -180,8 +180,15 @@ impl Tokens {
         })
     }
 
-    pub(crate) fn views(&self) -> impl Iterator<Item = TokenView<'_>> {
-        self.entries.iter().filter_map(|entry| self.view(self.find(&entry.id)?))
+    /// In the order in which they were registered.
+    pub(crate) fn views(&self) -> impl DoubleEndedIterator<Item = TokenView<'_>> {
+        let end = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let places = (0..end).map(TokenIndex);
+        places.filter_map(|token| self.view(token))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
     }
 
     pub(crate) fn view(&self, token: TokenIndex) -> Option<TokenView<'_>> {
