@@ -7,7 +7,7 @@ use crate::attach::{
     hello::{Greeting, Lane},
     limits::{
         AGENTS_CONNECTIONS_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX, FRAME_TIME, HELLO_TIME,
-        UNPLACED_MAX,
+        SETTLED_MAX, UNPLACED_MAX,
     },
     message::AGENTS,
     wire::Broken,
@@ -204,6 +204,7 @@ fn the_document_has_these_lanes_and_limits() {
         FROZEN_TEXT_BYTES_MAX,
         CONNECTIONS_MAX,
         AGENTS_CONNECTIONS_MAX,
+        SETTLED_MAX,
         UNPLACED_MAX,
         ms(HELLO_TIME),
         ms(FRAME_TIME),
@@ -215,5 +216,5 @@ fn the_document_has_these_lanes_and_limits() {
         rows.map(|row| row.rsplit(' ').next().unwrap().parse().unwrap()).collect();
     assert_eq!(values, limits);
     assert_eq!(AGENTS, ["take", "call", "cancel", "close"]);
-    assert!(section.contains("to take a session that was lent, to call through it, to close it"));
+    assert!(section.contains("to cancel such a call, to close it"));
 }
