@@ -12,6 +12,18 @@
 //! may be one that a given set of tools never brings about, such as a tool of another class than
 //! its manifest says; nothing that can come about is left out.
 //!
+//! ```
+//! use syscap_analysis::{Finding, NODES_DEFAULT, diff};
+//! use syscap_policy::{Policy, Preset};
+//!
+//! let (narrow, wide) = (Policy::preset(Preset::ReadOnly)?, Policy::preset(Preset::Standard)?);
+//! let Finding::Fails(shown) = diff(narrow.written(), wide.written(), NODES_DEFAULT) else {
+//!     panic!("they say the same")
+//! };
+//! assert_ne!(shown.first.verdict, shown.second.verdict);
+//! # Ok::<(), syscap_policy::LoadError>(())
+//! ```
+//!
 //! Beside that stand [`table`] tests, which hold a document to cases, and [`learn`], which
 //! proposes the least capability under which recorded work could have been done.
 #![no_std]

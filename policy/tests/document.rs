@@ -93,7 +93,7 @@ fn parameters_stand_for_constants_and_constraints() {
 fn attributes_print_as_they_read() {
     let alone = Attribute::TABLE.iter().filter(|row| row.attribute.is_some());
     let mut texts: Vec<String> = alone.map(|row| row.name.to_owned()).collect();
-    assert_eq!(texts.len(), 12);
+    assert!(texts.len() >= 12, "{texts:?}");
     texts.extend(
         [
             "fact.a",
