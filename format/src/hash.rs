@@ -229,24 +229,27 @@ impl Domain {
     /// chunk boundaries.
     fn hash_around(
         self,
-        mut head: Joined,
+        head: impl FnOnce(&mut Joined),
         body: &[u8],
         tail: impl FnOnce(&mut Joined),
     ) -> [u8; 32] {
-        let joined = if body.len() <= JOIN_BYTES_MAX {
+        // Written where it lies: a kilobyte is not moved about.
+        let mut joined = Joined::new();
+        head(&mut joined);
+        let first = if body.len() <= JOIN_BYTES_MAX {
             body.len()
         } else {
-            CHUNK_BYTES.saturating_sub(head.len)
+            CHUNK_BYTES.saturating_sub(joined.len)
         };
-        let (first, rest) = body.split_at_checked(joined).unwrap_or((body, &[]));
-        head.raw(first);
+        let (first, rest) = body.split_at_checked(first).unwrap_or((body, &[]));
+        joined.raw(first);
         if rest.is_empty() {
-            tail(&mut head);
-            return self.hash(&[head.as_bytes()]);
+            tail(&mut joined);
+            return self.hash(&[joined.as_bytes()]);
         }
         let mut last = Joined::new();
         tail(&mut last);
-        self.hash(&[head.as_bytes(), rest, last.as_bytes()])
+        self.hash(&[joined.as_bytes(), rest, last.as_bytes()])
     }
 
     /// To hash what comes in pieces.
@@ -273,11 +276,10 @@ impl Joined {
         Self { short: [0; CHUNK_BYTES], len: 0, long: Vec::new() }
     }
 
-    /// The head of an array, the items of which follow.
-    fn array(count: u64) -> Self {
-        let mut joined = Self::new();
-        joined.head(4, count);
-        joined
+    /// The head of an array of `count` items, and the first of them.
+    fn salted(&mut self, count: u64, salt: &Salt) {
+        self.head(4, count);
+        self.bytes(salt.as_bytes());
     }
 
     fn uint(&mut self, value: u64) {
@@ -366,48 +368,58 @@ pub fn definition_hash(definition: Item<'_>) -> DefinitionHash {
 /// The commitment to a fact: [salt, key, value].
 #[must_use]
 pub fn fact_id(salt: &Salt, key: &FactKey, value: Item<'_>) -> FactId {
-    let mut head = salted(3, salt);
-    head.text(key.as_str());
+    let head = |head: &mut Joined| {
+        head.salted(3, salt);
+        head.text(key.as_str());
+    };
     FactId::from_bytes(Domain::FACT.hash_around(head, value.as_bytes(), |_| {}))
 }
 
 /// `args_hash` over [salt, tool, manifest, resolved arguments after defaults].
 #[must_use]
 pub fn args_hash(salt: &Salt, tool: &ToolId, manifest: &ObjectId, args: Item<'_>) -> ArgsHash {
-    let mut head = salted(4, salt);
-    head.text(tool.as_str());
-    head.bytes(manifest.as_bytes());
+    let head = |head: &mut Joined| {
+        head.salted(4, salt);
+        head.text(tool.as_str());
+        head.bytes(manifest.as_bytes());
+    };
     ArgsHash::from_bytes(Domain::ARGUMENTS.hash_around(head, args.as_bytes(), |_| {}))
 }
 
 /// The commitment to [salt, changes of a state]: in the place of `args_hash`.
 #[must_use]
 pub fn changes_hash(salt: &Salt, changes: Item<'_>) -> ArgsHash {
-    let hash = Domain::ARGUMENTS.hash_around(salted(2, salt), changes.as_bytes(), |_| {});
-    ArgsHash::from_bytes(hash)
+    let head = |head: &mut Joined| head.salted(2, salt);
+    ArgsHash::from_bytes(Domain::ARGUMENTS.hash_around(head, changes.as_bytes(), |_| {}))
 }
 
 /// The commitment to [salt, tool, arguments as sent].
 #[must_use]
 pub fn sent_hash(salt: &Salt, tool: &ToolId, args: Item<'_>) -> SentHash {
-    let mut head = salted(3, salt);
-    head.text(tool.as_str());
+    let head = |head: &mut Joined| {
+        head.salted(3, salt);
+        head.text(tool.as_str());
+    };
     SentHash::from_bytes(Domain::SENT.hash_around(head, args.as_bytes(), |_| {}))
 }
 
 /// `call_hash` over [salt, envelope]: completed, or as received where it can't be decoded.
 #[must_use]
 pub fn call_hash(salt: &Salt, envelope: &[u8]) -> CallHash {
-    let mut head = salted(2, salt);
-    head.byte_head(envelope.len());
+    let head = |head: &mut Joined| {
+        head.salted(2, salt);
+        head.byte_head(envelope.len());
+    };
     CallHash::from_bytes(Domain::ENVELOPE.hash_around(head, envelope, |_| {}))
 }
 
 /// `result_hash` over [salt, status, delivered result or error, truncated].
 #[must_use]
 pub fn result_hash(salt: &Salt, status: u64, delivered: Item<'_>) -> ResultHash {
-    let mut head = salted(4, salt);
-    head.uint(status);
+    let head = |head: &mut Joined| {
+        head.salted(4, salt);
+        head.uint(status);
+    };
     // Nothing is truncated by the kernel: a result over its limit is an error.
     let truncated = |tail: &mut Joined| tail.raw(&[0xf4]);
     ResultHash::from_bytes(Domain::RESULT.hash_around(head, delivered.as_bytes(), truncated))
@@ -417,9 +429,11 @@ pub fn result_hash(salt: &Salt, status: u64, delivered: Item<'_>) -> ResultHash 
 /// record or body.
 #[must_use]
 pub fn text_hash(salt: &Salt, field: u64, text: &str) -> TextHash {
-    let mut head = salted(3, salt);
-    head.uint(field);
-    head.text_head(text.len());
+    let head = |head: &mut Joined| {
+        head.salted(3, salt);
+        head.uint(field);
+        head.text_head(text.len());
+    };
     TextHash::from_bytes(Domain::TEXT.hash_around(head, text.as_bytes(), |_| {}))
 }
 
@@ -433,10 +447,12 @@ pub fn call_digest(
     (agent, token): (&AgentId, &TokenId),
     key: Option<&IdempotencyKey>,
 ) -> CallDigest {
-    let mut head = Joined::array(7);
-    head.bytes(home.as_bytes());
-    head.text(tool.as_str());
-    head.bytes(manifest.as_bytes());
+    let head = |head: &mut Joined| {
+        head.head(4, 7);
+        head.bytes(home.as_bytes());
+        head.text(tool.as_str());
+        head.bytes(manifest.as_bytes());
+    };
     let hash = Domain::CALL_DIGEST.hash_around(head, args.as_bytes(), |tail| {
         tail.text(agent.as_str());
         tail.bytes(token.as_bytes());
@@ -446,13 +462,6 @@ pub fn call_digest(
         }
     });
     CallDigest::from_bytes(hash)
-}
-
-/// The head of an array of `count` items, and the first of them.
-fn salted(count: u64, salt: &Salt) -> Joined {
-    let mut head = Joined::array(count);
-    head.bytes(salt.as_bytes());
-    head
 }
 
 #[cfg(test)]
@@ -466,9 +475,8 @@ mod tests {
         for size in [0, 1, 980, 984, 985, 1_023, 1_024, 1_025, 2_048, 5_000, 70_000] {
             let (head, body, tail) = (vec![1; 40], vec![2; size], vec![3; 9]);
             let plain = Domain::RESULT.hash(&[&head, &body, &tail]);
-            let mut joined = Joined::new();
-            joined.raw(&head);
-            let hash = Domain::RESULT.hash_around(joined, &body, |last| last.raw(&tail));
+            let first = |joined: &mut Joined| joined.raw(&head);
+            let hash = Domain::RESULT.hash_around(first, &body, |last| last.raw(&tail));
             assert_eq!(hash, plain, "{size}");
         }
     }

@@ -355,6 +355,13 @@ struct Short {
 
 impl fmt::Write for Short {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        let end = self.len.saturating_add(text.len());
+        if plain && let Some(place) = self.bytes.get_mut(self.len..end) {
+            place.copy_from_slice(text.as_bytes());
+            self.len = end;
+            return Ok(());
+        }
         for c in text.chars() {
             let c = if c.is_control() { '\u{fffd}' } else { c };
             let end = self.len.saturating_add(c.len_utf8());

@@ -147,7 +147,8 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
         };
     }
     names! {
-        Kind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase Ended Durability
+        Kind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase Ended
+        Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
         ObligationKind RevokeTarget Algorithm
     }
