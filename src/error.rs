@@ -7,8 +7,8 @@ use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store
 use syscap_syscalls::beneath::FsError;
 
 use crate::{
-    attach::Versions,
-    keys::{KeyFileError, SignerError},
+    attach::versions::Versions,
+    keys::kinds::{KeyFileError, SignerError},
 };
 
 /// What can go wrong for a host.

@@ -1,7 +1,10 @@
 //! A home that this process holds: its kernel, and what goes with it.
 
+pub(crate) mod desk;
+mod record;
 mod session;
 mod signing;
+mod tools;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +16,16 @@ use syscap_kernel::{
 };
 use syscap_syscalls::fs::Files;
 
-pub(crate) use self::session::{LocalSession, acknowledged};
+use self::desk::Desk;
+pub(crate) use self::{
+    record::By,
+    session::{LocalSession, acknowledged},
+};
 use crate::{
     core::{Answer, Core},
     counters::Counters,
     error::Error,
     home::Home,
-    host::desk::Desk,
     keys::Signer,
     tools::Providers,
 };

@@ -3,11 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
-    io::Read,
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{OpenOptionsExt, PermissionsExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -24,7 +20,7 @@ use syscap_syscalls::{
 
 use crate::{
     error::{Error, at},
-    keys::write_new,
+    files::{read_small, write_new},
 };
 
 /// The folder of a home.
@@ -186,25 +182,6 @@ impl Home {
             Err(FsError::Home) => Err(Error::BaseContainsHome(self.base()?.join(path))),
             prepared => Ok(prepared?),
         }
-    }
-}
-
-/// Reads a small regular file; anything else of that name is an error, not a wait.
-pub(crate) fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
-    const BYTES_MAX: u64 = 64 << 10;
-    let mut bytes = Vec::new();
-    regular(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Opens a regular file to read, without waiting for the other end of a pipe.
-pub(crate) fn regular(path: &Path) -> std::io::Result<fs::File> {
-    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"))
     }
 }
 

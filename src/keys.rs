@@ -6,6 +6,7 @@
 mod change;
 mod file;
 mod folder;
+pub(crate) mod kinds;
 mod seal;
 
 use syscap_format::{
@@ -13,37 +14,13 @@ use syscap_format::{
     sign::{PublicKey, Signature},
 };
 
-pub(crate) use self::file::write_new;
 pub use self::{
     change::{adding, alone, removing, replacing},
-    file::{KeyFile, KeyFileError, KeyUse, SecretKey},
+    file::{KeyFile, SecretKey},
     folder::{FileKeys, Passphrases, Rotation},
+    kinds::{KeyFileError, KeyUse, SignerError},
     seal::{Passphrase, Seal},
 };
-
-/// Why a signature can't be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignerError {
-    /// There is no key for this role.
-    #[error("there is no key for this role")]
-    NoKey,
-    /// A key is not one that can be used.
-    #[error("the key can't be used")]
-    BadKey,
-    /// A person must unseal the key first, and there is none to be asked here.
-    #[error("the {0} key is sealed, and there is nobody here to be asked for its passphrase")]
-    Sealed(KeyUse),
-    /// The passphrase is another; or the file was changed, which can't be told from that.
-    #[error("this is not the passphrase of the {0} key, or its file was changed")]
-    Passphrase(KeyUse),
-    /// The role has other keys by now.
-    #[error("the {0} key that lies here is not one on record")]
-    NotOnRecord(Role),
-    /// There is not the memory to unseal a key.
-    #[error("there is not enough memory to unseal a key")]
-    NoMemory,
-}
 
 /// Signs for roles. Keys may lie in files, in hardware or with another process.
 pub trait Signer: Send + Sync {

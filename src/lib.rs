@@ -40,6 +40,7 @@ mod counters;
 mod engine;
 mod entropy;
 mod error;
+mod files;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -56,6 +57,7 @@ mod options;
 pub mod provide;
 mod run;
 mod runtime;
+mod sent;
 mod session;
 mod state;
 mod submit;
@@ -77,7 +79,8 @@ pub use crate::{
     operator::Operator,
     options::Options,
     runtime::Runtime,
-    session::{CallWith, Session, Written},
+    sent::{CallWith, Written},
+    session::Session,
     state::{AgentState, Changed},
     submit::{Beside, PolicyPlace},
 };

@@ -31,13 +31,15 @@ use crate::{
     engine,
     entropy::{Salts, SystemEntropy},
     error::Error,
+    files::write_new,
     guard::{Guarded, GuardedEngine, Shared, SharedEngine},
+    holding::By,
     holding::{Holding, acknowledged},
     home::{BasePlace, Home, Kept},
     inspect::Inspection,
-    keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles, write_new},
+    keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles},
     runtime::{Runtime, failover::Mode},
-    tools::{self, By, Providers},
+    tools::{self, Providers},
     verify::Trust,
 };
 

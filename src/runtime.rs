@@ -21,6 +21,7 @@
 mod control;
 pub(crate) mod failover;
 mod held;
+pub(crate) mod open;
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,10 @@ use syscap_format::{
 };
 use syscap_kernel::{halt::Halt, kernel::Kernel};
 
-use self::failover::{Failover, Mode, Side};
+use self::{
+    failover::{Failover, Mode, Side},
+    open::Open,
+};
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
@@ -48,7 +52,7 @@ use crate::{
         views::read_manifests,
     },
     holding::Holding,
-    host::{Begun, Reported, ToolUse},
+    host::uses::{Begun, Reported, ToolUse},
     provide::{Offer, Provider},
     state::states,
     view::{ToolDetail, View, Whose, manifests},
@@ -83,24 +87,6 @@ pub struct Runtime {
     id: HomeId,
     /// How long a holder may take over what is asked in haste.
     answer_time: Duration,
-}
-
-/// A home that this process uses, until nothing of it needs it any more.
-pub(crate) struct Open(Arc<Failover>);
-
-impl std::ops::Deref for Open {
-    type Target = Failover;
-
-    fn deref(&self) -> &Failover {
-        &self.0
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // Whoever wants to know what comes of it closes it.
-        drop(self.0.close());
-    }
 }
 
 impl Runtime {

@@ -12,7 +12,11 @@ use syscap_format::{
 };
 use syscap_kernel::{halt::Halt, kernel::Kernel};
 
-use crate::{Error, Inspection, holding::Holding, keys::SignerError, tools::By};
+use crate::{
+    Error, Inspection,
+    holding::{By, Holding},
+    keys::SignerError,
+};
 
 /// What a signed event needs beside itself, for the kernel to hold it against.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,7 @@
 //! record; one whose definition is another than that on record is refused until an operator
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
-mod place;
-mod record;
+pub(crate) mod place;
 mod room;
 
 use std::{
@@ -31,14 +30,10 @@ use syscap_kernel::{
 };
 
 use self::place::{Known, Place};
-pub(crate) use self::{
-    record::By,
-    room::{DELEGATED_MAX, MANIFEST_BYTES_MAX},
-};
+pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 use crate::{
     Error,
-    holding::Holding,
-    provide::{Cancel, HostCall, Offer, Provider, Standing},
+    provide::{Cancel, HostCall, Offer, Provider},
     run::given_up,
 };
 
@@ -75,23 +70,23 @@ const CPU_US_MIN: u64 = 1_000_000;
 pub(crate) struct Providers(Mutex<Table>);
 
 #[derive(Default)]
-struct Table {
+pub(crate) struct Table {
     /// The delegated tools as they are on record, and who offers each.
-    tools: BTreeMap<ToolId, Known>,
+    pub(crate) tools: BTreeMap<ToolId, Known>,
     /// Who offers tools that are not on record, since whoever signs for that was not there.
-    awaiting: BTreeMap<ToolId, Vec<Place>>,
+    pub(crate) awaiting: BTreeMap<ToolId, Vec<Place>>,
     /// Which connection opened a session.
-    sessions: BTreeMap<Seq, ConnectionId>,
+    pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
     /// The callers' names for calls that are out.
-    tags: BTreeMap<Ticket, u64>,
+    pub(crate) tags: BTreeMap<Ticket, u64>,
     /// The runs that are out.
-    runs: BTreeMap<Seq, (Seq, Cancel)>,
+    pub(crate) runs: BTreeMap<Seq, (Seq, Cancel)>,
     /// How many tools an attached process has had put on record.
-    pins: BTreeMap<ConnectionId, usize>,
+    pub(crate) pins: BTreeMap<ConnectionId, usize>,
 }
 
 impl Providers {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
         // Every change to the table is one step that can't break off half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -302,7 +297,7 @@ fn absent(
 }
 
 /// The change that takes tools off and puts others, delegated ones, in.
-fn delta(
+pub(crate) fn delta(
     add: Vec<Manifest>,
     remove: Vec<ToolId>,
     providers: &Arc<Providers>,
@@ -342,16 +337,16 @@ impl Providers {
     }
 }
 
-fn names_of(manifest: &Manifest) -> impl Iterator<Item = &ToolId> {
+pub(crate) fn names_of(manifest: &Manifest) -> impl Iterator<Item = &ToolId> {
     std::iter::once(&manifest.tool).chain(&manifest.aliases.0)
 }
 
-fn names(kernel: &Kernel) -> Vec<ToolId> {
+pub(crate) fn names(kernel: &Kernel) -> Vec<ToolId> {
     kernel.manifests().flat_map(names_of).cloned().collect()
 }
 
 /// A delegated run can always block, so it has a limit, and sets aside what it may take.
-fn bounded(mut manifest: Manifest) -> Manifest {
+pub(crate) fn bounded(mut manifest: Manifest) -> Manifest {
     let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
     manifest.wall_ms_max = Some(wall_ms);
     let wall_us = wall_ms.saturating_mul(1_000).saturating_add(WALL_US_SLACK);
@@ -360,115 +355,6 @@ fn bounded(mut manifest: Manifest) -> Manifest {
     let cpu_us = CPU_US_MIN.max(hold.get(Dimension::CpuUs));
     manifest.hold = hold.with(Dimension::WallUs, wall_us).with(Dimension::CpuUs, cpu_us);
     manifest
-}
-
-impl Holding {
-    /// See [`Runtime::provide`](crate::Runtime::provide).
-    pub(crate) fn provide(
-        &self,
-        connection: ConnectionId,
-        tools: Vec<Manifest>,
-        provider: &Arc<dyn Provider>,
-    ) -> Result<Vec<Offer>, Error> {
-        let _one_at_a_time = self.tooling();
-        let offered: Vec<Manifest> = tools.into_iter().map(bounded).collect();
-        let here = self.core.look(names);
-        let table = self.providers.lock();
-        let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
-        let fits = |manifest: &Manifest| manifest.dimensions.0.is_empty();
-        let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
-        let new: Vec<Manifest> =
-            offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();
-        let pins = table.room_for(connection, &offered, &new)?;
-        drop(table);
-        let mut waiting: Vec<ToolId> = Vec::new();
-        if !new.is_empty() {
-            let names = new.iter().map(|manifest| manifest.tool.clone()).collect();
-            match self.change_tools(delta(new, Vec::new(), &self.providers)?, By::Signer) {
-                Ok(_) => drop(self.providers.lock().pins.insert(connection, pins)),
-                Err(Error::Signer(_)) => waiting = names,
-                Err(error) => return Err(error),
-            }
-        }
-        // What is a provider's is dropped when nothing is locked: it may do anything then.
-        let mut gone = Vec::new();
-        let mut table = self.providers.lock();
-        let offers = offered.into_iter().map(|offered| {
-            let own = |place: &mut Place| place.connection == connection;
-            let place = |offered| Place::new(connection, offered, Arc::clone(provider));
-            if waiting.contains(&offered.tool) {
-                let places = table.awaiting.entry(offered.tool.clone()).or_default();
-                gone.extend(places.extract_if(.., own));
-                places.push(place(offered.clone()));
-                return Offer { manifest: offered, standing: Standing::New };
-            }
-            let known = table.tools.get_mut(&offered.tool).filter(|_| fits(&offered));
-            let Some(known) = known else {
-                return Offer { manifest: offered, standing: Standing::Taken };
-            };
-            gone.extend(known.places.extract_if(.., own));
-            let place = place(offered);
-            let standing = place.standing(identity(&known.pinned));
-            known.places.push(place);
-            Offer { manifest: known.pinned.clone(), standing }
-        });
-        let offers = offers.collect();
-        drop((table, gone));
-        Ok(offers)
-    }
-
-    /// Takes back what a connection offers: all of it, or some.
-    pub(crate) fn withdraw(&self, connection: ConnectionId, which: Withdrawn<'_>) {
-        let mut gone = Vec::new();
-        let mut table = self.providers.lock();
-        for (tool, known) in &mut table.tools {
-            match which {
-                // It has gone: nothing of it is left.
-                Withdrawn::All => {
-                    let own = |place: &mut Place| place.connection == connection;
-                    gone.extend(known.places.extract_if(.., own).map(|place| place.provider));
-                }
-                Withdrawn::These(tools) if tools.contains(tool) => {
-                    let own = known.places.iter_mut().filter(|p| p.connection == connection);
-                    gone.extend(own.map(|place| place.provider.take()));
-                }
-                Withdrawn::These(_) => {}
-            }
-        }
-        for (tool, places) in &mut table.awaiting {
-            let of_these = match which {
-                Withdrawn::All => true,
-                Withdrawn::These(tools) => tools.contains(tool),
-            };
-            let own = |place: &mut Place| of_these && place.connection == connection;
-            gone.extend(places.extract_if(.., own).map(|place| place.provider));
-        }
-        table.awaiting.retain(|_, places| !places.is_empty());
-        if let Withdrawn::All = which {
-            table.pins.remove(&connection);
-        }
-        drop(table);
-        drop(gone);
-    }
-
-    /// The delegated tools as they are on record; for each, how every offer of it stands, with
-    /// the manifest that was offered.
-    #[must_use]
-    pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
-        self.providers.delegated()
-    }
-
-    /// Says through which connection a session calls: its calls go to what that one offers
-    /// first.
-    pub(crate) fn bind(&self, session: Seq, connection: ConnectionId) {
-        self.providers.lock().sessions.insert(session, connection);
-    }
-
-    /// Forgets a session that has ended, and gives up what it still runs.
-    pub(crate) fn unbind(&self, session: Seq) {
-        self.providers.give_up_session(session);
-        self.providers.lock().sessions.remove(&session);
-    }
 }
 
 /// Which tools are taken back.

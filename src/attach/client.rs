@@ -21,13 +21,14 @@ use syscap_format::{
 
 use super::{
     frozen::{self, Command, HolderStatus, Phase},
-    hello::{Greeting, Hello, Lane, Versions, is_frozen},
+    hello::{Greeting, Hello, Lane, is_frozen},
     limits::{ANSWER_TIME, HELLO_TIME, REQUESTS_MAX},
     message::{Ask, Frame, Order},
     peer::{NotSent, Peer, Pending},
     relay,
     reply::{self, Reply},
     socket::{SOCKET_FILE, connect_to, is_ours},
+    versions::Versions,
     wire::{Broken, Reader},
 };
 use crate::{

@@ -17,9 +17,10 @@ use syscap_format::{
 use syscap_kernel::kernel::Kernel;
 
 use super::{
-    hello::{Hello, Row, Versions, frame},
+    hello::{Hello, Row, frame},
     limits::{FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX},
     reply::{self, Failure, Reply},
+    versions::Versions,
     wire::Broken,
 };
 use crate::Error;

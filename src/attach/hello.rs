@@ -1,55 +1,16 @@
 //! The first frame of a connection and its answers. Their form never changes, so that every
 //! version understands every other one that far; `docs/spec.md` has the bytes.
 
-use std::fmt;
-
 use syscap_format::{
     cbor::{Canonical, Decoder, Encoder, Profile},
     id::HomeId,
     reason::Reason,
 };
 
-use super::wire::{Broken, written};
-
-/// The versions of the protocol that one side speaks: all from the least to the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Versions {
-    /// The first of them.
-    pub least: u64,
-    /// The last of them; not below the first.
-    pub greatest: u64,
-}
-
-impl Versions {
-    /// Those that this program speaks.
-    pub const OURS: Self = Self { least: 1, greatest: 1 };
-
-    /// The greatest version that both sides speak.
-    #[must_use]
-    pub fn common(self, other: Self) -> Option<u64> {
-        let greatest = self.greatest.min(other.greatest);
-        (greatest >= self.least.max(other.least)).then_some(greatest)
-    }
-
-    pub(super) const fn include(self, version: u64) -> bool {
-        self.least <= version && version <= self.greatest
-    }
-
-    /// Whether all of them were there before any of the other ones.
-    #[must_use]
-    pub const fn are_before(self, other: Self) -> bool {
-        self.greatest < other.least
-    }
-}
-
-impl fmt::Display for Versions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.least, self.greatest) {
-            (least, greatest) if least == greatest => write!(f, "version {least}"),
-            (least, greatest) => write!(f, "versions {least} to {greatest}"),
-        }
-    }
-}
+use super::{
+    versions::Versions,
+    wire::{Broken, written},
+};
 
 /// What a connection may be used for. The holder enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

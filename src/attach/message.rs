@@ -23,7 +23,7 @@ use super::{
 use crate::{
     grant::Grant,
     provide::{Cancel, HostCall},
-    session::{Sent, Written},
+    sent::{Sent, Written},
     submit::Submission,
     tools::DELEGATED_MAX,
     view::Whose,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `limits` | every bound of the protocol, with its reason |
 //! | `wire` | frames: a length and one canonical map; reading maps strictly |
+//! | `versions` | what one side speaks |
 //! | `hello` | the first frame and its answers: versions, lanes; they never change |
 //! | `frozen` | the operator's frames that never change: revoke, freeze, status, shutdown |
 //! | `fuzz` | what the fuzz target `frame` tries of all these |
@@ -45,6 +46,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uses;
+pub(crate) mod versions;
 pub(crate) mod views;
 pub(crate) mod wire;
 
@@ -55,6 +57,6 @@ pub(crate) use self::{
 };
 pub use self::{
     frozen::{HolderStatus, Phase},
-    hello::Versions,
     lend::SessionTicket,
+    versions::Versions,
 };

@@ -33,7 +33,7 @@ use crate::{
     guard::caught,
     holding::{Holding, LocalSession},
     provide::{Cancel, Offer, Provider, Standing},
-    session::Sent,
+    sent::Sent,
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
     view::{ToolDetail, View, manifests},
 };

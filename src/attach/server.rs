@@ -22,7 +22,7 @@ use syscap_format::{
 
 use super::{
     frozen::{Answer, Command, HolderStatus, Phase, Said},
-    hello::{Greeting, Hello, Lane, Versions, is_frozen},
+    hello::{Greeting, Hello, Lane, is_frozen},
     lend::{Lent, SessionTicket},
     limits::{
         AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
@@ -33,6 +33,7 @@ use super::{
     reply::Reply,
     seat::{Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
+    versions::Versions,
     wire::{Broken, Partial, Reader},
 };
 use crate::{

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Changed, Grant,
     provide::{Cancel, HostCall, HostRan, Offer, Standing},
-    session::{Sent, Written},
+    sent::{Sent, Written},
     view::Whose,
 };
 

@@ -10,7 +10,7 @@ use super::{
     reply::{answer, read_answer},
     wire::{Broken, Fields, data},
 };
-use crate::host::{Begun, Reported, ToolUse};
+use crate::host::uses::{Begun, Reported, ToolUse};
 
 fn write(map: MapBuilder, used: &ToolUse) -> MapBuilder {
     let map = map

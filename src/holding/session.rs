@@ -20,7 +20,7 @@ use crate::{
     core::{Answer, Core},
     error::Error,
     provide::Cancel,
-    session::{Sent, Written},
+    sent::{Sent, Written},
     state::Changed,
     tools::Providers,
 };

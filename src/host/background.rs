@@ -16,11 +16,7 @@ use syscap_format::{
 };
 
 use crate::{
-    args::Args,
-    error::Error,
-    guard::caught,
-    provide::Cancel,
-    session::{CallWith, Session},
+    args::Args, error::Error, guard::caught, provide::Cancel, sent::CallWith, session::Session,
 };
 
 /// What blocks, for whoever runs it.

@@ -11,9 +11,11 @@ use syscap_format::{
 };
 
 use super::{
-    ClosureTool, Failure, ToolCall, Typed, TypedTool,
-    closure::Ended,
+    call::ToolCall,
+    closure::{ClosureTool, Ended},
+    failure::Failure,
     future::{Task, block_on},
+    typed::{Typed, TypedTool},
 };
 use crate::{args::IntoArg, error::Error};
 

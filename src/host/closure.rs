@@ -11,7 +11,7 @@ use syscap_format::{
 };
 use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{Failure, ToolCall};
+use super::{call::ToolCall, failure::Failure};
 use crate::{
     args::IntoArg,
     provide::{HostCall, HostRan},
@@ -153,11 +153,11 @@ const fn only_reads(effect: EffectClass) -> bool {
 }
 
 /// What became of the effect of a run that answered.
-pub(super) const fn done(effect: EffectClass) -> TxOutcome {
+pub(crate) const fn done(effect: EffectClass) -> TxOutcome {
     if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Committed }
 }
 
 /// What became of the effect of a run that did not.
-pub(super) const fn unsure(effect: EffectClass) -> TxOutcome {
+pub(crate) const fn unsure(effect: EffectClass) -> TxOutcome {
     if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Unknown }
 }

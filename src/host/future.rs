@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Failure, closure::Ended};
+use super::{closure::Ended, failure::Failure};
 use crate::{args::IntoArg, guard::caught, provide::Cancel};
 
 /// What an executor is given to run.

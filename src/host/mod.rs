@@ -34,21 +34,21 @@
 mod background;
 mod builder;
 mod call;
-mod closure;
-pub(crate) mod desk;
+pub(crate) mod closure;
 mod failure;
 mod future;
 mod offered;
 mod typed;
+pub(crate) mod uses;
 
 pub use self::{
     background::{AsyncSession, Background, Work, in_background},
     builder::HostTool,
     call::{Cancelled, HostArgs, ToolCall},
     closure::{ClosurePlan, ClosureTool},
-    desk::{Begun, Reported, ToolUse},
     failure::Failure,
     future::Task,
     offered::HostTools,
     typed::{Planned, Typed, TypedPlan, TypedTool},
+    uses::{Begun, Reported, ToolUse},
 };

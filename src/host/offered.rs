@@ -10,10 +10,7 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
-use super::{
-    ClosureTool,
-    closure::{perform, unsure},
-};
+use super::closure::{ClosureTool, perform, unsure};
 use crate::{
     guard::caught,
     provide::{HostCall, HostRan, Provider},

@@ -6,8 +6,9 @@ use syscap_format::{budget::Dimension, manifest::Manifest, reason::Refused, scop
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{
-    Failure, HostArgs, ToolCall,
+    call::{HostArgs, ToolCall},
     closure::{Asked, Ended},
+    failure::Failure,
 };
 use crate::args::IntoArg;
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -18,87 +18,19 @@ use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
 use super::{
-    SignerError,
+    kinds::{KeyFileError, KeyUse, SignerError},
     seal::{Passphrase, Seal, Sealed},
 };
 use crate::{
     attach::wire::{Broken, Fields},
     error::{Error, at},
+    files::{regular, write_new},
 };
 
 /// Longest key file, in bytes: a sealed one has about 300.
 const BYTES_MAX: usize = 4_096;
 /// The version of the form that is written here.
 const VERSION: u64 = 1;
-
-/// What a key is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyUse {
-    /// A role signs with it.
-    Role(Role),
-    /// It gives roles other keys, where the operator's was lost or stolen.
-    Recovery,
-}
-
-impl KeyUse {
-    /// Those that a passphrase seals, where there is one. Issuer and revoker sign without a
-    /// person: machines issue tokens, and an emergency stop must always work.
-    pub const SEALED: [Self; 4] = [
-        Self::Role(Role::Policy),
-        Self::Role(Role::Approver),
-        Self::Role(Role::Operator),
-        Self::Recovery,
-    ];
-
-    /// Its name, which is also that of its file.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Role(role) => role.name(),
-            Self::Recovery => "recovery",
-        }
-    }
-
-    /// The use of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery]);
-        uses.into_iter().find(|one| one.name() == name)
-    }
-
-    /// Where its file lies in a folder of keys: `NAME.key`.
-    #[must_use]
-    pub fn path(self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.key", self.name()))
-    }
-}
-
-impl fmt::Display for KeyUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// Why a key file can't be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyFileError {
-    /// It is not of its form.
-    #[error("it is no key file, or it was cut off")]
-    Form,
-    /// Its version, or how it was sealed, is not known here.
-    #[error("its form is not known here: newer software wrote it")]
-    Unknown,
-    /// Its public key is not one, or not that of its seed.
-    #[error("its public key is not that of its seed")]
-    Public,
-    /// To unseal it would take more than this program gives.
-    #[error("to unseal it would take more memory or time than a key file may ask for")]
-    Costly,
-    /// It is for another use than the one that its name says.
-    #[error("it is the key of another role")]
-    Use,
-}
 
 /// A key as it lies in a file, sealed or not. The public key can be had without the passphrase.
 #[derive(Clone)]
@@ -337,15 +269,10 @@ fn bad(path: &Path) -> impl FnOnce(KeyFileError) -> Error {
 fn contents(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
     // Room for all of it at once: what grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX));
-    let file = crate::home::regular(path).map_err(at(path))?;
+    let file = regular(path).map_err(at(path))?;
     let most = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
     file.take(most).read_to_end(&mut bytes).map_err(at(path))?;
     Ok(bytes)
-}
-
-/// Writes a file that must not exist, for its owner only; file and name are durable.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    disk::write_new(path, bytes).map_err(at(path))
 }
 
 /// Makes the name of a file or folder durable.

@@ -11,7 +11,7 @@ use syscap_format::cbor::{Canonical, MapBuilder};
 use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
-use super::{KeyFileError, SignerError};
+use super::kinds::{KeyFileError, SignerError};
 use crate::{
     attach::wire::{Broken, Fields},
     error::Error,

@@ -8,25 +8,25 @@ use super::{ConnectionId, identity};
 use crate::provide::{Provider, Standing};
 
 /// A delegated tool as it is on record, and who offers it.
-pub(super) struct Known {
-    pub(super) pinned: Manifest,
+pub(crate) struct Known {
+    pub(crate) pinned: Manifest,
     /// Its length in bytes.
-    pub(super) bytes: usize,
-    pub(super) places: Vec<Place>,
+    pub(crate) bytes: usize,
+    pub(crate) places: Vec<Place>,
 }
 
 /// An offer of a tool.
-pub(super) struct Place {
-    pub(super) connection: ConnectionId,
-    pub(super) offered: Manifest,
+pub(crate) struct Place {
+    pub(crate) connection: ConnectionId,
+    pub(crate) offered: Manifest,
     /// Of what was offered: worked out once, not with every call.
     identity: DefinitionHash,
     /// `None` where it was taken back: the connection's own calls then go to nobody.
-    pub(super) provider: Option<Arc<dyn Provider>>,
+    pub(crate) provider: Option<Arc<dyn Provider>>,
 }
 
 impl Place {
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: ConnectionId,
         offered: Manifest,
         provider: Arc<dyn Provider>,
@@ -35,7 +35,7 @@ impl Place {
         Self { connection, offered, identity, provider: Some(provider) }
     }
 
-    pub(super) fn standing(&self, pinned: DefinitionHash) -> Standing {
+    pub(crate) fn standing(&self, pinned: DefinitionHash) -> Standing {
         if self.identity == pinned { Standing::Ready } else { Standing::Changed }
     }
 
@@ -51,7 +51,7 @@ impl Place {
 impl Known {
     /// Who is to run a call: of the connection that it came through, else of any. `pinned` is
     /// what the kernel's own manifest stands for.
-    pub(super) fn provider(
+    pub(crate) fn provider(
         &self,
         own: Option<ConnectionId>,
         pinned: DefinitionHash,

@@ -16,7 +16,7 @@ const PINS_MAX: usize = 512;
 impl Table {
     /// Whether all may be offered, and those that are new put on record; gives how many the
     /// connection has had put on record then.
-    pub(super) fn room_for(
+    pub(crate) fn room_for(
         &self,
         connection: ConnectionId,
         offered: &[Manifest],
@@ -36,7 +36,7 @@ impl Table {
     }
 
     /// Whether these may be on record beside, or in the place of, those that are.
-    pub(super) fn has_room(&self, added: &[Manifest]) -> Result<(), Error> {
+    pub(crate) fn has_room(&self, added: &[Manifest]) -> Result<(), Error> {
         let stays = |(tool, _): &(&ToolId, &Known)| added.iter().all(|new| new.tool != **tool);
         let stay: Vec<usize> =
             self.tools.iter().filter(stays).map(|(_, known)| known.bytes).collect();

@@ -16,9 +16,10 @@ use super::{corpus, frame};
 use crate::{
     attach::{
         frozen::{Answer, Command, HolderStatus, Phase},
-        hello::{Greeting, Hello, Lane, Versions},
+        hello::{Greeting, Hello, Lane},
         reply::Reply,
         tests::frames,
+        versions::Versions,
     },
     counters::Counts,
     provide::Standing,

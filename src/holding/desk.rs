@@ -23,13 +23,16 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
-use super::closure::{done, unsure};
+use super::{Holding, LocalSession};
 use crate::{
     Error,
     guard::caught,
-    holding::{Holding, LocalSession},
+    host::{
+        closure::{done, unsure},
+        uses::{Begun, Reported, ToolUse},
+    },
     provide::{Cancel, HostCall, HostRan, Provider, Standing},
-    session::{Sent, Written},
+    sent::{Sent, Written},
     tools::ConnectionId,
 };
 
@@ -46,40 +49,6 @@ const NEW_TOOLS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 256;
 /// How long the kernel may take to decide, or to settle.
 const KERNEL_TIME: Duration = Duration::from_secs(15);
-
-/// A use of a tool, as an agent's client tells of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolUse {
-    /// The agent.
-    pub agent: AgentId,
-    /// The client's name for the conversation: each has a session of its own.
-    pub conversation: String,
-    /// The client's name for the use; where it gives none, the oldest use of the same tool with
-    /// the same arguments is meant.
-    pub id: Option<String>,
-    /// The tool.
-    pub tool: ToolId,
-    /// The arguments: a map.
-    pub args: Canonical,
-}
-
-/// What the kernel says of a use before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It may be made; its intent stands there.
-    Out(Seq),
-    /// It must not be made: refused, failed, or a repeat of one that has ended.
-    Answered(Box<ToolResult>),
-}
-
-/// What a client says that a use came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reported {
-    /// A result.
-    Result(Canonical),
-    /// It failed: in the client's words.
-    Failed(String),
-}
 
 /// Uses that are out.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use syscap_kernel::{
     registry::{Registry, ToolsDelta},
 };
 
-use super::delta;
-use crate::{Error, holding::Holding};
+use super::Holding;
+use crate::{Error, tools::delta};
 
 /// Who signs a change of tools.
 pub(crate) enum By {

@@ -1,0 +1,101 @@
+//! What keys are for, and what can be wrong with them.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use syscap_format::control::Role;
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// A role signs with it.
+    Role(Role),
+    /// It gives roles other keys, where the operator's was lost or stolen.
+    Recovery,
+}
+
+impl KeyUse {
+    /// Those that a passphrase seals, where there is one. Issuer and revoker sign without a
+    /// person: machines issue tokens, and an emergency stop must always work.
+    pub const SEALED: [Self; 4] = [
+        Self::Role(Role::Policy),
+        Self::Role(Role::Approver),
+        Self::Role(Role::Operator),
+        Self::Recovery,
+    ];
+
+    /// Its name, which is also that of its file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Role(role) => role.name(),
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// The use of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery]);
+        uses.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Where its file lies in a folder of keys: `NAME.key`.
+    #[must_use]
+    pub fn path(self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.key", self.name()))
+    }
+}
+
+impl fmt::Display for KeyUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a key file can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It is not of its form.
+    #[error("it is no key file, or it was cut off")]
+    Form,
+    /// Its version, or how it was sealed, is not known here.
+    #[error("its form is not known here: newer software wrote it")]
+    Unknown,
+    /// Its public key is not one, or not that of its seed.
+    #[error("its public key is not that of its seed")]
+    Public,
+    /// To unseal it would take more than this program gives.
+    #[error("to unseal it would take more memory or time than a key file may ask for")]
+    Costly,
+    /// It is for another use than the one that its name says.
+    #[error("it is the key of another role")]
+    Use,
+}
+
+/// Why a signature can't be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignerError {
+    /// There is no key for this role.
+    #[error("there is no key for this role")]
+    NoKey,
+    /// A key is not one that can be used.
+    #[error("the key can't be used")]
+    BadKey,
+    /// A person must unseal the key first, and there is none to be asked here.
+    #[error("the {0} key is sealed, and there is nobody here to be asked for its passphrase")]
+    Sealed(KeyUse),
+    /// The passphrase is another; or the file was changed, which can't be told from that.
+    #[error("this is not the passphrase of the {0} key, or its file was changed")]
+    Passphrase(KeyUse),
+    /// The role has other keys by now.
+    #[error("the {0} key that lies here is not one on record")]
+    NotOnRecord(Role),
+    /// There is not the memory to unseal a key.
+    #[error("there is not enough memory to unseal a key")]
+    NoMemory,
+}
