@@ -11,7 +11,8 @@ pub enum Written {
     Cbor,
     /// JSON.
     Json,
-    /// Canonical CBOR whose `args` are a byte string: the text of [`Session::call_json`](crate::Session::call_json).
+    /// Canonical CBOR whose `args` are a byte string: the text of
+    /// [`Session::call_json`](crate::Session::call_json).
     Arguments(Escapes),
 }
 

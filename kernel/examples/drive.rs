@@ -145,7 +145,8 @@ enum Came {
 }
 
 impl Host {
-    /// A home with one tool and one policy. One key has all roles here; in earnest each has its own.
+    /// A home with one tool and one policy. One key has all roles here; in earnest each has its
+    /// own.
     fn new() -> Result<Self, Halt> {
         let key = SigningKey::from_bytes(&[7; 32]);
         let mut registry = Registry::new();

@@ -7,12 +7,10 @@ use crate::{File, code, files};
 /// Files of a crate of which each uses a name of the next, all around: at most this many.
 const CIRCLE_MAX: usize = 3;
 /// Of crates that have larger circles, the largest there is today: it may only fall.
-const CIRCLES: [(&str, usize); 7] = [
-    ("analysis/src/", 9),
+const CIRCLES: [(&str, usize); 5] = [
     ("apps/cli/src/", 62),
     ("apps/gateway/src/", 19),
     ("audit/src/", 6),
-    ("policy/src/", 9),
     ("syscalls/src/", 4),
     ("verify/src/", 5),
 ];
