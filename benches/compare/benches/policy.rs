@@ -13,10 +13,10 @@ use std::{hint::black_box, time::Instant};
 
 use beside::World;
 use cedar_policy::PolicySet;
+use syscap_analysis as analysis;
 use syscap_compare::cedar::{parse, text};
 use syscap_format::{decision::Verdict, id::ToolId};
 use syscap_kernel::policy::PolicyEngine;
-use syscap_analysis as analysis;
 use syscap_policy::Policy;
 use timing::{Figure, ROUNDS, allocations, row, slow, timed};
 use world::{Call, Kernel, TOOL, calls, declared, document, many_matches};
@@ -127,6 +127,7 @@ fn load() {
     let json = document(10_000, 100);
     let policy = Policy::from_json(json.as_bytes()).unwrap();
     let written = policy.written();
+    let bytes = policy.document();
     let (cedar, _) = text(written, &declared()).unwrap();
     let cedar_json = parse(&cedar).unwrap().to_json().unwrap().to_string();
     let rules = rego::rules(written);
@@ -135,7 +136,7 @@ fn load() {
     println!(
         "bytes: syscap {} (canonical {}), Cedar {} (JSON {}), Rego rules {}, data {}",
         json.len(),
-        written.as_bytes().len(),
+        bytes.len(),
         cedar.len(),
         cedar_json.len(),
         rules.len(),
@@ -144,7 +145,7 @@ fn load() {
     let own = slow(|| Policy::from_json(json.as_bytes()).unwrap());
     ms("syscap, JSON", own, own.median);
     let own = own.median;
-    ms("syscap, CBOR", slow(|| Policy::from_cbor(written.as_bytes()).unwrap()), own);
+    ms("syscap, CBOR", slow(|| Policy::from_cbor(&bytes).unwrap()), own);
     ms("Cedar, policy text", slow(|| parse(&cedar).unwrap()), own);
     ms("Cedar, JSON", slow(|| PolicySet::from_json_str(&cedar_json).unwrap()), own);
     ms("Rego rules, interpreter", slow(|| rego::interpreter(&rules, None)), own);

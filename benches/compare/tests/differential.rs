@@ -74,7 +74,7 @@ fn run(documents: usize, translate: impl Fn(&Document) -> PolicySet) -> Counts {
                 other => panic!("{other:?} in the shared fragment"),
             };
             if !alike {
-                let found = format!("{json}\n{scenario}\n{ours:?}\n{theirs:?}");
+                let found = format!("{json}\n{scenario:?}\n{ours:?}\n{theirs:?}");
                 counts.disagreements.push(found);
             }
         }
