@@ -141,7 +141,7 @@ struct Host {
 /// What an event came to.
 enum Came {
     Ack(Result<Ack, Refused>),
-    Answer(ToolResult),
+    Answer(Box<ToolResult>),
 }
 
 impl Host {
@@ -183,7 +183,7 @@ impl Host {
                     self.kernel.handle(Event::Ran(ran, Measured::default()), clocks());
                 }
                 Some(Effect::Ack(_, ack)) => came = Some(Came::Ack(ack)),
-                Some(Effect::Reply(_, answer)) => came = Some(Came::Answer(*answer)),
+                Some(Effect::Reply(_, answer)) => came = Some(Came::Answer(answer)),
                 // Nothing here refers to an earlier result, and no tool follows links.
                 Some(Effect::Fetch(..) | Effect::Resolve(..)) => {}
             }
@@ -210,7 +210,7 @@ impl Host {
             salts: CallSalts { call: salt(1), args: salt(2), result: salt(3) },
         };
         match self.drive(Event::Submit(submit)) {
-            Ok(Some(Came::Answer(answer))) => answer,
+            Ok(Some(Came::Answer(answer))) => *answer,
             _ => panic!("the kernel halted: {:?}", self.kernel.halted()),
         }
     }

@@ -98,7 +98,7 @@ enum Stage {
     /// The run has ended.
     Ended,
     /// The kernel has answered.
-    Answered(Result<ToolResult, Error>),
+    Answered(Result<Box<ToolResult>, Error>),
 }
 
 impl Desk {
@@ -366,7 +366,7 @@ impl Shared {
             state = self.wait(state, left);
         }
         match state.uses.remove(&tag).map(|one| one.stage) {
-            Some(Stage::Answered(answer)) => answer.map(|answer| Begun::Answered(Box::new(answer))),
+            Some(Stage::Answered(answer)) => answer.map(Begun::Answered),
             _ => Err(Error::BrokeOff),
         }
     }
@@ -374,7 +374,7 @@ impl Shared {
     fn answered(&self, tag: u64, answer: Result<ToolResult, Error>) {
         let mut state = self.lock();
         match state.uses.get_mut(&tag) {
-            Some(one) if one.awaited => one.stage = Stage::Answered(answer),
+            Some(one) if one.awaited => one.stage = Stage::Answered(answer.map(Box::new)),
             _ => drop(state.uses.remove(&tag)),
         }
         self.changed.notify_all();

@@ -7,13 +7,7 @@ use crate::{File, code, files};
 /// Files of a crate of which each uses a name of the next, all around: at most this many.
 const CIRCLE_MAX: usize = 3;
 /// Of crates that have larger circles, the largest there is today: it may only fall.
-const CIRCLES: [(&str, usize); 5] = [
-    ("apps/cli/src/", 62),
-    ("apps/gateway/src/", 19),
-    ("audit/src/", 6),
-    ("syscalls/src/", 4),
-    ("verify/src/", 5),
-];
+const CIRCLES: [(&str, usize); 1] = [("apps/gateway/src/", 19)];
 
 /// The most lines of code that the monitor may have, without comments, blank lines and tests.
 const KERNEL_LINES_MAX: usize = 6_000;

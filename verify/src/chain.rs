@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use syscap_format::{
+    control::Trust,
     hash::leaf,
     id::{HomeId, Leaf, Seq},
     limits::RECORD_BYTES_MAX,
@@ -11,9 +12,10 @@ use syscap_format::{
 };
 
 use super::{
-    Chunk, Extent, Source, Trust,
     ledger::Ledger,
+    options::Extent,
     report::{Anchor, AnchorNeed, End, Fault, Findings, Report},
+    source::{Chunk, Source},
 };
 
 /// How far the chain was followed.

@@ -12,66 +12,17 @@
 mod chain;
 mod export;
 mod ledger;
+mod options;
 mod report;
 mod source;
 
 pub use export::ExportReader;
+pub use options::{Extent, Options, TrustSource, VerifyError};
 pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Report, Verdict};
 pub use source::{Chunk, Source};
 pub use syscap_format::control::Trust;
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
-
-use syscap_format::{cbor::DecodeError, record::Head};
-
-/// Where the trust comes from.
-#[derive(Clone, Debug, Default)]
-pub enum TrustSource {
-    /// Nowhere: the log's own first record.
-    #[default]
-    SelfAnchored,
-    /// A file.
-    File(PathBuf),
-    /// The caller.
-    Given(Box<Trust>),
-}
-
-/// How a log is verified.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Where the trust comes from.
-    pub trust: TrustSource,
-    /// Whether there must be some.
-    pub anchor_need: AnchorNeed,
-}
-
-/// What a source says about the log's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// The log ends where its records end, and nobody writes to it.
-    AtRest,
-    /// As [`Extent::AtRest`], and the store says that this is its head.
-    Head(Head),
-    /// A process writes to it; only records up to this head are verified.
-    Live(Head),
-}
-
-/// Why a log could not be verified at all.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VerifyError<E> {
-    /// It can't be read.
-    #[error(transparent)]
-    Source(#[from] E),
-    /// The trust file can't be read.
-    #[error("the trust file can't be read (code {0})")]
-    TrustFile(i32),
-    /// The trust file is damaged.
-    #[error("the trust file is damaged: {0}")]
-    Trust(DecodeError),
-}
+use std::{io, path::Path};
 
 /// Verifies an export. An export of a home that was held ends without a shutdown, and is
 /// incomplete.

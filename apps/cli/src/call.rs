@@ -18,11 +18,10 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     lines::{self, Read},
     output::{Object, Out, with_hex},
-    parse, runtime,
+    parse, recording, runtime,
 };
 
 /// Whose calls, and where they stand.
@@ -59,7 +58,7 @@ impl Call {
             Box::new(BufReader::new(file))
         };
         runtime::serving(&self.home, |access| {
-            runtime::warn_of_recording(access)?;
+            recording::warn_of_recording(access)?;
             let caller = access.session(self.agent.as_str(), self.token)?;
             answer_all(&caller, &mut input, out)?;
             caller.close()?;

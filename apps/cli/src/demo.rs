@@ -3,32 +3,20 @@
 mod attempts;
 mod effects;
 mod scratch;
+mod stage;
 mod tamper;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Grant, Runtime, Session,
-    format::{
-        budget::{Budget, Dimension},
-        cbor::Item,
-        envelope::ToolResult,
-        id::Seq,
-        reason::Reason,
-    },
-};
+use syscap::Runtime;
 
+use self::{scratch::Scratch, stage::Stage};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Failure},
     init,
-    output::{Object, Out},
+    output::Out,
 };
-use scratch::Scratch;
-
-/// How long the token lives that is to expire.
-const SHORT_LIFE: Duration = Duration::from_millis(200);
 
 /// Where to do it.
 #[derive(Args, Debug)]
@@ -53,7 +41,7 @@ impl Demo {
         let secret = scratch.secret()?;
         init::expect_empty(&home)?;
         let runtime = Runtime::create(&home).map_err(Failure::home(&home))?;
-        let mut stage = Stage { out, rows: 0, wrong: 0 };
+        let mut stage = Stage::new(out);
         let played = attempts::all(&mut stage, &runtime, &secret);
         let effects = played.and_then(|()| effects::show(&mut stage, &runtime, &secret));
         let closed = runtime.close();
@@ -61,122 +49,5 @@ impl Demo {
         closed?;
         tamper::show(&mut stage, &home, scratch)?;
         stage.end(self.keep.as_deref())
-    }
-}
-
-/// What must come of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
-    Ok,
-    Refused(Reason),
-}
-
-/// Where the demo is shown, and what went otherwise than it must.
-struct Stage<'a> {
-    out: &'a mut Out,
-    rows: u32,
-    wrong: u32,
-}
-
-impl Stage<'_> {
-    /// One attempt: what was tried, what happened, why, and where it stands in the log.
-    fn attempt(
-        &mut self,
-        tried: &str,
-        expected: Expected,
-        result: &ToolResult,
-    ) -> Result<(), Failure> {
-        let kind = result.delivered().item().get("kind").and_then(Item::as_text);
-        let happened = match result.reason() {
-            None => "ok",
-            Some(_) => kind.unwrap_or("failed"),
-        };
-        self.row(tried, expected, (happened, result.reason()), result.receipt().outcome_seq)
-    }
-
-    fn row(
-        &mut self,
-        tried: &str,
-        expected: Expected,
-        (happened, reason): (&str, Option<Reason>),
-        record: Seq,
-    ) -> Result<(), Failure> {
-        self.rows = self.rows.saturating_add(1);
-        let wanted = match expected {
-            Expected::Ok => None,
-            Expected::Refused(reason) => Some(reason),
-        };
-        let name = reason.map_or("", Reason::name);
-        let as_expected = self.check(wanted == reason);
-        let text = format!(
-            "{:>2}  {tried:<52} {happened:<8} {name:<16} record {record}{}",
-            self.rows,
-            if as_expected { "" } else { "  NOT AS IT MUST BE" }
-        );
-        let json = Object::new()
-            .uint("step", u64::from(self.rows))
-            .text("tried", tried)
-            .text("happened", happened)
-            .json("reason", &reason.map_or("null".to_owned(), |r| crate::output::quote(r.name())))
-            .uint("record", record.get())
-            .flag("as_expected", as_expected);
-        self.out.both(text.trim_end(), json)?;
-        self.out.flush()
-    }
-
-    /// Something that was looked at outside the kernel.
-    fn fact(&mut self, what: &str, says: &str, as_expected: bool) -> Result<(), Failure> {
-        self.check(as_expected);
-        let mark = if as_expected { "" } else { "  NOT AS IT MUST BE" };
-        let json =
-            Object::new().text("fact", what).text("says", says).flag("as_expected", as_expected);
-        self.out.both(&format!("    {what}: {says}{mark}"), json)
-    }
-
-    fn check(&mut self, as_expected: bool) -> bool {
-        self.wrong = self.wrong.saturating_add(u32::from(!as_expected));
-        as_expected
-    }
-
-    fn end(self, kept: Option<&std::path::Path>) -> Ended {
-        let (rows, wrong) = (self.rows, self.wrong);
-        let json = Object::new().uint("steps", rows.into()).uint("unexpected", wrong.into());
-        let text = match wrong {
-            0 => format!("{rows} attempts, each with the end that it must have"),
-            wrong => format!("{wrong} things did not happen as they must"),
-        };
-        let json = kept.map_or(json.clone(), |home| json.shown("home", home.display()));
-        self.out.both(&text, json)?;
-        if let Some(home) = kept {
-            self.out.text(&format!("the home is kept: syscap log show {}", home.display()))?;
-        }
-        Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
-    }
-}
-
-/// The agents of the demo: each with a token of its own kind.
-struct Cast {
-    researcher: Session,
-    intern: Session,
-    frugal: Session,
-    hasty: Session,
-}
-
-impl Cast {
-    fn new(runtime: &Runtime) -> Result<Self, Failure> {
-        let all = ["fs.read", "fs.write", "fs.list", "echo", "current_time"];
-        let researcher = Grant::to("researcher").tools(all).workspace().read("shared");
-        let intern = Grant::to("intern").tools(["fs.read"]).workspace();
-        let budget =
-            Budget::standard().with(Dimension::Calls, 3).with(Dimension::DiskWriteBytes, 16);
-        let frugal = Grant::to("frugal").tools(["fs.write"]).workspace().budget(budget);
-        let hasty = Grant::to("hasty").tools(["echo"]).expires_in(SHORT_LIFE);
-        let seat = |agent: &str, grant| runtime.session(agent, runtime.issue(grant)?);
-        Ok(Self {
-            researcher: seat("researcher", researcher)?,
-            intern: seat("intern", intern)?,
-            frugal: seat("frugal", frugal)?,
-            hasty: seat("hasty", hasty)?,
-        })
     }
 }

@@ -16,6 +16,9 @@ use syscap::{
 
 use crate::output::plain;
 
+/// How a command ended.
+pub(crate) type Ended = Result<Exit, Failure>;
+
 /// The table of exit codes, for `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:

@@ -9,8 +9,7 @@ use syscap::format::{
 };
 
 use crate::{
-    Ended,
-    exit::Exit,
+    exit::{Ended, Exit},
     output::{Object, Out},
     parse, runtime,
 };

@@ -37,8 +37,7 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    Ended,
-    exit::{Exit, diagnose},
+    exit::{Ended, Exit, diagnose},
     output::Out,
     parse,
 };

@@ -18,8 +18,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure, tell},
+    exit::{Ended, Exit, Failure, tell},
     keys::make,
     learn::warn_of_policy,
     output::{Object, Out, quote},

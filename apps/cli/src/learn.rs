@@ -16,8 +16,7 @@ use syscap::{
 use clap::Args;
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure, diagnose},
+    exit::{Ended, Exit, Failure, diagnose},
     output::{Form, Out},
     parse, runtime,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::{Ended, output::Out, verify};
+use crate::{exit::Ended, output::Out, verify};
 
 /// What to do with the log.
 #[derive(Debug, Subcommand)]

@@ -21,6 +21,7 @@ mod near;
 mod output;
 mod parse;
 mod policy;
+mod recording;
 mod runtime;
 mod serve;
 mod signing;
@@ -36,10 +37,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use syscap::format::control::FreezeChange;
 
-use crate::{
-    exit::{Exit, Failure},
-    output::{Form, Out, plain},
-};
+use crate::output::{Form, Out, plain};
 
 /// A capability kernel for AI agents' tools.
 #[derive(Debug, Parser)]
@@ -147,6 +145,3 @@ fn of_plain_words(error: clap::Error) -> clap::Error {
         _ => error,
     }
 }
-
-/// How a command ended.
-type Ended = Result<Exit, Failure>;

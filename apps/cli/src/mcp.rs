@@ -11,10 +11,9 @@ use syscap::format::id::{AgentId, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure, diagnose},
+    exit::{Ended, Exit, Failure, diagnose},
     output::Out,
-    parse, runtime,
+    parse, recording,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -108,7 +107,7 @@ impl Mcp {
         if std::io::stdin().is_terminal() {
             diagnose("an MCP client is to start this: --print-config prints how");
         }
-        runtime::warn_of_recording_in(&self.home)?;
+        recording::warn_of_recording_in(&self.home)?;
         syscap_gateway::run(options).map_err(|error| match error {
             syscap_gateway::Error::Home(source) => Failure::home(&self.home)(source),
             other => Failure::Gateway(other.to_string()),

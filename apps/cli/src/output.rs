@@ -11,10 +11,7 @@ use syscap::format::{
     json,
 };
 
-use crate::{
-    Ended,
-    exit::{Exit, Failure},
-};
+use crate::exit::{Ended, Exit, Failure};
 
 /// Whom the output is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

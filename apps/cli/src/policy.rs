@@ -17,7 +17,7 @@ use clap::Subcommand;
 
 pub(crate) use target::Loaded;
 
-use crate::{Ended, output::Out};
+use crate::{exit::Ended, output::Out};
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]

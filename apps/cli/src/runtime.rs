@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use syscap::{Inspection, Operator, Options, Runtime, format::id::PolicyHash};
+use syscap::{Inspection, Operator, Options, Runtime};
 
-use crate::{exit::Failure, learn, policy::Loaded};
+use crate::exit::Failure;
 
 /// Does something in a home, with whoever holds it; where nobody does it is opened for that, and
 /// closed, so that the log ends properly.
@@ -54,24 +54,4 @@ pub(crate) fn finish<T>(
 /// Replays a home's log to look at it. Another process may hold the home.
 pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
     Options::new().inspect(folder).map_err(Failure::home(folder))
-}
-
-/// Says so where the policy in force only records.
-pub(crate) fn warn_of_recording(access: &Runtime) -> Result<(), Failure> {
-    warn_of(access.home().folder(), access.view()?.policy)
-}
-
-/// The same of a home that is not open here.
-pub(crate) fn warn_of_recording_in(folder: &Path) -> Result<(), Failure> {
-    warn_of(folder, look(folder)?.kernel().policy_hash())
-}
-
-fn warn_of(folder: &Path, policy: Option<PolicyHash>) -> Result<(), Failure> {
-    if let Some(hash) = policy
-        && let Some(loaded) = Loaded::on_record(folder, hash)?
-        && let Some(policy) = loaded.document()
-    {
-        learn::warn_of_policy(policy);
-    }
-    Ok(())
 }

@@ -15,9 +15,8 @@ use signal_hook::{
 use syscap::{Runtime, view::View};
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure, tell},
-    parse, runtime,
+    exit::{Ended, Exit, Failure, tell},
+    parse, recording, runtime,
 };
 
 /// How often it is looked whether the kernel goes on and somebody is there.
@@ -48,7 +47,7 @@ impl Serve {
             return Err(Failure::Held(self.home));
         }
         runtime::finish(access, |access| {
-            runtime::warn_of_recording(access)?;
+            recording::warn_of_recording(access)?;
             tell(&format!("serving {}", self.home.display()));
             let waited = self.wait(access, &signalled);
             // Where an operator has shut it down, that is how it was to end.

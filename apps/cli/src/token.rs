@@ -12,8 +12,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::Exit,
+    exit::{Ended, Exit},
     output::{Object, Out, array, quote},
     parse, runtime,
 };

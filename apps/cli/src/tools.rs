@@ -18,8 +18,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     near::hint,
     output::{Object, Out},
     parse, runtime,

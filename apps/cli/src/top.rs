@@ -15,8 +15,7 @@ use clap::Args;
 
 use self::look::Looker;
 use crate::{
-    Ended,
-    exit::Exit,
+    exit::{Ended, Exit},
     output::{Form, Out},
     parse,
 };

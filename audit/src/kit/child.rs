@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{Found, Kit, script::Script};
+use super::{Kit, found::Found, script::Script};
 
 /// Tells the process where it is to commit.
 const PLACE: &str = "SYSCAP_KIT_PLACE";

@@ -8,7 +8,7 @@ use syscap_format::{
 };
 use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
-use super::{Found, script::Kept};
+use super::{found::Found, script::Kept};
 
 /// Everything of these batches, and no record more.
 pub(super) fn holds(store: &mut dyn Store, kept: &[Kept]) -> Result<(), Found> {

@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::Found;
+use super::found::Found;
 
 /// How many names are tried: those of dead processes of the same number may be taken.
 const NAMES_MAX: u32 = 1_000;

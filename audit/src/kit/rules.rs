@@ -9,7 +9,8 @@ use syscap_format::{
 use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
 use super::{
-    Found, Kit, Rule, child,
+    Kit, child,
+    found::{Found, Rule},
     holds::{holds, holds_objects, holds_records, holds_vault, lacks, lacks_row},
     place::Folder,
     script::{Kept, Script, Step},

@@ -28,7 +28,7 @@ use syscap_kernel::{
 };
 
 use super::{
-    Found,
+    found::Found,
     tool::{AllowAll, FILL, Fill},
 };
 

@@ -8,7 +8,7 @@ use super::base::Base;
 use super::error::FsError;
 use super::gate::{Kind, NAMED, Node, walk};
 use super::location::Location;
-use super::temp::is_temp;
+use super::temp_name::is_temp;
 
 /// How many names of one directory are looked at. A larger one is an error, since an answer
 /// from a part of it would depend on the order on disk.

@@ -1,7 +1,7 @@
 //! Where something is beneath the base: a list of names that can't climb.
 
 use super::error::FsError;
-use super::temp::is_temp;
+use super::temp_name::is_temp;
 
 /// The longest name Linux allows, in bytes.
 const NAME_MAX_BYTES: usize = 255;

@@ -26,6 +26,7 @@ mod location;
 mod read;
 mod resolve;
 mod temp;
+mod temp_name;
 mod write;
 
 pub use base::{Base, FolderMode};

@@ -14,11 +14,6 @@ use super::write::{Charge, Effect, Existing, Refused, State, Write, charge};
 /// The largest piece that is charged and written at once.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Temporary files begin so. No case is told apart: some file systems don't.
-const PREFIX: &[u8] = b".syscap-";
-/// Temporary files end so.
-const SUFFIX: &[u8] = b".tmp";
-
 /// The permissions of a new file, before the process's umask.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
 
@@ -80,13 +75,6 @@ impl Base {
             Err(errno) => Err(errno.into()),
         }
     }
-}
-
-/// Whether a name has the form of our temporary files, which no caller may read, write or see.
-pub(super) fn is_temp(name: &[u8]) -> bool {
-    let begins = name.get(..PREFIX.len()).is_some_and(|s| s.eq_ignore_ascii_case(PREFIX));
-    let end = name.len().saturating_sub(SUFFIX.len());
-    begins && name.get(end..).is_some_and(|s| s.eq_ignore_ascii_case(SUFFIX))
 }
 
 /// Creates the temporary file. While it replaces a file, whose permissions may be narrow, no

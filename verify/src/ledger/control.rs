@@ -14,7 +14,8 @@ use syscap_format::{
     token::TokenBody,
 };
 
-use super::{Entry, Fault, Ledger, Registered, Source, object};
+use super::{Entry, Ledger, Registered, object};
+use crate::{report::Fault, source::Source};
 
 impl Ledger {
     /// Keys of the role signed it, for this home and kind, each with a counter that has grown and

@@ -7,7 +7,7 @@ use syscap_format::{
     record::Head,
 };
 
-use super::Source;
+use crate::source::Source;
 
 /// Leaves that are remembered: a signer names a head that it has just seen. One before them is
 /// looked up in the source again.
@@ -63,7 +63,8 @@ mod tests {
         record::Head,
     };
 
-    use super::{super::super::Chunk, Leaves, RECENT_MAX, Source};
+    use super::{Leaves, RECENT_MAX, Source};
+    use crate::source::Chunk;
 
     fn leaf(number: u64) -> Leaf {
         let mut bytes = [0; 32];

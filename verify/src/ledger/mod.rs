@@ -32,8 +32,8 @@ use syscap_format::{
 };
 
 use super::{
-    Source,
     report::{Fault, Findings},
+    source::Source,
 };
 use account::{Account, Accounts};
 use heads::Heads;

@@ -8,7 +8,7 @@ use std::{
 
 use syscap::{Args, Runtime, Session, args, format::reason::Reason};
 
-use super::{Cast, Expected, SHORT_LIFE, Stage};
+use super::stage::{Cast, Expected, SHORT_LIFE, Stage};
 use crate::exit::Failure;
 
 /// The text that the researcher writes.

@@ -5,9 +5,9 @@ use std::{fs, path::Path};
 use syscap::Runtime;
 
 use super::{
-    Stage,
     attempts::{PLAN, workspace},
     scratch::SECRET,
+    stage::Stage,
 };
 use crate::exit::Failure;
 

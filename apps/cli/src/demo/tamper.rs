@@ -13,7 +13,7 @@ use syscap::{
     verify::{Options, TrustSource, Verdict},
 };
 
-use super::{Stage, scratch::Scratch};
+use super::{scratch::Scratch, stage::Stage};
 use crate::{exit::Failure, verify};
 
 pub(super) fn show(stage: &mut Stage<'_>, home: &Path, scratch: &Scratch) -> Result<(), Failure> {

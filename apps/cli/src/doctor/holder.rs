@@ -11,7 +11,7 @@ use syscap::{
     audit::{lock::LockState, sqlite::SqliteReader},
 };
 
-use super::Findings;
+use super::findings::Findings;
 use crate::exit::Failure;
 
 /// The socket's name in a home.

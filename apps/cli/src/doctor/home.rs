@@ -23,7 +23,10 @@ use syscap::{
     verify::{End, Options, Verdict},
 };
 
-use super::{Findings, Level, holder, keys, machine};
+use super::{
+    findings::{Findings, Level},
+    holder, keys, machine,
+};
 use crate::{exit::Failure, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {

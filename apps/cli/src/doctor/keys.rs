@@ -9,7 +9,7 @@ use syscap::{
     keys::{KeyFile, KeyUse, Rotation},
 };
 
-use super::{Findings, Level};
+use super::findings::{Findings, Level};
 use crate::{exit::Failure, keys::list::here};
 
 /// Every file that may hold a key.

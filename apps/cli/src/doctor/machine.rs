@@ -12,7 +12,7 @@ use syscap::{
     syscalls::beneath::{Base, FsError},
 };
 
-use super::{Findings, Level};
+use super::findings::{Findings, Level};
 use crate::{exit::Failure, output::Object};
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.

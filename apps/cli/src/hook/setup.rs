@@ -20,8 +20,7 @@ use syscap::{
 
 use super::{Hook, class::class, client::Client};
 use crate::{
-    Ended,
-    exit::{Exit, Failure, tell},
+    exit::{Ended, Exit, Failure, tell},
     output::{Object, Out, array},
     runtime,
     signing::{self, Hand},

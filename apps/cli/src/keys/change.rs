@@ -12,10 +12,9 @@ use syscap::{
     keys::{KeyFile, KeyUse, adding, removing},
 };
 
-use super::{By, CutOff, unsealed};
+use super::authority::{By, CutOff, unsealed};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
     parse, runtime,
 };

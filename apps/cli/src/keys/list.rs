@@ -10,8 +10,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out, array},
     runtime,
 };

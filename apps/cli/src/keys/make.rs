@@ -9,10 +9,9 @@ use syscap::{
     keys::{KeyFile, KeyUse, Seal},
 };
 
-use super::unsealed;
+use super::authority::unsealed;
 use crate::{
-    Ended,
-    exit::{Exit, Failure, tell},
+    exit::{Ended, Exit, Failure, tell},
     output::{Object, Out, hex},
     parse, runtime, terminal,
 };

@@ -12,10 +12,13 @@ use syscap::{
     keys::{KeyFile, KeyUse, Rotation, Seal, SecretKey, alone, replacing},
 };
 
-use super::{By, CutOff, list::here, make, unsealed};
+use super::{
+    authority::{By, CutOff, unsealed},
+    list::here,
+    make,
+};
 use crate::{
-    Ended,
-    exit::{Exit, Failure, tell},
+    exit::{Ended, Exit, Failure, tell},
     output::{Object, Out},
     parse, runtime, terminal,
 };

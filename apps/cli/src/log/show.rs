@@ -17,8 +17,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     fields,
     output::{Form, Object, Out},
 };

@@ -16,8 +16,7 @@ use super::{
     warnings::{self, Warning},
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array},
     runtime,
 };

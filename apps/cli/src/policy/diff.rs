@@ -7,8 +7,7 @@ use syscap::analysis::{Difference, Finding, NODES_DEFAULT, diff, scenario::to_js
 
 use super::{json, target::Loaded};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
 };
 

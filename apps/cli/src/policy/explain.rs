@@ -16,8 +16,7 @@ use super::{
     target::{Loaded, bounded, located, read},
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array},
 };
 

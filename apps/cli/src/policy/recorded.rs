@@ -14,8 +14,7 @@ use syscap::{
 
 use super::{json, target::Loaded};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out},
 };
 

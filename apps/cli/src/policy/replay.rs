@@ -7,8 +7,7 @@ use syscap::kernel::kernel::{NotAsked, Redecided, Tally};
 
 use super::{json, target::Loaded};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out},
     runtime,
 };

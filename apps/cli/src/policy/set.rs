@@ -21,8 +21,7 @@ use super::{
     warnings::{self, Warning},
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure, diagnose},
+    exit::{Ended, Exit, Failure, diagnose},
     learn::warn_of_policy,
     output::{Object, Out, quote},
     runtime,

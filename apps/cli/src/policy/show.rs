@@ -10,8 +10,7 @@ use syscap::format::{
 
 use super::target::{Loaded, Which};
 use crate::{
-    Ended,
-    exit::Exit,
+    exit::{Ended, Exit},
     output::{Form, Object, Out},
 };
 

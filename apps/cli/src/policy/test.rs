@@ -13,8 +13,7 @@ use super::{
     target::{Target, is_text, located, parse, read, unsound},
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array},
     parse as words,
 };

@@ -19,8 +19,7 @@ use super::{
     target::{Loaded, class_of},
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
     parse,
 };

@@ -12,8 +12,7 @@ use syscap::{
 };
 
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
     parse, runtime,
 };

@@ -17,8 +17,7 @@ use syscap::{
 
 use super::{Standing, now};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array, hex, quote},
     parse, runtime,
 };

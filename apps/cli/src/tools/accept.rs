@@ -15,8 +15,7 @@ use syscap::{
 
 use super::{changed, delegated, names, show};
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
     parse, runtime,
     signing::{self, Hand},

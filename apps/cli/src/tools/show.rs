@@ -11,8 +11,7 @@ use super::{
     standing,
 };
 use crate::{
-    Ended,
-    exit::{Exit, Failure},
+    exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array, quote},
     parse,
 };

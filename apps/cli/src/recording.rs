@@ -1,0 +1,27 @@
+//! Says so where a home's policy lets every call run.
+
+use std::path::Path;
+
+use syscap::{Runtime, format::id::PolicyHash};
+
+use crate::{exit::Failure, learn, policy::Loaded, runtime};
+
+/// Says so where the policy in force only records.
+pub(crate) fn warn_of_recording(access: &Runtime) -> Result<(), Failure> {
+    warn_of(access.home().folder(), access.view()?.policy)
+}
+
+/// The same of a home that is not open here.
+pub(crate) fn warn_of_recording_in(folder: &Path) -> Result<(), Failure> {
+    warn_of(folder, runtime::look(folder)?.kernel().policy_hash())
+}
+
+fn warn_of(folder: &Path, policy: Option<PolicyHash>) -> Result<(), Failure> {
+    if let Some(hash) = policy
+        && let Some(loaded) = Loaded::on_record(folder, hash)?
+        && let Some(policy) = loaded.document()
+    {
+        learn::warn_of_policy(policy);
+    }
+    Ok(())
+}

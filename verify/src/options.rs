@@ -1,0 +1,53 @@
+//! How a log is verified, and why it can't be.
+
+use std::path::PathBuf;
+
+use syscap_format::{cbor::DecodeError, control::Trust, record::Head};
+
+use crate::report::AnchorNeed;
+
+/// Where the trust comes from.
+#[derive(Clone, Debug, Default)]
+pub enum TrustSource {
+    /// Nowhere: the log's own first record.
+    #[default]
+    SelfAnchored,
+    /// A file.
+    File(PathBuf),
+    /// The caller.
+    Given(Box<Trust>),
+}
+
+/// How a log is verified.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where the trust comes from.
+    pub trust: TrustSource,
+    /// Whether there must be some.
+    pub anchor_need: AnchorNeed,
+}
+
+/// What a source says about the log's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The log ends where its records end, and nobody writes to it.
+    AtRest,
+    /// As [`Extent::AtRest`], and the store says that this is its head.
+    Head(Head),
+    /// A process writes to it; only records up to this head are verified.
+    Live(Head),
+}
+
+/// Why a log could not be verified at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError<E> {
+    /// It can't be read.
+    #[error(transparent)]
+    Source(#[from] E),
+    /// The trust file can't be read.
+    #[error("the trust file can't be read (code {0})")]
+    TrustFile(i32),
+    /// The trust file is damaged.
+    #[error("the trust file is damaged: {0}")]
+    Trust(DecodeError),
+}
