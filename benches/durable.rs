@@ -7,17 +7,28 @@ mod harness;
 
 use std::{
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use harness::{figure, row};
 use syscap::{
+    audit::sqlite::SqliteStore,
     format::{
         envelope::TxOutcome,
+        id::{ObjectId, Seq},
         manifest::{EffectClass, Manifest},
+        object::Object,
         reason::Refused,
+        record::Durability,
     },
-    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
+    kernel::{
+        store::{Batch, Next, Room, Store, StoreError},
+        tool::{Demands, Permit, Plan, Ran, Request, Tool},
+    },
     prelude::*,
     verify::{Options as VerifyOptions, verify_home},
 };
@@ -45,9 +56,39 @@ impl Plan for TouchPlan {
     }
 }
 
-fn runtime(home: &Path) -> (Runtime, TokenId) {
+/// Counts batches.
+struct Counted(SqliteStore, Arc<AtomicU64>);
+
+impl Store for Counted {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.commit(batch)
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        Store::records(&mut self.0, from, each)
+    }
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        Store::object(&mut self.0, id)
+    }
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.vault(seq)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.0.room()
+    }
+}
+
+fn runtime(home: &Path) -> (Runtime, TokenId, Arc<AtomicU64>) {
     let tool = Touch(Manifest::new(ToolId::new("touch").unwrap(), EffectClass::LocalWrite));
-    let rt = Options::new().tool(tool).unwrap().create(home).unwrap();
+    std::fs::create_dir(home).unwrap();
+    let commits = Arc::<AtomicU64>::default();
+    let store = SqliteStore::create(home, Durability::Full).unwrap();
+    let store = Counted(store, Arc::clone(&commits));
+    let rt = Options::new().tool(tool).unwrap().store(store).create(home).unwrap();
     let big = 1 << 50;
     let budget = Budget::standard()
         .with(Dimension::Calls, big)
@@ -55,13 +96,28 @@ fn runtime(home: &Path) -> (Runtime, TokenId) {
         .with(Dimension::CpuUs, big)
         .with(Dimension::Concurrent, 1_000);
     let token = rt.issue(Grant::to("a").tools(["touch"]).budget(budget)).unwrap();
-    (rt, token)
+    (rt, token, commits)
 }
 
-/// Calls for so long by so many threads; records, seconds, and each call's time.
-fn calls(home: &Path, callers: usize, long: Duration) -> (u64, f64, Vec<f64>) {
-    let (rt, token) = runtime(home);
+/// What calls came to: records, seconds, each call's time, records a batch.
+struct Calls {
+    records: u64,
+    seconds: f64,
+    times: Vec<f64>,
+    batch: f64,
+}
+
+impl Calls {
+    fn rate(&self) -> f64 {
+        self.records as f64 / self.seconds
+    }
+}
+
+/// Calls for so long by so many threads, so many together.
+fn calls(home: &Path, callers: usize, together: usize, long: Duration) -> Calls {
+    let (rt, token, commits) = runtime(home);
     let agent = rt.session("a", token).unwrap();
+    let before = commits.load(Ordering::Relaxed);
     let start = Instant::now();
     let mut times: Vec<f64> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..callers)
@@ -71,7 +127,13 @@ fn calls(home: &Path, callers: usize, long: Duration) -> (u64, f64, Vec<f64>) {
                     let mut times = Vec::new();
                     while start.elapsed() < long {
                         let begin = Instant::now();
-                        agent.call("touch", args! {}).unwrap().value().unwrap();
+                        if together == 1 {
+                            agent.call("touch", args! {}).unwrap().value().unwrap();
+                        } else {
+                            let calls = (0..together).map(|_| ("touch", args! {}));
+                            let answers = agent.call_all(calls).unwrap();
+                            assert!(answers.iter().all(|answer| answer.reason().is_none()));
+                        }
                         times.push(begin.elapsed().as_nanos() as f64);
                     }
                     times
@@ -81,22 +143,44 @@ fn calls(home: &Path, callers: usize, long: Duration) -> (u64, f64, Vec<f64>) {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let seconds = start.elapsed().as_secs_f64();
+    let batches = commits.load(Ordering::Relaxed) - before;
     times.sort_by(f64::total_cmp);
-    let records = times.len() as u64 * 2;
+    let records = (times.len() * together) as u64 * 2;
     rt.close().unwrap();
-    (records, seconds, times)
+    Calls { records, seconds, times, batch: records as f64 / batches as f64 }
 }
 
-/// Bare SQLite as a user would set it up: WAL, FULL, one table, batches of one size.
-fn bare(folder: &Path, batch: u64, long: Duration) -> (f64, Vec<f64>) {
+/// The mean lengths of a call's rows: of its records, and of the vault beside them.
+fn rows(home: &Path) -> (usize, usize) {
+    let database = rusqlite::Connection::open(home.join("home.db")).unwrap();
+    let mean =
+        |sql: &str| database.query_row(sql, [], |row| row.get::<_, f64>(0)).unwrap() as usize;
+    let records = "SELECT avg(length(body)) FROM (SELECT body FROM records ORDER BY seq DESC \
+                   LIMIT 10000 OFFSET 1)";
+    let vault =
+        "SELECT avg(length(row)) FROM (SELECT row FROM vault ORDER BY seq DESC LIMIT 10000)";
+    (mean(records), mean(vault))
+}
+
+/// Bare SQLite as a user would set it up: WAL, FULL, batches of one size. Each record has a row of
+/// its own and, where `beside` says so, one more of that length, and each batch moves a head.
+fn bare(
+    folder: &Path,
+    batch: u64,
+    (length, beside): (usize, Option<usize>),
+    long: Duration,
+) -> (f64, Vec<f64>) {
     let database = rusqlite::Connection::open(folder.join("bare.db")).unwrap();
     database
         .execute_batch(
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; \
-             CREATE TABLE r(seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;",
+             CREATE TABLE r(seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT; \
+             CREATE TABLE v(seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT; \
+             CREATE TABLE h(one INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT; \
+             INSERT INTO h VALUES (1, 0);",
         )
         .unwrap();
-    let body = [7_u8; 420];
+    let (body, more) = (vec![7_u8; length], beside.map(|length| vec![7_u8; length]));
     let (start, mut times, mut seq) = (Instant::now(), Vec::new(), 0_i64);
     while start.elapsed() < long {
         let begin = Instant::now();
@@ -104,7 +188,15 @@ fn bare(folder: &Path, batch: u64, long: Duration) -> (f64, Vec<f64>) {
         for _ in 0..batch {
             let mut insert = database.prepare_cached("INSERT INTO r VALUES (?1, ?2)").unwrap();
             insert.execute((seq, &body[..])).unwrap();
+            if let Some(more) = &more {
+                let mut insert = database.prepare_cached("INSERT INTO v VALUES (?1, ?2)").unwrap();
+                insert.execute((seq, &more[..])).unwrap();
+            }
             seq += 1;
+        }
+        if more.is_some() {
+            let mut moved = database.prepare_cached("UPDATE h SET seq = ?1").unwrap();
+            moved.execute([seq]).unwrap();
         }
         database.execute_batch("COMMIT").unwrap();
         times.push(begin.elapsed().as_nanos() as f64);
@@ -134,43 +226,42 @@ fn main() {
     let long = Duration::from_secs(3);
     let dir = tempfile::tempdir().unwrap();
     row("a lone fdatasync of 4 KiB", figure(&mut fsyncs(dir.path())));
-    let (_, mut one) = bare(dir.path(), 1, long);
+    let (_, mut one) = bare(dir.path(), 1, (420, None), long);
     let one = figure(&mut one);
     row("bare SQLite, one record a transaction", one);
     let home = dir.path().join("lone");
-    let (_, _, mut times) = calls(&home, 1, long);
-    let lone = figure(&mut times);
+    let mut lone = calls(&home, 1, 1, long);
+    let lone = figure(&mut lone.times);
     row("a lone durable mutating call (two transactions)", lone);
     println!("ratio to its two bare transactions: {:.2}", lone.median / (2.0 * one.median));
 
-    for callers in [16, 64] {
-        let home = dir.path().join(format!("home{callers}"));
-        let (records, seconds, times) = calls(&home, callers, long);
-        let commits = records as f64 / (callers as f64);
-        let rate = records as f64 / seconds;
-        let p = |share: f64| times.get(((times.len() - 1) as f64 * share) as usize).unwrap() / 1e3;
+    for (callers, together) in [(16, 1), (64, 1), (1, 64)] {
+        let home = dir.path().join(format!("home{callers}-{together}"));
+        let ran = calls(&home, callers, together, long);
+        let at = |share: f64| (ran.times.len().saturating_sub(1) as f64 * share) as usize;
+        let p = |share: f64| ran.times.get(at(share)).unwrap() / 1e3;
+        let (length, beside) = rows(&home);
         println!(
-            "{callers} callers: {rate:.0} records a second ({:.0} calls), call p50 {:.0} us, \
-             p99 {:.0} us",
-            rate / 2.0,
+            "{callers} callers, {together} together: {:.0} calls a second, p50 {:.0} us, p99 {:.0} us, \
+             {:.1} records a batch; rows of {length} and {beside} bytes",
+            ran.rate() / 2.0,
             p(0.5),
-            p(0.99)
+            p(0.99),
+            ran.batch,
         );
-        let folder = dir.path().join(format!("bare{callers}"));
-        std::fs::create_dir(&folder).unwrap();
-        // What a batch holds where every caller has one record in it.
-        let (bare_rate, mut bare_times) = bare(&folder, callers as u64, long);
-        bare_times.sort_by(f64::total_cmp);
-        let at = ((bare_times.len() - 1) as f64 * 0.99) as usize;
-        println!(
-            "  bare SQLite, batches of {callers}: {bare_rate:.0} records a second, p99 {:.0} us; \
-             ratio {:.2} ({commits:.0} batches at the least)",
-            bare_times.get(at).unwrap() / 1e3,
-            rate / bare_rate
-        );
-        println!("  on disk: {:.0} bytes a call", size(&home) as f64 / (records as f64 / 2.0));
+        let batch = (ran.batch.round() as u64).max(1);
+        for (name, beside) in [("one row", None), ("the same rows", Some(beside))] {
+            let folder = dir.path().join(format!("bare{callers}-{together}-{}", beside.is_some()));
+            std::fs::create_dir(&folder).unwrap();
+            let (rate, _) = bare(&folder, batch, (length, beside), long);
+            println!(
+                "  bare SQLite, {name} a record: {rate:.0} records a second; {:.2} of it",
+                ran.rate() / rate
+            );
+        }
+        println!("  on disk: {:.0} bytes a call", size(&home) as f64 / (ran.records as f64 / 2.0));
     }
-    let home = dir.path().join("home64");
+    let home = dir.path().join("home64-1");
     let start = Instant::now();
     let report = verify_home(&home, &VerifyOptions::default()).unwrap();
     let seconds = start.elapsed().as_secs_f64();

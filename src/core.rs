@@ -9,8 +9,11 @@
 //! is caught, the kernel is halted, and whoever waits is told.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, Thread},
 };
 use syscap_kernel::{
@@ -48,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
     pub(crate) cancels: Cancels,
+    /// As [`Shared::closed`], to be looked at without the lock.
+    closed: AtomicBool,
 }
 
 /// A store, and the lock of the home that it is for.
@@ -74,21 +79,58 @@ struct Shared {
 /// kernel, and its thread at an end.
 pub(crate) type Out = Arc<()>;
 
-/// A thread that wants an answer, and what has come for it.
+/// What somebody wants an answer to.
 struct Request {
     thread: Thread,
-    delivery: Option<Delivery>,
-    /// Whether it sleeps, or is about to: only such a thread can be woken to commit. One that
-    /// runs its job would come back too late.
-    asleep: bool,
+    mail: Arc<Mailbox>,
+}
+
+/// What has come for a thread, for any of its requests. It is put there under the kernel's lock
+/// and taken without it: of those that a batch wakes none has to wait for the others.
+#[derive(Default)]
+struct Mailbox {
+    mail: Mutex<VecDeque<(Ticket, Delivery)>>,
+    /// Whether the thread sleeps, or is about to: only such a one can be woken to commit. One
+    /// that runs its job would come back too late.
+    asleep: AtomicBool,
+}
+
+impl Mailbox {
+    fn put(&self, ticket: Ticket, delivery: Delivery) {
+        self.lock().push_back((ticket, delivery));
+    }
+
+    fn take(&self) -> Option<(Ticket, Delivery)> {
+        self.lock().pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Whether the thread would commit if it were woken. In this order: whoever has taken
+    /// something has said first that it does not sleep.
+    fn is_free(&self) -> bool {
+        self.is_empty() && self.asleep.load(Ordering::SeqCst)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Ticket, Delivery)>> {
+        // Every change is one step.
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 enum Delivery {
+    Job(Asked),
+    Reply(Box<ToolResult>),
+    Ack(Result<Ack, Refused>),
+}
+
+/// What the kernel asks of whoever made the request.
+enum Asked {
     Run(Box<Job>, Out),
     Fetch(Vec<(Seq, Seq)>),
     Resolve(Box<Resolving>),
-    Reply(Box<ToolResult>),
-    Ack(Result<Ack, Refused>),
 }
 
 /// What a request came to.
@@ -115,7 +157,8 @@ impl Core {
         };
         let (shared, store) = (Mutex::new(shared), Mutex::new(Some(store)));
         let (counters, cancels) = (Counters::new(), Cancels::default());
-        Arc::new(Self { shared, store, clock, salts, counters, cancels })
+        let closed = AtomicBool::new(false);
+        Arc::new(Self { shared, store, clock, salts, counters, cancels, closed })
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
@@ -133,61 +176,134 @@ impl Core {
         cancel: &Cancel,
         event: impl FnOnce(Ticket) -> Event,
     ) -> Result<Answer, Halt> {
+        let mut answered = None;
+        let mut event = Some(event);
+        let begin = |ticket| event.take().map(|event| event(ticket));
+        self.request_all(1, begin, cancel, |_, answer| answered = Some(answer))?;
+        answered.ok_or(Halt::Halted)
+    }
+
+    /// Brings so many events before the kernel at once, and sees them through to their answers:
+    /// what they need durable is committed together. Each is told with its number.
+    pub(crate) fn request_all(
+        self: &Arc<Self>,
+        count: usize,
+        mut event: impl FnMut(Ticket) -> Option<Event>,
+        cancel: &Cancel,
+        mut answered: impl FnMut(usize, Answer),
+    ) -> Result<(), Halt> {
         let mut shared = self.lock();
         if shared.closed {
             return Err(shared.kernel.halted().cloned().unwrap_or(Halt::Halted));
         }
+        if count == 0 {
+            return Ok(());
+        }
         if shared.room == Room::Reserve {
             shared = self.look_for_room(shared);
         }
-        let ticket = shared.register();
-        self.handle(&mut shared, event(ticket));
-        let answer = loop {
-            match shared.take(ticket) {
-                Some(Delivery::Reply(result)) => break Ok(Answer::Reply(result)),
-                Some(Delivery::Ack(ack)) => break Ok(Answer::Ack(ack)),
-                Some(Delivery::Run(job, out)) => {
-                    shared.wake_leader();
-                    drop(shared);
-                    let (event, given_up) = run::run(self, *job, &out, cancel);
-                    shared = self.lock();
-                    self.handle(&mut shared, event);
-                    if let Some(given_up) = given_up {
-                        drop(shared);
-                        given_up.tell();
-                        shared = self.lock();
-                    }
+        let (mail, mut tickets) = (Arc::<Mailbox>::default(), Vec::with_capacity(count));
+        for _ in 0..count {
+            let ticket = shared.register(&mail);
+            tickets.push(ticket);
+            if let Some(event) = event(ticket) {
+                self.handle(&mut shared, event);
+            }
+        }
+        let mut left = count;
+        self.see_through(shared, (&tickets, &mail), cancel, |ticket, answer| {
+            // They were given one after the other, under one lock.
+            let first = tickets.first().map_or(ticket.0, |first| first.0);
+            answered(usize::try_from(ticket.0.wrapping_sub(first)).unwrap_or(usize::MAX), answer);
+            left = left.saturating_sub(1);
+            left == 0
+        })
+    }
+
+    /// Sees requests through to their answers, until `answered` says that the last has come. The
+    /// lock is held only where the kernel is asked.
+    fn see_through<'a>(
+        self: &'a Arc<Self>,
+        shared: MutexGuard<'a, Shared>,
+        (tickets, mail): (&[Ticket], &Mailbox),
+        cancel: &Cancel,
+        mut answered: impl FnMut(Ticket, Answer) -> bool,
+    ) -> Result<(), Halt> {
+        let mut held = Some(shared);
+        let ended = loop {
+            let Some((ticket, delivery)) = mail.take() else {
+                let shared = held.take().unwrap_or_else(|| self.lock());
+                if !mail.is_empty() {
+                    continue;
                 }
-                Some(Delivery::Fetch(wanted)) => {
-                    shared.wake_leader();
-                    drop(shared);
-                    let fetched = self.fetch(&wanted);
-                    shared = self.lock();
-                    match fetched {
-                        Ok(entries) => self.handle(&mut shared, Event::Fetched(ticket, entries)),
-                        Err(halt) => shared.halt(halt),
-                    }
+                if let Some(halt) = shared.kernel.halted().cloned() {
+                    held = Some(shared);
+                    break Err(halt);
                 }
-                Some(Delivery::Resolve(resolving)) => {
-                    shared.wake_leader();
-                    drop(shared);
-                    let found = caught(|| resolving.run());
-                    let found = found.unwrap_or_else(|| Err(Refused::new(Reason::Panicked)));
-                    shared = self.lock();
-                    self.handle(&mut shared, Event::Resolved(ticket, found));
+                held = self.wait(shared, mail);
+                continue;
+            };
+            let answer = match delivery {
+                Delivery::Reply(result) => Some(Answer::Reply(result)),
+                Delivery::Ack(ack) => Some(Answer::Ack(ack)),
+                Delivery::Job(job) => {
+                    Self::let_go(held.take());
+                    held = self.serve(ticket, job, cancel);
+                    None
                 }
-                None => {
-                    if let Some(halt) = shared.kernel.halted().cloned() {
-                        break Err(halt);
-                    }
-                    shared = self.wait(shared, ticket);
-                }
+            };
+            if answer.is_some_and(|answer| answered(ticket, answer)) {
+                break Ok(());
             }
         };
-        shared.requests.remove(&ticket);
-        shared.wake_leader();
-        drop(self.spent(shared));
-        answer
+        // Who was woken for the answer has nothing to see to: whoever woke it does that.
+        if let Some(mut shared) = held.or_else(|| self.is_closed().then(|| self.lock())) {
+            tickets.iter().for_each(|ticket| drop(shared.requests.remove(ticket)));
+            shared.wake_leader();
+            drop(self.spent(shared));
+        }
+        ended
+    }
+
+    /// Does what the kernel asks for, without the lock, and tells it what came of that.
+    fn serve(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        asked: Asked,
+        cancel: &Cancel,
+    ) -> Option<MutexGuard<'_, Shared>> {
+        let event = match asked {
+            Asked::Run(job, out) => {
+                let (event, given_up) = run::run(self, *job, &out, cancel);
+                if let Some(given_up) = given_up {
+                    self.handle(&mut self.lock(), event);
+                    given_up.tell();
+                    return None;
+                }
+                Ok(event)
+            }
+            Asked::Fetch(wanted) => {
+                self.fetch(&wanted).map(|entries| Event::Fetched(ticket, entries))
+            }
+            Asked::Resolve(resolving) => {
+                let found = caught(|| resolving.run());
+                let found = found.unwrap_or_else(|| Err(Refused::new(Reason::Panicked)));
+                Ok(Event::Resolved(ticket, found))
+            }
+        };
+        let mut shared = self.lock();
+        match event {
+            Ok(event) => self.handle(&mut shared, event),
+            Err(halt) => shared.halt(halt),
+        }
+        Some(shared)
+    }
+
+    /// Lets go of the lock, to do otherwise than commit.
+    fn let_go(held: Option<MutexGuard<'_, Shared>>) {
+        if let Some(shared) = held {
+            shared.wake_leader();
+        }
     }
 
     /// An event that nobody waits for. What it puts on record is durable when this returns, or
@@ -214,18 +330,17 @@ impl Core {
     /// Commits, if nobody does and something wants it; else sleeps until woken.
     fn wait<'a>(
         &'a self,
-        mut shared: MutexGuard<'a, Shared>,
-        ticket: Ticket,
-    ) -> MutexGuard<'a, Shared> {
+        shared: MutexGuard<'a, Shared>,
+        mail: &Mailbox,
+    ) -> Option<MutexGuard<'a, Shared>> {
         if !shared.led && shared.kernel.wants_commit() {
-            return self.lead(shared);
+            return Some(self.lead(shared));
         }
-        shared.set_asleep(ticket, true);
+        mail.asleep.store(true, Ordering::SeqCst);
         drop(shared);
         thread::park();
-        let mut shared = self.lock();
-        shared.set_asleep(ticket, false);
-        shared
+        mail.asleep.store(false, Ordering::SeqCst);
+        None
     }
 
     /// Commits what is queued; once the home is closed, until nothing is.
@@ -313,11 +428,16 @@ impl Core {
         look(&self.lock().kernel)
     }
 
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     /// Closes the home: no request is taken any more. The store goes as soon as no run is out
     /// and nothing is left to commit.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         let mut shared = self.lock();
         shared.closed = true;
+        self.closed.store(true, Ordering::SeqCst);
         if !shared.led {
             shared = self.lead(shared);
         }
@@ -356,36 +476,33 @@ impl Core {
 }
 
 impl Shared {
-    fn register(&mut self) -> Ticket {
+    fn register(&mut self, mail: &Arc<Mailbox>) -> Ticket {
         let ticket = Ticket(self.next);
         self.next = self.next.wrapping_add(1);
-        let request = Request { thread: thread::current(), delivery: None, asleep: false };
-        self.requests.insert(ticket, request);
+        let (thread, mail) = (thread::current(), Arc::clone(mail));
+        self.requests.insert(ticket, Request { thread, mail });
         ticket
-    }
-
-    fn set_asleep(&mut self, ticket: Ticket, asleep: bool) {
-        if let Some(request) = self.requests.get_mut(&ticket) {
-            request.asleep = asleep;
-        }
-    }
-
-    fn take(&mut self, ticket: Ticket) -> Option<Delivery> {
-        self.requests.get_mut(&ticket).and_then(|request| request.delivery.take())
     }
 
     /// Hands the kernel's effects to the threads that they are for.
     fn deliver(&mut self) {
         while let Some(effect) = self.kernel.poll_effect() {
             let (ticket, delivery) = match effect {
-                Effect::Run(ticket, job) => (ticket, Delivery::Run(job, Out::clone(&self.runs))),
-                Effect::Fetch(ticket, wanted) => (ticket, Delivery::Fetch(wanted)),
-                Effect::Resolve(ticket, links) => (ticket, Delivery::Resolve(links)),
+                Effect::Run(ticket, job) => {
+                    (ticket, Delivery::Job(Asked::Run(job, Out::clone(&self.runs))))
+                }
+                Effect::Fetch(ticket, wanted) => (ticket, Delivery::Job(Asked::Fetch(wanted))),
+                Effect::Resolve(ticket, links) => (ticket, Delivery::Job(Asked::Resolve(links))),
                 Effect::Reply(ticket, result) => (ticket, Delivery::Reply(result)),
                 Effect::Ack(ticket, ack) => (ticket, Delivery::Ack(ack)),
             };
-            if let Some(request) = self.requests.get_mut(&ticket) {
-                request.delivery = Some(delivery);
+            // Whoever has its answer is a request no more.
+            let request = match delivery {
+                Delivery::Reply(_) | Delivery::Ack(_) => self.requests.remove(&ticket),
+                _ => None,
+            };
+            if let Some(request) = request.as_ref().or_else(|| self.requests.get(&ticket)) {
+                request.mail.put(ticket, delivery);
                 request.thread.unpark();
             }
         }
@@ -398,7 +515,7 @@ impl Shared {
     fn wake_leader(&self) {
         if !self.led
             && self.kernel.wants_commit()
-            && let Some(request) = self.requests.values().find(|r| r.asleep && r.delivery.is_none())
+            && let Some(request) = self.requests.values().find(|request| request.mail.is_free())
         {
             request.thread.unpark();
         }

@@ -195,7 +195,7 @@ impl Holding {
         engines: Vec<Box<dyn PolicyEngine>>,
         change: impl FnOnce(&Kernel) -> Option<PolicyChange>,
     ) -> Result<Seq, Error> {
-        let none = || Error::Refused(Refused::new(Reason::PolicyMismatch));
+        let none = || Error::Refused(Refused::new(Reason::PolicyNotInForce));
         let body = || Ok(self.core.look(change).ok_or_else(none)?.to_bytes());
         let event = |ticket, control, ancestor| Event::Policy(ticket, control, ancestor, engines);
         self.sign_made(PolicyChange::KIND, body, event)

@@ -57,7 +57,7 @@ impl Inspection {
     /// What another policy would have said of every call in the log that one has decided.
     ///
     /// # Errors
-    /// As [`Options::open`].
+    /// As [`Options::open`](crate::Options::open).
     pub fn replay(&self, against: &dyn PolicyEngine) -> Result<Tally, Error> {
         let mut store = self.store();
         let mut tally = Tally::default();

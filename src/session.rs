@@ -154,6 +154,67 @@ impl Session {
         self.dispatch(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with)
     }
 
+    /// Makes calls together, one after the other, none of which waits for another's records to be
+    /// durable: what all of them need is committed together. They are decided in their order, and
+    /// run in it; the answers are in it too. All are under way at once: more than the token's
+    /// `concurrent` are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
+    /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
+    /// [`Overloaded`](Reason::Overloaded).
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let grant = Grant::to("a").tools(["fs.write"]).workspace();
+    /// let grant = grant.budget(Budget::standard().with(Dimension::Concurrent, 3));
+    /// let agent = rt.session("a", rt.issue(grant)?)?;
+    /// let write = |path| ("fs.write", args! { "path": path, "text": "hello" });
+    /// let written = agent.call_all(["a.txt", "b.txt", "c.txt"].map(write))?;
+    /// assert!(written.iter().all(|answer| answer.status() == Status::Ok));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::call`], for all of them.
+    pub fn call_all<'t>(
+        &self,
+        calls: impl IntoIterator<Item = (&'t str, Args)>,
+    ) -> Result<Vec<ToolResult>, Error> {
+        let with = CallWith::default();
+        let envelope = |(tool, args): (&str, Args)| {
+            let map = MapBuilder::new().item("args", args.finish().item());
+            self.envelope(map, tool, &with).into_bytes()
+        };
+        let envelopes: Vec<Vec<u8>> = calls.into_iter().map(envelope).collect();
+        let (source, tag) = (self.source, 0);
+        let sent = |envelope: &Vec<u8>| Sent {
+            envelope: envelope.clone(),
+            form: Written::Cbor,
+            source,
+            tag,
+        };
+        let answers = self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => {
+                let answers = session.send_all(envelopes.iter().map(sent).collect(), &with.cancel);
+                Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
+            }
+            (Seated::There(session), Side::There(holder)) => {
+                let asks = envelopes.iter().map(|one| Ask::Call { session, sent: sent(one) });
+                holder.call_all(asks, read_answer)
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })?;
+        // What an ending holder turned away is sent to the next one.
+        let answers = envelopes.iter().zip(answers).map(|(envelope, answer)| match answer {
+            Some(answer) if answer.reason() != Some(Reason::Closing) => Ok(answer),
+            _ => self.send(envelope, Written::Cbor, 0),
+        });
+        answers.collect()
+    }
+
     /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
     /// text is the arguments and can be nothing else: whatever it looks like, it names no other
     /// tool, source or key. Text that is no JSON, or has anything after its value, is refused, on
@@ -418,7 +479,7 @@ impl Session {
                 return Step::Done(Ok(seated.clone()));
             }
             _ if place.closed => {
-                let refused = Refused::new(Reason::Closing).field("session");
+                let refused = Refused::new(Reason::NoSession).field("session");
                 return Step::Done(Err(Error::Refused(refused)));
             }
             Some((with, seated)) if *with == term.number => {

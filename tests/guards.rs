@@ -71,7 +71,7 @@ fn an_engine_that_is_not_on_record_decides_nothing() {
     sim.kernel = Kernel::open(&mut sim.store, parts, &Anchor::default()).unwrap();
     sim.boot();
     let session = sim.seat(token);
-    refused_with(&mut sim, session, SPEND, Reason::PolicyMismatch);
+    refused_with(&mut sim, session, SPEND, Reason::PolicyNotInForce);
     assert_eq!(spent(&sim), 0);
 }
 

@@ -184,7 +184,7 @@ fn a_call_is_checked_again_after_its_links_were_followed() {
                 let ticket = sim.ticket();
                 sim.event(Event::CloseSession(ticket, session));
             },
-            Reason::Closing,
+            Reason::NoSession,
         ),
         (
             |sim, _| {

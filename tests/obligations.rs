@@ -287,7 +287,7 @@ fn an_engine_is_adopted_only_if_it_is_on_record() {
     sim.kernel = kernel;
     sim.boot();
     let session = sim.seat(token);
-    let refusal = refused(&mut sim, session, "trim", 12, Reason::PolicyMismatch);
+    let refusal = refused(&mut sim, session, "trim", 12, Reason::PolicyNotInForce);
     assert_eq!((refusal.call.decision, refusal.call.shadow), (None, None));
     verifies(&mut sim);
 }

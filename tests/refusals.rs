@@ -17,7 +17,8 @@ use syscap::{
         cbor::{Encoder, Item},
         control::{
             ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            POSSESSION_CONTEXT, Possession, Resolution, Revocation, Role, RoleSet, possession,
+            POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
+            ToolsChange, possession,
         },
         envelope::{Form, Status},
         field::List,
@@ -30,6 +31,7 @@ use syscap::{
     },
     kernel::{
         kernel::{Ack, Event, Submit},
+        registry::ToolsDelta,
         store::Room,
     },
 };
@@ -332,7 +334,7 @@ fn bad_control_events_are_refused_on_record() {
     cases.push((Event::OpenSession(ticket, agent.clone(), token), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);
     cases.push((Event::OpenSession(ticket, agent, unknown), Reason::NotBound));
-    cases.push((Event::CloseSession(ticket, Seq::new(1)), Reason::Closing));
+    cases.push((Event::CloseSession(ticket, Seq::new(1)), Reason::NoSession));
     let amounts = Amounts::ZERO.with(Dimension::Calls, 1);
     cases.push((Event::Charge(ticket, Seq::new(1), amounts), Reason::BadControl));
     for (event, reason) in cases {
@@ -504,7 +506,7 @@ fn a_flood_locks_nobody_out() {
     assert_eq!(used, 31, "each refusal paid, and the call");
 }
 
-/// Before policy and tools are on record, nothing runs.
+/// Before policy and tools are on record, nothing runs; which of them is missing is said.
 #[test]
 fn nothing_runs_before_a_policy_is_in_force() {
     let world = sim::Shared::default();
@@ -535,7 +537,26 @@ fn nothing_runs_before_a_policy_is_in_force() {
     let session = sim.sessions[0];
     let ticket = sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
     sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(Reason::PolicyMismatch));
+    assert_eq!(sim.reason_of(ticket), Some(Reason::PolicyNotInForce));
+    // What else was left out has another reason.
+    let policy = PolicyChange { policy: sim.kernel.engine_hash(), shadow: None };
+    let (control, ticket) = (sim.signed(&policy), sim.ticket());
+    sim.event(Event::Policy(ticket, control, None, Vec::new()));
+    sim.commit();
+    let look = r#"{"tool_id": "look", "args": {"at": 1}}"#;
+    let ticket = sim.submit_json(session, look);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(Reason::ToolsMismatch));
+    let ticket = sim.submit_json(Seq::new(9_999), look);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(Reason::NoSession));
+    let tools = ToolsChange { tools: sim.kernel.registry_hash() };
+    let (control, ticket) = (sim.signed(&tools), sim.ticket());
+    sim.event(Event::Tools(ticket, control, None, ToolsDelta::default()));
+    sim.commit();
+    let ticket = sim.submit_json(session, look);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), None);
 }
 
 /// The registry of reasons: numbers are unique, and each is its own name.

@@ -469,6 +469,56 @@ fn a_read_costs_one_fsync() {
     assert_eq!(commits.load(Ordering::SeqCst) - before, 12);
 }
 
+/// Calls that are made together share two fsyncs: that of all intents, and that of all outcomes.
+/// Each is decided, recorded and answered as if it were alone, in its place.
+#[test]
+fn calls_made_together_share_two_fsyncs() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let commits = Arc::new(AtomicU64::new(0));
+    let store = Gathering {
+        inner: SqliteStore::create(&home, Durability::Full).unwrap(),
+        commits: Arc::clone(&commits),
+        queue: Arc::default(),
+    };
+    let rt = Options::new().store(store).create(&home).unwrap().serve().unwrap();
+    let budget = Budget::standard().with(Dimension::Concurrent, 64);
+    let grant = Grant::to("a").tools(["fs.read", "fs.write"]).workspace().budget(budget);
+    let token = rt.issue(grant).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let before = commits.load(Ordering::SeqCst);
+    let write = |n: u64| ("fs.write", args! { "path": n.to_string(), "text": "x" });
+    let written = agent.call_all((0..64).map(write)).unwrap();
+    assert!(written.iter().all(|answer| answer.reason().is_none()));
+    assert_eq!(written.len(), 64);
+    assert_eq!(commits.load(Ordering::SeqCst) - before, 2);
+    let mixed = || {
+        [
+            ("fs.read", args! { "path": "7" }),
+            ("nothing", args! {}),
+            ("fs.write", args! { "path": "7", "text": "y" }),
+            ("fs.read", args! { "path": "../7" }),
+        ]
+    };
+    let expected = [None, Some(Reason::UnknownTool), None, Some(Reason::BadPath)];
+    let attached = Runtime::attach(&home).unwrap().unwrap();
+    for agent in [agent, attached.session("a", token).unwrap()] {
+        let answers = agent.call_all(mixed()).unwrap();
+        let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
+        assert_eq!(reasons, expected);
+        assert!(agent.call_all([]).unwrap().is_empty());
+    }
+    // More than may be under way at once are refused, and nothing waits for a place.
+    let budget = Budget::standard().with(Dimension::Concurrent, 2);
+    let token = rt.issue(Grant::to("b").tools(["fs.write"]).workspace().budget(budget)).unwrap();
+    let answers = rt.session("b", token).unwrap().call_all((0..3).map(write)).unwrap();
+    let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
+    assert_eq!(reasons, [None, None, Some(Reason::OverBudget)]);
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
 /// No base that an agent could reach a home by: its own under another name, or another one.
 #[test]
 fn no_base_leads_to_a_home() {

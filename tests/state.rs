@@ -420,10 +420,10 @@ fn who_may_not_call_may_not_change() {
     let token = sim.tokens[0].0;
     sim.revoke(token);
     assert_eq!(aim(&mut sim, session, goal), Err(Reason::Revoked));
-    assert_eq!(aim(&mut sim, Seq::new(1), goal), Err(Reason::Closing), "no such session");
+    assert_eq!(aim(&mut sim, Seq::new(1), goal), Err(Reason::NoSession), "no such session");
     let ticket = sim.ticket();
     sim.event(Event::CloseSession(ticket, brief));
-    assert_eq!(aim(&mut sim, brief, goal), Err(Reason::Closing));
+    assert_eq!(aim(&mut sim, brief, goal), Err(Reason::NoSession));
     verifies(&mut sim);
     replays(&mut sim);
 }

@@ -35,7 +35,7 @@ pub(crate) fn named(call: &ToolCall<'_>, context: &Context<'_>) -> Result<(), Re
             // The token is for another policy: nothing that the call names would help.
             Some(policy) if policy == call.policy() => refused.field("capability_token_id"),
             Some(policy) => refused.field("policy_hash").got(&call.policy()).allowed(&policy),
-            None => refused.field("policy_hash"),
+            None => Refused::new(Reason::PolicyNotInForce),
         });
     }
     if !context.agent.knows(&call.snapshot()) {

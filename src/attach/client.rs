@@ -199,6 +199,22 @@ impl Holder {
         self.answered(asked, Duration::MAX, read)
     }
 
+    /// Asks for calls together, and waits for all; none is given where it was turned away.
+    pub(crate) fn call_all<T>(
+        &self,
+        asks: impl Iterator<Item = Ask>,
+        read: impl Fn(Item<'_>) -> Result<T, Broken>,
+    ) -> Step<Vec<Option<T>>> {
+        let asked: Vec<_> = asks.map(|ask| self.peer.ask(|id| ask.write(id))).collect();
+        let answer = |asked| match self.answered(asked, Duration::MAX, &read) {
+            Step::Done(answer) => answer.map(Some),
+            Step::Again => Ok(None),
+        };
+        // Every one is waited for: what was begun is not left behind.
+        let answers: Vec<_> = asked.into_iter().map(answer).collect();
+        Step::Done(answers.into_iter().collect())
+    }
+
     /// The same. A holder that takes longer is given up.
     pub(crate) fn ask_within<T>(
         &self,

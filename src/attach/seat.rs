@@ -335,7 +335,7 @@ impl Seat {
 }
 
 fn no_session() -> Error {
-    Error::Refused(Refused::new(Reason::Closing).field("session"))
+    Error::Refused(Refused::new(Reason::NoSession).field("session"))
 }
 
 fn no_ticket() -> Error {

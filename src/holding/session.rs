@@ -45,34 +45,46 @@ impl LocalSession {
         Self { core, providers, number, agent, token }
     }
 
-    /// Sends an envelope. The answer is on record, and durable, when this returns.
-    /// What runs hears of `cancel`.
+    /// Sends an envelope. The answer is on record, and durable, when this returns. What runs
+    /// hears of `cancel`.
     pub(crate) fn send(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
-        let Sent { envelope, form, source, tag } = sent;
-        let (received, form) = match form {
-            Written::Cbor => (envelope, Form::Cbor),
-            Written::Json => read_json(&envelope),
-            Written::Arguments(escapes) => read_arguments(envelope, escapes),
-        };
-        let (session, salts, mut named) = (self.number, self.core.salts.draw()?, None);
-        let answer = self.core.request_with(cancel, |ticket| {
+        let mut answers = self.send_all(vec![sent], cancel)?;
+        answers.pop().ok_or(Error::Halted(Halt::Halted))
+    }
+
+    /// Sends envelopes together: what they need durable is committed together. The answers are in
+    /// their order.
+    pub(crate) fn send_all(
+        &self,
+        sent: Vec<Sent>,
+        cancel: &Cancel,
+    ) -> Result<Vec<ToolResult>, Error> {
+        let salts = sent.iter().map(|_| self.core.salts.draw());
+        let salts = salts.collect::<Result<Vec<_>, _>>()?;
+        let count = sent.len();
+        // Read here, in the caller's thread: the kernel does nothing else meanwhile.
+        let mut waiting = sent.into_iter().map(read).zip(salts);
+        let (mut tags, mut answers) = (Vec::new(), Vec::new());
+        answers.resize_with(count, || None);
+        let event = |ticket| {
+            let (((received, form), source, tag), salts) = waiting.next()?;
             if tag != 0 {
                 // The provider of a delegated tool is told the name.
                 self.providers.tag(ticket, tag);
-                named = Some(ticket);
+                tags.push(ticket);
             }
-            Event::Submit(Submit { ticket, session, received, form, source, salts })
-        });
-        if let Some(ticket) = named {
-            self.providers.untag(ticket);
-        }
-        match answer? {
-            Answer::Reply(result) => {
+            let session = self.number;
+            Some(Event::Submit(Submit { ticket, session, received, form, source, salts }))
+        };
+        let ended = self.core.request_all(count, event, cancel, |number, answer| {
+            if let (Answer::Reply(result), Some(place)) = (answer, answers.get_mut(number)) {
                 self.core.counters.answered(&result);
-                Ok(*result)
+                *place = Some(*result);
             }
-            Answer::Ack(_) => Err(Error::Halted(Halt::Halted)),
-        }
+        });
+        tags.into_iter().for_each(|ticket| self.providers.untag(ticket));
+        ended?;
+        answers.into_iter().collect::<Option<_>>().ok_or(Error::Halted(Halt::Halted))
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -117,6 +129,17 @@ impl LocalSession {
     pub(crate) fn end(&self) -> Result<Seq, Error> {
         acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
     }
+}
+
+/// An envelope as the kernel takes it, who brings it about, and the caller's name for it.
+fn read(sent: Sent) -> ((Vec<u8>, Form), Source, u64) {
+    let Sent { envelope, form, source, tag } = sent;
+    let received = match form {
+        Written::Cbor => (envelope, Form::Cbor),
+        Written::Json => read_json(&envelope),
+        Written::Arguments(escapes) => read_arguments(envelope, escapes),
+    };
+    (received, source, tag)
 }
 
 /// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is

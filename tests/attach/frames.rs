@@ -110,17 +110,17 @@ fn a_request_that_makes_no_sense_is_answered() {
     let taken = ask(map(2, "take").bytes("ticket", &[7; 32]));
     assert_eq!(code(&taken), Some(Reason::NotBound.code()));
     let lent = ask(map(2, "lend").uint("session", 9));
-    assert_eq!(code(&lent), Some(Reason::Closing.code()));
+    assert_eq!(code(&lent), Some(Reason::NoSession.code()));
     let closed = ask(map(3, "close").uint("session", 9));
-    assert_eq!(code(&closed), Some(Reason::Closing.code()));
+    assert_eq!(code(&closed), Some(Reason::NoSession.code()));
     // Nor is another's session anybody's.
     let others = world.holder.view().unwrap().sessions[0].number;
     let called = map(4, "call").uint("session", others.get()).bytes("envelope", b"\xa0");
     let called = called.text("form", "cbor").text("source", "agent").uint("tag", 0);
     let called = ask(called);
-    assert_eq!(code(&called), Some(Reason::Closing.code()));
+    assert_eq!(code(&called), Some(Reason::NoSession.code()));
     let lent_others = ask(map(5, "lend").uint("session", others.get()));
-    assert_eq!(code(&lent_others), Some(Reason::Closing.code()));
+    assert_eq!(code(&lent_others), Some(Reason::NoSession.code()));
     assert_eq!(world.holder.view().unwrap().counts.calls, 0);
     let named = ask(map(5, "open").text("agent", "No Agent").bytes("token", &[7; 32]));
     assert_eq!(

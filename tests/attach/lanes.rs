@@ -148,11 +148,11 @@ fn the_holder_keeps_the_lanes_apart() {
     // Nor is another's session to be called through, or closed.
     let call = MapBuilder::new().uint("id", 1).text("op", "call").uint("session", number);
     let call = call.bytes("envelope", b"\xa0").text("form", "cbor").uint("tag", 0);
-    assert_eq!(code(&asked(call.clone().text("source", "agent"))), Some(Reason::Closing.code()));
+    assert_eq!(code(&asked(call.clone().text("source", "agent"))), Some(Reason::NoSession.code()));
     // Nor does an agent say who else has brought a call about.
     assert_eq!(code(&asked(call.text("source", "user"))), Some(wrong));
     let close = MapBuilder::new().uint("id", 1).text("op", "close").uint("session", number);
-    assert_eq!(code(&asked(close)), Some(Reason::Closing.code()));
+    assert_eq!(code(&asked(close)), Some(Reason::NoSession.code()));
     let token = [&[0x83, 4, 7, 0x58, 0x20][..], other.token().as_bytes()].concat();
     let frozen: [&[u8]; 5] = [
         &token,

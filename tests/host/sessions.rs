@@ -252,6 +252,6 @@ fn a_session_ends_as_a_future() {
     block_on(agent.close()).unwrap();
     assert_eq!(world.records().len(), records, "once is enough");
     let refused = block_on(agent.call("echo", args! { "value": 1_u64 })).unwrap();
-    assert_eq!(refused.reason(), Some(Reason::Closing));
+    assert_eq!(refused.reason(), Some(Reason::NoSession));
     world.close();
 }

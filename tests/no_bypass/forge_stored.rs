@@ -6,8 +6,8 @@ use support::*;
 
 fn attack(home: HomeId, head: Head) -> Stored {
     Stored {
-        home, //~
-        head, //~
+        home,                      //~
+        head,                      //~
         spare: Default::default(), //~
     }
 }

@@ -40,7 +40,7 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
         fields.policy_hash = state.policy;
         let Some(policy) = state.policy else {
             fields.call_hash = Some(call_hash(&salts.call, received));
-            return Err(Refused::new(Reason::PolicyMismatch).field("policy_hash").into());
+            return Err(Refused::new(Reason::PolicyNotInForce).into());
         };
         let defaults = Defaults {
             agent: &session.agent,

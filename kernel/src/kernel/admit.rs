@@ -142,7 +142,7 @@ impl Kernel {
         seen: Option<Seen>,
     ) -> Result<Reserved, Pause> {
         let context = self.context(submit.session, submit.source);
-        let context = &context.ok_or(Refused::new(Reason::Closing).field("session"))?;
+        let context = &context.ok_or_else(|| self.no_session())?;
         let (received, salts) = ((&submit.received[..], submit.form), &submit.salts);
         let decoded = Call::decode(received, salts, context, &self.registry, fields)?;
         let checked = decoded.check(context)?;
@@ -182,6 +182,14 @@ impl Kernel {
         Context::of(&self.state, session, &self.facts, source, moment)
     }
 
+    /// Why nothing is done in a session that is not open.
+    pub(super) fn no_session(&self) -> Refused {
+        match self.closing {
+            true => Refused::new(Reason::Closing),
+            false => Refused::new(Reason::NoSession).field("session"),
+        }
+    }
+
     /// The kernel takes new calls, and its policy and tools are those on record.
     fn is_open(&self) -> Result<(), Reason> {
         self.takes_work()?;
@@ -189,7 +197,7 @@ impl Kernel {
             || self.state.shadow != self.shadow.as_ref().map(|(hash, _)| *hash)
             || self.aliased
         {
-            Err(Reason::PolicyMismatch)
+            Err(Reason::PolicyNotInForce)
         } else if self.state.tools != Some(self.tools_hash) {
             Err(Reason::ToolsMismatch)
         } else {

@@ -376,7 +376,7 @@ impl Kernel {
         match self.end_session(session)? {
             Some(seq) => self.acknowledge(seq, ticket, Ack::Recorded(seq)),
             None => {
-                let refused = Refused::new(Reason::Closing).field("session");
+                let refused = self.no_session();
                 return self.refuse_control(ticket, refused);
             }
         }

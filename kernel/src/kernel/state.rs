@@ -77,7 +77,7 @@ impl Kernel {
 
     fn proposed(&self, proposal: &Proposal, fields: &mut CallFields) -> Result<Change, Refused> {
         let context = self.context(proposal.session, proposal.writer);
-        let context = context.ok_or(Refused::new(Reason::Closing).field("session"))?;
+        let context = context.ok_or_else(|| self.no_session())?;
         let (session, state) = (context.session, context.agent);
         fields.agent_id = Some(session.agent.clone());
         fields.session = Some(proposal.session);

@@ -153,7 +153,7 @@ fn put(access: &Runtime, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure
         PolicyPlace::NoShadow => Beside::Nothing,
     };
     let change = |log: &Inspection| {
-        let none = Refused::new(Reason::PolicyMismatch);
+        let none = Refused::new(Reason::PolicyNotInForce);
         log.policy_change(&place).ok_or(Failure::Refused(none))
     };
     person.submit(access, change, &beside, Failure::from)
