@@ -242,7 +242,8 @@ fn main() {
         let p = |share: f64| ran.times.get(at(share)).unwrap() / 1e3;
         let (length, beside) = rows(&home);
         println!(
-            "{callers} callers, {together} together: {:.0} calls a second, p50 {:.0} us, p99 {:.0} us, \
+            "{callers} callers, {together} together: {:.0} calls a second, p50 {:.0} us, \
+             p99 {:.0} us, \
              {:.1} records a batch; rows of {length} and {beside} bytes",
             ran.rate() / 2.0,
             p(0.5),

@@ -12,7 +12,6 @@ use std::{
 };
 
 use syscap::{
-    FileKeys, SystemEntropy,
     audit::{
         fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
@@ -30,7 +29,6 @@ use syscap::{
         store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
-    keys::Seal,
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
@@ -301,25 +299,6 @@ fn homes_that_cannot_be_opened_say_why() {
     assert_eq!(error(Runtime::open(&home)), StoreError::Damaged);
 }
 
-#[test]
-fn a_base_that_contains_the_home_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let link = dir.path().join("link");
-    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-    let home = dir.path().join("home");
-    for base in [dir.path().to_path_buf(), link] {
-        let made = Options::new().base(&base).create(&home);
-        assert!(matches!(made, Err(Error::BaseContainsHome(_))));
-    }
-    // Nothing half-made is left: the same folder makes a home now.
-    Runtime::create(&home).unwrap().close().unwrap();
-    let home = dir.path().join("inner");
-    fs::create_dir_all(home.join("keys2")).unwrap();
-    assert!(matches!(Runtime::create(&home), Err(Error::NotEmpty(_))));
-    let made = Options::new().base(home.join("keys")).create(dir.path().join("other"));
-    assert!(matches!(made, Err(Error::Base(_))), "a base must exist");
-}
-
 /// Everything that a home knows survives being closed and opened.
 #[test]
 fn a_home_is_opened_again() {
@@ -519,37 +498,6 @@ fn calls_made_together_share_two_fsyncs() {
     assert_eq!(verdict(&home), Verdict::Sound);
 }
 
-/// No base that an agent could reach a home by: its own under another name, or another one.
-#[test]
-fn no_base_leads_to_a_home() {
-    let dir = tempfile::tempdir().unwrap();
-    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
-    Runtime::create(&one).unwrap().close().unwrap();
-    for base in [one.clone(), one.join("keys"), one.join("files")] {
-        let made = Options::new().base(&base).create(&two);
-        assert!(matches!(made, Err(Error::BaseContainsHome(_))), "{base:?}");
-    }
-    // The folder that holds another home can be a base, but that home is no root in it.
-    let rt = Options::new().base(dir.path().join("..").join(dir.path().file_name().unwrap()));
-    assert!(matches!(rt.create(&two), Err(Error::BaseContainsHome(_))), "it holds the new home");
-    let outer = tempfile::tempdir().unwrap();
-    let rt = Options::new().base(dir.path()).create(outer.path().join("home")).unwrap();
-    let grant = Grant::to("a").tools(["fs.read"]).read("one");
-    assert!(matches!(rt.issue(grant), Err(Error::BaseContainsHome(_))));
-    // Keys that lie in the base, or are it, whoever uses them.
-    let inner = outer.path().join("inner");
-    fs::create_dir(&inner).unwrap();
-    let keys = || FileKeys::create(&inner.join("keys"), &Seal::Open, &SystemEntropy).unwrap();
-    let made = Options::new().base(&inner).signer(keys()).create(outer.path().join("second"));
-    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
-    let made = Options::new().base(inner.join("keys")).create(outer.path().join("third"));
-    assert!(matches!(made, Err(Error::BaseContainsHome(_))));
-    // A link in the place of the default base.
-    fs::rename(one.join("files"), one.join("files.old")).unwrap();
-    std::os::unix::fs::symlink(".", one.join("files")).unwrap();
-    assert!(matches!(Runtime::open(&one), Err(Error::BaseContainsHome(_))));
-}
-
 /// Where an agent's folder can't be made there is no session, and none stays open.
 #[test]
 fn a_session_that_cannot_be_prepared_is_closed() {
@@ -569,29 +517,6 @@ fn a_session_that_cannot_be_prepared_is_closed() {
     assert_eq!(open(), 1);
     session.close().unwrap();
     rt.close().unwrap();
-}
-
-/// An empty folder that is made a home is its owner's alone; names of ours that are links are
-/// not followed.
-#[test]
-fn a_home_is_its_owners_alone() {
-    use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
-    fs::create_dir(&home).unwrap();
-    fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
-    Runtime::create(&home).unwrap().close().unwrap();
-    assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
-    let victim = dir.path().join("victim");
-    for name in ["reserve", "lock", "home.db-lock"] {
-        fs::write(&victim, "kept").unwrap();
-        fs::remove_file(home.join(name)).unwrap();
-        std::os::unix::fs::symlink(&victim, home.join(name)).unwrap();
-        assert!(Runtime::open(&home).is_err(), "{name} is a link");
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
-        fs::remove_file(home.join(name)).unwrap();
-        Runtime::open(&home).unwrap().close().unwrap();
-    }
 }
 
 /// A log whose head somebody took away is not sound, and is not exported.

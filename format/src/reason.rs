@@ -129,7 +129,7 @@ reasons! {
     407 ToolsMismatch "tools_mismatch" Never "An operator must put this program's tools on record."
     408 Constraint "constraint" Fix "Change the argument that is named to what is allowed."
     409 Reduced "reduced" Fix "The policy leaves less than that; ask for no more than is allowed."
-    410 PolicyNotInForce "policy_not_in_force" Never "An operator must put this program's policy on record."
+    410 PolicyNotInForce "policy_not_in_force" Never "An operator must put this policy on record."
     411 Namespace "namespace" Fix "Agents write goal.*, tools and encoders fact.*, nobody else."
     412 BadFact "bad_fact" Fix "Give keys as namespace.name and values within their limits."
     413 TooManyFacts "too_many_facts" Fix "Remove facts that are no longer needed first."

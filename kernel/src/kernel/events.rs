@@ -88,8 +88,8 @@ pub enum Event {
     /// A batch is durable.
     Stored(Stored),
     /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`. Where the head
-    /// that it names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the proof that it is
-    /// durable; so with those below.
+    /// that it names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the
+    /// proof that it is durable; so with those below.
     Control(Ticket, Kind, Control, Option<Ancestor>),
     /// A signed event of kind `policy`, and those of the engines that it names which the kernel
     /// does not have.
