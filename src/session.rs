@@ -154,10 +154,13 @@ impl Session {
         self.dispatch(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with)
     }
 
-    /// Makes calls together, one after the other, none of which waits for another's records to be
-    /// durable: what all of them need is committed together. They are decided in their order, and
-    /// run in it; the answers are in it too. All are under way at once: more than the token's
-    /// `concurrent` are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
+    /// Makes calls together, none of which waits for another's records to be durable: what all of
+    /// them need is committed together. The answers are in the calls' order. Where this process
+    /// holds the home they are decided in it too, and run in it, one after the other; another
+    /// holder takes them in any order, and as many at once as come.
+    ///
+    /// All are under way at once: more than the token's `concurrent` are refused as
+    /// [`OverBudget`](Reason::OverBudget), and more than the home takes
     /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
     /// [`Overloaded`](Reason::Overloaded).
     ///
