@@ -33,8 +33,9 @@ pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// A tool whose call is refused where it panics while it plans.
-pub(crate) struct Guarded<T>(pub(crate) T);
+/// A tool whose call is refused where it panics while it plans. More than one kernel may be made
+/// with it, one after the other.
+pub(crate) struct Guarded<T>(pub(crate) Arc<T>);
 
 impl<T: Tool> Tool for Guarded<T> {
     type Plan = T::Plan;
@@ -65,41 +66,6 @@ impl<T: ReadTool> ReadTool for Guarded<T> {
 
     fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
         caught(|| self.0.plan(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
-    }
-}
-
-/// A tool that more than one kernel may be made with, one after the other.
-pub(crate) struct Shared<T>(pub(crate) Arc<T>);
-
-impl<T: Tool> Tool for Shared<T> {
-    type Plan = T::Plan;
-
-    fn manifest(&self) -> &Manifest {
-        self.0.manifest()
-    }
-
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request)
-    }
-
-    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
-        self.0.plan(request)
-    }
-}
-
-impl<T: ReadTool> ReadTool for Shared<T> {
-    type Plan = T::Plan;
-
-    fn manifest(&self) -> &Manifest {
-        self.0.manifest()
-    }
-
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request)
-    }
-
-    fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
-        self.0.plan(request)
     }
 }
 

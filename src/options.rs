@@ -32,7 +32,7 @@ use crate::{
     entropy::{Salts, SystemEntropy},
     error::Error,
     files::write_new,
-    guard::{Guarded, GuardedEngine, Shared, SharedEngine},
+    guard::{Guarded, GuardedEngine, SharedEngine},
     holding::By,
     holding::{Holding, acknowledged},
     home::{BasePlace, Home, Kept},
@@ -137,8 +137,8 @@ impl Options {
     /// # Errors
     /// [`Error::Registry`].
     pub fn tool(self, tool: impl Tool) -> Result<Self, Error> {
-        let tool = Arc::new(Guarded(tool));
-        self.add(move |registry| registry.add(Shared(Arc::clone(&tool))))
+        let tool = Arc::new(tool);
+        self.add(move |registry| registry.add(Guarded(Arc::clone(&tool))))
     }
 
     /// Adds a tool that only reads, to be trusted like a built-in one: its intent is made
@@ -147,8 +147,8 @@ impl Options {
     /// # Errors
     /// [`Error::Registry`].
     pub fn trusted_read(self, tool: impl ReadTool) -> Result<Self, Error> {
-        let tool = Arc::new(Guarded(tool));
-        self.add(move |registry| registry.add_read(Shared(Arc::clone(&tool))))
+        let tool = Arc::new(tool);
+        self.add(move |registry| registry.add_read(Guarded(Arc::clone(&tool))))
     }
 
     /// Sets the clocks.

@@ -98,6 +98,12 @@ impl Seat {
         fits
     }
 
+    /// Something that it asked for needs no room, and is worked on until [`end`](Self::end).
+    pub(super) fn hold(&self) {
+        let mut state = self.state();
+        state.requests = state.requests.saturating_add(1);
+    }
+
     /// Whether nothing that it asked for is worked on.
     pub(super) fn is_idle(&self) -> bool {
         self.state().requests == 0

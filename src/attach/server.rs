@@ -95,7 +95,8 @@ impl State {
         let places = self.placed.iter().filter(|(_, lane)| lanes.contains(lane));
         let free = places.filter(|(number, _)| !self.settled.contains(number));
         let seats = free.filter_map(|(number, _)| self.seats.get(number));
-        let idle = seats.filter(|seat| seat.is_idle());
+        let waits = |seat: &&Arc<Seat>| self.asked.contains_key(&seat.number);
+        let idle = seats.filter(|seat| seat.is_idle() && !waits(seat));
         let oldest = idle.min_by_key(|seat| seat.asked.load(Ordering::SeqCst)).map(Arc::clone)?;
         self.placed.remove(&oldest.number);
         Some(oldest)
@@ -328,11 +329,17 @@ impl Hub {
     fn operate(self: &Arc<Self>, seat: &Arc<Seat>, lane: Lane, said: Said) -> Result<(), Broken> {
         // Hello is said once, and first.
         let Said::Asked(id, command) = said else { return Err(Broken::Form) };
+        // Nobody takes its place meanwhile.
+        seat.hold();
         let runtime = &self.runtime;
         let answer = match command {
             _ if lane != Lane::Operator => Answer::refused(Reason::WrongLane),
             Err(reason) => Answer::refused(reason),
-            Ok(Command::Shutdown) => return self.ask_shutdown(seat, id),
+            Ok(Command::Shutdown) => {
+                let asked = self.ask_shutdown(seat, id);
+                seat.end(0);
+                return asked;
+            }
             Ok(Command::Status) => Answer::Status(self.status()),
             Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
             Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
@@ -341,6 +348,7 @@ impl Hub {
             }
         };
         seat.peer.tell(&answer.write(id));
+        seat.end(0);
         Ok(())
     }
 
