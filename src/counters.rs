@@ -5,29 +5,31 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use syscap_format::{cbor::Item, envelope::ToolResult, reason::Reason};
+use syscap_format::{cbor::Item, envelope::ToolResult, field::shape, reason::Reason};
 
-/// Counted since the home was opened: what an operator looks at, never what anything is decided
-/// by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Calls that were answered.
-    pub calls: u64,
-    /// Those that brought a result.
-    pub allowed: u64,
-    /// Those whose run failed.
-    pub failed: u64,
-    /// Those that were answered by the first call of their key.
-    pub repeats: u64,
-    /// Those that were refused, by the reason.
-    pub refused: BTreeMap<Reason, u64>,
-    /// Connections that were taken.
-    pub connections: u64,
-    /// Those of them that last.
-    pub attached: u64,
-    /// Connections of other users, which were turned away.
-    pub foreign: u64,
+shape! {
+    /// Counted since the home was opened: what an operator looks at, never what anything is decided
+    /// by.
+    #[derive(Default)]
+    #[non_exhaustive]
+    pub struct Counts {
+        /// Calls that were answered.
+        1 => pub calls: u64,
+        /// Those that brought a result.
+        2 => pub allowed: u64,
+        /// Those whose run failed.
+        3 => pub failed: u64,
+        /// Those that were answered by the first call of their key.
+        4 => pub repeats: u64,
+        /// Those that were refused, by the reason.
+        5 => pub refused: BTreeMap<Reason, u64>,
+        /// Connections that were taken.
+        6 => pub connections: u64,
+        /// Those of them that last.
+        7 => pub attached: u64,
+        /// Connections of other users, which were turned away.
+        8 => pub foreign: u64,
+    }
 }
 
 /// The counters of a runtime.

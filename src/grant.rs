@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use syscap_format::{
     budget::Budget,
+    field::shape,
     id::{AgentId, ToolId},
     limits::TOKEN_LIFE_MS_MAX,
     scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
@@ -13,19 +14,27 @@ use syscap_syscalls::fs::PATH_DIMENSION;
 
 use crate::error::Error;
 
-/// What a token is to grant. Nothing that is not said here is granted.
-#[derive(Clone, Debug)]
-pub struct Grant {
-    pub(crate) agent: String,
-    pub(crate) tools: Vec<String>,
-    pub(crate) paths: Vec<(String, Rights)>,
-    pub(crate) scopes: Vec<(String, Scope)>,
-    /// Tools with scopes of their own.
-    pub(crate) apart: Vec<(ToolId, token::Grant)>,
-    pub(crate) budget: Budget,
-    pub(crate) life: Duration,
-    pub(crate) flags: TokenFlags,
+/// Most tools, paths and scopes that a grant may name where it comes from another process: more
+/// than a token can hold, so that it is the kernel that says so.
+const NAMED_MAX: usize = 4_096;
+
+shape! {
+    /// What a token is to grant. Nothing that is not said here is granted.
+    pub struct Grant {
+        1 => agent: String,
+        2 => tools: Vec<String> [..NAMED_MAX],
+        3 => paths: Vec<(String, Rights)> [..NAMED_MAX],
+        4 => scopes: Vec<(String, Scope)> [..NAMED_MAX],
+        /// Tools with scopes of their own.
+        5 => apart: Vec<(ToolId, Scopes)> [..NAMED_MAX],
+        6 => pub(crate) budget: Budget,
+        7 => life_ms: u64,
+        8 => pub(crate) flags: TokenFlags,
+    }
 }
+
+/// Dimensions and what is granted in each.
+type Scopes = Vec<(String, Scope)>;
 
 impl Grant {
     /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour.
@@ -38,7 +47,7 @@ impl Grant {
             scopes: Vec::new(),
             apart: Vec::new(),
             budget: Budget::standard(),
-            life: Duration::from_hours(1),
+            life_ms: 3_600_000,
             flags: TokenFlags::default(),
         }
     }
@@ -86,7 +95,8 @@ impl Grant {
     /// of it.
     #[must_use]
     pub fn tool_with(mut self, tool: ToolId, grant: token::Grant) -> Self {
-        self.apart.push((tool, grant));
+        let scopes = grant.iter().map(|(dimension, scope)| (dimension.to_owned(), scope.clone()));
+        self.apart.push((tool, scopes.collect()));
         self
     }
 
@@ -100,7 +110,7 @@ impl Grant {
     /// Sets how long the token lives, from when it is issued; at most 90 days.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
-        self.life = life;
+        self.life_ms = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
@@ -118,7 +128,7 @@ impl Grant {
     }
 
     pub(crate) fn life_ms(&self) -> u64 {
-        u64::try_from(self.life.as_millis()).unwrap_or(u64::MAX).min(TOKEN_LIFE_MS_MAX)
+        self.life_ms.min(TOKEN_LIFE_MS_MAX)
     }
 
     /// The paths in roots that belong to no agent.
@@ -129,21 +139,24 @@ impl Grant {
 
     pub(crate) fn grants(&self) -> Result<Grants, Error> {
         let agent = self.agent()?;
+        let scoped = |grant: token::Grant, scopes: &Scopes| {
+            scopes
+                .iter()
+                .fold(grant, |grant, (dimension, scope)| grant.with(dimension, scope.clone()))
+        };
         let mut grant = token::Grant::new();
         if !self.paths.is_empty() {
             grant = grant.with(PATH_DIMENSION, Scope::Paths(self.rules(&agent)?));
         }
-        for (dimension, scope) in &self.scopes {
-            grant = grant.with(dimension, scope.clone());
-        }
+        grant = scoped(grant, &self.scopes);
         let mut grants = Grants::new();
         for tool in &self.tools {
             let got = tool.clone();
             let tool = ToolId::new(tool).ok_or(Error::BadName { what: "the tool", got })?;
             grants = grants.with(tool, grant.clone());
         }
-        for (tool, grant) in &self.apart {
-            grants = grants.with(tool.clone(), grant.clone());
+        for (tool, scopes) in &self.apart {
+            grants = grants.with(tool.clone(), scoped(token::Grant::new(), scopes));
         }
         Ok(grants)
     }

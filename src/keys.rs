@@ -4,6 +4,7 @@
 //! recovery key until its owner takes it away. `docs/keys.md` says what that protects against.
 
 mod change;
+mod fields;
 mod file;
 mod folder;
 pub(crate) mod kinds;

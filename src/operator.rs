@@ -10,7 +10,7 @@ use syscap_kernel::halt::Halt;
 
 use crate::{
     Error, Home, Options,
-    attach::{Command, HolderStatus, client::Step, reply::read_record},
+    attach::{Command, HolderStatus, client::Step},
     holding::Holding,
     runtime::failover::{Failover, Mode},
 };
@@ -42,7 +42,7 @@ impl Operator {
     /// have been done.
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.revoke(token);
-        self.home.operate(&Command::Revoke(token), here, read_record)
+        self.home.operate(&Command::Revoke(token), here)
     }
 
     /// As [`Runtime::freeze`](crate::Runtime::freeze).
@@ -52,7 +52,7 @@ impl Operator {
     /// have been done.
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.freeze(freeze);
-        self.home.operate(&Command::Freeze(freeze.clone()), here, read_record)
+        self.home.operate(&Command::Freeze(freeze.clone()), here)
     }
 
     /// How things stand.
@@ -61,7 +61,7 @@ impl Operator {
     /// [`Error::HolderGone`], or why there is no holder.
     pub fn status(&self) -> Result<HolderStatus, Error> {
         let here = |holding: &Holding| Ok(holding.look(HolderStatus::of));
-        self.home.operate(&Command::Status, here, HolderStatus::read)
+        self.home.operate(&Command::Status, here)
     }
 
     /// Closes the home, whoever holds it, as its owner would: what runs is waited for and then
@@ -74,7 +74,7 @@ impl Operator {
     pub fn shutdown(self) -> Result<Seq, Error> {
         let up = self.home.up()?;
         match up.attached() {
-            Some(holder) => match holder.operate(&Command::Shutdown, read_record) {
+            Some(holder) => match holder.operate::<Seq>(&Command::Shutdown) {
                 Step::Done(ended) => ended,
                 Step::Again => Err(Error::HolderGone),
             },

@@ -10,6 +10,7 @@ use syscap_format::{
     budget::Amounts,
     cbor::Canonical,
     envelope::TxOutcome,
+    field::{code, shape},
     id::{AgentId, DefinitionHash, Seq, ToolId},
     manifest::Manifest,
     reason::Refused,
@@ -80,27 +81,29 @@ pub trait Provider: Send + Sync + 'static {
     fn run(&self, call: HostCall) -> HostRan;
 }
 
-/// How a tool that was offered stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It can be called.
-    Ready,
-    /// Its definition is not the one on record: calls are refused until it is accepted.
-    Changed,
-    /// Its name, or an alias, is that of a tool that the holder runs itself.
-    Taken,
-    /// It is not on record, and nobody was there to sign that: it can't be called until an
-    /// operator accepts it.
-    New,
+code! {
+    /// How a tool that was offered stands.
+    pub enum Standing {
+        /// It can be called.
+        Ready = 1 "ready",
+        /// Its definition is not the one on record: calls are refused until it is accepted.
+        Changed = 2 "changed",
+        /// Its name, or an alias, is that of a tool that the holder runs itself.
+        Taken = 3 "taken",
+        /// It is not on record, and nobody was there to sign that: it can't be called until an
+        /// operator accepts it.
+        New = 4 "new",
+    }
 }
 
-/// A tool that was offered, and how it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// Its manifest as it is on record; as offered, where there is none.
-    pub manifest: Manifest,
-    /// How it stands.
-    pub standing: Standing,
+shape! {
+    /// A tool that was offered, and how it stands.
+    pub struct Offer {
+        /// Its manifest as it is on record; as offered, where there is none.
+        1 => pub manifest: Manifest,
+        /// How it stands.
+        2 => pub standing: Standing,
+    }
 }
 
 impl Offer {

@@ -30,6 +30,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use syscap_format::{
     envelope::ToolResult,
+    field::Field,
     id::{HomeId, Seq, SnapshotId, TokenId, ToolId},
     manifest::Manifest,
     provenance::Source,
@@ -44,12 +45,7 @@ use self::{
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
-        Ask, SessionTicket,
-        client::Step,
-        limits::ANSWER_TIME,
-        reply::{read_answer, read_nothing},
-        uses::{Begin, Settle, read_begun},
-        views::read_manifests,
+        Answered, Ask, Begin, Leave, SessionTicket, Settle, client::Step, limits::ANSWER_TIME,
     },
     holding::Holding,
     host::uses::{Begun, Reported, ToolUse},
@@ -215,8 +211,13 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::view`].
     pub fn counts(&self) -> Result<Counts, Error> {
-        let here = |holding: &Holding| Ok(holding.counters().counts());
-        self.act_within(self.answer_time, &Ask::View, here, |item| Ok(View::read(item)?.counts))
+        self.home.each(|term| match &term.side {
+            Side::Here(held) => Step::Done(Ok(held.holding.counters().counts())),
+            Side::There(holder) => {
+                let view: Step<View> = holder.ask_within(self.answer_time, &Ask::View);
+                view.map(|view| view.counts)
+            }
+        })
     }
 
     /// Where the durable log ends: what a signer elsewhere names in an event or a root token.
@@ -303,14 +304,10 @@ impl Runtime {
     pub fn withdraw(&self, tools: &[ToolId]) -> Result<(), Error> {
         self.home.forget(tools);
         let ask = Ask::Withdraw(tools.to_vec());
-        self.act(
-            &ask,
-            |holding| {
-                failover::withdraw(holding, tools);
-                Ok(())
-            },
-            read_nothing,
-        )
+        self.act(&ask, |holding| {
+            failover::withdraw(holding, tools);
+            Ok(())
+        })
     }
 
     /// Asks for leave to use a tool that the caller runs itself, and tells of afterwards by
@@ -329,9 +326,10 @@ impl Runtime {
         let begin = || Begin { token, used: used.clone(), manifest: manifest.clone() };
         let here = |holding: &Holding| {
             let Begin { token, used, manifest } = begin();
-            holding.desk().begin(holding, (token, used), manifest)
+            holding.desk().begin(holding, (token, used), manifest).map(Leave::from)
         };
-        self.act_within(self.answer_time, &Ask::Begin(Box::new(begin())), here, read_begun)
+        let ask = Ask::Begin(Box::new(begin()));
+        self.act_within(self.answer_time, &ask, here).map(Begun::from)
     }
 
     /// Tells what a use came to that was begun with that token; gives the answer that is on
@@ -348,8 +346,10 @@ impl Runtime {
         reported: &Reported,
     ) -> Result<ToolResult, Error> {
         let settle = Settle { token, used: used.clone(), reported: reported.clone() };
-        let here = |holding: &Holding| holding.desk().settle(token, used, reported.clone());
-        self.act_within(self.answer_time, &Ask::Settle(Box::new(settle)), here, read_answer)
+        let here =
+            |holding: &Holding| holding.desk().settle(token, used, reported.clone()).map(Answered);
+        let ask = Ask::Settle(Box::new(settle));
+        self.act_within(self.answer_time, &ask, here).map(|Answered(answer)| answer)
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
@@ -366,7 +366,7 @@ impl Runtime {
     /// [`Error::BadName`] where there is no such tool; [`Error::HolderGone`].
     pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
         let ask = Ask::Tool(tool.clone());
-        self.act(&ask, |holding| ToolDetail::of(holding, tool), ToolDetail::read)
+        self.act(&ask, |holding| ToolDetail::of(holding, tool))
     }
 
     /// The delegated tools as they are on record; for each, how every offer of it stands, with
@@ -385,7 +385,7 @@ impl Runtime {
     /// [`Error::HolderGone`].
     pub fn manifests(&self, whose: Whose) -> Result<Vec<Manifest>, Error> {
         let here = |holding: &Holding| Ok(manifests(holding, whose));
-        self.act(&Ask::Manifests(whose), here, read_manifests)
+        self.act(&Ask::Manifests(whose), here)
     }
 
     /// What there is at present: tools, tokens, sessions, running calls, counters.
@@ -394,7 +394,7 @@ impl Runtime {
     /// [`Error::HolderGone`], or why the home can't be opened or attached to.
     pub fn view(&self) -> Result<View, Error> {
         let here = |holding: &Holding| Ok(View::of(holding));
-        self.act_within(self.answer_time, &Ask::View, here, View::read)
+        self.act_within(self.answer_time, &Ask::View, here)
     }
 
     /// Ends it: the sessions end, the tools are withdrawn. Where this process holds the home,
@@ -423,26 +423,24 @@ impl Runtime {
     }
 
     /// Does it here, or asks the holder for it.
-    fn act<T>(
+    fn act<T: Field>(
         &self,
         ask: &Ask,
         here: impl Fn(&Holding) -> Result<T, Error>,
-        read: impl Fn(syscap_format::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
     ) -> Result<T, Error> {
-        self.act_within(Duration::MAX, ask, here, read)
+        self.act_within(Duration::MAX, ask, here)
     }
 
     /// The same. A holder that takes longer is given up.
-    fn act_within<T>(
+    fn act_within<T: Field>(
         &self,
         limit: Duration,
         ask: &Ask,
         here: impl Fn(&Holding) -> Result<T, Error>,
-        read: impl Fn(syscap_format::cbor::Item<'_>) -> Result<T, crate::attach::wire::Broken>,
     ) -> Result<T, Error> {
         self.home.each(|term| match &term.side {
             Side::Here(held) => Step::Done(here(&held.holding)),
-            Side::There(holder) => holder.ask_within(limit, ask, &read),
+            Side::There(holder) => holder.ask_within(limit, ask),
         })
     }
 }

@@ -1,6 +1,11 @@
 //! A call on its way to the kernel.
 
-use syscap_format::{json::Escapes, provenance::Source};
+use syscap_format::{
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    field::{Field, shape},
+    json::Escapes,
+    provenance::Source,
+};
 
 use crate::provide::Cancel;
 
@@ -14,6 +19,34 @@ pub enum Written {
     /// Canonical CBOR whose `args` are a byte string: the text of
     /// [`Session::call_json`](crate::Session::call_json).
     Arguments(Escapes),
+}
+
+impl Written {
+    const ALL: [Self; 4] =
+        [Self::Cbor, Self::Json, Self::Arguments(Escapes::Data), Self::Arguments(Escapes::Read)];
+
+    const fn code(self) -> u64 {
+        match self {
+            Self::Cbor => 1,
+            Self::Json => 2,
+            Self::Arguments(Escapes::Data) => 3,
+            Self::Arguments(Escapes::Read) => 4,
+        }
+    }
+}
+
+impl Field for Written {
+    const SHAPE: &'static str = "uint Written";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.code());
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let code = decoder.uint()?;
+        Self::ALL.into_iter().find(|form| form.code() == code).ok_or(fault)
+    }
 }
 
 /// What goes with a call.
@@ -40,11 +73,13 @@ impl CallWith {
     }
 }
 
-/// An envelope on its way to the kernel.
-pub(crate) struct Sent {
-    pub(crate) envelope: Vec<u8>,
-    pub(crate) form: Written,
-    /// Who brings it about, by the host's word.
-    pub(crate) source: Source,
-    pub(crate) tag: u64,
+shape! {
+    /// An envelope on its way to the kernel.
+    pub(crate) struct Sent {
+        1 => pub(crate) envelope: Vec<u8>,
+        2 => pub(crate) form: Written,
+        /// Who brings it about, by the host's word.
+        3 => pub(crate) source: Source,
+        4 => pub(crate) tag: u64,
+    }
 }

@@ -14,11 +14,7 @@ use syscap_format::{
 
 use crate::{
     Args, Changed, Error,
-    attach::{
-        Ask, Proposed, SessionTicket,
-        client::Step,
-        reply::{read_answer, read_changed, read_record, read_taken, read_ticket},
-    },
+    attach::{AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken, client::Step},
     holding::LocalSession,
     runtime::{
         failover::{Side, Term},
@@ -86,7 +82,7 @@ impl Session {
         let (at, taken) = home.each(|term| match &term.side {
             Side::There(holder) => {
                 let number = term.number;
-                holder.ask(&Ask::Take(ticket.clone()), |item| Ok((number, read_taken(item)?)))
+                holder.ask(&AgentAsk::Take(ticket.clone())).map(|taken: Taken| (number, taken))
             }
             // Who holds the home opens sessions, and takes none.
             Side::Here(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
@@ -205,8 +201,7 @@ impl Session {
                 Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
             }
             (Seated::There(session), Side::There(holder)) => {
-                let asks = envelopes.iter().map(|one| Ask::Call { session, sent: sent(one) });
-                holder.call_all(asks, read_answer)
+                holder.call_all(envelopes.iter().map(|one| Call { session, sent: sent(one) }))
             }
             (Seated::There(_), Side::Here(_)) => Step::Again,
         })?;
@@ -317,7 +312,7 @@ impl Session {
             let step = match (seated, &term.side) {
                 (Seated::Here(session), _) => return Step::Done(session.send(sent, cancel)),
                 (Seated::There(session), Side::There(holder)) => {
-                    holder.call(&Ask::Call { session, sent }, cancel, read_answer)
+                    holder.call(Call { session, sent }, cancel)
                 }
                 (Seated::There(_), Side::Here(_)) => Step::Again,
             };
@@ -337,7 +332,7 @@ impl Session {
         self.with(|term, seated| match (seated, &term.side) {
             (Seated::Here(session), _) => Step::Done(session.charge(amounts)),
             (Seated::There(session), Side::There(holder)) => {
-                holder.ask(&Ask::Charge { session, amounts }, read_record)
+                holder.ask(&Ask::Charge(Charge { session, amounts }))
             }
             (Seated::There(_), Side::Here(_)) => Step::Again,
         })
@@ -376,7 +371,7 @@ impl Session {
                 }
                 (Seated::There(session), Side::There(holder)) => {
                     let proposed = Proposed { session, writer, inputs, base, changes };
-                    holder.ask(&Ask::Propose(Box::new(proposed)), read_changed)
+                    holder.ask(&Ask::Propose(Box::new(proposed)))
                 }
                 (Seated::There(_), Side::Here(_)) => Step::Again,
             }
@@ -392,9 +387,7 @@ impl Session {
     pub fn lend(self) -> Result<SessionTicket, Error> {
         let ticket = self.with(|term, seated| match (seated, &term.side) {
             (Seated::Here(session), Side::Here(held)) => Step::Done(held.lend(session)),
-            (Seated::There(session), Side::There(holder)) => {
-                holder.ask(&Ask::Lend(session), read_ticket)
-            }
+            (Seated::There(session), Side::There(holder)) => holder.ask(&Ask::Lend(session)),
             _ => Step::Again,
         })?;
         let mut place = self.place();
@@ -454,7 +447,7 @@ impl Session {
                 session.end().map(drop)
             }
             (Seated::There(session), Side::There(holder)) => {
-                match holder.ask(&Ask::Close(session), read_record) {
+                match holder.ask::<Seq>(&AgentAsk::Close(session)) {
                     Step::Done(closed) => closed.map(drop),
                     // The holder ends, and the session with it.
                     Step::Again => Ok(()),
@@ -503,8 +496,8 @@ impl Session {
                 }))
             }
             Side::There(holder) => {
-                let ask = Ask::Open { agent: agent.to_owned(), token: self.token };
-                holder.ask(&ask, |item| read_record(item).map(Seated::There))
+                let opening = Opening { agent: agent.to_owned(), token: self.token };
+                holder.ask(&Ask::Open(opening)).map(Seated::There)
             }
         };
         if let Step::Done(Ok(seated)) = &opened {

@@ -3,18 +3,21 @@
 use syscap_format::{
     cbor::Canonical,
     facts::{Fact, Facts},
+    field::shape,
     id::{AgentId, Seq, SnapshotId},
     snapshot::Snapshot,
 };
 use syscap_kernel::kernel::Kernel;
 
-/// A change of an agent's state that is on record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// The agent's head from here on.
-    pub snapshot: SnapshotId,
-    /// The record.
-    pub record: Seq,
+shape! {
+    /// A change of an agent's state that is on record.
+    #[derive(Copy)]
+    pub struct Changed {
+        /// The agent's head from here on.
+        1 => pub snapshot: SnapshotId,
+        /// The record.
+        2 => pub record: Seq,
+    }
 }
 
 /// One agent's state.

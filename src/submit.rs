@@ -3,7 +3,7 @@
 
 use syscap_format::{
     control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
-    field::List,
+    field::{List, choice, shape},
     id::{ObjectId, Seq, ToolId},
     object::{PolicyObject, ToolEntry, ToolsObject},
     reason::{Reason, Refused},
@@ -16,29 +16,32 @@ use crate::{
     Error, Inspection,
     holding::{By, Holding},
     keys::SignerError,
+    tools::DELEGATED_MAX,
 };
 
-/// What a signed event needs beside itself, for the kernel to hold it against.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Beside {
-    /// Nothing.
-    Nothing,
-    /// The document of a policy.
-    Policy(Box<PolicyObject>),
-    /// What is offered of these tools, each as the manifest of that id.
-    Accepted(Vec<(ToolId, ObjectId)>),
-    /// These tools are taken off the record.
-    Forgotten(Vec<ToolId>),
-    /// The tools that the holder has itself.
-    OwnTools,
+choice! {
+    /// What a signed event needs beside itself, for the kernel to hold it against.
+    pub enum Beside {
+        /// Nothing.
+        1 => Nothing,
+        /// The document of a policy.
+        2 => Policy(Box<PolicyObject>),
+        /// What is offered of these tools, each as the manifest of that id.
+        3 => Accepted(Vec<(ToolId, ObjectId)> [..DELEGATED_MAX]),
+        /// These tools are taken off the record.
+        4 => Forgotten(Vec<ToolId> [..DELEGATED_MAX]),
+        /// The tools that the holder has itself.
+        5 => OwnTools,
+    }
 }
 
-/// A signed event and what it needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Submission {
-    pub(crate) kind: Kind,
-    pub(crate) control: Control,
-    pub(crate) beside: Beside,
+shape! {
+    /// A signed event and what it needs.
+    pub(crate) struct Submission {
+        1 => pub(crate) kind: Kind,
+        2 => pub(crate) control: Control,
+        3 => pub(crate) beside: Beside,
+    }
 }
 
 impl Holding {

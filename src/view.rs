@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syscap_format::{
     budget::Amounts,
     control::Freeze,
+    field::{code, shape},
     id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
     label::Label,
     manifest::{EffectClass, Manifest},
@@ -26,140 +27,147 @@ use crate::{
 /// The delegated tools on record with their offers, and what is offered that is not on record.
 type Offered = (Vec<(Manifest, Vec<Offer>)>, Vec<Manifest>);
 
-/// Tools, tokens, sessions, running calls and counters, as they are at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct View {
-    /// The home.
-    pub home: HomeId,
-    /// Its log's last record.
-    pub head: Seq,
-    /// Kernel time.
-    pub now: UnixMillis,
-    /// The policy in force.
-    pub policy: Option<PolicyHash>,
-    /// The policy that is asked for the record only.
-    pub shadow: Option<PolicyHash>,
-    /// What is frozen, each as the event that froze it.
-    pub frozen: Vec<Freeze>,
-    /// How many things are frozen.
-    pub frozen_in_all: u64,
-    /// The tools, in the order of their names.
-    pub tools: Vec<ToolInfo>,
-    /// How many tools there are.
-    pub tools_in_all: u64,
-    /// The newest tokens, the newest first.
-    pub tokens: Vec<TokenInfo>,
-    /// How many tokens there are.
-    pub tokens_in_all: u64,
-    /// The newest open sessions, the newest first.
-    pub sessions: Vec<SessionInfo>,
-    /// How many sessions are open.
-    pub sessions_in_all: u64,
-    /// The calls that run, the oldest first.
-    pub running: Vec<Running>,
-    /// How many calls run.
-    pub running_in_all: u64,
-    /// What was counted since the holder opened the home.
-    pub counts: Counts,
+shape! {
+    /// Tools, tokens, sessions, running calls and counters, as they are at one moment.
+    #[non_exhaustive]
+    pub struct View {
+        /// The home.
+        1 => pub home: HomeId,
+        /// Its log's last record.
+        2 => pub head: Seq,
+        /// Kernel time.
+        3 => pub now: UnixMillis,
+        /// The policy in force.
+        4 => pub policy: Option<PolicyHash>,
+        /// The policy that is asked for the record only.
+        5 => pub shadow: Option<PolicyHash>,
+        /// What is frozen, each as the event that froze it.
+        6 => pub frozen: Vec<Freeze> [..VIEW_MAX],
+        /// How many things are frozen.
+        7 => pub frozen_in_all: u64,
+        /// The tools, in the order of their names.
+        8 => pub tools: Vec<ToolInfo> [..VIEW_TOOLS_MAX],
+        /// How many tools there are.
+        9 => pub tools_in_all: u64,
+        /// The newest tokens, the newest first.
+        10 => pub tokens: Vec<TokenInfo> [..VIEW_MAX],
+        /// How many tokens there are.
+        11 => pub tokens_in_all: u64,
+        /// The newest open sessions, the newest first.
+        12 => pub sessions: Vec<SessionInfo> [..VIEW_MAX],
+        /// How many sessions are open.
+        13 => pub sessions_in_all: u64,
+        /// The calls that run, the oldest first.
+        14 => pub running: Vec<Running> [..VIEW_MAX],
+        /// How many calls run.
+        15 => pub running_in_all: u64,
+        /// What was counted since the holder opened the home.
+        16 => pub counts: Counts,
+    }
 }
 
-/// A tool and how it stands, in few words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolInfo {
-    /// Its id.
-    pub tool: ToolId,
-    /// What it does to the world.
-    pub effect: EffectClass,
-    /// What its results carry.
-    pub label: Label,
-    /// Its title; a long one is cut.
-    pub title: String,
-    /// The hash of the foreign definition that it was made from.
-    pub definition: Option<DefinitionHash>,
-    /// The id of its manifest, as it is on record; as it is offered, where it is new.
-    pub manifest: ObjectId,
-    /// How it stands: [`Changed`](Standing::Changed) where only another definition than that on
-    /// record is offered, [`New`](Standing::New) where it is not on record.
-    pub standing: Standing,
-    /// The id of what [`accept`](crate::Runtime::accept) would put on record: the newest
-    /// offer that is not as the manifest on record.
-    pub offered: Option<ObjectId>,
-    /// Whether there is somebody who runs it: the holder itself, or a process that offers it.
-    pub provided: bool,
-    /// Whether a process runs it, and not the holder's kernel.
-    pub delegated: bool,
+shape! {
+    /// A tool and how it stands, in few words.
+    pub struct ToolInfo {
+        /// Its id.
+        1 => pub tool: ToolId,
+        /// What it does to the world.
+        2 => pub effect: EffectClass,
+        /// What its results carry.
+        3 => pub label: Label,
+        /// Its title; a long one is cut.
+        4 => pub title: String,
+        /// The hash of the foreign definition that it was made from.
+        5 => pub definition: Option<DefinitionHash>,
+        /// The id of its manifest, as it is on record; as it is offered, where it is new.
+        6 => pub manifest: ObjectId,
+        /// How it stands: [`Changed`](Standing::Changed) where only another definition than that on
+        /// record is offered, [`New`](Standing::New) where it is not on record.
+        7 => pub standing: Standing,
+        /// The id of what [`accept`](crate::Runtime::accept) would put on record: the newest
+        /// offer that is not as the manifest on record.
+        8 => pub offered: Option<ObjectId>,
+        /// Whether there is somebody who runs it: the holder itself, or a process that offers it.
+        9 => pub provided: bool,
+        /// Whether a process runs it, and not the holder's kernel.
+        10 => pub delegated: bool,
+    }
 }
 
-/// A tool whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolDetail {
-    /// How it stands.
-    pub info: ToolInfo,
-    /// Its manifest, as it is on record.
-    pub manifest: Manifest,
-    /// What `info.offered` is the id of.
-    pub offered: Option<Manifest>,
+shape! {
+    /// A tool whole.
+    pub struct ToolDetail {
+        /// How it stands.
+        1 => pub info: ToolInfo,
+        /// Its manifest, as it is on record.
+        2 => pub manifest: Manifest,
+        /// What `info.offered` is the id of.
+        3 => pub offered: Option<Manifest>,
+    }
 }
 
-/// Which tools are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// Those that the holder itself runs.
-    Holders,
-    /// All.
-    All,
+code! {
+    /// Which tools are meant.
+    pub enum Whose {
+        /// Those that the holder itself runs.
+        Holders = 1 "holders",
+        /// All.
+        All = 2 "all",
+    }
 }
 
-/// A token and its standing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenInfo {
-    /// The id.
-    pub id: TokenId,
-    /// The agent that may use it.
-    pub agent: AgentId,
-    /// The record that registered it.
-    pub issued: Seq,
-    /// When it ends.
-    pub expires: UnixMillis,
-    /// Whether it was revoked.
-    pub revoked: bool,
-    /// The tools that it grants.
-    pub tools: Vec<ToolId>,
-    /// What it may use in all.
-    pub limits: Amounts,
-    /// What was used.
-    pub used: Amounts,
-    /// What is set aside for calls in flight.
-    pub held: Amounts,
-    /// What is left.
-    pub left: Amounts,
+shape! {
+    /// A token and its standing.
+    pub struct TokenInfo {
+        /// The id.
+        1 => pub id: TokenId,
+        /// The agent that may use it.
+        2 => pub agent: AgentId,
+        /// The record that registered it.
+        3 => pub issued: Seq,
+        /// When it ends.
+        4 => pub expires: UnixMillis,
+        /// Whether it was revoked.
+        5 => pub revoked: bool,
+        /// The tools that it grants.
+        6 => pub tools: Vec<ToolId>,
+        /// What it may use in all.
+        7 => pub limits: Amounts,
+        /// What was used.
+        8 => pub used: Amounts,
+        /// What is set aside for calls in flight.
+        9 => pub held: Amounts,
+        /// What is left.
+        10 => pub left: Amounts,
+    }
 }
 
-/// An open session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// The record that opened it.
-    pub number: Seq,
-    /// The agent.
-    pub agent: AgentId,
-    /// The token.
-    pub token: TokenId,
-    /// What it has been given carries this.
-    pub label: Label,
+shape! {
+    /// An open session.
+    pub struct SessionInfo {
+        /// The record that opened it.
+        1 => pub number: Seq,
+        /// The agent.
+        2 => pub agent: AgentId,
+        /// The token.
+        3 => pub token: TokenId,
+        /// What it has been given carries this.
+        4 => pub label: Label,
+    }
 }
 
-/// A call that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// Its intent.
-    pub intent: Seq,
-    /// The tool.
-    pub tool: ToolId,
-    /// The agent.
-    pub agent: AgentId,
-    /// Since when, in kernel time.
-    pub since: UnixMillis,
+shape! {
+    /// A call that runs.
+    pub struct Running {
+        /// Its intent.
+        1 => pub intent: Seq,
+        /// The tool.
+        2 => pub tool: ToolId,
+        /// The agent.
+        3 => pub agent: AgentId,
+        /// Since when, in kernel time.
+        4 => pub since: UnixMillis,
+    }
 }
 
 impl TokenInfo {

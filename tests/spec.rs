@@ -29,7 +29,7 @@ use syscap::{
         decision::{Decision, Shadow, Verdict},
         envelope::{Status, TxOutcome},
         facts::Namespace,
-        field::FieldSpec,
+        field::{FieldSpec, Shape as _},
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         image::{

@@ -4,7 +4,7 @@
 //! ascending order, `null` where there is no value. So one meaning has one encoding, decoding
 //! is a straight walk, and the tables in `docs/spec.md` are checked against [`FieldSpec`]s.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind},
@@ -14,12 +14,57 @@ use crate::{
     time::UnixMillis,
 };
 
+pub use crate::{choice, code, shape};
+
 /// A value that stands as one canonical item.
-pub(crate) trait Field: Sized {
+pub trait Field: Sized {
     /// The item's type, in the words of `docs/spec.md`.
     const SHAPE: &'static str;
+
+    /// Writes the item.
     fn put(&self, encoder: &mut Encoder);
+
+    /// Reads the item.
+    ///
+    /// # Errors
+    /// Faults of the decoder; [`Fault::Value`] for an item that is no such value.
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
+
+    /// Reads an array of at most so many of them.
+    ///
+    /// # Errors
+    /// As [`Field::take`]; [`Fault::Value`] for a longer one.
+    fn take_list(decoder: &mut Decoder<'_>, most: usize) -> Result<Vec<Self>, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let mut values = Vec::new();
+        decoder.each(|decoder| {
+            if values.len() >= most {
+                return Err(fault);
+            }
+            values.push(Self::take(decoder)?);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
+/// What a [`shape!`](crate::shape) declares.
+pub trait Shape: Field {
+    /// How many keys it has.
+    const COUNT: usize;
+
+    /// The keys, in their order.
+    #[must_use]
+    fn fields() -> Specs;
+
+    /// Writes the keys and their values, without the head of the map.
+    fn put_fields(&self, encoder: &mut Encoder);
+
+    /// Reads the keys and their values, after the head of the map.
+    ///
+    /// # Errors
+    /// As [`Field::take`]; [`Fault::Key`] for another key.
+    fn take_fields(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 }
 
 /// One key of a shape, for documents and their test.
@@ -33,151 +78,20 @@ pub struct FieldSpec {
     pub shape: &'static str,
 }
 
-/// Declares a struct that is a map of fixed shape. A first field marked `..` contributes its
-/// own keys instead of standing under one.
-macro_rules! shape {
-    (
-        $(#[$doc:meta])*
-        pub struct $name:ident {
-            $( .. $(#[$flat_doc:meta])* pub $flat:ident : $flat_type:ty, )?
-            $( $(#[$field_doc:meta])* $key:literal => pub $field:ident : $type:ty, )*
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $name {
-            $( $(#[$flat_doc])* pub $flat: $flat_type, )?
-            $( $(#[$field_doc])* pub $field: $type, )*
-        }
+/// The keys of a shape.
+pub type Specs = Vec<FieldSpec>;
 
-        impl $name {
-            /// The keys of the shape, in their order.
-            #[must_use]
-            pub fn fields() -> alloc::vec::Vec<$crate::field::FieldSpec> {
-                #[allow(unused_mut, reason = "a shape may consist of one group")]
-                let mut fields = alloc::vec::Vec::with_capacity(Self::COUNT);
-                $( fields.extend(<$flat_type>::fields()); )?
-                fields.extend([ $( $crate::field::FieldSpec {
-                    key: $key,
-                    name: stringify!($field),
-                    shape: <$type as $crate::field::Field>::SHAPE,
-                }, )* ]);
-                fields
-            }
-
-            pub(crate) const COUNT: usize =
-                0 $( + <$flat_type>::COUNT )? $( + { let _key: u64 = $key; 1 } )*;
-
-            pub(crate) fn put_fields(&self, encoder: &mut $crate::cbor::Encoder) {
-                $( self.$flat.put_fields(encoder); )?
-                $(
-                    encoder.uint($key);
-                    $crate::field::Field::put(&self.$field, encoder);
-                )*
-                #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
-                encoder;
-            }
-
-            pub(crate) fn take_fields(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                $( let $flat = <$flat_type>::take_fields(decoder)?; )?
-                $(
-                    decoder.key($key)?;
-                    let $field = $crate::field::Field::take(decoder)?;
-                )*
-                #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
-                decoder;
-                Ok(Self { $( $flat, )? $( $field, )* })
-            }
-        }
-
-        impl $crate::field::Field for $name {
-            const SHAPE: &'static str = stringify!($name);
-
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
-                encoder.map(Self::COUNT);
-                self.put_fields(encoder);
-            }
-
-            fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                decoder.shape($crate::field::count(Self::COUNT))?;
-                decoder.nested(Self::take_fields)
-            }
-        }
-    };
-}
-pub(crate) use shape;
-
-/// Declares an enum that stands as an unsigned integer.
-macro_rules! code {
-    (
-        $(#[$doc:meta])*
-        pub enum $name:ident {
-            $( $(#[$variant_doc:meta])* $variant:ident = $code:literal $text:literal, )*
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $( $(#[$variant_doc])* $variant, )* }
-
-        impl $name {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
-
-            /// The stable number.
-            #[must_use]
-            pub const fn code(self) -> u64 {
-                match self { $( Self::$variant => $code, )* }
-            }
-
-            /// The name in documents.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $( Self::$variant => $text, )* }
-            }
-
-            /// The value of that number.
-            #[must_use]
-            pub const fn from_code(code: u64) -> Option<Self> {
-                match code { $( $code => Some(Self::$variant), )* _ => None }
-            }
-        }
-
-        impl $crate::field::Field for $name {
-            const SHAPE: &'static str = concat!("uint ", stringify!($name));
-
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
-                encoder.uint(self.code());
-            }
-
-            fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                let fault = decoder.fault($crate::cbor::Fault::Value);
-                Self::from_code(decoder.uint()?).ok_or(fault)
-            }
-        }
-
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-pub(crate) use code;
-
-/// Encodes a shape whole.
+/// The bytes of a value.
 pub(crate) fn encode<T: Field>(value: &T) -> Vec<u8> {
     let mut encoder = Encoder::with_capacity(512);
     value.put(&mut encoder);
     encoder.into_bytes()
 }
 
-/// Decodes a shape whole, with nothing after it.
+/// Decodes a value whole, with nothing after it.
+///
+/// # Errors
+/// As [`Field::take`]; [`Fault::Trailing`] for bytes after it.
 pub(crate) fn decode<T: Field>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut decoder = Decoder::new(bytes, crate::cbor::Profile::CONTROL);
     let value = T::take(&mut decoder)?;
@@ -275,7 +189,7 @@ impl Field for Canonical {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        decoder.item().map(|item: Item<'_>| Self::from(item))
+        decoder.data().map(|item: Item<'_>| Self::from(item))
     }
 }
 
@@ -296,6 +210,100 @@ impl<T: Field> Field for Option<T> {
         }
         T::take(decoder).map(Some)
     }
+}
+
+impl<T: Field> Field for Box<T> {
+    const SHAPE: &'static str = T::SHAPE;
+
+    fn put(&self, encoder: &mut Encoder) {
+        (**self).put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        T::take(decoder).map(Self::new)
+    }
+}
+
+/// What is done, and has nothing to tell.
+impl Field for () {
+    const SHAPE: &'static str = "null";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.null();
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        decoder.null()
+    }
+}
+
+/// Two values, as an array.
+impl<A: Field, B: Field> Field for (A, B) {
+    const SHAPE: &'static str = "array [.., ..]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(2);
+        self.0.put(encoder);
+        self.1.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        two(decoder, |decoder| Ok((A::take(decoder)?, B::take(decoder)?)))
+    }
+}
+
+/// A map, as an array of pairs in the order of their keys.
+impl<K: Field + Ord, V: Field> Field for BTreeMap<K, V> {
+    const SHAPE: &'static str = "array of [.., ..]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(self.len());
+        for (key, value) in self {
+            encoder.array(2);
+            key.put(encoder);
+            value.put(encoder);
+        }
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let mut values = Self::new();
+        decoder.each(|decoder| {
+            let fault = decoder.fault(Fault::Value);
+            let (key, value) = Field::take(decoder)?;
+            if values.last_key_value().is_some_and(|(last, _)| *last >= key) {
+                return Err(fault);
+            }
+            values.insert(key, value);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
+/// A list; its element type is its shape.
+impl<T: Field> Field for Vec<T> {
+    const SHAPE: &'static str = T::SHAPE;
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(self.len());
+        self.iter().for_each(|value| value.put(encoder));
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        T::take_list(decoder, usize::MAX)
+    }
+}
+
+/// What stands in an array of two.
+fn two<T>(
+    decoder: &mut Decoder<'_>,
+    read: impl FnOnce(&mut Decoder<'_>) -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    let fault = decoder.fault(Fault::Value);
+    if decoder.array()? != 2 {
+        return Err(fault);
+    }
+    decoder.nested(read)
 }
 
 /// A list; its element type is its shape.

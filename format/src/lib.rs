@@ -36,6 +36,7 @@ pub mod provenance;
 pub mod reason;
 pub mod record;
 pub mod scope;
+mod shape;
 pub mod sign;
 pub mod snapshot;
 pub mod summary;

@@ -318,6 +318,34 @@ impl Refused {
     }
 }
 
+/// What was refused, as it stands in a message: the rest follows from the reason.
+impl Field for Refused {
+    const SHAPE: &'static str = "array [uint Reason, text, text, text]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(4);
+        self.reason.put(encoder);
+        self.field.put(encoder);
+        self.got.put(encoder);
+        self.allowed.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        if decoder.array()? != 4 {
+            return Err(fault);
+        }
+        let reason = Reason::take(decoder)?;
+        let mut detail = || {
+            let detail: Option<Box<str>> = Field::take(decoder)?;
+            // As it would have been written here.
+            let is_short = detail.as_deref().is_none_or(|detail| *shorten(detail) == *detail);
+            if is_short { Ok(detail) } else { Err(fault) }
+        };
+        Ok(Self { reason, field: detail()?, got: detail()?, allowed: detail()? })
+    }
+}
+
 impl From<Reason> for Refused {
     fn from(reason: Reason) -> Self {
         Self::new(reason)

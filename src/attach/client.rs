@@ -13,20 +13,22 @@ use std::{
 };
 
 use syscap_format::{
-    cbor::Item,
+    envelope::ToolResult,
+    field::Field,
     id::{DefinitionHash, HomeId, ToolId},
     manifest::Manifest,
     reason::{Reason, Refused},
 };
 
 use super::{
+    frame::{Carries, Frame, Message},
     frozen::{self, Command, HolderStatus, Phase},
     hello::{Greeting, Hello, Lane, is_frozen},
     limits::{ANSWER_TIME, HELLO_TIME, REQUESTS_MAX},
-    message::{Ask, Frame, Order},
+    message::{AgentAsk, Ask, Call, Order},
     peer::{NotSent, Peer, Pending},
     relay,
-    reply::{self, Reply},
+    reply::{Answered, Offers, Ran, Reply},
     socket::{SOCKET_FILE, connect_to, is_ours},
     versions::Versions,
     wire::{Broken, Reader},
@@ -65,6 +67,15 @@ pub(crate) enum Step<T> {
     Done(Result<T, Error>),
     /// Nothing was carried out, and the holder goes: it is to be sent to the next one.
     Again,
+}
+
+impl<T> Step<T> {
+    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
+        match self {
+            Self::Done(result) => Step::Done(result.map(done)),
+            Self::Again => Step::Again,
+        }
+    }
 }
 
 /// The process that holds the home, as an attached one sees it.
@@ -152,11 +163,11 @@ fn hello(peer: &Peer, reader: &mut Reader, lane: Lane) -> Result<Result<HomeId, 
 fn look(peer: &Peer, reader: &mut Reader) -> Result<Result<HomeId, Found>, Error> {
     peer.tell(&Command::Status.write(0));
     let Ok(frame) = reader.next(Some(HELLO_TIME)) else { return Ok(Err(Found::NotNow)) };
-    match frozen::Answer::read(&frame) {
-        Ok((0, frozen::Answer::Status(HolderStatus { phase: Phase::Closing, .. }))) => {
+    match frozen::Response::read(&frame) {
+        Ok((0, frozen::Response::Status(HolderStatus { phase: Phase::Closing, .. }))) => {
             Ok(Err(Found::NotNow))
         }
-        Ok((0, frozen::Answer::Status(status))) => Ok(Ok(status.home)),
+        Ok((0, frozen::Response::Status(status))) => Ok(Ok(status.home)),
         _ => Err(not_understood()),
     }
 }
@@ -168,22 +179,14 @@ impl Holder {
     }
 
     /// Asks for something, and reads what comes, however long that takes.
-    pub(crate) fn ask<T>(
-        &self,
-        ask: &Ask,
-        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<T> {
-        self.ask_within(Duration::MAX, ask, read)
+    pub(crate) fn ask<T: Field>(&self, ask: &impl Message) -> Step<T> {
+        self.ask_within(Duration::MAX, ask)
     }
 
     /// Asks for a call. Where it is cancelled the holder is told.
-    pub(crate) fn call<T>(
-        self: &Arc<Self>,
-        ask: &Ask,
-        cancel: &Cancel,
-        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<T> {
-        let asked = self.peer.ask(|id| ask.write(id));
+    pub(crate) fn call(self: &Arc<Self>, call: Call, cancel: &Cancel) -> Step<ToolResult> {
+        let ask = AgentAsk::Call(Box::new(call));
+        let asked = self.peer.ask(|id| ask.frame(id));
         if let Ok(pending) = &asked {
             let (holder, call) = (Arc::downgrade(self), pending.id);
             cancel.on_cancel(move || {
@@ -191,23 +194,23 @@ impl Holder {
                     // Whoever cancels must not wait for a peer that does not read.
                     spawn("syscap-cancel", move || {
                         // Where it can't be told it has gone, or the call goes on.
-                        drop(holder.peer.ask(|id| Ask::Cancel(call).write(id)));
+                        drop(holder.peer.ask(|id| AgentAsk::Cancel(call).frame(id)));
                     });
                 }
             });
         }
-        self.answered(asked, Duration::MAX, read)
+        self.answered(asked, Duration::MAX).map(|Answered(answer)| answer)
     }
 
     /// Asks for calls together, and waits for all; none is given where it was turned away.
-    pub(crate) fn call_all<T>(
+    pub(crate) fn call_all(
         &self,
-        asks: impl Iterator<Item = Ask>,
-        read: impl Fn(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<Vec<Option<T>>> {
-        let asked: Vec<_> = asks.map(|ask| self.peer.ask(|id| ask.write(id))).collect();
-        let answer = |asked| match self.answered(asked, Duration::MAX, &read) {
-            Step::Done(answer) => answer.map(Some),
+        calls: impl Iterator<Item = Call>,
+    ) -> Step<Vec<Option<ToolResult>>> {
+        let asks = calls.map(|call| AgentAsk::Call(Box::new(call)));
+        let asked: Vec<_> = asks.map(|ask| self.peer.ask(|id| ask.frame(id))).collect();
+        let answer = |asked| match self.answered(asked, Duration::MAX) {
+            Step::Done(answer) => answer.map(|Answered(answer)| Some(answer)),
             Step::Again => Ok(None),
         };
         // Every one is waited for: what was begun is not left behind.
@@ -216,30 +219,16 @@ impl Holder {
     }
 
     /// The same. A holder that takes longer is given up.
-    pub(crate) fn ask_within<T>(
-        &self,
-        limit: Duration,
-        ask: &Ask,
-        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<T> {
-        self.answered(self.peer.ask(|id| ask.write(id)), limit, read)
+    pub(crate) fn ask_within<T: Field>(&self, limit: Duration, ask: &impl Message) -> Step<T> {
+        self.answered(self.peer.ask(|id| ask.frame(id)), limit)
     }
 
     /// Asks for what an operator asks for in any version. A holder that takes long is given up.
-    pub(crate) fn operate<T>(
-        &self,
-        command: &Command,
-        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<T> {
-        self.answered(self.peer.ask(|id| command.write(id)), ANSWER_TIME, read)
+    pub(crate) fn operate<T: Field>(&self, command: &Command) -> Step<T> {
+        self.answered(self.peer.ask(|id| command.write(id)), ANSWER_TIME)
     }
 
-    fn answered<T>(
-        &self,
-        asked: Result<Pending, NotSent>,
-        limit: Duration,
-        read: impl FnOnce(Item<'_>) -> Result<T, Broken>,
-    ) -> Step<T> {
+    fn answered<T: Field>(&self, asked: Result<Pending, NotSent>, limit: Duration) -> Step<T> {
         let pending = match asked {
             Ok(pending) => pending,
             Err(NotSent::Over) => return Step::Again,
@@ -257,11 +246,9 @@ impl Holder {
                 self.end_soon();
                 Step::Again
             }
-            Ok(reply) => Step::Done(reply.into_result().and_then(|item| {
-                read(item.item()).map_err(|_| {
-                    self.peer.break_off();
-                    not_understood()
-                })
+            Ok(reply) => Step::Done(reply.into_result().unwrap_or_else(|| {
+                self.peer.break_off();
+                Err(not_understood())
             })),
         }
     }
@@ -282,7 +269,8 @@ impl Holder {
             before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
         }
         drop(state);
-        let offered = self.ask_within(limit, &Ask::Provide(tools.to_vec()), reply::read_offers);
+        let offered = self.ask_within(limit, &Ask::Provide(tools.to_vec()));
+        let offered = offered.map(|Offers { list }| list);
         let mut state = self.state();
         let mut gone = Vec::new();
         if let Step::Done(Ok(_)) = &offered {
@@ -335,15 +323,16 @@ impl Holder {
     /// Takes one frame: hands an answer on, or does what the holder asks.
     fn take(self: &Arc<Self>, frame: &[u8]) -> Result<(), Broken> {
         if is_frozen(frame) {
-            let (id, answer) = frozen::Answer::read(frame)?;
+            let (id, answer) = frozen::Response::read(frame)?;
             return self.peer.settle(id, answer.into_reply());
         }
-        let (id, order) = match Frame::read(frame)? {
-            Frame::Replied(id, reply) => return self.peer.settle(id, reply),
-            Frame::Asked(id, op, fields) => (id, Order::read(op, fields)?),
-        };
-        match order {
-            Order::Run(call) => self.start(id, *call),
+        let frame = Frame::read(frame)?;
+        let id = frame.id;
+        if frame.carries != Carries::Order {
+            return self.peer.settle(id, Reply::read(&frame)?);
+        }
+        match frame.take()? {
+            Order::Run(run) => self.start(id, (*run).into()),
             Order::Cancel(run) => {
                 let cancel = self.state().runs.get(&run).cloned();
                 // Its hooks are the provider's code: they must not keep the reader.
@@ -378,7 +367,7 @@ impl Holder {
         let started = spawn("syscap-provide", move || {
             let ran = relay::run(&*provider, call);
             holder.state().runs.remove(&id);
-            holder.peer.answer(id, &Reply::Done(reply::ran(&ran)));
+            holder.peer.answer(id, &Reply::done(&Ran::from(ran)));
         });
         if !started {
             self.state().runs.remove(&id);

@@ -8,8 +8,9 @@
 mod tests;
 
 use syscap_format::{
-    cbor::{Canonical, Encoder, Item},
+    cbor::{Encoder, Item},
     control::{Freeze, FreezeChange, FreezeTarget},
+    field::{code, shape},
     id::{HomeId, Leaf, Seq, TokenId},
     reason::{ErrorKind, Reason, Refused},
     record::{Head, Kind},
@@ -19,7 +20,7 @@ use syscap_kernel::kernel::Kernel;
 use super::{
     hello::{Hello, Row, frame},
     limits::{FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX},
-    reply::{self, Failure, Reply},
+    reply::{Failure, Reply},
     versions::Versions,
     wire::Broken,
 };
@@ -72,7 +73,7 @@ impl Command {
     const SHUTDOWN: u64 = 7;
     const SIGNED: u64 = 8;
 
-    pub(super) fn write(&self, id: u64) -> Canonical {
+    pub(super) fn write(&self, id: u64) -> Vec<u8> {
         match self {
             Self::Revoke(token) => frame(Self::REVOKE, 2, |encoder| {
                 encoder.uint(id);
@@ -116,7 +117,7 @@ impl Command {
                 let signed = kind.map(|kind| Self::Signed { kind, version, event });
                 signed.ok_or(Reason::BadControl)
             }
-            number if number > Answer::LAST => return Ok((id, Err(Reason::UnknownVersion))),
+            number if number > Response::LAST => return Ok((id, Err(Reason::UnknownVersion))),
             _ => return Err(Broken::Form),
         };
         row.end()?;
@@ -126,7 +127,7 @@ impl Command {
 
 /// What the holder answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Response {
     /// It was done, and this record says so.
     Done(Seq),
     /// It was not: a reason's number, and what it is about, in few words.
@@ -135,7 +136,7 @@ pub(super) enum Answer {
     Status(HolderStatus),
 }
 
-impl Answer {
+impl Response {
     const DONE: u64 = 9;
     const REFUSED: u64 = 10;
     const STANDS: u64 = 11;
@@ -158,7 +159,7 @@ impl Answer {
         Self::Refused(reason.code(), text)
     }
 
-    pub(super) fn write(&self, id: u64) -> Canonical {
+    pub(super) fn write(&self, id: u64) -> Vec<u8> {
         match self {
             Self::Done(record) => frame(Self::DONE, 2, |encoder| {
                 encoder.uint(id);
@@ -193,8 +194,8 @@ impl Answer {
     /// As an answer to a frame of a version, which whoever waits for it takes.
     pub(super) fn into_reply(self) -> Reply {
         match self {
-            Self::Done(record) => Reply::Done(reply::record(record)),
-            Self::Status(status) => Reply::Done(status.to_canonical()),
+            Self::Done(record) => Reply::done(&record),
+            Self::Status(status) => Reply::done(&status),
             Self::Refused(code, text) => match Reason::from_code(code) {
                 Some(reason) if reason != Reason::Failed => {
                     let refused = Refused::new(reason);
@@ -207,48 +208,37 @@ impl Answer {
     }
 }
 
-/// Whether a holder takes calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// It does.
-    Open,
-    /// It ends.
-    Closing,
-    /// Its kernel has stopped.
-    Halted,
-}
-
-impl Phase {
-    const fn code(self) -> u64 {
-        match self {
-            Self::Open => 1,
-            Self::Closing => 2,
-            Self::Halted => 3,
-        }
-    }
-
-    fn from_code(code: u64) -> Option<Self> {
-        [Self::Open, Self::Closing, Self::Halted].into_iter().find(|phase| phase.code() == code)
+code! {
+    /// Whether a holder takes calls.
+    pub enum Phase {
+        /// It does.
+        Open = 1 "open",
+        /// It ends.
+        Closing = 2 "closing",
+        /// Its kernel has stopped.
+        Halted = 3 "halted",
     }
 }
 
-/// How things stand at a home, in the few numbers that every version has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HolderStatus {
-    /// The home.
-    pub home: HomeId,
-    /// The versions of the protocol that the holder speaks.
-    pub versions: Versions,
-    /// Whether it takes calls.
-    pub phase: Phase,
-    /// Its log's last record.
-    pub head: Head,
-    /// How many sessions are open.
-    pub sessions: u64,
-    /// How many calls run.
-    pub running: u64,
-    /// How many things are frozen.
-    pub frozen: u64,
+shape! {
+    /// How things stand at a home, in the few numbers that every version has.
+    #[derive(Copy)]
+    pub struct HolderStatus {
+        /// The home.
+        1 => pub home: HomeId,
+        /// The versions of the protocol that the holder speaks.
+        2 => pub versions: Versions,
+        /// Whether it takes calls.
+        3 => pub phase: Phase,
+        /// Its log's last record.
+        4 => pub head: Head,
+        /// How many sessions are open.
+        5 => pub sessions: u64,
+        /// How many calls run.
+        6 => pub running: u64,
+        /// How many things are frozen.
+        7 => pub frozen: u64,
+    }
 }
 
 impl HolderStatus {
@@ -287,16 +277,5 @@ impl HolderStatus {
             running: row.uint()?,
             frozen: row.uint()?,
         })
-    }
-
-    fn to_canonical(self) -> Canonical {
-        Answer::Status(self).write(0)
-    }
-
-    pub(crate) fn read(item: Item<'_>) -> Result<Self, Broken> {
-        match Answer::read(item.as_bytes())? {
-            (_, Answer::Status(status)) => Ok(status),
-            _ => Err(Broken::Form),
-        }
     }
 }

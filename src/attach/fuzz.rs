@@ -11,18 +11,26 @@ mod tests;
 
 use std::{io::Write as _, net::Shutdown, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_format::cbor::{Canonical, Item};
+use syscap_format::{
+    field::Field,
+    id::{Seq, TokenId},
+    manifest::Manifest,
+};
 
 use super::{
-    frozen::{Answer, Said},
+    frame::{Carries, Frame, Message as _, take},
+    frozen::{HolderStatus, Response, Said},
     hello::{Greeting, Hello},
+    lend::SessionTicket,
     limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX},
-    message::{Ask, Frame, Order},
-    reply::{self, Reply},
-    uses, views,
+    message::{AgentAsk, Ask, Order},
+    reply::{Answered, Leave, Offers, Ran, Reply, Taken},
     wire::{Broken, Reader},
 };
-use crate::view::{ToolDetail, View};
+use crate::{
+    Changed,
+    view::{ToolDetail, View},
+};
 
 /// What a pair of sockets holds before anybody reads.
 const HELD_BYTES_MAX: usize = 64 << 10;
@@ -69,7 +77,7 @@ fn cut(bytes: &[u8], most: usize) -> Result<(&[u8], &[u8]), Broken> {
 
 /// One frame, read by whichever side it may be for.
 fn taken(bytes: &[u8]) {
-    let same = |written: Canonical| assert_eq!(written.as_bytes(), bytes);
+    let same = |written: Vec<u8>| assert_eq!(written, bytes);
     match Said::read(bytes) {
         Ok(Said::Hello(Hello { versions, lane: Some(lane) })) => same(Hello::write(versions, lane)),
         Ok(Said::Asked(id, Ok(command))) => same(command.write(id)),
@@ -78,61 +86,58 @@ fn taken(bytes: &[u8]) {
     if let Ok(greeting) = Greeting::read(bytes) {
         same(greeting.write());
     }
-    if let Ok((id, answer)) = Answer::read(bytes) {
+    if let Ok((id, answer)) = Response::read(bytes) {
         match &answer {
-            Answer::Refused(_, text) if text.len() > FROZEN_TEXT_BYTES_MAX => {}
+            Response::Refused(_, text) if text.len() > FROZEN_TEXT_BYTES_MAX => {}
             _ => same(answer.write(id)),
         }
-        drop(answer.into_reply().into_result());
+        drop(answer.into_reply().into_result::<HolderStatus>());
     }
-    if let Some(written) = again(bytes) {
-        assert_eq!(again(written.as_bytes()), Some(written));
-    }
-}
-
-/// A frame of version 1, written as it was understood.
-fn again(bytes: &[u8]) -> Option<Canonical> {
-    match Frame::read(bytes).ok()? {
-        Frame::Asked(id, op, fields) => match Ask::read(op, fields) {
-            Ok(ask) => Some(ask.write(id)),
-            // No word is one of either side.
-            Err(_) => match Frame::read(bytes).ok()? {
-                Frame::Asked(id, op, fields) => Some(Order::read(op, fields).ok()?.write(id)),
-                Frame::Replied(..) => None,
-            },
-        },
-        Frame::Replied(id, answer) => {
-            if let Reply::Done(item) = &answer {
-                done(item.item());
-            }
-            Some(answer.write(id))
+    let Ok(frame) = Frame::read(bytes) else { return };
+    let id = frame.id;
+    let same = |written: Option<Vec<u8>>| assert!(written.is_none_or(|written| written == bytes));
+    match frame.carries {
+        Carries::AgentAsk => same(frame.take::<AgentAsk>().ok().map(|ask| ask.frame(id))),
+        Carries::Ask => same(frame.take::<Ask>().ok().map(|ask| ask.frame(id))),
+        Carries::Order => same(frame.take::<Order>().ok().map(|order| order.frame(id))),
+        Carries::Done | Carries::Refused | Carries::Failed => {
+            same(Reply::read(&frame).ok().map(|reply| reply.frame(id)));
         }
+    }
+    if frame.carries == Carries::Done {
+        done(frame.body());
     }
 }
 
 /// What was asked for, as each of those reads it who may have asked.
-fn done(item: Item<'_>) {
-    settles(item, reply::read_record, |seq| reply::record(*seq));
-    settles(item, reply::read_token, |token| reply::token(*token));
-    settles(item, reply::read_ticket, reply::ticket);
-    settles(item, reply::read_taken, reply::taken);
-    settles(item, reply::read_changed, |changed| reply::changed(*changed));
-    settles(item, reply::read_answer, reply::answer);
-    settles(item, reply::read_offers, |offers| reply::offers(offers));
-    settles(item, reply::read_ran, reply::ran);
-    settles(item, uses::read_begun, uses::begun);
-    settles(item, views::read_manifests, |manifests| views::manifests(manifests));
-    settles(item, ToolDetail::read, ToolDetail::to_canonical);
-    settles(item, View::read, View::to_canonical);
+fn done(body: &[u8]) {
+    same::<()>(body);
+    same::<Seq>(body);
+    same::<TokenId>(body);
+    same::<SessionTicket>(body);
+    same::<Taken>(body);
+    same::<Changed>(body);
+    same::<Offers>(body);
+    same::<Ran>(body);
+    same::<Vec<Manifest>>(body);
+    same::<ToolDetail>(body);
+    same::<View>(body);
+    same::<HolderStatus>(body);
+    // What a result says beside what was delivered may stand there in more than one form.
+    settles::<Answered>(body);
+    settles::<Leave>(body);
+}
+
+/// What is read has one form.
+fn same<T: Field>(body: &[u8]) {
+    let Ok(value) = take::<T>(body) else { return };
+    assert_eq!(Reply::done(&value), Reply::Done(body.to_vec()));
 }
 
 /// What was read and is written reads as it was written.
-fn settles<T>(
-    item: Item<'_>,
-    read: impl Fn(Item<'_>) -> Result<T, Broken>,
-    write: impl Fn(&T) -> Canonical,
-) {
-    let Ok(value) = read(item) else { return };
-    let written = write(&value);
-    assert_eq!(read(written.item()).map(|value| write(&value)), Ok(written));
+fn settles<T: Field>(body: &[u8]) {
+    let Ok(value) = take::<T>(body) else { return };
+    let Reply::Done(written) = Reply::done(&value) else { return };
+    let again = take::<T>(&written).expect("what was written");
+    assert_eq!(Reply::done(&again), Reply::Done(written));
 }

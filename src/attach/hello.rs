@@ -2,15 +2,12 @@
 //! version understands every other one that far; `docs/spec.md` has the bytes.
 
 use syscap_format::{
-    cbor::{Canonical, Decoder, Encoder, Profile},
+    cbor::{Decoder, Encoder, Profile},
     id::HomeId,
     reason::Reason,
 };
 
-use super::{
-    versions::Versions,
-    wire::{Broken, written},
-};
+use super::{versions::Versions, wire::Broken};
 
 /// What a connection may be used for. The holder enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +46,7 @@ pub(super) struct Hello {
 impl Hello {
     pub(super) const NUMBER: u64 = 1;
 
-    pub(super) fn write(versions: Versions, lane: Lane) -> Canonical {
+    pub(super) fn write(versions: Versions, lane: Lane) -> Vec<u8> {
         frame(Self::NUMBER, 3, |encoder| {
             encoder.uint(versions.least);
             encoder.uint(versions.greatest);
@@ -82,7 +79,7 @@ impl Greeting {
         Self::TurnedAway { code: reason.code(), versions: Versions::OURS }
     }
 
-    pub(super) fn write(&self) -> Canonical {
+    pub(super) fn write(&self) -> Vec<u8> {
         match self {
             Self::Welcome { version, home } => frame(Self::WELCOME, 2, |encoder| {
                 encoder.uint(*version);
@@ -120,12 +117,12 @@ pub(super) fn is_frozen(frame: &[u8]) -> bool {
 }
 
 /// A frame that never changes: an array of its number and so many items more.
-pub(super) fn frame(number: u64, items: usize, write: impl FnOnce(&mut Encoder)) -> Canonical {
-    written(|encoder| {
-        encoder.array(items.saturating_add(1));
-        encoder.uint(number);
-        write(encoder);
-    })
+pub(super) fn frame(number: u64, items: usize, write: impl FnOnce(&mut Encoder)) -> Vec<u8> {
+    let mut encoder = Encoder::new();
+    encoder.array(items.saturating_add(1));
+    encoder.uint(number);
+    write(&mut encoder);
+    encoder.into_bytes()
 }
 
 /// The items of a frame that never changes, to be read in their order.
@@ -139,21 +136,21 @@ impl<'a> Row<'a> {
     /// The frame's number, and what follows it.
     pub(super) fn read(frame: &'a [u8]) -> Result<(u64, Self), Broken> {
         let mut decoder = Decoder::new(frame, Profile::CONTROL);
-        let left = decoder.array().map_err(|_| Broken::Form)?;
+        let left = decoder.array()?;
         let mut row = Self { decoder, left };
         Ok((row.uint()?, row))
     }
 
     pub(super) fn uint(&mut self) -> Result<u64, Broken> {
-        self.next()?.uint().map_err(|_| Broken::Form)
+        Ok(self.next()?.uint()?)
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, Broken> {
-        self.next()?.text().map_err(|_| Broken::Form)
+        Ok(self.next()?.text()?)
     }
 
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Broken> {
-        self.next()?.bytes().map_err(|_| Broken::Form)
+        Ok(self.next()?.bytes()?)
     }
 
     pub(super) fn digest(&mut self) -> Result<[u8; 32], Broken> {
@@ -168,7 +165,7 @@ impl<'a> Row<'a> {
     /// Nothing may be left over.
     pub(super) fn end(self) -> Result<(), Broken> {
         match self.left {
-            0 => self.decoder.finish().map_err(|_| Broken::Form),
+            0 => Ok(self.decoder.finish()?),
             _ => Err(Broken::Form),
         }
     }

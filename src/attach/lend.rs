@@ -8,6 +8,8 @@ use std::{
 };
 
 use syscap_format::{
+    cbor::{DecodeError, Decoder, Encoder},
+    field::Field,
     hash::leaf,
     id::Leaf,
     reason::{Reason, Refused},
@@ -35,6 +37,18 @@ impl SessionTicket {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl Field for SessionTicket {
+    const SHAPE: &'static str = "bstr of 32";
+
+    fn put(&self, encoder: &mut Encoder) {
+        self.0.put(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Field::take(decoder).map(Self)
     }
 }
 

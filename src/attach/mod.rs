@@ -3,14 +3,14 @@
 //! | module | what |
 //! |---|---|
 //! | `limits` | every bound of the protocol, with its reason |
-//! | `wire` | frames: a length and one canonical map; reading maps strictly |
+//! | `wire` | frames as bytes: a length and one canonical item |
+//! | `frame` | the frames of a version: an id and what they carry |
 //! | `versions` | what one side speaks |
 //! | `hello` | the first frame and its answers: versions, lanes; they never change |
 //! | `frozen` | the operator's frames that never change: revoke, freeze, status, shutdown |
 //! | `fuzz` | what the fuzz target `frame` tries of all these |
 //! | `message` | what is asked, from either side |
 //! | `reply` | what is answered |
-//! | `grants` | a grant on the wire |
 //! | `peer` | one connection as either side has it: asking, answering, ending |
 //! | `socket` | the socket: made, found, checked, removed |
 //! | `server` | the holder's side: who comes in, and how it closes |
@@ -18,9 +18,6 @@
 //! | `lend` | sessions that an operator has opened for agents |
 //! | `client` | the attached side |
 //! | `relay` | a tool's run, carried to the process that offered it |
-//! | `views` | a view on the wire |
-//! | `submit` | a signed control event on the wire |
-//! | `uses` | uses of tools that an agent's client runs itself |
 //!
 //! A process that may open the socket could as well open the home: both are its owner's only. So
 //! the operator's lane gives no authority that its peer lacks; what is bounded here is what a peer
@@ -28,10 +25,10 @@
 //! through what was lent to it.
 
 pub(crate) mod client;
+mod frame;
 mod frozen;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzz;
-mod grants;
 mod hello;
 mod lend;
 pub(crate) mod limits;
@@ -42,18 +39,16 @@ pub(crate) mod reply;
 mod seat;
 pub(crate) mod server;
 mod socket;
-mod submit;
 #[cfg(test)]
 mod tests;
-pub(crate) mod uses;
 pub(crate) mod versions;
-pub(crate) mod views;
 pub(crate) mod wire;
 
 pub(crate) use self::{
     frozen::Command,
     hello::Lane,
-    message::{Ask, Proposed},
+    message::{AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
+    reply::{Answered, Leave, Taken},
 };
 pub use self::{
     frozen::{HolderStatus, Phase},

@@ -15,8 +15,6 @@ use std::{
     time::Duration,
 };
 
-use syscap_format::cbor::Canonical;
-
 use super::{
     reply::Reply,
     wire::{Broken, Writer},
@@ -89,7 +87,7 @@ impl Peer {
     }
 
     /// Asks something.
-    pub(super) fn ask(&self, frame: impl FnOnce(u64) -> Canonical) -> Result<Pending, NotSent> {
+    pub(super) fn ask(&self, frame: impl FnOnce(u64) -> Vec<u8>) -> Result<Pending, NotSent> {
         let (id, answer) = self.register().ok_or(NotSent::Over)?;
         let frame = frame(id);
         let mut out = self.out();
@@ -115,10 +113,10 @@ impl Peer {
     /// Answers something. Where it can't be written the connection ends; where it is too long,
     /// the one who asked is told so.
     pub(super) fn answer(&self, id: u64, reply: &Reply) {
-        let frame = reply.write(id);
+        let frame = reply.frame(id);
         let mut out = self.out();
         let written = match out.writer.write(&frame) {
-            Err(Broken::Length) => out.writer.write(&Reply::too_long().write(id)),
+            Err(Broken::Length) => out.writer.write(&Reply::too_long().frame(id)),
             written => written,
         };
         drop(out);
@@ -128,7 +126,7 @@ impl Peer {
     }
 
     /// Writes a frame that never changes, and ends the connection where it can't.
-    pub(super) fn tell(&self, frame: &Canonical) {
+    pub(super) fn tell(&self, frame: &[u8]) {
         let written = self.out().writer.write(frame);
         if written.is_err() {
             self.break_off();

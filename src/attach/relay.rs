@@ -9,9 +9,10 @@ use syscap_format::{
 };
 
 use super::{
+    frame::{Message as _, take},
     message::Order,
     peer::Peer,
-    reply::{self, Reply},
+    reply::{Ran, Reply},
 };
 use crate::{
     guard::caught,
@@ -28,19 +29,22 @@ impl Provider for Relay {
     /// as far as anybody knows here, until the process says otherwise.
     fn run(&self, call: HostCall) -> HostRan {
         let cancel = call.cancel.clone();
-        let order = Order::Run(Box::new(call));
-        let Ok(pending) = self.peer.ask(|id| order.write(id)) else {
+        let order = Order::Run(Box::new(call.into()));
+        let Ok(pending) = self.peer.ask(|id| order.frame(id)) else {
             return ended(Reason::ProviderGone, TxOutcome::NoOp);
         };
         drop(order);
         let (peer, run) = (Arc::clone(&self.peer), pending.id);
         cancel.on_cancel(move || tell(peer, run));
         match pending.wait() {
-            Ok(Reply::Done(item)) => reply::read_ran(item.item()).unwrap_or_else(|_| {
-                // It can't be trusted with another run.
-                self.peer.break_off();
-                ended(Reason::ProviderGone, TxOutcome::Unknown)
-            }),
+            Ok(Reply::Done(body)) => match take::<Ran>(&body) {
+                Ok(ran) => ran.into(),
+                Err(_) => {
+                    // It can't be trusted with another run.
+                    self.peer.break_off();
+                    ended(Reason::ProviderGone, TxOutcome::Unknown)
+                }
+            },
             // It did not begin.
             Ok(Reply::Refused(_)) => ended(Reason::ProviderGone, TxOutcome::NoOp),
             Ok(Reply::Failed(_)) | Err(_) => ended(Reason::ProviderGone, TxOutcome::Unknown),
@@ -52,7 +56,7 @@ impl Provider for Relay {
 /// for a peer that does not read.
 fn tell(peer: Arc<Peer>, run: u64) {
     let told = thread::Builder::new().name("syscap-cancel".to_owned());
-    let told = told.spawn(move || peer.ask(|id| Order::Cancel(run).write(id)).map(drop));
+    let told = told.spawn(move || peer.ask(|id| Order::Cancel(run).frame(id)).map(drop));
     // Where there is no thread to be had the run goes on, and what it brings is not delivered.
     drop(told);
 }

@@ -1,46 +1,60 @@
 //! What is answered: what was asked for, a refusal, or why it could not be had.
 
 use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder},
+    budget::Amounts,
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, MapBuilder},
     envelope::{ToolResult, TxOutcome},
-    id::{AgentId, Seq, SnapshotId, TokenId},
-    manifest::Manifest,
-    reason::{ErrorKind, Reason, Refused},
+    field::{Field, choice, shape},
+    id::{AgentId, Seq, TokenId},
+    reason::{Reason, Refused},
 };
 
 use super::{
-    lend::SessionTicket,
+    frame::{Carries, Frame, frame, take},
     limits::TOOLS_MAX,
-    wire::{Broken, Fields, amounts, data, written},
+    wire::Broken,
 };
 use crate::{
     error::Error,
+    host::uses::Begun,
     keys::{KeyUse, SignerError},
-    provide::{HostRan, Offer, Standing},
-    state::Changed,
+    provide::{HostRan, Offer},
 };
 
 /// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// What was asked for; of which form, the one who asked knows.
-    Done(Canonical),
+    /// What was asked for, in bytes; of which form, the one who asked knows.
+    Done(Vec<u8>),
     /// The kernel, or the holder, refused it: nothing happened.
     Refused(Refused),
     /// It could not be had.
     Failed(Failure),
 }
 
-/// Why something could not be had.
-pub(super) enum Failure {
-    /// A name is not of its form.
-    Name { what: &'static str, got: String },
-    /// A key is sealed: whoever asked can sign in the holder's place.
-    Sealed(KeyUse),
-    /// Anything else, in words.
-    Other(String),
+choice! {
+    /// Why something could not be had.
+    pub(super) enum Failure {
+        /// A name is not of its form: what is named, and the name.
+        1 => Name(Named),
+        /// A key is sealed: whoever asked can sign in the holder's place.
+        2 => Sealed(KeyUse),
+        /// Anything else, in words.
+        3 => Other(String),
+    }
+}
+
+shape! {
+    pub(super) struct Named {
+        1 => pub(super) what: What,
+        2 => pub(super) got: String,
+    }
 }
 
 /// What can be named wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct What(&'static str);
+
 const NAMES: [&str; 7] = [
     "the agent",
     "the tool",
@@ -51,10 +65,43 @@ const NAMES: [&str; 7] = [
     "a tool whose definition has changed",
 ];
 
+impl Field for What {
+    const SHAPE: &'static str = "text";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.text(self.0);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let name = decoder.text()?;
+        NAMES.into_iter().find(|what| *what == name).map(Self).ok_or(fault)
+    }
+}
+
+impl Field for KeyUse {
+    const SHAPE: &'static str = "text";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.text(self.name());
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        Self::named(decoder.text()?).ok_or(fault)
+    }
+}
+
 impl Reply {
+    pub(super) fn done<T: Field>(value: &T) -> Self {
+        let mut encoder = Encoder::new();
+        value.put(&mut encoder);
+        Self::Done(encoder.into_bytes())
+    }
+
     /// Nothing but that it was done.
     pub(super) fn nothing() -> Self {
-        Self::Done(Canonical::null())
+        Self::done(&())
     }
 
     pub(super) fn refused(reason: Reason) -> Self {
@@ -71,257 +118,167 @@ impl Reply {
         Self::Failed(Failure::Other("the holder broke off".to_owned()))
     }
 
-    pub(super) fn of<T>(result: Result<T, Error>, done: impl FnOnce(T) -> Canonical) -> Self {
+    pub(super) fn of<T: Field>(result: Result<T, Error>) -> Self {
         match result {
-            Ok(value) => Self::Done(done(value)),
+            Ok(value) => Self::done(&value),
             Err(Error::Refused(refused)) => Self::Refused(refused),
-            Err(Error::BadName { what, got }) => Self::Failed(Failure::Name { what, got }),
+            Err(Error::BadName { what, got }) => {
+                Self::Failed(Failure::Name(Named { what: What(what), got }))
+            }
             Err(Error::Signer(SignerError::Sealed(key))) => Self::Failed(Failure::Sealed(key)),
             Err(error) => Self::Failed(Failure::Other(error.to_string())),
         }
     }
 
-    /// What was asked for, or the error that the one who asked would have got at the holder.
-    pub(super) fn into_result(self) -> Result<Canonical, Error> {
-        match self {
-            Self::Done(item) => Ok(item),
-            Self::Refused(refused) => Err(Error::Refused(refused)),
-            Self::Failed(Failure::Name { what, got }) => Err(Error::BadName { what, got }),
-            Self::Failed(Failure::Sealed(key)) => Err(SignerError::Sealed(key).into()),
-            Self::Failed(Failure::Other(text)) => Err(Error::Holder(text)),
-        }
-    }
-
-    pub(super) fn write(&self, id: u64) -> Canonical {
-        let map = MapBuilder::new().uint("id", id);
-        match self {
-            Self::Done(item) => map.item("done", item.item()),
-            Self::Refused(refused) => {
-                map.item("refused", refused.error_object(ErrorKind::Refused).item())
+    /// What was asked for, or the error that the one who asked would have got at the holder;
+    /// `None` where it is of another form.
+    pub(super) fn into_result<T: Field>(self) -> Option<Result<T, Error>> {
+        Some(Err(match self {
+            Self::Done(body) => return take(&body).ok().map(Ok),
+            Self::Refused(refused) => Error::Refused(refused),
+            Self::Failed(Failure::Name(Named { what, got })) => {
+                Error::BadName { what: what.0, got }
             }
-            Self::Failed(failure) => map.item("failed", failure.write().item()),
-        }
-        .finish()
+            Self::Failed(Failure::Sealed(key)) => SignerError::Sealed(key).into(),
+            Self::Failed(Failure::Other(text)) => Error::Holder(text),
+        }))
     }
 
-    pub(super) fn read(mut fields: Fields<'_>) -> Result<Self, Broken> {
-        let reply = if let Some(item) = fields.maybe("done") {
-            Self::Done(Canonical::from(item))
-        } else if let Some(item) = fields.maybe("refused") {
-            Self::Refused(read_refused(item)?)
-        } else {
-            Self::Failed(Failure::read(fields.take("failed")?)?)
-        };
-        fields.end()?;
-        Ok(reply)
-    }
-}
-
-impl Failure {
-    fn write(&self) -> Canonical {
-        let map = MapBuilder::new();
+    pub(super) fn frame(&self, id: u64) -> Vec<u8> {
         match self {
-            Self::Name { what, got } => map.text("name", what).text("got", got),
-            Self::Sealed(key) => map.text("sealed", key.name()),
-            Self::Other(text) => map.text("text", text),
+            Self::Done(body) => {
+                let mut bytes = frame(id, Carries::Done, |_| {});
+                bytes.extend_from_slice(body);
+                bytes
+            }
+            Self::Refused(refused) => frame(id, Carries::Refused, |encoder| refused.put(encoder)),
+            Self::Failed(failure) => frame(id, Carries::Failed, |encoder| failure.put(encoder)),
         }
-        .finish()
     }
 
-    fn read(item: Item<'_>) -> Result<Self, Broken> {
-        let mut fields = Fields::of(item)?;
-        let failure = if let Some(name) = fields.maybe("name").and_then(Item::as_text) {
-            let what = NAMES.into_iter().find(|what| *what == name).ok_or(Broken::Form)?;
-            Self::Name { what, got: fields.text("got")?.to_owned() }
-        } else if let Some(key) = fields.maybe("sealed") {
-            let key = key.as_text().and_then(KeyUse::named);
-            Self::Sealed(key.ok_or(Broken::Form)?)
-        } else {
-            Self::Other(fields.text("text")?.to_owned())
-        };
-        fields.end()?;
-        Ok(failure)
+    /// The answer that a frame carries.
+    pub(super) fn read(frame: &Frame<'_>) -> Result<Self, Broken> {
+        match frame.carries {
+            Carries::Done => Ok(Self::Done(frame.body().to_vec())),
+            Carries::Refused => frame.take().map(Self::Refused),
+            Carries::Failed => frame.take().map(Self::Failed),
+            Carries::AgentAsk | Carries::Ask | Carries::Order => Err(Broken::Form),
+        }
     }
 }
 
-/// A refusal from its error object: reason and details; the rest follows from the reason.
-fn read_refused(item: Item<'_>) -> Result<Refused, Broken> {
-    let code = item.get("code").and_then(Item::as_uint).ok_or(Broken::Form)?;
-    let mut refused = Refused::new(Reason::from_code(code).ok_or(Broken::Form)?);
-    let text = |key: &str| item.get(key).and_then(Item::as_text);
-    if let Some(field) = text("field") {
-        refused = refused.field(field);
+shape! {
+    /// A session that was lent, as the one sees it who takes it.
+    pub(crate) struct Taken {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) agent: AgentId,
+        3 => pub(crate) token: TokenId,
     }
-    if let Some(got) = text("got") {
-        refused = refused.got(got);
+}
+
+shape! {
+    /// How the tools stand that were offered.
+    pub(crate) struct Offers {
+        1 => pub(crate) list: Vec<Offer> [..TOOLS_MAX],
     }
-    if let Some(allowed) = text("allowed") {
-        refused = refused.allowed(allowed);
-    }
-    Ok(refused)
 }
 
-pub(crate) fn read_nothing(item: Item<'_>) -> Result<(), Broken> {
-    if item.is_null() { Ok(()) } else { Err(Broken::Form) }
-}
-
-pub(super) fn record(seq: Seq) -> Canonical {
-    written(|encoder| encoder.uint(seq.get()))
-}
-
-pub(crate) fn read_record(item: Item<'_>) -> Result<Seq, Broken> {
-    item.as_uint().map(Seq::new).ok_or(Broken::Form)
-}
-
-pub(super) fn token(token: TokenId) -> Canonical {
-    written(|encoder| encoder.bytes(token.as_bytes()))
-}
-
-pub(crate) fn read_token(item: Item<'_>) -> Result<TokenId, Broken> {
-    let bytes = item.as_byte_string().and_then(|bytes| bytes.try_into().ok());
-    bytes.map(TokenId::from_bytes).ok_or(Broken::Form)
-}
-
-pub(super) fn ticket(ticket: &SessionTicket) -> Canonical {
-    written(|encoder| encoder.bytes(ticket.as_bytes()))
-}
-
-pub(crate) fn read_ticket(item: Item<'_>) -> Result<SessionTicket, Broken> {
-    let bytes = item.as_byte_string().and_then(|bytes| bytes.try_into().ok());
-    bytes.map(SessionTicket::from_bytes).ok_or(Broken::Form)
-}
-
-/// A session that was lent, as the one sees it who takes it.
+/// An answer to a call. What was delivered stands apart: it may nest as deep as data may.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) session: Seq,
-    pub(crate) agent: AgentId,
-    pub(crate) token: TokenId,
-}
+pub(crate) struct Answered(pub(crate) ToolResult);
 
-pub(super) fn taken(taken: &Taken) -> Canonical {
-    let map = MapBuilder::new().uint("session", taken.session.get());
-    map.text("agent", taken.agent.as_str()).bytes("token", taken.token.as_bytes()).finish()
-}
+impl Field for Answered {
+    const SHAPE: &'static str = "array [map, any]";
 
-pub(crate) fn read_taken(item: Item<'_>) -> Result<Taken, Broken> {
-    let mut fields = Fields::of(item)?;
-    let taken = Taken {
-        session: Seq::new(fields.uint("session")?),
-        agent: AgentId::new(fields.text("agent")?).ok_or(Broken::Form)?,
-        token: TokenId::from_bytes(fields.digest("token")?),
-    };
-    fields.end()?;
-    Ok(taken)
-}
-
-pub(super) fn changed(changed: Changed) -> Canonical {
-    let map = MapBuilder::new().bytes("snapshot", changed.snapshot.as_bytes());
-    map.uint("record", changed.record.get()).finish()
-}
-
-pub(crate) fn read_changed(item: Item<'_>) -> Result<Changed, Broken> {
-    let mut fields = Fields::of(item)?;
-    let changed = Changed {
-        snapshot: SnapshotId::from_bytes(fields.digest("snapshot")?),
-        record: Seq::new(fields.uint("record")?),
-    };
-    fields.end()?;
-    Ok(changed)
-}
-
-/// An answer to a call. What was delivered stands apart, as bytes: it may nest as deep as data
-/// may.
-pub(super) fn answer(answer: &ToolResult) -> Canonical {
-    let envelope = answer.to_canonical();
-    let head = envelope.item().entries().filter(|(key, _)| !is_delivered(key));
-    let head = head.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
-    MapBuilder::new()
-        .item("head", head.finish().item())
-        .bytes("delivered", answer.delivered().as_bytes())
-        .finish()
-}
-
-pub(crate) fn read_answer(item: Item<'_>) -> Result<ToolResult, Broken> {
-    let mut fields = Fields::of(item)?;
-    let head = fields.take("head")?;
-    let delivered = data(fields.bytes("delivered")?)?;
-    fields.end()?;
-    let key = match head.get("status").and_then(Item::as_text) {
-        Some("ok") => "result",
-        Some("error") => "error",
-        _ => return Err(Broken::Form),
-    };
-    if head.entries().any(|(key, _)| is_delivered(key)) {
-        return Err(Broken::Form);
+    fn put(&self, encoder: &mut Encoder) {
+        let envelope = self.0.to_canonical();
+        let head = envelope.item().entries().filter(|(key, _)| !is_delivered(key));
+        let head = head.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
+        (head.finish(), self.0.delivered().clone()).put(encoder);
     }
-    let map = head.entries().fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
-    ToolResult::from_canonical(&map.item(key, delivered.item()).finish()).ok_or(Broken::Form)
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let (head, delivered) = <(Canonical, Canonical)>::take(decoder)?;
+        let head = head.item();
+        let key = match head.get("status").and_then(Item::as_text) {
+            Some("ok") => "result",
+            Some("error") => "error",
+            _ => return Err(fault),
+        };
+        if head.entries().any(|(key, _)| is_delivered(key)) {
+            return Err(fault);
+        }
+        let map = head.entries().fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
+        let envelope = map.item(key, delivered.item()).finish();
+        ToolResult::from_canonical(&envelope).map(Self).ok_or(fault)
+    }
 }
 
 fn is_delivered(key: &str) -> bool {
     matches!(key, "result" | "error")
 }
 
-pub(super) fn offers(offers: &[Offer]) -> Canonical {
-    written(|encoder| {
-        encoder.array(offers.len());
-        for offer in offers {
-            encoder.array(2);
-            encoder.text(standing_name(offer.standing));
-            encoder.bytes(&offer.manifest.to_bytes());
+choice! {
+    /// What is answered to one who asks for leave.
+    pub(crate) enum Leave {
+        /// The use may be made; its intent stands there.
+        1 => Out(Seq),
+        /// It must not be made.
+        2 => Answered(Answered),
+    }
+}
+
+impl From<Begun> for Leave {
+    fn from(begun: Begun) -> Self {
+        match begun {
+            Begun::Out(intent) => Self::Out(intent),
+            Begun::Answered(answer) => Self::Answered(Answered(*answer)),
         }
-    })
-}
-
-pub(crate) fn read_offers(item: Item<'_>) -> Result<Vec<Offer>, Broken> {
-    if item.count() > TOOLS_MAX {
-        return Err(Broken::Form);
-    }
-    let offer = |item: Item<'_>| {
-        let mut parts = item.elements();
-        let standing = parts.next().and_then(Item::as_text).and_then(standing_named);
-        let manifest = parts.next().and_then(Item::as_byte_string);
-        let manifest = manifest.and_then(|bytes| Manifest::from_bytes(bytes).ok());
-        Some(Offer { standing: standing?, manifest: manifest? })
-    };
-    item.elements().map(|item| offer(item).ok_or(Broken::Form)).collect()
-}
-
-/// The word for how a tool stands.
-pub(crate) const fn standing_name(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Ready => "ready",
-        Standing::Changed => "changed",
-        Standing::Taken => "taken",
-        Standing::New => "new",
     }
 }
 
-pub(crate) fn standing_named(name: &str) -> Option<Standing> {
-    let all = [Standing::Ready, Standing::Changed, Standing::Taken, Standing::New];
-    all.into_iter().find(|standing| standing_name(*standing) == name)
-}
-
-/// What a run came to.
-pub(super) fn ran(ran: &HostRan) -> Canonical {
-    let map = MapBuilder::new().text("tx", ran.tx.name()).item("used", amounts(&ran.used).item());
-    match &ran.result {
-        Ok(result) => map.bytes("result", result.as_bytes()),
-        Err(refused) => map.item("refused", refused.error_object(ErrorKind::Failed).item()),
+impl From<Leave> for Begun {
+    fn from(leave: Leave) -> Self {
+        match leave {
+            Leave::Out(intent) => Self::Out(intent),
+            Leave::Answered(Answered(answer)) => Self::Answered(Box::new(answer)),
+        }
     }
-    .finish()
 }
 
-pub(super) fn read_ran(item: Item<'_>) -> Result<HostRan, Broken> {
-    let mut fields = Fields::of(item)?;
-    let tx = fields.text("tx")?;
-    let tx = *TxOutcome::ALL.iter().find(|one| one.name() == tx).ok_or(Broken::Form)?;
-    let used = fields.amounts("used")?;
-    let result = match fields.maybe("result") {
-        Some(item) => Ok(data(item.as_byte_string().ok_or(Broken::Form)?)?),
-        None => Err(read_refused(fields.take("refused")?)?),
-    };
-    fields.end()?;
-    Ok(HostRan { result, tx, used })
+shape! {
+    /// What a run came to.
+    pub(super) struct Ran {
+        1 => came: Came,
+        2 => tx: TxOutcome,
+        3 => used: Amounts,
+    }
+}
+
+choice! {
+    enum Came {
+        1 => Result(Canonical),
+        2 => Refused(Refused),
+    }
+}
+
+impl From<HostRan> for Ran {
+    fn from(HostRan { result, tx, used }: HostRan) -> Self {
+        let came = match result {
+            Ok(result) => Came::Result(result),
+            Err(refused) => Came::Refused(refused),
+        };
+        Self { came, tx, used }
+    }
+}
+
+impl From<Ran> for HostRan {
+    fn from(Ran { came, tx, used }: Ran) -> Self {
+        let result = match came {
+            Came::Result(result) => Ok(result),
+            Came::Refused(refused) => Err(refused),
+        };
+        Self { result, tx, used }
+    }
 }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use syscap_format::{
-    cbor::Canonical,
     envelope::ToolResult,
     id::{Seq, ToolId},
     manifest::Manifest,
@@ -21,15 +20,13 @@ use syscap_format::{
 use super::{
     lend::{Lent, SessionTicket},
     limits::{END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX, TRY_PAUSE},
-    message::Proposed,
+    message::{AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
     peer::Peer,
     relay::Relay,
-    reply::{self, Reply, Taken},
-    uses, views,
+    reply::{Answered, Leave, Offers, Reply, Taken},
 };
 use crate::{
     Error,
-    attach::Ask,
     guard::caught,
     holding::{Holding, LocalSession},
     provide::{Cancel, Offer, Provider, Standing},
@@ -37,6 +34,12 @@ use crate::{
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
     view::{ToolDetail, View, manifests},
 };
+
+/// What an attached process asks.
+pub(super) enum Asked {
+    Agent(AgentAsk),
+    Operator(Ask),
+}
 
 /// An attached process.
 pub(super) struct Seat {
@@ -115,75 +118,92 @@ impl Seat {
         state.bytes = state.bytes.saturating_sub(bytes);
     }
 
+    /// A call has come in under this id. From here on it can be given up, whenever it begins.
+    pub(super) fn expect(&self, id: u64) {
+        let cancel = Cancel::new();
+        self.state().calls.insert(id, cancel.clone());
+        if self.left.load(Ordering::SeqCst) {
+            // It left meanwhile, and whoever saw to that may have missed this one.
+            cancel.cancel();
+        }
+    }
+
+    /// The call of this id is over, or never began.
+    pub(super) fn settled(&self, id: u64) {
+        self.state().calls.remove(&id);
+    }
+
     /// Does what is asked.
-    pub(super) fn work(&self, runtime: &Holding, id: u64, ask: Ask) -> Reply {
+    pub(super) fn work(&self, runtime: &Holding, id: u64, asked: Asked) -> Reply {
+        match asked {
+            Asked::Agent(ask) => self.agents(runtime, id, ask),
+            Asked::Operator(ask) => self.operators(runtime, ask),
+        }
+    }
+
+    fn agents(&self, runtime: &Holding, id: u64, ask: AgentAsk) -> Reply {
         match ask {
-            Ask::Issue(grant) => Reply::of(runtime.issue(*grant), reply::token),
-            Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object), reply::record),
-            Ask::Shadow(object) => Reply::of(runtime.set_shadow_object(&object), reply::record),
-            Ask::NoShadow => Reply::of(runtime.clear_shadow(), reply::record),
-            Ask::Open { agent, token } => {
-                let opened = self.open(runtime, || runtime.session(&agent, token));
-                Reply::of(opened, reply::record)
+            AgentAsk::Take(ticket) => Reply::of(self.take(runtime, &ticket)),
+            AgentAsk::Call(call) => {
+                let Call { session, sent } = *call;
+                Reply::of(self.call(id, session, sent).map(Answered))
             }
-            Ask::Lend(session) => {
-                Reply::of(self.lend(runtime, session), |ticket| reply::ticket(&ticket))
-            }
-            Ask::Take(ticket) => {
-                Reply::of(self.take(runtime, &ticket), |taken| reply::taken(&taken))
-            }
-            Ask::Close(session) => Reply::of(self.close(runtime, session), reply::record),
-            Ask::Call { session, sent } => {
-                let answer = self.call(id, session, sent);
-                Reply::of(answer, |answer| reply::answer(&answer))
-            }
-            Ask::Cancel(call) => {
+            AgentAsk::Cancel(call) => {
                 let cancel = self.state().calls.get(&call).cloned();
                 // What hears of it may be a host's code, and is called with nothing locked.
                 cancel.inspect(Cancel::cancel);
                 Reply::nothing()
             }
-            Ask::Charge { session, amounts } => {
-                let session = self.session(session);
-                Reply::of(session.and_then(|session| session.charge(amounts)), reply::record)
+            AgentAsk::Close(session) => Reply::of(self.close(runtime, session)),
+        }
+    }
+
+    fn operators(&self, runtime: &Holding, ask: Ask) -> Reply {
+        match ask {
+            Ask::Issue(grant) => Reply::of(runtime.issue(*grant)),
+            Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object)),
+            Ask::Shadow(object) => Reply::of(runtime.set_shadow_object(&object)),
+            Ask::NoShadow => Reply::of(runtime.clear_shadow()),
+            Ask::Open(Opening { agent, token }) => {
+                Reply::of(self.open(runtime, || runtime.session(&agent, token)))
             }
-            Ask::Propose(proposed) => Reply::of(self.propose(*proposed), reply::changed),
+            Ask::Lend(session) => Reply::of(self.lend(runtime, session)),
+            Ask::Charge(Charge { session, amounts }) => {
+                let session = self.session(session);
+                Reply::of(session.and_then(|session| session.charge(amounts)))
+            }
+            Ask::Propose(proposed) => Reply::of(self.propose(*proposed)),
             Ask::Provide(tools) => {
-                Reply::of(self.provide(runtime, tools), |offers| reply::offers(&offers))
+                Reply::of(self.provide(runtime, tools).map(|list| Offers { list }))
             }
             Ask::Withdraw(tools) => {
                 self.withdraw(runtime, &tools);
                 Reply::nothing()
             }
-            Ask::Accept(tools) => Reply::of(runtime.accept(&tools), reply::record),
-            Ask::AcceptAs(tools) => Reply::of(runtime.accept_as(&tools), reply::record),
-            Ask::Forget(tools) => Reply::of(runtime.forget(&tools), reply::record),
+            Ask::Accept(tools) => Reply::of(runtime.accept(&tools)),
+            Ask::AcceptAs(tools) => Reply::of(runtime.accept_as(&tools)),
+            Ask::Forget(tools) => Reply::of(runtime.forget(&tools)),
             Ask::ReadPolicy(document) => match runtime.read_policy(&document) {
                 // Who asked reads it too, and says in its own words what is wrong with it.
                 Err(Error::Policy(error)) => {
                     let refused = Refused::new(Reason::BadPolicy).field(&error.place);
-                    Reply::of(Err::<(), _>(refused.got(&error.to_string()).into()), |()| {
-                        Canonical::null()
-                    })
+                    Reply::Refused(refused.got(&error.to_string()))
                 }
-                read => Reply::of(read, |_| Canonical::null()),
+                read => Reply::of(read.map(drop)),
             },
-            Ask::Submit(submission) => Reply::of(runtime.submit_with(&submission), reply::record),
+            Ask::Submit(submission) => Reply::of(runtime.submit_with(&submission)),
             Ask::Begin(asked) => {
-                let uses::Begin { token, used, manifest } = *asked;
+                let Begin { token, used, manifest } = *asked;
                 let begun = runtime.desk().begin(runtime, (token, used), manifest);
-                Reply::of(begun, |begun| uses::begun(&begun))
+                Reply::of(begun.map(Leave::from))
             }
             Ask::Settle(asked) => {
-                let uses::Settle { token, used, reported } = *asked;
-                let settled = runtime.desk().settle(token, &used, reported);
-                Reply::of(settled, |answer| reply::answer(&answer))
+                let Settle { token, used, reported } = *asked;
+                Reply::of(runtime.desk().settle(token, &used, reported).map(Answered))
             }
-            Ask::View => Reply::Done(View::of(runtime).to_canonical()),
-            Ask::Tool(tool) => {
-                Reply::of(ToolDetail::of(runtime, &tool), |detail| detail.to_canonical())
-            }
-            Ask::Manifests(whose) => Reply::Done(views::manifests(&manifests(runtime, whose))),
+            Ask::View => Reply::done(&View::of(runtime)),
+            Ask::Tool(tool) => Reply::of(ToolDetail::of(runtime, &tool)),
+            Ask::Manifests(whose) => Reply::done(&manifests(runtime, whose)),
         }
     }
 
@@ -192,8 +212,8 @@ impl Seat {
         self.left.store(true, Ordering::SeqCst);
         // What a host has hung on any of it may panic; the rest is done all the same.
         caught(|| runtime.withdraw(self.number, Withdrawn::All)).unwrap_or(());
-        let calls = std::mem::take(&mut self.state().calls);
-        calls.values().for_each(Cancel::cancel);
+        let calls: Vec<Cancel> = self.state().calls.values().cloned().collect();
+        calls.iter().for_each(Cancel::cancel);
         let mut open = std::mem::take(&mut self.state().sessions);
         let lent = self.lent.take_all(self.number);
         open.extend(lent.into_iter().map(|session| (session.number(), session)));
@@ -280,15 +300,11 @@ impl Seat {
     }
 
     fn call(&self, id: u64, session: Seq, sent: Sent) -> Result<ToolResult, Error> {
-        let (session, cancel) = (self.session(session)?, Cancel::new());
-        self.state().calls.insert(id, cancel.clone());
-        if self.left.load(Ordering::SeqCst) {
-            // It left meanwhile, and whoever saw to that may have missed this one.
-            cancel.cancel();
-        }
-        let answer = caught(|| session.send(sent, &cancel));
-        self.state().calls.remove(&id);
-        answer.unwrap_or(Err(Error::BrokeOff))
+        let session = self.session(session)?;
+        let cancel = self.state().calls.get(&id).cloned();
+        // Of two under one id, which nobody asks who means well, the first to end takes both away.
+        let cancel = cancel.unwrap_or_default();
+        caught(|| session.send(sent, &cancel)).unwrap_or(Err(Error::BrokeOff))
     }
 
     fn propose(&self, proposed: Proposed) -> Result<crate::Changed, Error> {

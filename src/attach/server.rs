@@ -21,17 +21,18 @@ use syscap_format::{
 };
 
 use super::{
-    frozen::{Answer, Command, HolderStatus, Phase, Said},
+    frame::{Carries, Frame, Message as _},
+    frozen::{Command, HolderStatus, Phase, Response, Said},
     hello::{Greeting, Hello, Lane, is_frozen},
     lend::{Lent, SessionTicket},
     limits::{
         AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
         REQUESTS_BYTES_MAX, SETTLED_MAX, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
     },
-    message::{AGENTS, Ask, Frame, Order},
+    message::{AgentAsk, Ask, Order},
     peer::Peer,
     reply::Reply,
-    seat::{Seat, Sessions},
+    seat::{Asked, Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
     versions::Versions,
     wire::{Broken, Partial, Reader},
@@ -178,7 +179,7 @@ impl Server {
             asked.into_iter().filter_map(seat).collect()
         };
         for (seat, id) in asked {
-            seat.peer.tell(&Answer::of(closed).write(id));
+            seat.peer.tell(&Response::of(closed).write(id));
             seat.peer.break_off();
         }
     }
@@ -333,14 +334,14 @@ impl Hub {
         seat.hold();
         let runtime = &self.runtime;
         let answer = match command {
-            _ if lane != Lane::Operator => Answer::refused(Reason::WrongLane),
-            Err(reason) => Answer::refused(reason),
+            _ if lane != Lane::Operator => Response::refused(Reason::WrongLane),
+            Err(reason) => Response::refused(reason),
             Ok(Command::Shutdown) => {
                 let asked = self.ask_shutdown(seat, id);
                 seat.end(0);
                 return asked;
             }
-            Ok(Command::Status) => Answer::Status(self.status()),
+            Ok(Command::Status) => Response::Status(self.status()),
             Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
             Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
             Ok(Command::Signed { kind, version, event }) => {
@@ -353,10 +354,10 @@ impl Hub {
     }
 
     /// Does something that the home's end waits for. It needs no room.
-    fn act(&self, act: impl FnOnce() -> Result<Seq, Error>) -> Answer {
+    fn act(&self, act: impl FnOnce() -> Result<Seq, Error>) -> Response {
         let mut state = self.state();
         if state.closing {
-            return Answer::refused(Reason::Closing);
+            return Response::refused(Reason::Closing);
         }
         state.requests = state.requests.saturating_add(1);
         drop(state);
@@ -365,7 +366,7 @@ impl Hub {
         state.requests = state.requests.saturating_sub(1);
         drop(state);
         self.ended.notify_all();
-        Answer::of(&acted)
+        Response::of(&acted)
     }
 
     fn status(&self) -> HolderStatus {
@@ -393,7 +394,7 @@ impl Hub {
         });
         if started.is_err() {
             self.state().asked.remove(&seat.number);
-            seat.peer.tell(&Answer::refused(Reason::Overloaded).write(id));
+            seat.peer.tell(&Response::refused(Reason::Overloaded).write(id));
         }
         Ok(())
     }
@@ -401,32 +402,39 @@ impl Hub {
     /// Takes one frame: hands an answer on, begins to work on a request.
     fn take(self: &Arc<Self>, seat: &Arc<Seat>, lane: Lane, frame: Vec<u8>) -> Result<(), Broken> {
         let bytes = frame.len();
-        let (id, ask) = match Frame::read(&frame)? {
-            Frame::Replied(id, reply) => return seat.peer.settle(id, reply),
+        let read = Frame::read(&frame)?;
+        let id = read.id;
+        let asked = match read.carries {
+            Carries::AgentAsk => Asked::Agent(read.take()?),
             // It is not even looked at. The connection stays: other calls of it may be out.
-            Frame::Asked(id, op, _) if lane == Lane::Agents && !AGENTS.contains(&op) => {
+            Carries::Ask if lane == Lane::Agents => {
                 seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
                 return Ok(());
             }
-            Frame::Asked(id, op, fields) => (id, Ask::read(op, fields)?),
+            Carries::Ask => Asked::Operator(read.take()?),
+            _ => return seat.peer.settle(id, Reply::read(&read)?),
         };
         drop(frame);
         // What somebody else has brought about is the host's word, and an agent is not the host.
         if lane == Lane::Agents
-            && let Ask::Call { sent, .. } = &ask
-            && sent.source != Source::Agent
+            && let Asked::Agent(AgentAsk::Call(call)) = &asked
+            && call.sent.source != Source::Agent
         {
             seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
             return Ok(());
         }
-        let kind = Work::of(&ask);
+        let kind = Work::of(&asked);
         if let Err(reason) = self.begin(seat, bytes, kind) {
             seat.peer.answer(id, &Reply::refused(reason));
             return Ok(());
         }
-        let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), bytes, kind };
+        if kind == Work::Call {
+            // Before the next frame is read, which may be the one that gives it up.
+            seat.expect(id);
+        }
+        let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), id, bytes, kind };
         let started = spawn("syscap-request", move || {
-            let reply = caught(|| begun.seat.work(&begun.hub.runtime, id, ask));
+            let reply = caught(|| begun.seat.work(&begun.hub.runtime, id, asked));
             let reply = reply.unwrap_or_else(Reply::broke_off);
             begun.seat.peer.answer(id, &reply);
         });
@@ -491,7 +499,7 @@ impl Hub {
             let heard = heard.clone();
             // One that does not read must not keep the others from hearing.
             let told = spawn("syscap-closing", move || {
-                let told = seat.peer.ask(|id| Order::Closing.write(id));
+                let told = seat.peer.ask(|id| Order::Closing.frame(id));
                 drop(told.map(|pending| pending.wait_for(DRAIN_TIME)));
                 drop(heard);
             });
@@ -538,6 +546,7 @@ impl Drop for Attached {
 struct Begun {
     hub: Arc<Hub>,
     seat: Arc<Seat>,
+    id: u64,
     bytes: usize,
     kind: Work,
 }
@@ -554,10 +563,12 @@ enum Work {
 }
 
 impl Work {
-    const fn of(ask: &Ask) -> Self {
-        match ask {
-            Ask::Call { .. } => Self::Call,
-            Ask::Open { .. } | Ask::Take(_) | Ask::Provide(_) => Self::Settles,
+    const fn of(asked: &Asked) -> Self {
+        match asked {
+            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
+            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
+                Self::Settles
+            }
             _ => Self::Other,
         }
     }
@@ -565,6 +576,9 @@ impl Work {
 
 impl Drop for Begun {
     fn drop(&mut self) {
+        if self.kind == Work::Call {
+            self.seat.settled(self.id);
+        }
         self.seat.end(self.bytes);
         let mut state = self.hub.state();
         state.requests = state.requests.saturating_sub(1);

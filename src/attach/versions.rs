@@ -2,18 +2,22 @@
 
 use std::fmt;
 
-/// The versions of the protocol that one side speaks: all from the least to the greatest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Versions {
-    /// The first of them.
-    pub least: u64,
-    /// The last of them; not below the first.
-    pub greatest: u64,
+use syscap_format::field::shape;
+
+shape! {
+    /// The versions of the protocol that one side speaks: all from the least to the greatest.
+    #[derive(Copy)]
+    pub struct Versions {
+        /// The first of them.
+        1 => pub least: u64,
+        /// The last of them; not below the first.
+        2 => pub greatest: u64,
+    }
 }
 
 impl Versions {
     /// Those that this program speaks.
-    pub const OURS: Self = Self { least: 1, greatest: 1 };
+    pub const OURS: Self = Self { least: 2, greatest: 2 };
 
     /// The greatest version that both sides speak.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Frames: four bytes of length, big-endian, and one canonical item: a map with text keys where
-//! the protocol's version says what stands in it, an array where nothing ever changes (`hello`,
+//! Frames: four bytes of length, big-endian, and one canonical item: a map where the protocol's
+//! version says what stands in it (`frame`), an array where nothing ever changes (`hello`,
 //! `frozen`).
 //!
 //! Whatever is wrong with a frame ends its connection: a peer that writes one such frame can't
@@ -16,10 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Encoder, Item, Kind, Profile},
-};
+use syscap_format::cbor::DecodeError;
 
 use super::limits::{
     FRAME_BYTES_MAX, FRAME_TIME, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, READ_PAUSE, SHORT_BYTES_MAX,
@@ -45,6 +42,12 @@ pub(crate) enum Broken {
     Form,
     /// The operating system reported an error.
     Io(ErrorKind),
+}
+
+impl From<DecodeError> for Broken {
+    fn from(_: DecodeError) -> Self {
+        Self::Form
+    }
 }
 
 /// Counts the bytes of long frames that have begun, of all readers that share it.
@@ -185,8 +188,7 @@ impl Writer {
 
     /// Writes a frame whole. After an error the peer has not got all of it, and the connection
     /// is of no use any more.
-    pub(crate) fn write(&mut self, item: &Canonical) -> Result<(), Broken> {
-        let item = item.as_bytes();
+    pub(crate) fn write(&mut self, item: &[u8]) -> Result<(), Broken> {
         if item.len() > FRAME_BYTES_MAX {
             return Err(Broken::Length);
         }
@@ -210,135 +212,4 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-/// The entries of a map, each to be taken once: what is left over, or missing, is a fault.
-pub(crate) struct Fields<'a> {
-    entries: Vec<(&'a str, Item<'a>)>,
-}
-
-impl<'a> Fields<'a> {
-    /// Of a frame's bytes.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Broken> {
-        Self::of(Item::check(bytes, Profile::DATA).map_err(|_| Broken::Form)?)
-    }
-
-    pub(crate) fn of(item: Item<'a>) -> Result<Self, Broken> {
-        let entries: Vec<_> = item.entries().collect();
-        if item.kind() == Kind::Map && entries.len() == item.count() {
-            Ok(Self { entries })
-        } else {
-            Err(Broken::Form)
-        }
-    }
-
-    /// What must be there.
-    pub(crate) fn take(&mut self, key: &str) -> Result<Item<'a>, Broken> {
-        self.maybe(key).ok_or(Broken::Form)
-    }
-
-    /// What may be left out.
-    pub(crate) fn maybe(&mut self, key: &str) -> Option<Item<'a>> {
-        let place = self.entries.iter().position(|(name, _)| *name == key)?;
-        Some(self.entries.swap_remove(place).1)
-    }
-
-    pub(crate) fn uint(&mut self, key: &str) -> Result<u64, Broken> {
-        self.take(key)?.as_uint().ok_or(Broken::Form)
-    }
-
-    pub(crate) fn text(&mut self, key: &str) -> Result<&'a str, Broken> {
-        self.take(key)?.as_text().ok_or(Broken::Form)
-    }
-
-    pub(crate) fn bytes(&mut self, key: &str) -> Result<&'a [u8], Broken> {
-        self.take(key)?.as_byte_string().ok_or(Broken::Form)
-    }
-
-    pub(crate) fn boolean(&mut self, key: &str) -> Result<bool, Broken> {
-        self.take(key)?.as_bool().ok_or(Broken::Form)
-    }
-
-    pub(crate) fn digest(&mut self, key: &str) -> Result<[u8; 32], Broken> {
-        self.bytes(key)?.try_into().map_err(|_| Broken::Form)
-    }
-
-    pub(crate) fn amounts(&mut self, key: &str) -> Result<Amounts, Broken> {
-        read_amounts(self.take(key)?)
-    }
-
-    /// A list whose items are all read by `read`, at most `most`.
-    pub(crate) fn list<T>(
-        &mut self,
-        key: &str,
-        most: usize,
-        read: impl FnMut(Item<'a>) -> Result<T, Broken>,
-    ) -> Result<Vec<T>, Broken> {
-        list(self.take(key)?, most, read)
-    }
-
-    /// Nothing may be left over.
-    pub(crate) fn end(self) -> Result<(), Broken> {
-        if self.entries.is_empty() { Ok(()) } else { Err(Broken::Form) }
-    }
-}
-
-/// A list whose items are all read by `read`, at most `most`.
-pub(crate) fn list<'a, T>(
-    item: Item<'a>,
-    most: usize,
-    read: impl FnMut(Item<'a>) -> Result<T, Broken>,
-) -> Result<Vec<T>, Broken> {
-    if item.kind() != Kind::Array || item.count() > most {
-        return Err(Broken::Form);
-    }
-    item.elements().map(read).collect()
-}
-
-/// An item of data inside a frame. It stands as a byte string, so that it may nest as deep as
-/// data may.
-pub(crate) fn data(bytes: &[u8]) -> Result<Canonical, Broken> {
-    Canonical::check(bytes.to_vec(), Profile::DATA).map_err(|_| Broken::Form)
-}
-
-/// What an encoder wrote as one item.
-pub(crate) fn written(write: impl FnOnce(&mut Encoder)) -> Canonical {
-    let mut encoder = Encoder::new();
-    write(&mut encoder);
-    Canonical::check(encoder.into_bytes(), Profile::DATA).unwrap_or_else(|_| Canonical::null())
-}
-
-/// Amounts: ten numbers in the order of the dimensions.
-pub(crate) fn amounts(amounts: &Amounts) -> Canonical {
-    written(|encoder| {
-        encoder.array(Dimension::ALL.len());
-        amounts.iter().for_each(|(_, amount)| encoder.uint(amount));
-    })
-}
-
-pub(crate) fn read_amounts(item: Item<'_>) -> Result<Amounts, Broken> {
-    if item.kind() != Kind::Array || item.count() != Dimension::ALL.len() {
-        return Err(Broken::Form);
-    }
-    let mut amounts = Amounts::ZERO;
-    for (dimension, item) in Dimension::ALL.into_iter().zip(item.elements()) {
-        amounts = amounts.with(dimension, item.as_uint().ok_or(Broken::Form)?);
-    }
-    Ok(amounts)
-}
-
-/// A list of byte strings.
-pub(crate) fn byte_strings(list: impl ExactSizeIterator<Item = Vec<u8>>) -> Canonical {
-    written(|encoder| {
-        encoder.array(list.len());
-        list.for_each(|bytes| encoder.bytes(&bytes));
-    })
-}
-
-/// A list of texts.
-pub(crate) fn texts<'a>(list: impl ExactSizeIterator<Item = &'a str>) -> Canonical {
-    written(|encoder| {
-        encoder.array(list.len());
-        list.for_each(|text| encoder.text(text));
-    })
 }

@@ -3,23 +3,25 @@
 use syscap_format::{
     cbor::Canonical,
     envelope::ToolResult,
+    field::{choice, shape},
     id::{AgentId, Seq, ToolId},
 };
 
-/// A use of a tool, as an agent's client tells of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolUse {
-    /// The agent.
-    pub agent: AgentId,
-    /// The client's name for the conversation: each has a session of its own.
-    pub conversation: String,
-    /// The client's name for the use; where it gives none, the oldest use of the same tool with
-    /// the same arguments is meant.
-    pub id: Option<String>,
-    /// The tool.
-    pub tool: ToolId,
-    /// The arguments: a map.
-    pub args: Canonical,
+shape! {
+    /// A use of a tool, as an agent's client tells of it.
+    pub struct ToolUse {
+        /// The agent.
+        1 => pub agent: AgentId,
+        /// The client's name for the conversation: each has a session of its own.
+        2 => pub conversation: String,
+        /// The client's name for the use; where it gives none, the oldest use of the same tool
+        /// with the same arguments is meant.
+        3 => pub id: Option<String>,
+        /// The tool.
+        4 => pub tool: ToolId,
+        /// The arguments: a map.
+        5 => pub args: Canonical,
+    }
 }
 
 /// What the kernel says of a use before it.
@@ -31,11 +33,12 @@ pub enum Begun {
     Answered(Box<ToolResult>),
 }
 
-/// What a client says that a use came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reported {
-    /// A result.
-    Result(Canonical),
-    /// It failed: in the client's words.
-    Failed(String),
+choice! {
+    /// What a client says that a use came to.
+    pub enum Reported {
+        /// A result.
+        1 => Result(Canonical),
+        /// It failed: in the client's words.
+        2 => Failed(String),
+    }
 }

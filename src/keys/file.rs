@@ -18,11 +18,11 @@ use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
 use super::{
+    fields::Fields,
     kinds::{KeyFileError, KeyUse, SignerError},
     seal::{Passphrase, Seal, Sealed},
 };
 use crate::{
-    attach::wire::{Broken, Fields},
     error::{Error, at},
     files::{regular, write_new},
 };
@@ -103,22 +103,21 @@ impl KeyFile {
     /// # Errors
     /// [`KeyFileError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyFileError> {
-        let form = |_: Broken| KeyFileError::Form;
-        let mut fields = Fields::read(bytes).map_err(form)?;
-        if fields.uint("version").map_err(form)? != VERSION {
+        let mut fields = Fields::read(bytes)?;
+        if fields.uint("version")? != VERSION {
             return Err(KeyFileError::Unknown);
         }
-        if fields.text("algorithm").map_err(form)? != Algorithm::Ed25519.name() {
+        if fields.text("algorithm")? != Algorithm::Ed25519.name() {
             return Err(KeyFileError::Unknown);
         }
-        let key_use = KeyUse::named(fields.text("use").map_err(form)?).ok_or(KeyFileError::Form)?;
-        let public = fields.digest("public").map_err(form)?;
+        let key_use = KeyUse::named(fields.text("use")?).ok_or(KeyFileError::Form)?;
+        let public = fields.array("public")?;
         let public = PublicKey::new(public).map_err(|_| KeyFileError::Public)?;
         let secret = match fields.maybe("sealed") {
-            Some(sealed) => Secret::Sealed(Sealed::read(Fields::of(sealed).map_err(form)?)?),
-            None => Secret::Open(Zeroizing::new(fields.digest("seed").map_err(form)?)),
+            Some(sealed) => Secret::Sealed(Sealed::read(Fields::of(sealed)?)?),
+            None => Secret::Open(Zeroizing::new(fields.array("seed")?)),
         };
-        fields.end().map_err(form)?;
+        fields.end()?;
         if let Secret::Open(seed) = &secret {
             let key = SecretKey::new(key_use, seed).map_err(|_| KeyFileError::Public)?;
             if key.public != public {

@@ -11,11 +11,11 @@ use syscap_format::cbor::{Canonical, MapBuilder};
 use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
-use super::kinds::{KeyFileError, SignerError};
-use crate::{
-    attach::wire::{Broken, Fields},
-    error::Error,
+use super::{
+    fields::Fields,
+    kinds::{KeyFileError, SignerError},
 };
+use crate::error::Error;
 
 /// What a passphrase costs whoever tries one: the second of the two choices of RFC 9106, section 4.
 const KIB: u32 = 64 << 10;
@@ -130,18 +130,13 @@ impl Sealed {
     }
 
     pub(super) fn read(mut fields: Fields<'_>) -> Result<Self, KeyFileError> {
-        let read = |fields: &mut Fields<'_>| {
-            let known =
-                fields.text("kdf")? == "argon2id" && fields.text("cipher")? == "xchacha20-poly1305";
-            let mut number = |key| u32::try_from(fields.uint(key)?).map_err(|_| Broken::Form);
-            let cost =
-                Cost { kib: number("kib")?, passes: number("passes")?, lanes: number("lanes")? };
-            let salt = fields.bytes("salt")?.try_into().map_err(|_| Broken::Form)?;
-            let nonce = fields.bytes("nonce")?.try_into().map_err(|_| Broken::Form)?;
-            Ok((known, Self { cost, salt, nonce, bytes: fields.bytes("box")?.into() }))
-        };
-        let (known, sealed) = read(&mut fields).map_err(|_: Broken| KeyFileError::Form)?;
-        fields.end().map_err(|_| KeyFileError::Form)?;
+        let known =
+            fields.text("kdf")? == "argon2id" && fields.text("cipher")? == "xchacha20-poly1305";
+        let mut number = |key| u32::try_from(fields.uint(key)?).map_err(|_| KeyFileError::Form);
+        let cost = Cost { kib: number("kib")?, passes: number("passes")?, lanes: number("lanes")? };
+        let (salt, nonce) = (fields.array("salt")?, fields.array("nonce")?);
+        let sealed = Self { cost, salt, nonce, bytes: fields.bytes("box")?.into() };
+        fields.end()?;
         let Cost { kib, passes, lanes } = sealed.cost;
         if !known {
             return Err(KeyFileError::Unknown);

@@ -12,11 +12,7 @@ use syscap_policy::Policy;
 use super::{Runtime, failover::Side};
 use crate::{
     Error, Grant,
-    attach::{
-        Ask, Command,
-        client::Step,
-        reply::{read_nothing, read_record, read_token},
-    },
+    attach::{Ask, Command, client::Step},
     engine,
     guard::GuardedEngine,
     holding::Holding,
@@ -34,7 +30,7 @@ impl Runtime {
         // What is not sound is said in the same words, whoever holds the home.
         grant.grants()?;
         let ask = Ask::Issue(Box::new(grant.clone()));
-        self.act(&ask, |holding| holding.issue(grant.clone()), read_token)
+        self.act(&ask, |holding| holding.issue(grant.clone()))
     }
 
     /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this
@@ -52,7 +48,7 @@ impl Runtime {
     /// [`Error::Refused`] where there is no such token; [`Error::HolderGone`].
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.revoke(token);
-        self.home.operate(&Command::Revoke(token), here, read_record)
+        self.home.operate(&Command::Revoke(token), here)
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.
@@ -61,7 +57,7 @@ impl Runtime {
     /// [`Error::Refused`] where the name is not of its form; [`Error::HolderGone`].
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.freeze(freeze);
-        self.home.operate(&Command::Freeze(freeze.clone()), here, read_record)
+        self.home.operate(&Command::Freeze(freeze.clone()), here)
     }
 
     /// Signs a control event of any kind that needs nothing but itself.
@@ -91,7 +87,7 @@ impl Runtime {
         let beside = beside.clone();
         let submission = Box::new(Submission { kind, control, beside });
         let here = |holding: &Holding| holding.submit_with(&submission);
-        self.act(&Ask::Submit(submission.clone()), here, read_record)
+        self.act(&Ask::Submit(submission.clone()), here)
     }
 
     /// Reads a policy document for this home: it must load, and name the home's tools by their
@@ -104,7 +100,7 @@ impl Runtime {
     pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
         let ask = Ask::ReadPolicy(document.to_vec());
         let held = |holding: &Holding| holding.read_policy(document).map(drop);
-        let read = self.act(&ask, held, read_nothing);
+        let read = self.act(&ask, held);
         match (read, engine::parse(document)) {
             (Ok(()) | Err(Error::Refused(_)), Err(error)) => Err(Error::Policy(error)),
             (Ok(()), Ok(policy)) => Ok(policy),
@@ -130,7 +126,7 @@ impl Runtime {
     /// its document is not sound; [`Error::HolderGone`].
     pub fn set_policy_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
         let ask = Ask::Policy(policy.clone());
-        self.act(&ask, |holding| holding.set_policy_object(policy), read_record)
+        self.act(&ask, |holding| holding.set_policy_object(policy))
     }
 
     /// Asks another policy beside the one in force, for the record only: what it would have said
@@ -149,7 +145,7 @@ impl Runtime {
     /// As [`Runtime::set_policy_object`].
     pub fn set_shadow_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
         let ask = Ask::Shadow(policy.clone());
-        self.act(&ask, |holding| holding.set_shadow_object(policy), read_record)
+        self.act(&ask, |holding| holding.set_shadow_object(policy))
     }
 
     /// Asks no policy beside the one in force any more.
@@ -157,7 +153,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`].
     pub fn clear_shadow(&self) -> Result<Seq, Error> {
-        self.act(&Ask::NoShadow, Holding::clear_shadow, read_record)
+        self.act(&Ask::NoShadow, Holding::clear_shadow)
     }
 
     /// Puts a policy in force by a change that was signed elsewhere, by the policy key of this
@@ -186,7 +182,7 @@ impl Runtime {
                 Some(engine) => Step::Done(here(&held.holding, Box::new(engine))),
                 None => Step::Done(Err(Error::HolderGone)),
             },
-            Side::There(holder) => holder.ask(&ask(object.clone()), read_record),
+            Side::There(holder) => holder.ask(&ask(object.clone())),
         })
     }
 
@@ -199,7 +195,7 @@ impl Runtime {
     /// record; [`Error::HolderGone`].
     pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         let ask = Ask::Accept(tools.to_vec());
-        self.act(&ask, |holding| holding.accept(tools), read_record)
+        self.act(&ask, |holding| holding.accept(tools))
     }
 
     /// The same for definitions that somebody has looked at: each must be offered as the manifest
@@ -209,7 +205,7 @@ impl Runtime {
     /// As [`Runtime::accept`].
     pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
         let ask = Ask::AcceptAs(tools.to_vec());
-        self.act(&ask, |holding| holding.accept_as(tools), read_record)
+        self.act(&ask, |holding| holding.accept_as(tools))
     }
 
     /// Takes delegated tools off the record. One that is offered again is new.
@@ -219,6 +215,6 @@ impl Runtime {
     /// on record; [`Error::HolderGone`].
     pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         let ask = Ask::Forget(tools.to_vec());
-        self.act(&ask, |holding| holding.forget(tools), read_record)
+        self.act(&ask, |holding| holding.forget(tools))
     }
 }

@@ -13,7 +13,7 @@ use std::{
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
 use syscap_format::{
-    cbor::Item,
+    field::Field,
     id::{HomeId, Seq, ToolId},
     manifest::Manifest,
 };
@@ -27,7 +27,6 @@ use crate::{
         client::{Entry, Found, Holder, Step, attach},
         limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME},
         server::Server,
-        wire::Broken,
     },
     holding::Holding,
     home::Home,
@@ -269,15 +268,14 @@ impl Failover {
     }
 
     /// Does what an operator does in any version: here, or by a frame that never changes.
-    pub(crate) fn operate<T>(
+    pub(crate) fn operate<T: Field>(
         &self,
         command: &Command,
         here: impl Fn(&Holding) -> Result<T, Error>,
-        read: impl Fn(Item<'_>) -> Result<T, Broken>,
     ) -> Result<T, Error> {
         self.each(|up| match &up.side {
             Side::Here(held) => Step::Done(here(&held.holding)),
-            Side::There(holder) => holder.operate(command, &read),
+            Side::There(holder) => holder.operate(command),
         })
     }
 

@@ -8,7 +8,10 @@ use std::{
 
 use syscap::{
     Runtime, Session,
-    format::cbor::{Canonical, Item, MapBuilder},
+    format::{
+        cbor::{Encoder, MapBuilder},
+        provenance::Source,
+    },
     prelude::*,
 };
 
@@ -40,8 +43,8 @@ impl World {
 #[test]
 fn a_malformed_frame_ends_its_connection_and_no_other() {
     let world = world();
-    let map = || MapBuilder::new().uint("id", 1);
     let token = [7; 32];
+    let nothing = |carries, number| frame(&asking(1, carries, number, |encoder| encoder.null()));
     let bad: Vec<Vec<u8>> = vec![
         vec![0xff; 64],
         frame(b""),
@@ -50,24 +53,32 @@ fn a_malformed_frame_ends_its_connection_and_no_other() {
         frame(b"\x80"),
         frame(b"\xa1\x01\x02"),
         // Not the shortest form of 1; and bytes after the map.
-        frame(b"\xa1bid\x18\x01"),
+        frame(b"\xa2\x01\x18\x01\x03\x82\x12\xf6"),
         frame(b"\xa0\x00"),
-        frame(map().text("op", "no such op").finish().as_bytes()),
-        // What only a holder asks.
-        frame(map().text("op", "closing").finish().as_bytes()),
-        frame(map().uint("op", 1).finish().as_bytes()),
-        frame(MapBuilder::new().text("op", "view").finish().as_bytes()),
+        frame(&[&asking(1, ASK, VIEW, |encoder| encoder.null())[..], &[0]].concat()),
+        // What nobody asks, and what only a holder asks.
+        nothing(ASK, 99),
+        nothing(AGENT_ASK, 99),
+        nothing(ORDER, 3),
+        // Nothing that is carried, no number of it, no id, and a frame as it was in version 1.
+        frame(&carrying(1, 8, Encoder::null)),
+        frame(&carrying(1, ASK, |encoder| encoder.uint(VIEW))),
+        frame(b"\xa1\x03\x82\x12\xf6"),
+        frame(MapBuilder::new().uint("id", 1).text("op", "view").finish().as_bytes()),
         // An answer to nothing, and none at all.
-        frame(map().item("done", Item::NULL).finish().as_bytes()),
-        frame(map().finish().as_bytes()),
+        frame(&carrying(1, DONE, Encoder::null)),
+        frame(b"\xa1\x01\x01"),
         // One entry too many, one of another type, and one that is missing.
-        frame(map().text("op", "view").uint("more", 1).finish().as_bytes()),
-        frame(map().text("op", "take").text("ticket", "x").finish().as_bytes()),
-        frame(map().text("op", "take").bytes("ticket", &token[1..]).finish().as_bytes()),
-        frame(map().text("op", "open").bytes("token", &token).finish().as_bytes()),
-        frame(map().text("op", "set_policy").bytes("policy", b"\xa0").finish().as_bytes()),
-        // What is asked by frames that never change, and by no other.
-        frame(map().text("op", "revoke").bytes("token", &token).finish().as_bytes()),
+        frame(b"\xa3\x01\x01\x03\x82\x12\xf6\x04\x01"),
+        frame(&asking(1, ASK, VIEW, |encoder| encoder.uint(1))),
+        frame(&asking(1, AGENT_ASK, TAKE, |encoder| encoder.text("x"))),
+        frame(&asking(1, AGENT_ASK, TAKE, |encoder| encoder.bytes(&token[1..]))),
+        frame(&asking(1, ASK, OPEN, |encoder| {
+            encoder.map(1);
+            encoder.uint(2);
+            encoder.bytes(&token);
+        })),
+        frame(&asking(1, ASK, 2, |encoder| encoder.bytes(b"\xa0"))),
         // Such frames: an empty one, without an id, without a token, a holder's, hello again.
         frame(b"\x80"),
         frame(b"\x81\x06"),
@@ -101,35 +112,33 @@ fn a_malformed_frame_ends_its_connection_and_no_other() {
 fn a_request_that_makes_no_sense_is_answered() {
     let world = world();
     let mut stream = greeted(&world.home);
-    let map = |id: u64, op: &str| MapBuilder::new().uint("id", id).text("op", op);
-    let code = |answer: &Canonical| answer.item().get("refused")?.get("code")?.as_uint();
-    let mut ask = |map: MapBuilder| {
-        send(&mut stream, map);
-        receive(&mut stream).unwrap()
-    };
-    let taken = ask(map(2, "take").bytes("ticket", &[7; 32]));
-    assert_eq!(code(&taken), Some(Reason::NotBound.code()));
-    let lent = ask(map(2, "lend").uint("session", 9));
-    assert_eq!(code(&lent), Some(Reason::NoSession.code()));
-    let closed = ask(map(3, "close").uint("session", 9));
-    assert_eq!(code(&closed), Some(Reason::NoSession.code()));
+    let mut ask = |bytes: &[u8]| ask(&mut stream, bytes);
+    let session = |number: u64| move |encoder: &mut Encoder| encoder.uint(number);
+    let taken = ask(&asking(2, AGENT_ASK, TAKE, |encoder| encoder.bytes(&[7; 32])));
+    assert_eq!(refused(&taken), Some(Reason::NotBound.code()));
+    let lent = ask(&asking(2, ASK, LEND, session(9)));
+    assert_eq!(refused(&lent), Some(Reason::NoSession.code()));
+    let closed = ask(&asking(3, AGENT_ASK, CLOSE, session(9)));
+    assert_eq!(refused(&closed), Some(Reason::NoSession.code()));
     // Nor is another's session anybody's.
     let others = world.holder.view().unwrap().sessions[0].number;
-    let called = map(4, "call").uint("session", others.get()).bytes("envelope", b"\xa0");
-    let called = called.text("form", "cbor").text("source", "agent").uint("tag", 0);
-    let called = ask(called);
-    assert_eq!(code(&called), Some(Reason::NoSession.code()));
-    let lent_others = ask(map(5, "lend").uint("session", others.get()));
-    assert_eq!(code(&lent_others), Some(Reason::NoSession.code()));
+    let called = ask(&calling(others.get(), Source::Agent));
+    assert_eq!(refused(&called), Some(Reason::NoSession.code()));
+    let lent_others = ask(&asking(5, ASK, LEND, session(others.get())));
+    assert_eq!(refused(&lent_others), Some(Reason::NoSession.code()));
     assert_eq!(world.holder.view().unwrap().counts.calls, 0);
-    let named = ask(map(5, "open").text("agent", "No Agent").bytes("token", &[7; 32]));
-    assert_eq!(
-        named.item().get("failed").unwrap().get("name").unwrap().as_text(),
-        Some("the agent")
-    );
-    for answer in [taken, lent, closed, called, lent_others, named] {
-        assert!(answer.item().get("id").is_some());
-    }
+    let named = ask(&asking(6, ASK, OPEN, |encoder| {
+        encoder.map(2);
+        encoder.uint(1);
+        encoder.text("No Agent");
+        encoder.uint(2);
+        encoder.bytes(&[7; 32]);
+    }));
+    // [1, {1: what, 2: name}]: a name is not of its form.
+    let failed = [&[0x82, 1, 0xa2, 1, 0x69][..], b"the agent", &[2, 0x68], b"No Agent"].concat();
+    assert_eq!(parts(&named), (6, FAILED, &failed[..]));
+    let ids = [taken, lent, closed, called, lent_others].map(|answer| parts(&answer).0);
+    assert_eq!(ids, [2, 2, 3, 1, 5]);
     world.notices_nothing();
 }
 
@@ -161,8 +170,8 @@ fn a_peer_that_says_nothing_or_too_slowly_is_dropped() {
         trickled.join().unwrap();
     });
     // One that is only idle stays.
-    send(&mut idle, MapBuilder::new().uint("id", 1).text("op", "view"));
-    assert!(receive(&mut idle).unwrap().item().get("done").is_some());
+    let answer = ask(&mut idle, &asking(1, ASK, VIEW, Encoder::null));
+    assert_eq!(parts(&answer).1, DONE);
 }
 
 /// A peer that asks and never reads: what is written to it fills the socket, and then it is
@@ -172,14 +181,14 @@ fn a_peer_that_does_not_read_is_dropped() {
     let world = world();
     let mut stream = greeted(&world.home);
     stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-    let view = |id| MapBuilder::new().uint("id", id).text("op", "view").finish();
+    let view = |id| asking(id, ASK, VIEW, Encoder::null);
     let since = Instant::now();
     let mut longest = Duration::ZERO;
     let mut id = 0;
     loop {
         assert!(since.elapsed() < Duration::from_secs(30), "it was never dropped");
         id += 1;
-        match stream.write_all(&frame(view(id).as_bytes())) {
+        match stream.write_all(&frame(&view(id))) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => break,
@@ -201,7 +210,7 @@ fn connections_are_bounded() {
     // One more is attached.
     let held: Vec<UnixStream> = (0..223).map(|_| agent()).collect();
     let mut one_more = connect(&world.home);
-    let overloaded = [3, Reason::Overloaded.code(), 1, 1];
+    let overloaded = [3, Reason::Overloaded.code(), 2, 2];
     assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), overloaded);
     assert!(is_dropped(one_more));
     world.notices_nothing();
@@ -219,12 +228,12 @@ fn connections_are_bounded() {
 fn a_holder_that_speaks_otherwise_is_an_error() {
     let welcome = |version: u8| [&[0x83, 2, version, 0x58, 0x20][..], &[0; 32]].concat();
     let answers = [
-        b"\xa1bid\x00".to_vec(),
+        b"\xa2\x01\x00\x05\xf6".to_vec(),
         b"\x83\x09\x00\x01".to_vec(),
         // Versions that were not offered, and no range.
-        welcome(0),
-        welcome(2),
-        vec![0x84, 3, 0x18, 106, 2, 1],
+        welcome(1),
+        welcome(3),
+        vec![0x84, 3, 0x18, 106, 3, 2],
     ];
     for answer in answers {
         let (_dir, home) = home();
@@ -256,16 +265,14 @@ fn only_what_was_turned_away_is_sent_again() {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 receive(&mut stream).unwrap();
-                let welcome = [&[0x83, 2, 1, 0x58, 0x20][..], id.as_bytes()].concat();
+                let welcome = [&[0x83, 2, 2, 0x58, 0x20][..], id.as_bytes()].concat();
                 stream.write_all(&frame(&welcome)).unwrap();
                 let asked = receive(&mut stream).unwrap();
-                assert_eq!(asked.item().get("op").unwrap().as_text(), Some("issue"));
-                let id = asked.item().get("id").unwrap().as_uint().unwrap();
-                let refused = MapBuilder::new().uint("code", Reason::Closing.code()).finish();
+                let (id, carries, body) = parts(&asked);
+                assert_eq!((carries, &body[..2]), (ASK, &[0x82, 1][..]), "a token is issued");
                 drop(listener);
                 if turns_away {
-                    let map = MapBuilder::new().uint("id", id);
-                    send(&mut stream, map.item("refused", refused.item()));
+                    send(&mut stream, &refusing(id, Reason::Closing));
                 }
             });
             let access = Runtime::share(&home).unwrap();

@@ -1,6 +1,7 @@
 //! What attached processes do together: one kernel decides for all of them.
 
 use std::{
+    io::Write as _,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -22,7 +23,7 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::world::*;
+use crate::{wire::*, world::*};
 
 #[test]
 fn two_share_a_home() {
@@ -317,4 +318,37 @@ fn a_client_that_vanishes_leaves_nothing_open() {
         _ => false,
     }));
     assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// A call that is given up in the same breath in which it is asked for, and may not have begun,
+/// is given up all the same.
+#[test]
+fn a_call_can_be_given_up_before_it_begins() {
+    let (_dir, home) = home();
+    let holder = Runtime::share(&home).unwrap();
+    let gate = Gate::new(WhenCancelled::Ends);
+    holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
+    let opened = caller(&holder, &["t.wait"]);
+    let ticket = opened.lend().unwrap();
+    let session = holder.view().unwrap().sessions[0].number.get();
+    let mut stream = greeted_by(&home, &HELLO_AGENTS);
+    let taken = ask(&mut stream, &asking(0, AGENT_ASK, TAKE, |e| e.bytes(ticket.as_bytes())));
+    assert_eq!(parts(&taken).1, DONE);
+    let args = MapBuilder::new().finish();
+    let envelope = MapBuilder::new().text("tool_id", "t.wait").item("args", args.item()).finish();
+    for call in (1..60).step_by(2) {
+        let called = calling_by(call, session, Source::Agent, envelope.as_bytes());
+        let given_up = asking(call + 1, AGENT_ASK, CANCEL, |encoder| encoder.uint(call));
+        stream.write_all(&[frame(&called), frame(&given_up)].concat()).unwrap();
+        let mut answered = [receive(&mut stream), receive(&mut stream)]
+            .map(|answer| parts(&answer.expect("an answer")).0);
+        answered.sort_unstable();
+        assert_eq!(answered, [call, call + 1]);
+    }
+    assert!(holder.view().unwrap().running.is_empty());
+    let cancelled = records(&home).into_iter().filter(|record| match &record.body {
+        Body::Outcome(outcome) => outcome.reason == Some(Reason::Cancelled),
+        _ => false,
+    });
+    assert_eq!(cancelled.count(), 30);
 }

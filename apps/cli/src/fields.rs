@@ -14,7 +14,7 @@ use syscap::format::{
     },
     decision::{Decision, Shadow, Verdict},
     envelope::{Status, TxOutcome},
-    field::FieldSpec,
+    field::{FieldSpec, Shape as _},
     hash::leaf,
     json,
     manifest::{EffectClass, Enforcement},

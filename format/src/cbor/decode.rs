@@ -248,6 +248,16 @@ impl<'a> Decoder<'a> {
         Ok(Item::checked(self.since(start)))
     }
 
+    /// Checks one item, within [`Profile::DATA`] also where it stands in a message that may be
+    /// deeper, and returns it whole.
+    pub(crate) fn data(&mut self) -> Result<Item<'a>, DecodeError> {
+        let outer = self.depth_left;
+        self.depth_left = outer.min(Profile::DATA.depth_max);
+        let item = self.item();
+        self.depth_left = outer;
+        item
+    }
+
     fn skip(&mut self) -> Result<(), DecodeError> {
         let start = self.at;
         let head = self.head()?;
@@ -302,7 +312,10 @@ impl<'a> Decoder<'a> {
 
     /// What stands within an array or map, a level deeper: a caller that reads the head itself
     /// counts it here, so that what it takes is never nested deeper than the profile allows.
-    pub(crate) fn nested<T, F>(&mut self, read: F) -> Result<T, DecodeError>
+    ///
+    /// # Errors
+    /// [`Fault::Depth`]; those that `read` returns.
+    pub fn nested<T, F>(&mut self, read: F) -> Result<T, DecodeError>
     where
         F: FnOnce(&mut Self) -> Result<T, DecodeError>,
     {

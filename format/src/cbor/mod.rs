@@ -42,6 +42,9 @@ impl Profile {
     pub const CONTROL: Self = Self { depth_max: 16, floats: Floats::Refused };
     /// Envelopes, arguments and results: depth 64, floats in shortest form.
     pub const DATA: Self = Self { depth_max: 64, floats: Floats::Shortest };
+    /// Messages between processes, in which data stands: depth 80, floats in shortest form. What
+    /// is taken out of one as an item of its own is within [`Profile::DATA`].
+    pub const MESSAGE: Self = Self { depth_max: 80, floats: Floats::Shortest };
 
     /// How many arrays and maps may enclose one another.
     #[must_use]

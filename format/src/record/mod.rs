@@ -31,7 +31,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault, Profile},
-    field::{Field, FieldSpec, code},
+    field::{Field, FieldSpec, Shape, code},
     hash::leaf,
     id::{Leaf, Seq},
     time::UnixMillis,

@@ -55,6 +55,7 @@ pub use resource::{Resource, ScopeType};
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
+    field::Field,
     summary::summary,
 };
 use parts::Parts;
@@ -250,6 +251,18 @@ impl Scope {
             ScopeType::Ports => Ports::decode(decoder).map(Self::Ports),
             ScopeType::Cidrs => Cidrs::decode(decoder).map(Self::Cidrs),
         }
+    }
+}
+
+impl Field for Scope {
+    const SHAPE: &'static str = "array [uint type, value]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        self.encode(encoder);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Self::decode(decoder)
     }
 }
 

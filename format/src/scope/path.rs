@@ -4,11 +4,29 @@ use alloc::{string::String, sync::Arc};
 use core::{cmp::Ordering, fmt};
 
 use super::{ScopeError, shown::Shown};
-use crate::id::AgentId;
+use crate::{
+    cbor::{DecodeError, Decoder, Encoder, Fault},
+    field::Field,
+    id::AgentId,
+};
 
 /// What may be done at a path: a set of three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rights(u8);
+
+impl Field for Rights {
+    const SHAPE: &'static str = "uint bits";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(u64::from(self.0));
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        let bits = u8::try_from(decoder.uint()?).map_err(|_| fault)?;
+        Self::from_bits(bits).ok_or(fault)
+    }
+}
 
 impl Rights {
     /// Nothing: a rule with it takes away what a rule above gives.

@@ -2,7 +2,6 @@
 
 use syscap_format::{
     budget::Amounts,
-    cbor::Canonical,
     control::{Freeze, FreezeChange, FreezeTarget},
     id::{AgentId, HomeId, Leaf, ObjectId, Seq, TokenId, ToolId},
     label::Label,
@@ -15,7 +14,7 @@ use syscap_format::{
 use super::{corpus, frame};
 use crate::{
     attach::{
-        frozen::{Answer, Command, HolderStatus, Phase},
+        frozen::{Command, HolderStatus, Phase, Response},
         hello::{Greeting, Hello, Lane},
         reply::Reply,
         tests::frames,
@@ -27,7 +26,7 @@ use crate::{
 };
 
 /// The frames that never change.
-fn frozen() -> Vec<Canonical> {
+fn frozen() -> Vec<Vec<u8>> {
     let (home, leaf) = (HomeId::from_bytes([0xaa; 32]), Leaf::from_bytes([0xcc; 32]));
     let (target, change) = (FreezeTarget::Agent, FreezeChange::Freeze);
     let freeze = Freeze { target, name: Box::from("team/a"), change };
@@ -44,21 +43,21 @@ fn frozen() -> Vec<Canonical> {
     vec![
         Hello::write(Versions::OURS, Lane::Operator),
         Hello::write(Versions { least: 2, greatest: 4 }, Lane::Agents),
-        Greeting::Welcome { version: 1, home }.write(),
+        Greeting::Welcome { version: 2, home }.write(),
         Greeting::turned_away(Reason::UnknownVersion).write(),
         Command::Revoke(TokenId::from_bytes([0xbb; 32])).write(7),
         Command::Freeze(freeze).write(8),
         Command::Status.write(9),
         Command::Shutdown.write(10),
         Command::Signed { kind: Kind::Revoke, version, event: vec![0xa0] }.write(11),
-        Answer::Done(Seq::new(42)).write(7),
-        Answer::Refused(Reason::UnknownToken.code(), "token".to_owned()).write(7),
-        Answer::Status(status).write(9),
+        Response::Done(Seq::new(42)).write(7),
+        Response::Refused(Reason::UnknownToken.code(), "token".to_owned()).write(7),
+        Response::Status(status).write(9),
     ]
 }
 
 /// What stands: an answer with a bit of everything, and a tool whole.
-fn views() -> [Canonical; 2] {
+fn views() -> [Vec<u8>; 2] {
     let (agent, tool) = (AgentId::new("team/a").unwrap(), ToolId::new("t.a").unwrap());
     let (token, amounts) = (TokenId::from_bytes([1; 32]), Amounts::ZERO);
     let manifest = Manifest::new(tool.clone(), EffectClass::Read);
@@ -109,20 +108,19 @@ fn views() -> [Canonical; 2] {
         counts,
     };
     let detail = ToolDetail { info, manifest: manifest.clone(), offered: Some(manifest) };
-    [view.to_canonical(), detail.to_canonical()]
+    [Reply::done(&view).frame(5), Reply::done(&detail).frame(5)]
 }
 
 fn seeds() -> Vec<(String, Vec<u8>)> {
-    let replies = views().map(|item| Reply::Done(item).write(5));
-    let all: Vec<Canonical> = frozen().into_iter().chain(frames()).chain(replies).collect();
+    let all: Vec<Vec<u8>> = frozen().into_iter().chain(frames()).chain(views()).collect();
     // As they come in: each with its length, the first of them a hello.
     let stream = all.iter().flat_map(|item| {
-        let length = u32::try_from(item.as_bytes().len()).unwrap();
-        [&length.to_be_bytes()[..], item.as_bytes()].concat()
+        let length = u32::try_from(item.len()).unwrap();
+        [&length.to_be_bytes()[..], item].concat()
     });
     let stream = ("stream".to_owned(), stream.collect());
     let numbered = all.iter().enumerate();
-    let numbered = numbered.map(|(n, item)| (format!("{n:02}"), item.as_bytes().to_vec()));
+    let numbered = numbered.map(|(n, item)| (format!("{n:02}"), item.clone()));
     numbered.chain([stream]).collect()
 }
 

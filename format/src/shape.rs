@@ -1,0 +1,205 @@
+//! The macros by which everything is declared that stands in a document, in the log or on the
+//! socket: each value has one form, and its struct or enum is the place where that is written.
+
+/// Declares a struct that is a map of fixed shape ([`Shape`](crate::field::Shape)): each field is
+/// a [`Field`](crate::field::Field) under its integer key. A first field marked `..` contributes
+/// its own keys instead of standing under one. A list of values that are not bytes may say how
+/// many it takes at most: `[..MOST]`.
+#[macro_export]
+macro_rules! shape {
+    (
+        $(#[$doc:meta])*
+        $vis:vis struct $name:ident {
+            $( .. $(#[$flat_doc:meta])* $flat_vis:vis $flat:ident : $flat_type:ty, )?
+            $(
+                $(#[$field_doc:meta])*
+                $key:literal => $field_vis:vis $field:ident : $type:ty $([..$most:expr])?,
+            )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        $vis struct $name {
+            $( $(#[$flat_doc])* $flat_vis $flat: $flat_type, )?
+            $( $(#[$field_doc])* $field_vis $field: $type, )*
+        }
+
+        impl $crate::field::Shape for $name {
+            const COUNT: usize =
+                0 $( + <$flat_type as $crate::field::Shape>::COUNT )?
+                $( + { let _key: u64 = $key; 1 } )*;
+
+            fn fields() -> $crate::field::Specs {
+                #[allow(unused_mut, reason = "a shape may consist of one group")]
+                let mut fields = $crate::field::Specs::with_capacity(Self::COUNT);
+                $( fields.extend(<$flat_type as $crate::field::Shape>::fields()); )?
+                fields.extend([ $( $crate::field::FieldSpec {
+                    key: $key,
+                    name: stringify!($field),
+                    shape: <$type as $crate::field::Field>::SHAPE,
+                }, )* ]);
+                fields
+            }
+
+            fn put_fields(&self, encoder: &mut $crate::cbor::Encoder) {
+                $( $crate::field::Shape::put_fields(&self.$flat, encoder); )?
+                $(
+                    encoder.uint($key);
+                    $crate::field::Field::put(&self.$field, encoder);
+                )*
+                #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
+                encoder;
+            }
+
+            fn take_fields(
+                decoder: &mut $crate::cbor::Decoder<'_>,
+            ) -> Result<Self, $crate::cbor::DecodeError> {
+                $( let $flat = <$flat_type as $crate::field::Shape>::take_fields(decoder)?; )?
+                $(
+                    decoder.key($key)?;
+                    let $field = $crate::shape!(@take decoder $([..$most])?)?;
+                )*
+                #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
+                decoder;
+                Ok(Self { $( $flat, )? $( $field, )* })
+            }
+        }
+
+        impl $crate::field::Field for $name {
+            const SHAPE: &'static str = stringify!($name);
+
+            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+                encoder.map(<Self as $crate::field::Shape>::COUNT);
+                $crate::field::Shape::put_fields(self, encoder);
+            }
+
+            fn take(
+                decoder: &mut $crate::cbor::Decoder<'_>,
+            ) -> Result<Self, $crate::cbor::DecodeError> {
+                decoder.shape($crate::field::count(<Self as $crate::field::Shape>::COUNT))?;
+                decoder.nested(<Self as $crate::field::Shape>::take_fields)
+            }
+        }
+    };
+    (@take $decoder:ident) => { $crate::field::Field::take($decoder) };
+    (@take $decoder:ident [..$most:expr]) => { $crate::field::Field::take_list($decoder, $most) };
+}
+
+/// Declares an enum that stands as an unsigned integer.
+#[macro_export]
+macro_rules! code {
+    (
+        $(#[$doc:meta])*
+        $vis:vis enum $name:ident {
+            $( $(#[$variant_doc:meta])* $variant:ident = $code:literal $text:literal, )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $vis enum $name { $( $(#[$variant_doc])* $variant, )* }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
+
+            /// The stable number.
+            #[must_use]
+            pub const fn code(self) -> u64 {
+                match self { $( Self::$variant => $code, )* }
+            }
+
+            /// The name in documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $text, )* }
+            }
+
+            /// The value of that number.
+            #[must_use]
+            pub const fn from_code(code: u64) -> Option<Self> {
+                match code { $( $code => Some(Self::$variant), )* _ => None }
+            }
+        }
+
+        impl $crate::field::Field for $name {
+            const SHAPE: &'static str = concat!("uint ", stringify!($name));
+
+            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+                encoder.uint(self.code());
+            }
+
+            fn take(
+                decoder: &mut $crate::cbor::Decoder<'_>,
+            ) -> Result<Self, $crate::cbor::DecodeError> {
+                let fault = decoder.fault($crate::cbor::Fault::Value);
+                Self::from_code(decoder.uint()?).ok_or(fault)
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+/// Declares an enum that stands as an array of two: which variant it is, as an unsigned integer,
+/// and what that holds, `null` for nothing. Lists are bounded as in a [`shape!`](crate::shape).
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[$doc:meta])*
+        $vis:vis enum $name:ident {
+            $(
+                $(#[$variant_doc:meta])*
+                $number:literal => $variant:ident $( ( $type:ty $([..$most:expr])? ) )?,
+            )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        $vis enum $name { $( $(#[$variant_doc])* $variant $( ($type) )?, )* }
+
+        impl $crate::field::Field for $name {
+            const SHAPE: &'static str = concat!("array [uint ", stringify!($name), ", ..]");
+
+            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+                encoder.array(2);
+                match self {
+                    $( Self::$variant $( ($crate::choice!(@bind held $type)) )? => {
+                        encoder.uint($number);
+                        $crate::choice!(@put encoder $(held $type)?);
+                    } )*
+                }
+            }
+
+            fn take(
+                decoder: &mut $crate::cbor::Decoder<'_>,
+            ) -> Result<Self, $crate::cbor::DecodeError> {
+                let fault = decoder.fault($crate::cbor::Fault::Value);
+                if decoder.array()? != 2 {
+                    return Err(fault);
+                }
+                decoder.nested(|decoder| {
+                    let fault = decoder.fault($crate::cbor::Fault::Value);
+                    match decoder.uint()? {
+                        $( $number => $crate::choice!(
+                            @take decoder $name $variant $( $type, $([..$most])? )?
+                        ), )*
+                        _ => Err(fault),
+                    }
+                })
+            }
+        }
+    };
+    (@bind $held:ident $type:ty) => { $held };
+    (@put $encoder:ident) => { $encoder.null() };
+    (@put $encoder:ident $held:ident $type:ty) => { $crate::field::Field::put($held, $encoder) };
+    (@take $decoder:ident $name:ident $variant:ident) => {
+        $decoder.null().map(|()| $name::$variant)
+    };
+    (@take $decoder:ident $name:ident $variant:ident $type:ty, $([..$most:expr])?) => {
+        $crate::shape!(@take $decoder $([..$most])?).map($name::$variant)
+    };
+}
