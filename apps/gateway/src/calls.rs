@@ -1,6 +1,6 @@
 //! `tools/call`: every call goes to the kernel, and what it answers comes back.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -17,18 +17,15 @@ use syscap::format::{
     limits::TRACE_BYTES_MAX,
     provenance::Source,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     data,
     flight::{Flight, Input},
-    hub::{Hub, Twin, blocking},
-    kernelside::{Envelope, Told},
+    hub::Hub,
+    kernelside::{Envelope, Told, blocking},
     names, refusal, result,
 };
 
-/// Most calls that are out or wait; of more none comes to the kernel.
-const REQUESTS_MAX: usize = 4_096;
 /// Longest id of a request that stands in a key as it is.
 const ID_BYTES_MAX: usize = 40;
 
@@ -175,7 +172,7 @@ async fn send(
     flight: Arc<Flight>,
     id: &RequestId,
 ) -> Result<Told, String> {
-    let request = Entered::enter(hub, id, &flight.cancel).await?;
+    let request = hub.requests.enter(id, &flight.cancel).await?;
     let _permit = hub.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
     let seat = hub.seat().ok_or("the session is not open")?;
     let boarded = hub.flights.board(flight);
@@ -184,54 +181,6 @@ async fn send(
     drop(boarded);
     drop(request);
     told.and_then(|told| told).map_err(|error| format!("The kernel did not answer: {error}"))
-}
-
-/// A request that is being answered. A second one of the same id waits for it.
-struct Entered<'h> {
-    hub: &'h Hub,
-    id: RequestId,
-    done: CancellationToken,
-}
-
-impl<'h> Entered<'h> {
-    async fn enter(
-        hub: &'h Hub,
-        id: &RequestId,
-        cancel: &CancellationToken,
-    ) -> Result<Self, String> {
-        let done = CancellationToken::new();
-        loop {
-            let own = Twin { done: done.clone(), cancel: cancel.clone() };
-            let other = {
-                let mut requests = hub.requests.lock().unwrap_or_else(PoisonError::into_inner);
-                match requests.get(id) {
-                    Some(other) => other.clone(),
-                    None if requests.len() >= REQUESTS_MAX => {
-                        return Err(String::from("Too many calls are out; send it again later."));
-                    }
-                    None => {
-                        requests.insert(id.clone(), own);
-                        return Ok(Self { hub, id: id.clone(), done });
-                    }
-                }
-            };
-            // Who gives the second up means the first: they can't be told apart.
-            tokio::select! {
-                () = other.done.cancelled() => {}
-                () = cancel.cancelled() => {
-                    other.cancel.cancel();
-                    other.done.cancelled().await;
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.hub.requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-        self.done.cancel();
-    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
+    begin::begin,
     calls,
-    client::{Able, WireKind},
+    capabilities::{Able, WireKind},
     flight::{Flight, Input},
     hub::{Hub, NoBeginning},
     passing, watch,
@@ -38,7 +39,7 @@ pub(crate) struct Face {
 impl Face {
     async fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.hub.client.see(context);
-        self.hub.begin(Able::of(context)).await.map_err(|error| no_beginning(&error))
+        begin(&self.hub, Able::of(context)).await.map_err(|error| no_beginning(&error))
     }
 
     /// Whether resources pass through.
@@ -150,7 +151,7 @@ impl ServerHandler for Face {
         self.hub.client.see(&context);
         let able = Able::new(WireKind::Session, request.capabilities.clone());
         self.hub.client.begins(able.clone());
-        self.hub.begin(able).await.map_err(|error| no_beginning(&error))?;
+        begin(&self.hub, able).await.map_err(|error| no_beginning(&error))?;
         self.negotiate_initialize(&request)
     }
 

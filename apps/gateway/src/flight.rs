@@ -16,7 +16,7 @@ use rmcp::{
 use syscap::{SystemEntropy, kernel::ports::Entropy};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Able;
+use crate::capabilities::Able;
 
 /// A request of the client, as far as a server that works for it needs to know.
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use syscap::{
 };
 
 use crate::{
-    Options,
     kernelside::{Accepted, Envelope, Kernelside, Seat, Told, Unreached},
+    options::Options,
     say::say,
 };
 

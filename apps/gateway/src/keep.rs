@@ -1,4 +1,4 @@
-//! Keeps a server running: passes on what it says, lists it anew, starts it again.
+//! Keeps a server running: starts it, passes on what it says, lists it anew, starts it again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,12 +8,14 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    client::{Able, WireKind},
+    capabilities::{Able, WireKind},
     hub::Hub,
-    listing, offer,
+    notice::{List, Notice},
+    offer,
     say::say,
     server::Server,
-    upstream::{Link, List, Notice, Said},
+    tools,
+    upstream::{Link, NoStart, Said},
 };
 
 /// How often in a row a server is started again.
@@ -30,6 +32,20 @@ const RELIST_MAX: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_secs(10);
 /// How often in a row a list is asked for anew that the server failed to give.
 const LISTS_MAX: u32 = 5;
+
+/// Starts a server and lists its tools.
+pub(crate) async fn open(hub: &Hub, place: usize, able: &Able) -> Result<Said, NoStart> {
+    let Some(server) = hub.server(place) else {
+        return Err(NoStart::Handshake(String::from("there is no such server")));
+    };
+    let (link, said) = Link::open(&server.command, able, &hub.client).await?;
+    let link = Arc::new(link);
+    server.set_link(Some(Arc::clone(&link)));
+    if tools::list(server, &link, &hub.closing).await.is_err() {
+        server.relist.notify_one();
+    }
+    Ok(said)
+}
 
 /// Keeps the server of that place until the gateway ends or it fails too often.
 pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, able: Able) {
@@ -67,7 +83,7 @@ pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, ab
 
 async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able) -> Option<Said> {
     let opened = tokio::select! {
-        opened = hub.open(place, able) => opened,
+        opened = open(hub, place, able) => opened,
         () = hub.closing.cancelled() => return None,
     };
     match opened {
@@ -170,7 +186,7 @@ async fn relist(hub: &Arc<Hub>, server: &Server, link: &Link) {
         }
         sleep(pace.pause(Instant::now())).await;
         let before = server.definitions();
-        failed = match listing::list(hub, server, link).await {
+        failed = match tools::list(server, link, &hub.closing).await {
             Ok(()) => 0,
             Err(_) => failed.saturating_add(1),
         };

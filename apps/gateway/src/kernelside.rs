@@ -82,3 +82,11 @@ pub(crate) struct Told {
     /// Where it stands.
     pub(crate) record: Seq,
 }
+
+/// Asks the kernel on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unreached> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Unreached(String::from("a thread of the gateway broke off")))
+}

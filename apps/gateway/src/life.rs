@@ -21,12 +21,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Error, Options,
+    error::Error,
     face::Face,
     home::Home,
-    hub::{Hub, blocking},
-    kernelside::Kernelside,
+    hub::Hub,
+    kernelside::{Kernelside, blocking},
     names,
+    options::Options,
     say::say,
 };
 

@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 use crate::{
     catalog::{Catalog, Offered},
     effect::class,
-    hub::{Hub, blocking},
-    kernelside::{Accepted, Unreached},
+    hub::Hub,
+    kernelside::{Accepted, Unreached, blocking},
     manifest::{Definition, Limits},
     names,
     provider::Runs,

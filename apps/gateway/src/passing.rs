@@ -3,7 +3,7 @@
 //! They are no tool calls, so the kernel neither decides nor records them; they come only from
 //! servers that the operator has named, and either kind can be switched off.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData,
@@ -21,27 +21,6 @@ use crate::{
     lists::{self, Listed},
     upstream::{Link, Trouble},
 };
-
-/// Most URIs of which it is kept who listed them.
-const ROUTES_MAX: usize = 16_384;
-
-/// Who listed which resource.
-#[derive(Default)]
-pub(crate) struct Routes(Mutex<std::collections::HashMap<String, usize>>);
-
-impl Routes {
-    fn learn(&self, uri: &str, place: usize) {
-        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if routes.len() < ROUTES_MAX || routes.contains_key(uri) {
-            routes.insert(uri.to_owned(), place);
-        }
-    }
-
-    /// The server that listed it.
-    pub(crate) fn find(&self, uri: &str) -> Option<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied()
-    }
-}
 
 /// All prompts of all servers.
 pub(crate) async fn prompts(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Prompt>, ErrorData> {

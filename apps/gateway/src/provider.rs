@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    client::WireKind,
+    capabilities::WireKind,
     data,
     flight::Flight,
     hub::Hub,

@@ -4,16 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-use crate::{client::WireKind, listing::Bounds, manifest::Definition, upstream::Link};
-
-/// How a server is started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerCommand {
-    /// Its name: one component of its tools' ids.
-    pub name: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-}
+use crate::{
+    capabilities::WireKind, manifest::Definition, options::ServerCommand, quota::Quota,
+    upstream::Link,
+};
 
 /// See the module.
 pub(crate) struct Server {
@@ -22,7 +16,7 @@ pub(crate) struct Server {
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
     /// What has been taken of its lists.
-    pub(crate) bounds: Mutex<Bounds>,
+    pub(crate) quota: Mutex<Quota>,
     link: RwLock<Option<Arc<Link>>>,
 }
 
@@ -33,7 +27,7 @@ impl Server {
             name: command.name,
             command: command.command,
             relist: Notify::new(),
-            bounds: Mutex::new(Bounds::new(servers)),
+            quota: Mutex::new(Quota::new(servers)),
             link: RwLock::default(),
         }
     }

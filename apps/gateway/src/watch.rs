@@ -1,9 +1,6 @@
 //! What a client wants to hear of: resources, log messages; and of roots that changed.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData,
@@ -13,33 +10,20 @@ use rmcp::{
     },
 };
 
-use crate::{client::WireKind, flight::Flight, hub::Hub, passing};
-
-/// Most resources that are watched.
-const WATCHED_MAX: usize = 256;
-
-/// The resources that are watched, and how.
-#[derive(Default)]
-pub(crate) struct Watched(Mutex<HashMap<String, Watch>>);
-
-struct Watch {
-    /// How many of the client's subscriptions want it.
-    count: usize,
-    /// The server by its place.
-    place: usize,
-    /// The wire by which it is watched.
-    wire: WireKind,
-}
+use crate::{
+    capabilities::WireKind,
+    flight::Flight,
+    hub::Hub,
+    passing,
+    subscriptions::{Joined, WatchedAt},
+};
 
 /// Watches a resource, at the server that has it.
 pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Result<(), ErrorData> {
-    {
-        let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = watched.get_mut(uri) {
-            watch.count = watch.count.saturating_add(1);
-            return Ok(());
-        }
-        if watched.len() >= WATCHED_MAX {
+    match hub.subscriptions.join(uri) {
+        Joined::Watched => return Ok(()),
+        Joined::First => {}
+        Joined::Full => {
             return Err(ErrorData::internal_error("too many resources are watched", None));
         }
     }
@@ -59,8 +43,7 @@ pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Res
             (passing::first(hub, uri, flight, request).await?.0, WireKind::Session)
         }
     };
-    let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.insert(uri.to_owned(), Watch { count: 1, place, wire });
+    hub.subscriptions.add(uri, WatchedAt { place, wire });
     Ok(())
 }
 
@@ -88,16 +71,7 @@ pub(crate) async fn unsubscribe(
     uri: &str,
     flight: &Arc<Flight>,
 ) -> Result<(), ErrorData> {
-    let last = {
-        let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watch) = watched.get_mut(uri) else { return Ok(()) };
-        watch.count = watch.count.saturating_sub(1);
-        if watch.count > 0 {
-            return Ok(());
-        }
-        watched.remove(uri)
-    };
-    let Some(Watch { place, wire, .. }) = last else { return Ok(()) };
+    let Some(WatchedAt { place, wire }) = hub.subscriptions.leave(uri) else { return Ok(()) };
     let Some(link) = hub.server(place).and_then(|server| server.link()) else { return Ok(()) };
     if wire == WireKind::Stateless {
         link.unlisten(uri).await;

@@ -35,12 +35,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::wire::{List, Missed, Notice};
 use self::wire::{Wanting, Wants};
 use crate::{
-    client::{Able, Client, WireKind},
+    capabilities::{Able, WireKind},
+    client::Client,
     flight::Flight,
     listing::Listing,
+    notice::{Missed, Notice},
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
