@@ -24,7 +24,7 @@ use syscap_kernel::{
 };
 
 use syscap_analysis::learn::{
-    Authority, Context, Ended, ForAgent, Observation, Paid, Recording, Seat, Touched,
+    Authority, Context, Ended, ForAgent, Observation, Paid, RecordedSession, Recording, Touched,
 };
 use syscap_format::{
     budget::Amounts,
@@ -198,8 +198,12 @@ impl<'a> Walk<'a> {
         let (seq, new) = (record.seq, record.seq >= self.scan.from);
         match &record.body {
             Body::Session(change) if change.phase == SessionPhase::Open => {
-                let seat = Seat { agent: change.agent.clone(), token: change.token, task: None };
-                self.recorded.recording.sessions.insert(seq, seat);
+                let opened = RecordedSession {
+                    agent: change.agent.clone(),
+                    token: change.token,
+                    task: None,
+                };
+                self.recorded.recording.sessions.insert(seq, opened);
                 if let Some(token) = self.kernel.token(&change.token) {
                     let grants = token.body.grants.clone();
                     let authority =
@@ -268,10 +272,10 @@ impl<'a> Walk<'a> {
         let (Some(tool), Some(session)) = (&call.tool_id, call.session) else {
             return Ok(());
         };
-        if let Some(seat) = self.recorded.recording.sessions.get_mut(&session)
+        if let Some(opened) = self.recorded.recording.sessions.get_mut(&session)
             && self.begun.insert(session)
         {
-            seat.task = self.tasks.get(&seat.agent).cloned();
+            opened.task = self.tasks.get(&opened.agent).cloned();
         }
         let manifest = self.manifest(call.manifest, reader)?;
         let entry = vault_entry(reader, seq, seq)?;

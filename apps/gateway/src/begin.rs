@@ -9,25 +9,25 @@ use syscap::{
 
 use crate::{
     capabilities::Able,
-    hub::{Hub, NoBeginning},
+    gateway::{Gateway, NoBeginning},
     keep,
     kernelside::blocking,
     offer::offer,
     say::say,
-    upstream::Said,
+    upstream::NoticeStream,
 };
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);
 /// Starts the servers, offers their tools and opens the session: once, when it is known what
 /// the client is able to do.
-pub(crate) async fn begin(hub: &Arc<Hub>, able: Able) -> Result<(), NoBeginning> {
-    let begin = hub.begun.get_or_try_init(|| begin_once(hub, able));
+pub(crate) async fn begin(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginning> {
+    let begin = gateway.begun.get_or_try_init(|| begin_once(gateway, able));
     match begin.await {
         Ok(()) => Ok(()),
         Err(error) => {
-            let error = hub.failed.get_or_init(|| error).clone();
-            let closing = hub.closing.clone();
+            let error = gateway.failed.get_or_init(|| error).clone();
+            let closing = gateway.closing.clone();
             // The client is told first.
             tokio::spawn(async move {
                 tokio::time::sleep(TOLD).await;
@@ -38,47 +38,47 @@ pub(crate) async fn begin(hub: &Arc<Hub>, able: Able) -> Result<(), NoBeginning>
     }
 }
 
-async fn begin_once(hub: &Arc<Hub>, able: Able) -> Result<(), NoBeginning> {
+async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginning> {
     let mut started = tokio::task::JoinSet::new();
-    for place in 0..hub.servers.len() {
-        let (hub, able) = (Arc::clone(hub), able.clone());
-        started.spawn(async move { (place, keep::open(&hub, place, &able).await) });
+    for place in 0..gateway.servers.len() {
+        let (gateway, able) = (Arc::clone(gateway), able.clone());
+        started.spawn(async move { (place, keep::open(&gateway, place, &able).await) });
     }
-    let mut said: Vec<(usize, Option<Said>)> = Vec::new();
+    let mut streams: Vec<(usize, Option<NoticeStream>)> = Vec::new();
     while let Some(opened) = started.join_next().await {
         let Ok((place, opened)) = opened else { continue };
-        let name = hub.servers.get(place).map_or("", |server| &server.name);
+        let name = gateway.servers.get(place).map_or("", |server| &server.name);
         match opened {
-            Ok(says) => said.push((place, Some(says))),
+            Ok(notices) => streams.push((place, Some(notices))),
             Err(error) => {
                 say(&format!("server {name}: {error}"));
-                said.push((place, None));
+                streams.push((place, None));
             }
         }
     }
-    if !hub.servers.is_empty() && said.iter().all(|(_, says)| says.is_none()) {
+    if !gateway.servers.is_empty() && streams.iter().all(|(_, notices)| notices.is_none()) {
         return Err(NoBeginning::NoServer);
     }
-    offer(hub).await?;
-    let ready = hub.catalog().all().clone();
+    offer(gateway).await?;
+    let ready = gateway.catalog().all().clone();
     let ready: Vec<ToolId> = ready
         .into_iter()
         .filter(|(_, tool)| tool.standing == Standing::Ready)
         .map(|(id, _)| id)
         .collect();
-    let kernel = Arc::clone(&hub.kernel);
-    let seat = blocking(move || kernel.sit_down(&ready)).await??;
-    hub.sit(seat);
-    say_what_is_shown(hub);
-    for (place, says) in said {
-        hub.tasks.spawn(keep::keep(Arc::clone(hub), place, says, able.clone()));
+    let kernel = Arc::clone(&gateway.kernel);
+    let session = blocking(move || kernel.open_session(&ready)).await??;
+    gateway.set_session(session);
+    say_what_is_shown(gateway);
+    for (place, notices) in streams {
+        gateway.tasks.spawn(keep::keep(Arc::clone(gateway), place, notices, able.clone()));
     }
     Ok(())
 }
 
 /// Says what a client will see, and what a policy may stop for want of a word.
-fn say_what_is_shown(hub: &Hub) {
-    let (catalog, granted) = (hub.catalog(), hub.granted());
+fn say_what_is_shown(gateway: &Gateway) {
+    let (catalog, granted) = (gateway.catalog(), gateway.granted());
     let shown = catalog.list(&granted).len();
     let careful = catalog
         .all()
@@ -92,7 +92,7 @@ fn say_what_is_shown(hub: &Hub) {
              into them counts as the operator's word"
         ));
     }
-    say(&format!("{} is granted {shown} tools", hub.options.agent));
+    say(&format!("{} is granted {shown} tools", gateway.options.agent));
     if careful > 0 {
         say(&format!(
             "{careful} of them count as external_write, which the policy may want to be asked \

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     capabilities::{Able, WireKind},
-    notice::List,
+    notice::ChangedList,
 };
 
 /// How long a client, and the person before it, may take for an answer.
@@ -31,7 +31,7 @@ const SINKS_MAX: usize = 64;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     peer: RwLock<Option<Peer<RoleServer>>>,
     able: RwLock<Able>,
     sinks: Mutex<Vec<SubscriptionSink>>,
@@ -39,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) deaf: CancellationToken,
 }
 
-impl Client {
+impl McpClient {
     /// Notes who sent a request. The peer of a request that only asks what there is can't be
     /// told anything, so a later one takes its place.
     pub(crate) fn see(&self, context: &RequestContext<RoleServer>) {
@@ -128,11 +128,11 @@ impl Client {
     }
 
     /// Tells it that a list is another now.
-    pub(crate) async fn changed(&self, list: List) {
+    pub(crate) async fn changed(&self, list: ChangedList) {
         let notification = match list {
-            List::Tools => ToolListChangedNotification::default().into(),
-            List::Prompts => PromptListChangedNotification::default().into(),
-            List::Resources => ResourceListChangedNotification::default().into(),
+            ChangedList::Tools => ToolListChangedNotification::default().into(),
+            ChangedList::Prompts => PromptListChangedNotification::default().into(),
+            ChangedList::Resources => ResourceListChangedNotification::default().into(),
         };
         self.spread(notification).await;
     }

@@ -11,6 +11,19 @@
 //! Both wires of the protocol are spoken on either side: the newest revision, without sessions,
 //! and the one before it. Nothing is passed on as it stands: each answer is made anew for the
 //! wire on which it goes.
+//!
+//! The layers; a file names only files beside or below it, and none around a circle:
+//!
+//! ```text
+//! life                                      the process, from start to end
+//! face                                      what the client sees: a server of MCP
+//! begin keep │ calls │ passing watch        servers run │ tools/call │ prompts and resources
+//! offer provider tools                      tools: listed, offered to the kernel, run by it
+//! gateway                                   what those share: state, no behaviour
+//! home │ client │ server upstream           the kernel │ the one client │ each server
+//! catalog flight requests subscriptions ..  state and rules of one thing each
+//! capabilities manifest notice names ..     plain data and pure functions
+//! ```
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
 
@@ -25,8 +38,8 @@ mod effect;
 mod error;
 mod face;
 mod flight;
+mod gateway;
 mod home;
-mod hub;
 mod keep;
 mod kernelside;
 mod life;

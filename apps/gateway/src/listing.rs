@@ -6,14 +6,14 @@ use crate::manifest::Definition;
 
 /// The tools of one connection. A new connection has none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listing {
+pub(crate) struct ToolListing {
     /// How often the server had said, before it was asked, that they changed.
     pub(crate) changes: u64,
     /// What it listed. `None` where it was not asked, or did not say.
     pub(crate) definitions: Option<Vec<Definition>>,
 }
 
-impl Listing {
+impl ToolListing {
     /// The name of the tool of that definition.
     pub(crate) fn name(&self, definition: DefinitionHash) -> Option<String> {
         let mut all = self.definitions.iter().flatten();

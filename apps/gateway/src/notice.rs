@@ -15,14 +15,14 @@ pub(crate) enum Notice {
     /// `notifications/resources/updated`.
     Updated(Value),
     /// One of the lists is another now.
-    Changed(List),
+    Changed(ChangedList),
     /// Not the server's: answered when all before it has been passed on.
     Mark(oneshot::Sender<()>),
 }
 
 /// A list that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
+pub(crate) enum ChangedList {
     Tools,
     Prompts,
     Resources,
@@ -34,19 +34,19 @@ pub(crate) struct Missed([AtomicBool; 3]);
 
 impl Missed {
     /// Notes that a change of that list could not be said.
-    pub(crate) fn set(&self, list: List) {
+    pub(crate) fn set(&self, list: ChangedList) {
         let [tools, prompts, resources] = &self.0;
         let flag = match list {
-            List::Tools => tools,
-            List::Prompts => prompts,
-            List::Resources => resources,
+            ChangedList::Tools => tools,
+            ChangedList::Prompts => prompts,
+            ChangedList::Resources => resources,
         };
         flag.store(true, Ordering::Release);
     }
 
     /// Takes what was missed.
-    pub(crate) fn take(&self) -> Vec<List> {
-        let lists = [List::Tools, List::Prompts, List::Resources];
+    pub(crate) fn take(&self) -> Vec<ChangedList> {
+        let lists = [ChangedList::Tools, ChangedList::Prompts, ChangedList::Resources];
         let missed = lists.into_iter().zip(&self.0);
         missed.filter(|(_, flag)| flag.swap(false, Ordering::AcqRel)).map(|(l, _)| l).collect()
     }

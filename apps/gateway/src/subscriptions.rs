@@ -30,7 +30,7 @@ pub(crate) struct WatchedAt {
 }
 
 /// What one more subscription to a resource needs.
-pub(crate) enum Joined {
+pub(crate) enum Joining {
     /// Nothing: the resource is watched already.
     Watched,
     /// That it be watched.
@@ -45,13 +45,13 @@ impl Subscriptions {
     }
 
     /// Counts one more for a resource, where it is watched.
-    pub(crate) fn join(&self, uri: &str) -> Joined {
+    pub(crate) fn join(&self, uri: &str) -> Joining {
         let mut subscribed = self.lock();
         if let Some(known) = subscribed.get_mut(uri) {
             known.count = known.count.saturating_add(1);
-            return Joined::Watched;
+            return Joining::Watched;
         }
-        if subscribed.len() < WATCHED_MAX { Joined::First } else { Joined::Full }
+        if subscribed.len() < WATCHED_MAX { Joining::First } else { Joining::Full }
     }
 
     /// Notes that a resource is watched from now on, for one subscription.

@@ -11,14 +11,14 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    listing::Listing,
-    lists::{self, Listed, Whole},
+    listing::ToolListing,
+    lists::{self, ListMethod, Whole},
     manifest::Definition,
     names,
     quota::TooMuch,
     say::say,
-    server::Server,
-    upstream::{Link, Trouble},
+    server::McpServer,
+    upstream::{Connection, Trouble},
 };
 
 /// How long a server may take to list its tools.
@@ -28,13 +28,13 @@ const SAID_MAX: usize = 16;
 
 /// Lists a server's tools. Where that fails it has none.
 pub(crate) async fn list(
-    server: &Server,
-    link: &Link,
+    server: &McpServer,
+    connection: &Connection,
     closing: &CancellationToken,
 ) -> Result<(), Trouble> {
-    let changes = link.changes();
-    let read = match &link.capabilities.tools {
-        Some(_) => ask(link, closing).await.map(|whole| read(server, &whole)),
+    let changes = connection.changes();
+    let read = match &connection.capabilities.tools {
+        Some(_) => ask(connection, closing).await.map(|whole| read(server, &whole)),
         None => Ok(Vec::new()),
     };
     let (definitions, listed) = match read {
@@ -44,13 +44,13 @@ pub(crate) async fn list(
             (None, Err(trouble))
         }
     };
-    link.set_listing(Listing { changes, definitions });
+    connection.set_listing(ToolListing { changes, definitions });
     listed
 }
 
-async fn ask(link: &Link, closing: &CancellationToken) -> Result<Whole, Trouble> {
+async fn ask(connection: &Connection, closing: &CancellationToken) -> Result<Whole, Trouble> {
     let cancel = closing.child_token();
-    let whole = lists::all(link, Listed::Tools, None, &cancel);
+    let whole = lists::all(connection, ListMethod::Tools, None, &cancel);
     tokio::pin!(whole);
     tokio::select! {
         whole = &mut whole => return whole,
@@ -60,7 +60,7 @@ async fn ask(link: &Link, closing: &CancellationToken) -> Result<Whole, Trouble>
 }
 
 /// The tools of a list that can be offered.
-fn read(server: &Server, whole: &Whole) -> Vec<Definition> {
+fn read(server: &McpServer, whole: &Whole) -> Vec<Definition> {
     let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
     let (mut wrong, mut twice) = (Vec::new(), BTreeSet::new());
     for value in &whole.entries {

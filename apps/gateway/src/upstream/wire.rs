@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     flight::Flight,
-    notice::{List, Missed, Notice},
+    notice::{ChangedList, Missed, Notice},
 };
 
 /// Longest line that a server may send.
@@ -169,10 +169,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             }
             "notifications/tools/list_changed" => {
                 self.changes.fetch_add(1, Ordering::AcqRel);
-                List::Tools
+                ChangedList::Tools
             }
-            "notifications/prompts/list_changed" => List::Prompts,
-            "notifications/resources/list_changed" => List::Resources,
+            "notifications/prompts/list_changed" => ChangedList::Prompts,
+            "notifications/resources/list_changed" => ChangedList::Resources,
             _ => {
                 message.as_object_mut()?.insert(String::from("params"), params);
                 return serde_json::from_value(message).ok();

@@ -11,13 +11,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     catalog::Catalog,
-    client::Client,
+    client::McpClient,
     flight::{Flights, random},
-    kernelside::{Kernelside, Seat, Unreached},
+    kernelside::{KernelSession, Kernelside, Unreached},
     options::Options,
     requests::Requests,
     routes::Routes,
-    server::Server,
+    server::McpServer,
     subscriptions::Subscriptions,
 };
 
@@ -34,11 +34,11 @@ pub(crate) enum NoBeginning {
 }
 
 /// See the module.
-pub(crate) struct Hub {
+pub(crate) struct Gateway {
     pub(crate) options: Options,
     pub(crate) kernel: Arc<dyn Kernelside>,
-    pub(crate) client: Arc<Client>,
-    pub(crate) servers: Vec<Server>,
+    pub(crate) client: Arc<McpClient>,
+    pub(crate) servers: Vec<McpServer>,
     pub(crate) flights: Flights,
     pub(crate) requests: Requests,
     pub(crate) calls: Semaphore,
@@ -52,16 +52,16 @@ pub(crate) struct Hub {
     pub(crate) routes: Routes,
     pub(crate) subscriptions: Subscriptions,
     catalog: RwLock<Arc<Catalog>>,
-    seat: OnceLock<Arc<dyn Seat>>,
+    session: OnceLock<Arc<dyn KernelSession>>,
     /// Set once it has begun.
     pub(crate) begun: OnceCell<()>,
     pub(crate) offering: tokio::sync::Mutex<()>,
 }
 
-impl Hub {
+impl Gateway {
     pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
         let all = options.servers.len();
-        let server = |command| Server::new(command, all);
+        let server = |command| McpServer::new(command, all);
         let servers = options.servers.iter().cloned().map(server).collect();
         Self {
             options,
@@ -78,7 +78,7 @@ impl Hub {
             routes: Routes::default(),
             subscriptions: Subscriptions::default(),
             catalog: RwLock::default(),
-            seat: OnceLock::new(),
+            session: OnceLock::new(),
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
         }
@@ -95,18 +95,18 @@ impl Hub {
     }
 
     /// A server by its place.
-    pub(crate) fn server(&self, place: usize) -> Option<&Server> {
+    pub(crate) fn server(&self, place: usize) -> Option<&McpServer> {
         self.servers.get(place)
     }
 
     /// The session, once there is one.
-    pub(crate) fn seat(&self) -> Option<Arc<dyn Seat>> {
-        self.seat.get().cloned()
+    pub(crate) fn session(&self) -> Option<Arc<dyn KernelSession>> {
+        self.session.get().cloned()
     }
 
     /// Notes the session that was opened.
-    pub(crate) fn sit(&self, seat: Arc<dyn Seat>) {
-        self.seat.get_or_init(|| seat);
+    pub(crate) fn set_session(&self, session: Arc<dyn KernelSession>) {
+        self.session.get_or_init(|| session);
     }
 
     /// What stands before the names of a server's tools and prompts.
@@ -119,6 +119,6 @@ impl Hub {
 
     /// The ids of the tools that the session's token grants.
     pub(crate) fn granted(&self) -> BTreeSet<ToolId> {
-        self.seat.get().map(|seat| seat.grants().into_iter().collect()).unwrap_or_default()
+        self.session.get().map(|session| session.grants().into_iter().collect()).unwrap_or_default()
     }
 }
