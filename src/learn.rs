@@ -30,7 +30,6 @@ use syscap_format::{
     budget::Amounts,
     decision::{Decision, Verdict},
     envelope::Status,
-    field::List,
     id::{AgentId, FactKey, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
@@ -242,10 +241,10 @@ impl<'a> Walk<'a> {
         let (Some(key), Some(agent)) = (&self.scan.task, &change.call.agent_id) else {
             return Ok(());
         };
-        if change.removed.0.contains(key) {
+        if change.removed.contains(key) {
             self.tasks.remove(agent);
         }
-        if change.set.0.contains(key) {
+        if change.set.contains(key) {
             let entry = vault_entry(reader, seq, seq)?;
             let hash = change.call.args_hash;
             let committed = hash.and_then(|hash| entry.committed(Commitment::Changes(hash)));
@@ -284,7 +283,7 @@ impl<'a> Walk<'a> {
             entry.committed(Commitment::Arguments(hash, tool, manifest))
         });
         self.bytes = self.bytes.saturating_add(args.as_ref().map_or(0, |a| a.as_bytes().len()));
-        let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == List(Vec::new()));
+        let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == Vec::new());
         let touched = match self.touched.remove(&seq) {
             Some(demands) => Touched::Known(demands),
             // A tool that needs no scope touches nothing that one would hold.

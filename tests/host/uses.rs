@@ -338,7 +338,7 @@ fn what_a_stranger_names_is_bounded() {
         let used =
             ToolUse { tool: ToolId::new(&format!("client.bad{n}")).unwrap(), ..desk.used("u", 1) };
         let mut bad = manifest(used.tool.as_str(), EffectClass::ExternalWrite);
-        bad.dimensions.0.push(Box::from("path"));
+        bad.dimensions.push(Box::from("path"));
         let begun = desk.client.begin_use(desk.token, &used, &bad);
         assert!(matches!(begun, Err(Error::BadName { .. })), "{begun:?}");
     }

@@ -7,7 +7,6 @@ use syscap::{
     format::{
         cbor::Item,
         decision::{Decision, Verdict},
-        field::List,
         id::Seq,
         object::EngineIdentity,
         obligation::Obligation,
@@ -38,7 +37,7 @@ impl PolicyEngine for Lenient {
         if question.args.get("careful").and_then(Item::as_bool) != Some(true) {
             return Decision::plain(Verdict::Allow);
         }
-        let obligations = List(vec![Obligation::read_only()]);
+        let obligations = vec![Obligation::read_only()];
         Decision { obligations, ..Decision::plain(Verdict::Degrade) }
     }
 }

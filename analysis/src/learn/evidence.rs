@@ -158,7 +158,7 @@ impl<'r> Evidence<'r> {
 /// Whether what was learned of one is true of the other: words and labels may have changed.
 fn is_same(then: &Manifest, now: &Manifest) -> bool {
     let described = |manifest: &Manifest| {
-        let params = manifest.params.0.iter();
+        let params = manifest.params.iter();
         params.map(|param| (param.name.clone(), param.kind, param.presence)).collect::<Vec<_>>()
     };
     then.effect == now.effect

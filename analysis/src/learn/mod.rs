@@ -159,7 +159,7 @@ fn names<'c>(
     manifest: &'c Manifest,
     calls: &'c [Call<'_>],
 ) -> impl Iterator<Item = alloc::boxed::Box<str>> {
-    let declared = manifest.params.0.iter().map(|param| param.name.clone());
+    let declared = manifest.params.iter().map(|param| param.name.clone());
     let given = calls.iter().flat_map(|call| call.item().entries().map(|(name, _)| name.into()));
     let resources: BTreeSet<&str> =
         calls.iter().flat_map(|call| call.demands()).map(|demand| demand.argument).collect();

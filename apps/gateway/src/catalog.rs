@@ -130,9 +130,9 @@ impl Catalog {
 
 /// A built-in tool as a client sees it.
 fn own(manifest: &Manifest) -> Tool {
-    let properties: JsonObject = manifest.params.0.iter().map(property).collect();
+    let properties: JsonObject = manifest.params.iter().map(property).collect();
     let needed = |param: &&Param| param.presence == Presence::Required && param.default.is_none();
-    let required: Vec<&str> = manifest.params.0.iter().filter(needed).map(|p| &*p.name).collect();
+    let required: Vec<&str> = manifest.params.iter().filter(needed).map(|p| &*p.name).collect();
     let schema = json!({
         "type": "object",
         "properties": properties,
