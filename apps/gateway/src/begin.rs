@@ -19,6 +19,7 @@ use crate::{
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);
+
 /// Starts the servers, offers their tools and opens the session: once, when it is known what
 /// the client is able to do.
 pub(crate) async fn begin(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginning> {

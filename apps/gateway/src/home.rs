@@ -202,7 +202,7 @@ impl KernelSession for HomeSession {
         })
     }
 
-    fn leave(&self) -> Result<(), Unreached> {
+    fn close(&self) -> Result<(), Unreached> {
         // Of the same session: calls may be out through it.
         self.session.by(self.session.source()).close().map_err(unreached)
     }

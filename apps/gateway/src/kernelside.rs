@@ -59,7 +59,7 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached>;
 
     /// Closes it.
-    fn leave(&self) -> Result<(), Unreached>;
+    fn close(&self) -> Result<(), Unreached>;
 }
 
 /// A call as it is sent.

@@ -133,7 +133,7 @@ async fn close(gateway: &Arc<Gateway>) {
     gateway.tasks.close();
     let closing = async {
         if let Some(session) = gateway.session()
-            && let Ok(Err(error)) = blocking(move || session.leave()).await
+            && let Ok(Err(error)) = blocking(move || session.close()).await
         {
             say(&format!("the session was not closed: {error}"));
         }

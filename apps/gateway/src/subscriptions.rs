@@ -70,3 +70,33 @@ impl Subscriptions {
         subscribed.remove(uri).map(|last| last.at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_watched_until_its_last_subscription_ends() {
+        let subscriptions = Subscriptions::default();
+        assert!(subscriptions.leave("a:").is_none());
+        assert!(matches!(subscriptions.join("a:"), Joining::First));
+        subscriptions.add("a:", WatchedAt { place: 3, wire: WireKind::Stateless });
+        assert!(matches!(subscriptions.join("a:"), Joining::Watched));
+        assert!(subscriptions.leave("a:").is_none());
+        let last = subscriptions.leave("a:").unwrap();
+        assert_eq!((last.place, last.wire), (3, WireKind::Stateless));
+        assert!(matches!(subscriptions.join("a:"), Joining::First));
+    }
+
+    #[test]
+    fn so_many_resources_are_watched() {
+        let subscriptions = Subscriptions::default();
+        for n in 0..WATCHED_MAX {
+            assert!(matches!(subscriptions.join(&n.to_string()), Joining::First));
+            let at = WatchedAt { place: 0, wire: WireKind::Session };
+            subscriptions.add(&n.to_string(), at);
+        }
+        assert!(matches!(subscriptions.join("one more"), Joining::Full));
+        assert!(matches!(subscriptions.join("0"), Joining::Watched));
+    }
+}
