@@ -17,10 +17,10 @@
 //! ```text
 //! life                                      the process, from start to end
 //! face                                      what the client sees: a server of MCP
-//! begin keep │ calls │ passing watch        servers run │ tools/call │ prompts and resources
+//! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! gateway                                   what those share: state, no behaviour
-//! home │ client │ server upstream           the kernel │ the one client │ each server
+//! home | client | server upstream           the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! capabilities manifest notice names ..     plain data and pure functions
 //! ```
