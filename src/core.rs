@@ -45,7 +45,7 @@ use syscap_format::{
 pub(crate) use self::mail::Out;
 use self::{
     locked::Locked,
-    mail::{Asked, Brought, Delivery, Mailbox, Request},
+    mail::{Asked, Brought, Caller, Delivery, Mailbox},
 };
 use crate::{
     counters::Counters,
@@ -83,7 +83,8 @@ pub(crate) struct Held {
 
 struct Shared {
     kernel: Kernel,
-    requests: BTreeMap<Ticket, Request>,
+    /// Who waits for answers, by the first of their tickets, which follow each other.
+    callers: BTreeMap<Ticket, Caller>,
     /// Whether somebody commits at the moment.
     led: bool,
     /// Who was woken to commit, and is not there yet.
@@ -112,7 +113,7 @@ impl Core {
     ) -> Arc<Self> {
         let shared = Shared {
             kernel,
-            requests: BTreeMap::new(),
+            callers: BTreeMap::new(),
             led: false,
             summoned: None,
             room: Room::Enough,
@@ -176,17 +177,14 @@ impl Core {
         }
         let mail = Arc::<Mailbox>::default();
         let many = u64::try_from(count).unwrap_or(u64::MAX);
-        // They follow each other.
         let first = self.next.fetch_add(many, Ordering::Relaxed);
-        let tickets: Vec<Ticket> = (0..many).map(|n| Ticket(first.wrapping_add(n))).collect();
         // What they are is read here: the kernel does nothing else meanwhile.
-        let brought = tickets.iter().map(|ticket| {
-            let (request, event) = (Request::here(&mail), event(*ticket));
-            Brought::Request(*ticket, request, event.map(Box::new))
-        });
-        let held = self.bring(&mail, brought.collect());
-        let mut left = count;
-        self.see_through(held, (&tickets, &mail), cancel, |ticket, answer| {
+        let events = (0..many).map_while(|n| event(Ticket(first.wrapping_add(n))));
+        let events: Vec<Event> = events.collect();
+        let mut left = events.len();
+        let caller = Caller::here(&mail, left);
+        let held = self.bring(&mail, Brought::Requests(Ticket(first), caller, events));
+        self.see_through(held, (Ticket(first), &mail), cancel, |ticket, answer| {
             answered(usize::try_from(ticket.0.wrapping_sub(first)).unwrap_or(usize::MAX), answer);
             left = left.saturating_sub(1);
             left == 0
@@ -196,9 +194,9 @@ impl Core {
     /// Brings something before the kernel. Where somebody has the lock, that one sees to it, and
     /// this thread must sleep: it counts as one who does from before that, so that it can be woken
     /// to commit.
-    fn bring(&self, mail: &Mailbox, brought: Vec<Brought>) -> Option<Locked<'_>> {
+    fn bring(&self, mail: &Mailbox, brought: Brought) -> Option<Locked<'_>> {
         mail.sleeps(true);
-        self.inbox().extend(brought);
+        self.inbox().push(brought);
         let mut held = self.try_lock()?;
         mail.sleeps(false);
         self.take_in(&mut held);
@@ -210,7 +208,7 @@ impl Core {
     fn see_through<'a>(
         self: &'a Arc<Self>,
         mut held: Option<Locked<'a>>,
-        (tickets, mail): (&[Ticket], &Mailbox),
+        (first, mail): (Ticket, &Mailbox),
         cancel: &Cancel,
         mut answered: impl FnMut(Ticket, Answer) -> bool,
     ) -> Result<(), Halt> {
@@ -247,7 +245,7 @@ impl Core {
         };
         // Who was woken for the answer has nothing to see to: whoever woke it does that.
         if let Some(mut shared) = held.or_else(|| self.is_closed().then(|| self.lock())) {
-            tickets.iter().for_each(|ticket| drop(shared.requests.remove(ticket)));
+            shared.callers.remove(&first);
             drop(self.spent(shared));
         }
         ended
@@ -281,7 +279,7 @@ impl Core {
                 Brought::Done(Box::new(Event::Resolved(ticket, found)), None)
             }
         };
-        self.bring(mail, vec![brought])
+        self.bring(mail, brought)
     }
 
     /// An event that nobody waits for. What it puts on record is durable when this returns, or
@@ -461,15 +459,13 @@ impl Core {
             }
             for brought in taken.drain(..) {
                 match brought {
-                    Brought::Request(ticket, request, _) if shared.closed => {
+                    Brought::Requests(first, caller, _) if shared.closed => {
                         let closed = Delivery::Closed(shared.why_closed());
-                        shared.hand(&request, ticket, closed);
+                        shared.hand(&caller, first, closed);
                     }
-                    Brought::Request(ticket, request, event) => {
-                        shared.requests.insert(ticket, request);
-                        if let Some(event) = event {
-                            self.handle(shared, *event);
-                        }
+                    Brought::Requests(first, caller, events) => {
+                        shared.callers.insert(first, caller);
+                        events.into_iter().for_each(|event| self.handle(shared, event));
                     }
                     Brought::Done(event, out) => {
                         self.handle(shared, *event);
@@ -530,26 +526,29 @@ impl Shared {
                 Effect::Reply(ticket, result) => (ticket, Delivery::Reply(result)),
                 Effect::Ack(ticket, ack) => (ticket, Delivery::Ack(ack)),
             };
-            // Whoever has its answer is a request no more.
-            let request = match delivery {
-                Delivery::Job(_) => self.requests.get(&ticket).cloned(),
-                _ => self.requests.remove(&ticket),
-            };
-            if let Some(request) = request {
-                self.hand(&request, ticket, delivery);
+            // Of those whose first request was not later the last is the one, if it still waits.
+            let before = self.callers.range_mut(..=ticket).next_back();
+            let one = before.filter(|(first, one)| one.has_made(ticket.0.wrapping_sub(first.0)));
+            let Some((first, one)) = one else { continue };
+            let is_answer = !matches!(delivery, Delivery::Job(_));
+            let (first, caller) = (*first, one.clone());
+            // Who has all answers waits for nothing more.
+            if is_answer && one.has_all() {
+                self.callers.remove(&first);
             }
+            self.hand(&caller, ticket, delivery);
         }
         if self.kernel.halted().is_some() {
-            self.requests.values().for_each(Request::wake);
+            self.callers.values().for_each(Caller::wake);
         }
     }
 
     /// Hands something over. Who was woken to commit has something else to do then: whoever has
     /// brought that about sees to the rest.
-    fn hand(&mut self, request: &Request, ticket: Ticket, delivery: Delivery) {
+    fn hand(&mut self, caller: &Caller, ticket: Ticket, delivery: Delivery) {
         let summoned = self.summoned.take();
-        self.summoned = summoned.filter(|mail| !Arc::ptr_eq(mail, request.mail()));
-        request.deliver(ticket, delivery);
+        self.summoned = summoned.filter(|mail| !Arc::ptr_eq(mail, caller.mail()));
+        caller.deliver(ticket, delivery);
     }
 
     /// Wakes somebody to commit what is queued, where this thread is about to do otherwise. One is
@@ -559,15 +558,15 @@ impl Shared {
         if !self.led
             && self.summoned.is_none()
             && self.kernel.wants_commit()
-            && let Some(request) = self.requests.values().find(|request| request.mail().is_free())
+            && let Some(caller) = self.callers.values().find(|caller| caller.mail().is_free())
         {
-            self.summoned = Some(Arc::clone(request.mail()));
-            request.wake();
+            self.summoned = Some(Arc::clone(caller.mail()));
+            caller.wake();
         }
     }
 
     fn halt(&mut self, halt: Halt) {
         self.kernel.halt(halt);
-        self.requests.values().for_each(Request::wake);
+        self.callers.values().for_each(Caller::wake);
     }
 }

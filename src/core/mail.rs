@@ -23,25 +23,39 @@ pub(crate) type Out = Arc<()>;
 
 /// What is brought before the kernel.
 pub(super) enum Brought {
-    /// A request, and the event that it is about.
-    Request(Ticket, Request, Option<Box<Event>>),
+    /// Requests, by the first ticket of whoever makes them, and the events that they are about.
+    Requests(Ticket, Caller, Vec<Event>),
     /// What a job came to; whatever says that it is out goes once the kernel has it.
     Done(Box<Event>, Option<Out>),
     /// The store has failed.
     Failed(Halt),
 }
 
-/// What somebody wants an answer to.
+/// Somebody who waits for answers.
 #[derive(Clone)]
-pub(super) struct Request {
+pub(super) struct Caller {
     thread: Thread,
     mail: Arc<Mailbox>,
+    /// How many requests it has made, and how many of them have no answer yet.
+    made: usize,
+    left: usize,
 }
 
-impl Request {
-    /// Of this thread.
-    pub(super) fn here(mail: &Arc<Mailbox>) -> Self {
-        Self { thread: thread::current(), mail: Arc::clone(mail) }
+impl Caller {
+    /// This thread, for so many requests.
+    pub(super) fn here(mail: &Arc<Mailbox>, made: usize) -> Self {
+        Self { thread: thread::current(), mail: Arc::clone(mail), made, left: made }
+    }
+
+    /// Whether it has made a request that is so many after its first.
+    pub(super) fn has_made(&self, after: u64) -> bool {
+        usize::try_from(after).is_ok_and(|after| after < self.made)
+    }
+
+    /// One more answer has come; whether it is the last.
+    pub(super) const fn has_all(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left == 0
     }
 
     pub(super) const fn mail(&self) -> &Arc<Mailbox> {
