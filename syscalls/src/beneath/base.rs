@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::error::FsError;
 use super::gate::{DIRECTORY, Ident, NAMED, Node, PASSED, walk};
 use super::homes::{Homes, holds_key, is_mark};
+use super::judged::Judged;
 use super::location::Location;
 
 /// How many directories up [`Base::contains`] looks. Deeper is refused, not guessed.
@@ -20,6 +21,7 @@ pub struct Base {
     fd: OwnedFd,
     ident: Ident,
     homes: Homes,
+    pub(super) judged: Judged,
 }
 
 /// Who may enter a folder that is made; the process's umask takes away from it.
@@ -50,7 +52,7 @@ impl Base {
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let ident = Node::of(&fd)?.ident;
         walk(&fd, b".", NAMED)?;
-        Ok(Self { fd, ident, homes: Homes::default() })
+        Ok(Self { fd, ident, homes: Homes::default(), judged: Judged::default() })
     }
 
     /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
@@ -154,7 +156,7 @@ impl Base {
     /// directory is judged by its own handle.
     fn walk_to(&self, path: &str, how: OFlags) -> Result<OwnedFd, FsError> {
         if let Ok(fd) = walk(&self.fd, path.as_bytes(), how)
-            && self.is_known(path)
+            && self.known(path).is_some()
         {
             Node::of(&fd)?.expect_device(self.device())?;
             return Ok(fd);
@@ -193,19 +195,23 @@ impl Base {
         self.fd.as_fd()
     }
 
-    /// Whether the base, the directory at a path and all on the way are known to be no homes, and
+    /// The directory at a path, if it, the base and all on the way are known to be no homes, and
     /// are as they were then. Asked after a walk it says so of the walk.
     ///
     /// The base is looked at last: if it did not change since, its entry was the same directory all
     /// the time, also when that was looked at and when the walk passed it; and so on down.
-    pub(super) fn is_known(&self, path: &str) -> bool {
-        let ends = path.rmatch_indices('/').map(|(end, _)| end);
-        let mut upwards = [path.len()].into_iter().chain(ends).filter_map(|end| path.get(..end));
-        let known = |prefix: &str| match Node::at(&self.fd, prefix) {
-            Ok(Some(node)) => self.homes.knows(&node),
-            _ => false,
-        };
-        upwards.all(known) && Node::of(&self.fd).is_ok_and(|base| self.homes.knows(&base))
+    pub(super) fn known(&self, path: &str) -> Option<Node> {
+        let known = |node: &Node| self.homes.knows(node);
+        let at = |prefix: &str| Node::at(&self.fd, prefix).ok().flatten().filter(known);
+        let found = at(path)?;
+        let mut upwards = path.rmatch_indices('/').filter_map(|(end, _)| path.get(..end));
+        let all = upwards.all(|prefix| at(prefix).is_some());
+        (all && Node::of(&self.fd).is_ok_and(|base| known(&base))).then_some(found)
+    }
+
+    /// Whether a directory is known to be no home, and did not change since.
+    pub(super) fn is_no_home(&self, node: &Node) -> bool {
+        self.homes.knows(node)
     }
 
     /// The device all of the base must be on.

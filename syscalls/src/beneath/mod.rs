@@ -21,6 +21,7 @@ mod base;
 mod error;
 mod gate;
 mod homes;
+mod judged;
 mod list;
 mod location;
 mod read;

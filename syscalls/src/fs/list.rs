@@ -128,14 +128,19 @@ fn result(listing: &Listing, bytes_max: usize) -> Canonical {
 }
 
 fn entry(entry: &Entry) -> Canonical {
+    let kind = match entry.kind {
+        Kind::File => "file",
+        Kind::Directory => "folder",
+        Kind::Link => "link",
+        Kind::Other => "other",
+    };
+    let map = MapBuilder::new().text("kind", kind);
     let map = match std::str::from_utf8(&entry.name) {
-        Ok(name) => MapBuilder::new().text("name", name),
-        Err(_) => MapBuilder::new().bytes("name_bytes", &entry.name),
+        Ok(name) => map.text("name", name),
+        Err(_) => map.bytes("name_bytes", &entry.name),
     };
     match entry.kind {
-        Kind::File => map.text("kind", "file").uint("size_bytes", entry.size_bytes).finish(),
-        Kind::Directory => map.text("kind", "folder").finish(),
-        Kind::Link => map.text("kind", "link").finish(),
-        Kind::Other => map.text("kind", "other").finish(),
+        Kind::File => map.uint("size_bytes", entry.size_bytes).finish(),
+        _ => map.finish(),
     }
 }

@@ -126,12 +126,11 @@ fn result(mut chunk: Chunk, offset_bytes: u64) -> Canonical {
     {
         chunk.bytes.truncate(error.valid_up_to());
     }
-    let map = MapBuilder::new()
-        .uint("size_bytes", chunk.size_bytes)
-        .uint("offset", offset_bytes)
-        .boolean("more", chunk.more);
-    match std::str::from_utf8(&chunk.bytes) {
-        Ok(text) => map.text("text", text).finish(),
-        Err(_) => map.bytes("bytes", &chunk.bytes).finish(),
-    }
+    // In the map's own order, in which nothing is moved.
+    let map = MapBuilder::new().boolean("more", chunk.more);
+    let map = match std::str::from_utf8(&chunk.bytes) {
+        Ok(text) => map.text("text", text),
+        Err(_) => map.bytes("bytes", &chunk.bytes),
+    };
+    map.uint("offset", offset_bytes).uint("size_bytes", chunk.size_bytes).finish()
 }

@@ -176,8 +176,8 @@ impl FsWritePlan {
 /// `{size_bytes, created, folders}`.
 fn result(written: &Written) -> Canonical {
     MapBuilder::new()
-        .uint("size_bytes", written.size_bytes)
         .boolean("created", !written.replaced)
         .uint("folders", u64::from(written.folders))
+        .uint("size_bytes", written.size_bytes)
         .finish()
 }

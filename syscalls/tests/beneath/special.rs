@@ -34,7 +34,7 @@ fn hard_link_to_a_file_outside() {
 }
 
 /// Asserts that nothing opens `path` while `body` runs. An `O_PATH` handle is no opening.
-fn assert_unopened(path: &Path, body: impl FnOnce()) {
+pub(crate) fn assert_unopened(path: &Path, body: impl FnOnce()) {
     let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
     let watch = inotify::init(flags).unwrap();
     inotify::add_watch(&watch, path, inotify::WatchFlags::OPEN).unwrap();
