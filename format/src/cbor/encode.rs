@@ -122,7 +122,8 @@ impl Encoder {
         match u8::try_from(value) {
             // Most are.
             Ok(value @ 0..=23) => self.out.push((major << 5) | value),
-            _ => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
+            Ok(value) => self.out.extend_from_slice(&[(major << 5) | 24, value]),
+            Err(_) => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
         }
     }
 }
