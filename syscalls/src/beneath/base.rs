@@ -12,7 +12,7 @@ use super::homes::{Homes, holds_key, is_mark};
 use super::judged::Judged;
 use super::location::Location;
 
-/// How many directories up [`Base::contains`] looks. Deeper is refused, not guessed.
+/// How many directories up [`is_above`] looks. Deeper is refused, not guessed.
 const ANCESTORS_MAX: u32 = 4096;
 
 /// The directory that everything is beneath, as an open handle.
@@ -53,35 +53,6 @@ impl Base {
         let ident = Node::of(&fd)?.ident;
         walk(&fd, b".", NAMED)?;
         Ok(Self { fd, ident, homes: Homes::default(), judged: Judged::default() })
-    }
-
-    /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
-    ///
-    /// Only the names `other` was opened by are walked up: a bind mount of one of its parents
-    /// elsewhere is not found.
-    ///
-    /// # Errors
-    /// [`FsError::TooLarge`] for a directory more than 4096 deep, else what the system says.
-    pub fn contains(&self, other: &Self) -> Result<bool, FsError> {
-        let mut at = other
-            .fd
-            .try_clone()
-            .map_err(|error| FsError::from(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-        let mut ident = other.ident;
-        for _ in 0..ANCESTORS_MAX {
-            if ident == self.ident {
-                return Ok(true);
-            }
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            at = rustix::fs::openat(&at, "..", flags, Mode::empty())?;
-            let above = Node::of(&at)?.ident;
-            // The root is its own parent.
-            if above == ident {
-                return Ok(false);
-            }
-            ident = above;
-        }
-        Err(FsError::TooLarge)
     }
 
     /// Makes the folders of `at` that are missing, durably, and says how many.
@@ -218,6 +189,29 @@ impl Base {
     pub(super) fn device(&self) -> u64 {
         self.ident.device
     }
+}
+
+/// Whether a directory is the other, or one of its ancestors, by inode and not by name.
+pub(super) fn is_above(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<bool, FsError> {
+    let top = Node::of(one)?.ident;
+    let mut at = other
+        .try_clone_to_owned()
+        .map_err(|error| FsError::from(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    let mut ident = Node::of(&at)?.ident;
+    for _ in 0..ANCESTORS_MAX {
+        if ident == top {
+            return Ok(true);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = rustix::fs::openat(&at, "..", flags, Mode::empty())?;
+        let above = Node::of(&at)?.ident;
+        // The root is its own parent.
+        if above == ident {
+            return Ok(false);
+        }
+        ident = above;
+    }
+    Err(FsError::TooLarge)
 }
 
 /// A step of making folders.

@@ -14,7 +14,7 @@ use syscap_kernel::{
 };
 
 use super::{PATH_DIMENSION, refusal};
-use crate::beneath::{Base, FsError, Location};
+use crate::beneath::{FsError, Location, Opener};
 
 /// The folder that holds the agents' folders.
 const AGENTS: &str = "agents";
@@ -94,7 +94,7 @@ impl Place {
 pub(super) fn resolver(
     request: &Request<'_>,
     (ending, needs): (Ending, Rights),
-    base: &Arc<Base>,
+    base: &Arc<dyn Opener>,
 ) -> Result<Option<Box<dyn Resolve>>, Refused> {
     let follows = |rule: &Rule| FOLLOWED.leq(rule.rights);
     let scope = match request.grant.scope(PATH_DIMENSION) {
@@ -118,7 +118,7 @@ pub(super) fn resolver(
 
 /// A path whose links are to be followed.
 struct Links {
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
     agent: AgentId,
     scope: Paths,
     path: RootedPath,
