@@ -31,8 +31,8 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
     /// Whether the file went on behind them when they were read.
     pub more: bool,
-    /// The file's size after the read. A file that others change at the same time may have been
-    /// longer or shorter before.
+    /// The file's size where the read came to its end, else after the read. A file that others
+    /// change at the same time may have been longer or shorter before.
     pub size_bytes: u64,
 }
 
@@ -141,11 +141,12 @@ impl OpenFile {
             if read == 0 {
                 break;
             }
-            // A short read is the end where the size says so too. Neither is believed alone.
+            // A short read is the end where the size says so too, that of the opening or that of
+            // now. Neither is believed alone.
             if read < room {
                 let end = at.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-                size_bytes = Some(self.size_now()?).filter(|size| *size == end);
-                if size_bytes.is_some() {
+                if end == self.size_bytes || end == self.size_now()? {
+                    size_bytes = Some(end);
                     break;
                 }
             }
