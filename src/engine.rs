@@ -205,7 +205,7 @@ impl Holding {
     /// constraint on the alias would never apply.
     fn alias(&self, named: &ToolId) -> Option<(ToolId, ToolId)> {
         self.core.look(|kernel| {
-            let found = kernel.manifests().find(|manifest| manifest.aliases.0.contains(named))?;
+            let found = kernel.manifests().find(|manifest| manifest.aliases.contains(named))?;
             Some((named.clone(), found.tool.clone()))
         })
     }

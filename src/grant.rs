@@ -20,6 +20,24 @@ const NAMED_MAX: usize = 4_096;
 
 shape! {
     /// What a token is to grant. Nothing that is not said here is granted.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let rt = Runtime::create(folder.path().join("home"))?;
+    /// let grant = Grant::to("researcher")
+    ///     .tools(["fs.read", "fs.write"])
+    ///     .workspace()
+    ///     .read("docs/guides")
+    ///     .budget(Budget::standard().with(Dimension::Calls, 100))
+    ///     .expires_in(Duration::from_secs(3600));
+    /// let token = rt.issue(grant)?;
+    /// # drop(token);
+    /// # rt.close()
+    /// # }
+    /// ```
     pub struct Grant {
         1 => agent: String,
         2 => tools: Vec<String> [..NAMED_MAX],

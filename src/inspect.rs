@@ -17,6 +17,23 @@ use crate::{
 
 /// A home's log as it was replayed. It lends the kernel and never gives it away: its tools are
 /// the home's own, and whoever had it could make them run with a store that keeps nothing.
+///
+/// ```
+/// use syscap::{policy::{Policy, Preset}, prelude::*};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let home = folder.path().join("home");
+/// let rt = Runtime::create(&home)?;
+/// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["fs.write"]).workspace())?)?;
+/// agent.call("fs.write", args! { "path": "a.txt", "text": "hello" })?.text()?;
+/// // What would another policy have said of it?
+/// let other = Policy::preset(Preset::ReadOnly).expect("a preset loads");
+/// let tally = Options::new().inspect(&home)?.replay(&other)?;
+/// assert_eq!((tally.same, tally.changed.len()), (0, 1));
+/// rt.close()
+/// # }
+/// ```
 pub struct Inspection {
     kernel: Kernel,
     store: Mutex<Box<dyn Store>>,

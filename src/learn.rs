@@ -24,13 +24,12 @@ use syscap_kernel::{
 };
 
 use syscap_analysis::learn::{
-    Authority, Context, Ended, ForAgent, Observation, Paid, Recording, Seat, Touched,
+    Authority, Context, Ended, ForAgent, Observation, Paid, RecordedSession, Recording, Touched,
 };
 use syscap_format::{
     budget::Amounts,
     decision::{Decision, Verdict},
     envelope::Status,
-    field::List,
     id::{AgentId, FactKey, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
@@ -198,8 +197,12 @@ impl<'a> Walk<'a> {
         let (seq, new) = (record.seq, record.seq >= self.scan.from);
         match &record.body {
             Body::Session(change) if change.phase == SessionPhase::Open => {
-                let seat = Seat { agent: change.agent.clone(), token: change.token, task: None };
-                self.recorded.recording.sessions.insert(seq, seat);
+                let opened = RecordedSession {
+                    agent: change.agent.clone(),
+                    token: change.token,
+                    task: None,
+                };
+                self.recorded.recording.sessions.insert(seq, opened);
                 if let Some(token) = self.kernel.token(&change.token) {
                     let grants = token.body.grants.clone();
                     let authority =
@@ -238,10 +241,10 @@ impl<'a> Walk<'a> {
         let (Some(key), Some(agent)) = (&self.scan.task, &change.call.agent_id) else {
             return Ok(());
         };
-        if change.removed.0.contains(key) {
+        if change.removed.contains(key) {
             self.tasks.remove(agent);
         }
-        if change.set.0.contains(key) {
+        if change.set.contains(key) {
             let entry = vault_entry(reader, seq, seq)?;
             let hash = change.call.args_hash;
             let committed = hash.and_then(|hash| entry.committed(Commitment::Changes(hash)));
@@ -268,10 +271,10 @@ impl<'a> Walk<'a> {
         let (Some(tool), Some(session)) = (&call.tool_id, call.session) else {
             return Ok(());
         };
-        if let Some(seat) = self.recorded.recording.sessions.get_mut(&session)
+        if let Some(opened) = self.recorded.recording.sessions.get_mut(&session)
             && self.begun.insert(session)
         {
-            seat.task = self.tasks.get(&seat.agent).cloned();
+            opened.task = self.tasks.get(&opened.agent).cloned();
         }
         let manifest = self.manifest(call.manifest, reader)?;
         let entry = vault_entry(reader, seq, seq)?;
@@ -280,7 +283,7 @@ impl<'a> Walk<'a> {
             entry.committed(Commitment::Arguments(hash, tool, manifest))
         });
         self.bytes = self.bytes.saturating_add(args.as_ref().map_or(0, |a| a.as_bytes().len()));
-        let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == List(Vec::new()));
+        let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == Vec::new());
         let touched = match self.touched.remove(&seq) {
             Some(demands) => Touched::Known(demands),
             // A tool that needs no scope touches nothing that one would hold.

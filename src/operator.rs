@@ -20,6 +20,25 @@ use crate::{
 /// It says so by frames that never change, and needs no room at the holder: it reaches one that
 /// speaks no version of the protocol that this program does, and one that lets nobody in any
 /// more. Where nobody holds the home, this process does, and serves it to nobody.
+///
+/// ```
+/// use syscap::{Operator, prelude::*};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let home = folder.path().join("home");
+/// let rt = Runtime::create(&home)?.serve()?;
+/// let token = rt.issue(Grant::to("a").tools(["echo"]))?;
+/// let agent = rt.session("a", token)?;
+/// let operator = Operator::open(&home)?;
+/// operator.revoke(token)?;
+/// let refused = agent.call("echo", args! { "value": "hello" })?;
+/// assert_eq!(refused.reason(), Some(Reason::Revoked));
+/// // It ends what runs, and closes the home.
+/// operator.shutdown()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Operator {
     home: Arc<Failover>,
 }

@@ -47,6 +47,23 @@ use crate::{
 type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
 
 /// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
+///
+/// ```
+/// use syscap::{policy::{Policy, Preset}, prelude::*};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let home = folder.path().join("home");
+/// # let files = folder.path().join("files");
+/// # std::fs::create_dir(&files).expect("a folder");
+/// let policy = Policy::preset(Preset::ReadOnly).expect("a preset loads");
+/// let rt = Options::new().policy(policy).base(&files).create(&home)?;
+/// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["fs.write"]).workspace())?)?;
+/// let refused = agent.call("fs.write", args! { "path": "a.txt", "text": "hello" })?;
+/// assert_eq!(refused.reason(), Some(Reason::Denied));
+/// rt.close()
+/// # }
+/// ```
 pub struct Options {
     base: BasePlace,
     durability: Durability,

@@ -131,6 +131,23 @@ impl Runtime {
     /// it a session can be [taken](Runtime::take) that was lent, and called through; the holder
     /// refuses everything else.
     ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let home = folder.path().join("home");
+    /// let rt = Runtime::create(&home)?.serve()?;
+    /// let ticket = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?.lend()?;
+    /// // In the agent's process, which was given the ticket.
+    /// let lane = Runtime::agent(&home)?.expect("somebody serves the home");
+    /// let agent = lane.take(&ticket)?;
+    /// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
+    /// assert!(lane.issue(Grant::to("a").tools(["fs.read"])).is_err());
+    /// rt.close()
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Options::share`].
     pub fn agent(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {

@@ -123,6 +123,22 @@ impl Session {
 
     /// Calls a tool. The answer is on record, and durable, when this returns.
     ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let answer = agent.call("echo", args! { "value": "hello" })?;
+    /// assert_eq!(answer.value()?.get("value").and_then(|value| value.as_text()), Some("hello"));
+    /// // What a call does not get is an answer too, on the record, with its reason.
+    /// let refused = agent.call("fs.read", args! { "path": "a.txt" })?;
+    /// assert_eq!(refused.reason(), Some(Reason::NotGranted));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`]
     /// where the process that held the home went before it had answered: what the call came to

@@ -3,7 +3,7 @@
 
 use syscap_format::{
     control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
-    field::{List, choice, shape},
+    field::{choice, shape},
     id::{ObjectId, Seq, ToolId},
     object::{PolicyObject, ToolEntry, ToolsObject},
     reason::{Reason, Refused},
@@ -120,7 +120,7 @@ impl Inspection {
         let entry = |(tool, manifest)| ToolEntry { tool, manifest };
         let mut tools: Vec<ToolEntry> = stay.chain(accepted.to_vec()).map(entry).collect();
         tools.sort_by(|one, other| one.tool.cmp(&other.tool));
-        Some(ToolsChange { tools: ToolsObject { tools: List(tools) }.hash() })
+        Some(ToolsChange { tools: ToolsObject { tools }.hash() })
     }
 
     /// The change that puts this program's own tools on record. `None` where they are there.

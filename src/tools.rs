@@ -286,7 +286,7 @@ fn absent(
     let tools = object.and_then(|object| ToolsObject::from_bytes(&object.bytes).ok());
     let here: Vec<ToolId> = names(kernel);
     let mut manifests = Vec::new();
-    for entry in tools.map(|tools| tools.tools.0).unwrap_or_default() {
+    for entry in tools.map(|tools| tools.tools).unwrap_or_default() {
         let object = store.object(&entry.manifest)?;
         let object = object.filter(|object| object.kind == ObjectKind::Manifest);
         let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
@@ -338,7 +338,7 @@ impl Providers {
 }
 
 pub(crate) fn names_of(manifest: &Manifest) -> impl Iterator<Item = &ToolId> {
-    std::iter::once(&manifest.tool).chain(&manifest.aliases.0)
+    std::iter::once(&manifest.tool).chain(&manifest.aliases)
 }
 
 pub(crate) fn names(kernel: &Kernel) -> Vec<ToolId> {

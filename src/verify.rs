@@ -18,6 +18,21 @@ use syscap_kernel::store::{Next, Store, StoreError};
 
 /// Verifies a home that keeps its log in its database, also while a process holds it.
 ///
+/// ```
+/// use syscap::{prelude::*, verify::{Options, TrustSource, Verdict, verify_home}};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let home = folder.path().join("home");
+/// Runtime::create(&home)?.close()?;
+/// // Whoever doubts the home keeps this file elsewhere.
+/// let trust = TrustSource::File(home.join("trust.cbor"));
+/// let report = verify_home(&home, &Options { trust, ..Options::default() })?;
+/// assert_eq!(report.verdict(), Verdict::Sound);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`VerifyError`], also where the database itself is damaged.
 #[cfg(feature = "sqlite")]

@@ -13,10 +13,14 @@ mod lanes;
 mod operators;
 #[path = "attach/providers.rs"]
 mod providers;
+#[path = "seen/records.rs"]
+mod records;
 #[path = "attach/share.rs"]
 mod share;
 #[path = "attach/sockets.rs"]
 mod sockets;
+#[path = "seen/verdict.rs"]
+mod verdict;
 #[path = "attach/wire.rs"]
 mod wire;
 #[path = "attach/world.rs"]

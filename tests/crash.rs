@@ -3,6 +3,9 @@
 //! `tests/properties.rs`.)
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/records.rs"]
+mod records;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader, Write},
@@ -12,15 +15,15 @@ use std::{
 };
 
 use syscap::{
-    audit::sqlite::SqliteReader,
     format::{
         id::Seq,
-        record::{Body, Record, Recovered},
+        record::{Body, Recovered},
     },
-    kernel::store::Next,
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
+
+use records::records;
 
 const HOME: &str = "SYSCAP_CRASH_HOME";
 const ROUND: &str = "SYSCAP_CRASH_ROUND";
@@ -54,18 +57,6 @@ fn child() {
             });
         }
     });
-}
-
-fn records(home: &Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    SqliteReader::open(home)
-        .unwrap()
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
 }
 
 /// Runs the child until it has answered a few calls, and kills it.

@@ -2,6 +2,11 @@
 //! unrecorded, and nothing is recovered while it runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/records.rs"]
+mod records;
+#[path = "seen/verdict.rs"]
+mod verdict;
+
 use std::{
     path::Path,
     sync::{
@@ -13,7 +18,7 @@ use std::{
 };
 use syscap::{
     Inspection, SystemClock,
-    audit::{memory::MemoryStore, sqlite::SqliteReader},
+    audit::memory::MemoryStore,
     format::{
         cbor::Canonical,
         decision::{self, Decision},
@@ -33,8 +38,11 @@ use syscap::{
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    verify::Verdict,
 };
+
+use records::records;
+use verdict::verdict;
 
 /// Long beyond all that these tests do: who has not answered by then never will.
 const FOR_EVER: Duration = Duration::from_secs(20);
@@ -208,11 +216,6 @@ fn slow(limit_ms: Option<u64>) -> (Act, Slow) {
     (tool, Slow { begun, ended, release })
 }
 
-fn verdict(home: &Path) -> Verdict {
-    let trust = TrustSource::File(home.join("trust.cbor"));
-    verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap().verdict()
-}
-
 fn decoded(store: &mut dyn Store) -> Vec<Record> {
     let mut records = Vec::new();
     let each = &mut |_, bytes: &[u8]| {
@@ -221,10 +224,6 @@ fn decoded(store: &mut dyn Store) -> Vec<Record> {
     };
     store.records(Seq::GENESIS, each).unwrap();
     records
-}
-
-fn records(home: &Path) -> Vec<Record> {
-    decoded(&mut SqliteReader::open(home).unwrap())
 }
 
 /// Several wait for one commit, and whoever makes it panics: all are told, the one included, and

@@ -13,7 +13,6 @@ use syscap::{
             CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange,
             Possession, Revocation, RevokeTarget, Role, RoleSet, Signed, possession,
         },
-        field::List,
         id::{HomeId, Seq},
         object::{Object, ObjectKind},
         record::{Body, Cancel, Head, Issue, Kind, SignedEvent},
@@ -164,7 +163,7 @@ fn a_key_that_nobody_gave_opens_no_home() {
     let mallory = SigningKey::from_bytes(&[66; 32]);
     let change = |proof: Signature| {
         let set = RoleSet::any_of(Role::Issuer, [public(&mallory)]);
-        let proofs = List(vec![Possession { key: public(&mallory), signature: proof }]);
+        let proofs = vec![Possession { key: public(&mallory), signature: proof }];
         KeyChange { set, proofs, cut_off: None }.to_bytes()
     };
     let proved = |home: &HomeId| {
@@ -328,7 +327,7 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
 
     let world = World::new(|_, _, _| {});
     let set = RoleSet::any_of(Role::Publisher, [public(&SigningKey::from_bytes(&[66; 32]))]);
-    let change = KeyChange { set, proofs: List(Vec::new()), cut_off: None };
+    let change = KeyChange { set, proofs: Vec::new(), cut_off: None };
     let event = event_of(&world, Kind::Key, Role::Operator, change.to_bytes());
     refused(&world, Body::Key(event), &[], "publisher");
 

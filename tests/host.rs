@@ -10,6 +10,8 @@ mod host {
     mod uses;
     pub(crate) mod world;
 }
+#[path = "seen/records.rs"]
+mod records;
 
 #[path = "../examples/async_tool.rs"]
 mod async_tool;

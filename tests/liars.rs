@@ -140,7 +140,7 @@ fn manifests_that_cannot_go_on_record_are_refused() {
     let float = Canonical::check(float.into_bytes(), Profile::DATA).unwrap();
     let any = |default| Param::optional("p", ParamType::Any, "").or(default);
     let mut twice = manifest("c", EffectClass::Pure).param(any(Canonical::text("x")));
-    twice.params.0.push(any(Canonical::text("x")));
+    twice.params.push(any(Canonical::text("x")));
     for manifest in [
         manifest("a", EffectClass::Pure).param(any(float)),
         manifest("b", EffectClass::Pure).param(any(Canonical::null())),

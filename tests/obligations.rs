@@ -131,7 +131,7 @@ fn read_only_is_for_readers_and_for_tools_that_declare_it() {
     refused(&mut sim, session, "spend", 3, Reason::Obligation);
     // A tool that only reads can be asked to only read. The rule asks it of every call of it.
     sim::ok(&mut sim, session);
-    assert_eq!(decided(&mut sim).obligations.0, [Obligation::read_only()]);
+    assert_eq!(decided(&mut sim).obligations, [Obligation::read_only()]);
     verifies(&mut sim);
 }
 
@@ -164,7 +164,7 @@ fn a_cut_budget_is_a_smaller_hold() {
 fn notices_are_recorded() {
     let (mut sim, session) = ruled();
     let notify = Obligation::notify("rule");
-    let is_notified = |sim: &mut Sim| decided(sim).obligations.0.contains(&notify);
+    let is_notified = |sim: &mut Sim| decided(sim).obligations.contains(&notify);
     assert_eq!(call(&mut sim, session, "spend", 7, "").reason(), None);
     assert!(is_notified(&mut sim), "allowed");
     assert_eq!(call(&mut sim, session, "trim", 3, "").reason(), None);
@@ -174,7 +174,7 @@ fn notices_are_recorded() {
     refused(&mut sim, session, "spend", 3, Reason::Obligation);
     assert!(is_notified(&mut sim), "not kept");
     let kinds: Vec<ObligationKind> =
-        decided(&mut sim).obligations.0.iter().map(|asked| asked.kind).collect();
+        decided(&mut sim).obligations.iter().map(|asked| asked.kind).collect();
     assert_eq!(kinds, [ObligationKind::ReadOnly, ObligationKind::Notify]);
     verifies(&mut sim);
 }
@@ -216,7 +216,7 @@ fn matches_beyond_the_list_are_counted() {
     let (mut sim, session) = ruled();
     assert_eq!(call(&mut sim, session, "trim", 12, "").reason(), None);
     let decision = decided(&mut sim);
-    assert_eq!((decision.matches.0.len(), decision.match_count), (16, 20));
+    assert_eq!((decision.matches.len(), decision.match_count), (16, 20));
     assert_eq!(decision.deciding, ConstraintId::new("c/3"));
     assert!(decision.matches_digest.is_some());
     verifies(&mut sim);

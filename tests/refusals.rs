@@ -21,7 +21,6 @@ use syscap::{
             ToolsChange, possession,
         },
         envelope::{Form, Status},
-        field::List,
         id::{Seq, TokenId, ToolId},
         provenance::Source,
         reason::Reason,
@@ -286,14 +285,14 @@ fn bad_control_events_are_refused_on_record() {
     let good = sim.signed(&Revocation::subtree(token));
     let mut cases: Vec<(Event, Reason)> = Vec::new();
     let mut forged = good.clone();
-    forged.signatures.0[0].signature = Signature::from_bytes([1; 64]);
+    forged.signatures[0].signature = Signature::from_bytes([1; 64]);
     let ticket = sim.ticket();
     cases.push((Event::Control(ticket, Kind::Revoke, forged, None), Reason::BadSignature));
     cases.push((Event::Control(ticket, Kind::Freeze, good.clone(), None), Reason::BadSignature));
     cases.push((Event::Control(ticket, Kind::Key, good.clone(), None), Reason::BadSignature));
     cases.push((Event::Control(ticket, Kind::Intent, good.clone(), None), Reason::BadControl));
     let mut stale = good.clone();
-    stale.signatures.0[0].counter = 0;
+    stale.signatures[0].counter = 0;
     cases.push((Event::Control(ticket, Kind::Revoke, stale, None), Reason::StaleCounter));
     let missing = sim.signed(&Revocation::subtree(TokenId::from_bytes([3; 32])));
     cases.push((Event::Control(ticket, Kind::Revoke, missing, None), Reason::UnknownToken));
@@ -368,7 +367,7 @@ fn key_change(sim: &Sim, role: Role, of: Role) -> KeyChange {
     let signature = key.sign(&preimage(POSSESSION_CONTEXT, &message)).to_bytes();
     let proof = Possession { key: public, signature: Signature::from_bytes(signature) };
     let set = RoleSet::any_of(role, [public]);
-    KeyChange { set, proofs: List(vec![proof]), cut_off: None }
+    KeyChange { set, proofs: vec![proof], cut_off: None }
 }
 
 /// A role's key is replaced: the old one signs nothing any more.

@@ -17,7 +17,6 @@ use syscap::{
             KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet,
             Signed, ToolsChange, possession, recovery_hash,
         },
-        field::List,
         id::Seq,
         limits::ROLE_KEYS_MAX,
         reason::{Reason, Refused},
@@ -55,7 +54,7 @@ fn change(
     sorted.sort_unstable();
     let algorithm = Algorithm::Ed25519;
     let keys = sorted.into_iter().map(|key| RoleKey { algorithm, key }).collect();
-    let set = RoleSet { role, threshold, keys: List(keys) };
+    let set = RoleSet { role, threshold, keys };
     let home = sim.kernel.home();
     let prove = |key: &&SigningKey| Possession {
         key: public(key),
@@ -63,7 +62,7 @@ fn change(
     };
     let mut proofs: Vec<Possession> = new.iter().map(prove).collect();
     proofs.sort_by_key(|proof| proof.key);
-    KeyChange { set, proofs: List(proofs), cut_off: None }
+    KeyChange { set, proofs, cut_off: None }
 }
 
 /// An event with the signatures of some keys, in the order that it must have.
@@ -82,7 +81,7 @@ fn event_over<B: ControlBody>(sim: &Sim, head: Head, keys: &[&SigningKey], body:
     };
     let mut signatures: Vec<Signed> = keys.iter().map(signed).collect();
     signatures.sort_by_key(|signed| signed.key);
-    Control { head, body, signatures: List(signatures) }
+    Control { head, body, signatures }
 }
 
 fn submit(sim: &mut Sim, kind: Kind, control: Control) -> Result<Seq, Refused> {
@@ -126,11 +125,11 @@ fn as_many_keys_sign_as_the_role_asks_for() {
     assert_eq!(send(&mut sim, &[&key(Role::Revoker), &one], &on), Err(Reason::BadSignature));
     // One key twice is one key.
     let mut twice = event(&mut sim, &[&one, &two], &on);
-    twice.signatures.0[1] = twice.signatures.0[0].clone();
+    twice.signatures[1] = twice.signatures[0].clone();
     assert_eq!(submit(&mut sim, Kind::Freeze, twice).unwrap_err().reason(), Reason::BadControl);
     // Of two signatures one that does not verify is as good as none.
     let mut forged = event(&mut sim, &[&one, &two], &on);
-    forged.signatures.0[1].signature = Signature::from_bytes([0; 64]);
+    forged.signatures[1].signature = Signature::from_bytes([0; 64]);
     assert_eq!(submit(&mut sim, Kind::Freeze, forged).unwrap_err().reason(), Reason::BadSignature);
     assert!(sim.kernel.frozen().is_empty());
     send(&mut sim, &[&three, &one], &on).unwrap();
@@ -154,16 +153,16 @@ fn a_set_of_keys_keeps_to_its_rules() {
     assert_eq!(many.len(), ROLE_KEYS_MAX + 1);
     let (form, proof) = (Reason::BadControl, Reason::BadSignature);
     let cases = [
-        ("no key", bad(&|change| change.set.keys.0.clear()), form),
+        ("no key", bad(&|change| change.set.keys.clear()), form),
         ("nobody must sign", bad(&|change| change.set.threshold = 0), form),
         ("more than there are", bad(&|change| change.set.threshold = 3), form),
-        ("out of order", bad(&|change| change.set.keys.0.reverse()), form),
+        ("out of order", bad(&|change| change.set.keys.reverse()), form),
         ("a cut-off of another role", bad(&|change| change.cut_off = Some(Seq::new(1))), form),
         ("a reserved role", bad(&|change| change.set.role = Role::Publisher), form),
         ("too many keys", change(&sim, Role::Policy, &many, 1, &many), form),
         ("two issuers at once", change(&sim, Role::Issuer, &[&one, &two], 2, &[&one, &two]), form),
-        ("a proof missing", bad(&|change| change.proofs.0.truncate(1)), proof),
-        ("proofs out of order", bad(&|change| change.proofs.0.reverse()), proof),
+        ("a proof missing", bad(&|change| change.proofs.truncate(1)), proof),
+        ("proofs out of order", bad(&|change| change.proofs.reverse()), proof),
         (
             "of another role",
             {

@@ -14,7 +14,6 @@ use syscap::{
     format::{
         cbor::{Canonical, Item, MapBuilder},
         control::Role,
-        field::List,
         id::{AgentId, ToolId},
         record::Durability,
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
@@ -85,7 +84,7 @@ impl World {
             epoch: 0,
             grants,
             budget: Budget::standard(),
-            caveats: List(Vec::new()),
+            caveats: Vec::new(),
             policy: None,
             flags: TokenFlags::default(),
             ext: MapBuilder::new().finish(),

@@ -276,7 +276,7 @@ fn an_obligation_that_cannot_be_kept_denies_and_the_notice_is_given_all_the_same
     let decision = world.last_refusal().call.decision.unwrap();
     assert_eq!(decision.verdict, Verdict::Degrade);
     let notices: Vec<_> =
-        decision.obligations.0.iter().filter(|o| o.kind == ObligationKind::Notify).collect();
+        decision.obligations.iter().filter(|o| o.kind == ObligationKind::Notify).collect();
     assert_eq!(notices.len(), 1);
     assert_eq!(notices[0].name.as_deref(), Some("watch"));
 }
@@ -304,7 +304,7 @@ fn obligations_of_all_constraints_are_united_and_the_smaller_cap_counts() {
     let Body::Outcome(outcome) = world.records().pop().unwrap().body else { panic!() };
     let decision = outcome.call.decision.unwrap();
     assert_eq!(decision.verdict, Verdict::Degrade);
-    let united: Vec<String> = decision.obligations.0.iter().map(ToString::to_string).collect();
+    let united: Vec<String> = decision.obligations.iter().map(ToString::to_string).collect();
     assert_eq!(united, ["result_cap 200", "notify x", "notify y"]);
 }
 
@@ -410,11 +410,11 @@ fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     assert_eq!(replayed, Reason::StaleCounter);
     let head = world.runtime.durable().unwrap();
     let mut stripped = Control { head, ..old.clone() };
-    stripped.signatures.0[0].counter = u64::MAX;
-    stripped.signatures.0[0].signature = syscap::format::sign::Signature::from_bytes([0; 64]);
+    stripped.signatures[0].counter = u64::MAX;
+    stripped.signatures[0].signature = syscap::format::sign::Signature::from_bytes([0; 64]);
     assert_eq!(world.control_policy(stripped, engine()), Reason::BadSignature);
     let mut bumped = Control { head, ..old };
-    bumped.signatures.0[0].counter = u64::MAX;
+    bumped.signatures[0].counter = u64::MAX;
     assert_eq!(world.control_policy(bumped, engine()), Reason::BadSignature);
     assert_eq!(world.runtime.look(|kernel| kernel.policy_hash()).unwrap(), second);
     assert_eq!(world.last_refusal().reason, Reason::BadSignature);

@@ -1,6 +1,11 @@
 //! The runtime: many threads, tools that panic or hang, homes that can't be opened.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/records.rs"]
+mod records;
+#[path = "seen/verdict.rs"]
+mod verdict;
+
 use std::{
     fs,
     sync::{
@@ -30,25 +35,11 @@ use syscap::{
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    verify::{Options as VerifyOptions, Verdict, verify_home},
 };
 
-fn verdict(home: &std::path::Path) -> Verdict {
-    let trust = TrustSource::File(home.join("trust.cbor"));
-    verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap().verdict()
-}
-
-fn records(home: &std::path::Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    SqliteReader::open(home)
-        .unwrap()
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
-}
+use records::records;
+use verdict::verdict;
 
 /// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
 #[test]

@@ -95,7 +95,7 @@ fn wanted(fields: &[FieldSpec], types: &BTreeMap<u64, String>) -> Vec<String> {
         let FieldSpec { key, name, shape } = field;
         let form = match types.get(key).map_or("", String::as_str) {
             of if of.starts_with("Option<") => format!("`{shape}` or null"),
-            of if of.starts_with("List<") => format!("list of `{shape}`"),
+            of if of.starts_with("Vec<") && of != "Vec<u8>" => format!("list of `{shape}`"),
             _ => format!("`{shape}`"),
         };
         format!("{key} | `{name}` | {form}")

@@ -119,7 +119,7 @@ fn a_change_moves_the_head() {
     let record = change(&mut sim);
     assert_eq!((record.snapshot, record.number), (first, 1));
     assert_eq!(record.call.state_snapshot_id, Some(genesis));
-    assert_eq!(record.set.0, [key("goal.a"), key("goal.b")]);
+    assert_eq!(record.set, [key("goal.a"), key("goal.b")]);
     assert_eq!(record.call.used.get(Dimension::Calls), 1);
     assert_eq!(known(&sim.kernel, "goal.a").unwrap(), r#"[1,"x"]"#);
     // Commitments to the changes and to each fact open with what the vault has.
@@ -138,7 +138,7 @@ fn a_change_moves_the_head() {
     }
     // A key is taken away, another one set anew; the rest stays.
     let second = aim(&mut sim, session, r#"{"goal.a": null, "goal.c": true}"#).unwrap();
-    assert_eq!(change(&mut sim).removed.0, [key("goal.a")]);
+    assert_eq!(change(&mut sim).removed, [key("goal.a")]);
     assert_eq!(known(&sim.kernel, "goal.a"), None);
     assert_eq!(known(&sim.kernel, "goal.b").unwrap(), "2.5");
     assert_eq!(known(&sim.kernel, "goal.c").unwrap(), "true");
@@ -512,7 +512,7 @@ fn a_change_names_what_it_comes_from() {
         head_of(sim, ticket)
     };
     from(&mut sim, session, vec![result; 16]).unwrap();
-    assert_eq!(change(&mut sim).call.provenance.unwrap().inputs.0, [result; 16]);
+    assert_eq!(change(&mut sim).call.provenance.unwrap().inputs, [result; 16]);
     assert_eq!(from(&mut sim, session, vec![result; 17]), Err(Reason::BadFact));
     for unknown in [Seq::new(0), Seq::new(result.get() - 1), Seq::new(1_000)] {
         let answer = from(&mut sim, session, vec![result, unknown]);

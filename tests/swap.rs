@@ -130,7 +130,7 @@ fn decisions(
         let (name, verdict) = says[&in_force.unwrap()];
         assert_eq!(decision.deciding.as_ref().unwrap().as_str(), name);
         assert_eq!(decision.verdict, verdict);
-        assert_eq!(decision.obligations.0.is_empty(), name != "third");
+        assert_eq!(decision.obligations.is_empty(), name != "third");
         *by.entry(name).or_default() += 1;
     };
     let mut records = Vec::new();

@@ -2,6 +2,11 @@
 //! offered them, and labelled.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/records.rs"]
+mod records;
+#[path = "seen/verdict.rs"]
+mod verdict;
+
 use std::{
     path::Path,
     sync::{
@@ -12,23 +17,23 @@ use std::{
 };
 
 use syscap::{
-    audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
         hash::definition_hash,
-        id::Seq,
         label::Label,
         manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
-        record::{Body, Kind, Record},
+        record::{Body, Kind},
     },
-    kernel::store::Next,
     policy::Policy,
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
+    verify::Verdict,
 };
+
+use records::records;
+use verdict::verdict;
 
 fn tool(name: &str) -> ToolId {
     ToolId::new(name).unwrap()
@@ -68,23 +73,8 @@ impl<F: Fn(HostCall) -> HostRan + Send + Sync + 'static> Provider for Does<F> {
     }
 }
 
-fn records(home: &Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    let mut keep = |_, bytes: &[u8]| {
-        records.push(Record::decode(bytes).unwrap());
-        Next::More
-    };
-    SqliteReader::open(home).unwrap().records(Seq::GENESIS, &mut keep).unwrap();
-    records
-}
-
 fn count(home: &Path, kind: Kind) -> usize {
     records(home).iter().filter(|record| record.body.kind() == kind).count()
-}
-
-fn verdict(home: &Path) -> Verdict {
-    let trust = TrustSource::File(home.join("trust.cbor"));
-    verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap().verdict()
 }
 
 fn session(rt: &Runtime, tools: &[&str]) -> Session {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     cbor::Encoder,
-    field::{List, code, shape},
+    field::{code, shape},
     hash::Domain,
     id::{ConstraintId, PolicyHash},
     limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
@@ -35,13 +35,13 @@ shape! {
         /// The constraint that decided.
         2 => pub deciding: Option<ConstraintId>,
         /// The first constraints that matched, at most [`MATCHES_MAX`].
-        3 => pub matches: List<ConstraintId>,
+        3 => pub matches: Vec<ConstraintId>,
         /// How many matched in all.
         4 => pub match_count: u64,
         /// [`matches_digest`] of all that matched, where there are more than are listed.
         5 => pub matches_digest: Option<[u8; 32]>,
         /// What is asked beside the verdict, united.
-        6 => pub obligations: List<Obligation>,
+        6 => pub obligations: Vec<Obligation>,
     }
 }
 
@@ -62,29 +62,29 @@ impl Decision {
         Self {
             verdict,
             deciding: None,
-            matches: List(Vec::new()),
+            matches: Vec::new(),
             match_count: 0,
             matches_digest: None,
-            obligations: List(Vec::new()),
+            obligations: Vec::new(),
         }
     }
 
     /// Whether it fits into a record, and its parts agree: a verifier refuses any other.
     pub fn is_sound(&self) -> bool {
-        let named = self.obligations.0.iter().filter_map(|asked| asked.name.as_ref());
-        let listed = u64::try_from(self.matches.0.len()).unwrap_or(u64::MAX);
+        let named = self.obligations.iter().filter_map(|asked| asked.name.as_ref());
+        let listed = u64::try_from(self.matches.len()).unwrap_or(u64::MAX);
         let counted = self.match_count >= listed
             && self.matches_digest.is_some() == (self.match_count > listed);
-        let taken = self.obligations.0.iter().any(|asked| asked.kind.takes_away());
-        let united = self.obligations.0.is_sorted_by(|one, next| {
+        let taken = self.obligations.iter().any(|asked| asked.kind.takes_away());
+        let united = self.obligations.is_sorted_by(|one, next| {
             (one.kind.code(), &one.name) < (next.kind.code(), &next.name)
         });
-        self.matches.0.len() <= MATCHES_MAX
+        self.matches.len() <= MATCHES_MAX
             && counted
             && united
             && (taken || self.verdict != Verdict::Degrade)
             && !(taken && self.verdict == Verdict::Allow)
-            && self.obligations.0.len() <= OBLIGATIONS_MAX
+            && self.obligations.len() <= OBLIGATIONS_MAX
             && named.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
     }
 }

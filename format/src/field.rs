@@ -306,28 +306,6 @@ fn two<T>(
     decoder.nested(read)
 }
 
-/// A list; its element type is its shape.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct List<T>(pub Vec<T>);
-
-impl<T: Field> Field for List<T> {
-    const SHAPE: &'static str = T::SHAPE;
-
-    fn put(&self, encoder: &mut Encoder) {
-        encoder.array(self.0.len());
-        self.0.iter().for_each(|value| value.put(encoder));
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let mut values = Vec::new();
-        decoder.each(|decoder| {
-            values.push(T::take(decoder)?);
-            Ok(())
-        })?;
-        Ok(Self(values))
-    }
-}
-
 /// Digests stand as byte strings of 32.
 macro_rules! digest_field {
     ($($name:ident)*) => {$(

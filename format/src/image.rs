@@ -7,7 +7,7 @@ use crate::{
     budget::Amounts,
     control::{Role, Roles},
     envelope::Status,
-    field::{List, code, encode, shape},
+    field::{code, encode, shape},
     id::{
         AgentId, FactId, FactKey, HomeId, IdempotencyKey, PolicyHash, RecoveryHash, ResultHash,
         SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
@@ -44,7 +44,7 @@ shape! {
         /// Hash of the recovery key.
         10 => pub recovery: Option<RecoveryHash>,
         /// What keys have signed.
-        11 => pub signers: List<SignerImage>,
+        11 => pub signers: Vec<SignerImage>,
         /// The policy in force.
         12 => pub policy: Option<PolicyHash>,
         /// The shadow.
@@ -52,31 +52,31 @@ shape! {
         /// The tools in force.
         14 => pub tools: Option<ToolsHash>,
         /// The tokens, in the order of their registration: others name them by their place.
-        15 => pub tokens: List<TokenImage>,
+        15 => pub tokens: Vec<TokenImage>,
         /// The open sessions.
-        16 => pub sessions: List<SessionImage>,
+        16 => pub sessions: Vec<SessionImage>,
         /// The agents' states.
-        17 => pub agents: List<AgentImage>,
+        17 => pub agents: Vec<AgentImage>,
         /// Whether everything is frozen.
         18 => pub frozen: bool,
         /// The frozen agents.
-        19 => pub frozen_agents: List<AgentId>,
+        19 => pub frozen_agents: Vec<AgentId>,
         /// The frozen tools.
-        20 => pub frozen_tools: List<ToolId>,
+        20 => pub frozen_tools: Vec<ToolId>,
         /// The open intents.
-        21 => pub open: List<OpenImage>,
+        21 => pub open: Vec<OpenImage>,
         /// Runs that were given up and have not come back.
-        22 => pub running: List<RunningImage>,
+        22 => pub running: Vec<RunningImage>,
         /// The idempotency keys.
-        23 => pub keys: List<KeyImage>,
+        23 => pub keys: Vec<KeyImage>,
         /// Intents that a boot closed and that no operator has said anything about.
-        24 => pub recovered: List<Seq>,
+        24 => pub recovered: Vec<Seq>,
         /// Tokens registered before this record wait for the time to be confirmed.
         25 => pub unconfirmed_before: Option<Seq>,
         /// Refusals of no session.
         26 => pub unbound: RowImage,
         /// The last changes of the roles' keys.
-        27 => pub keys_changed: List<KeysChangedImage>,
+        27 => pub keys_changed: Vec<KeysChangedImage>,
         /// The last change of policies; genesis before the first.
         28 => pub policy_changed: Seq,
         /// The last change of tools; genesis before the first.
@@ -150,7 +150,7 @@ shape! {
         /// What was delivered to it carries.
         6 => pub label: Label,
         /// The results that it can refer to, the oldest first.
-        7 => pub released: List<ReleasedImage>,
+        7 => pub released: Vec<ReleasedImage>,
     }
 }
 
@@ -190,9 +190,9 @@ shape! {
         /// Its head snapshot.
         2 => pub head: SnapshotId,
         /// Its facts.
-        3 => pub facts: List<FactImage>,
+        3 => pub facts: Vec<FactImage>,
         /// The snapshots before that a call may name, the oldest first.
-        4 => pub ancestors: List<SnapshotId>,
+        4 => pub ancestors: Vec<SnapshotId>,
     }
 }
 
@@ -278,7 +278,7 @@ shape! {
         /// Whether there was a result.
         11 => pub status: Option<Status>,
         /// What the policy took away from it.
-        12 => pub degraded: List<Obligation>,
+        12 => pub degraded: Vec<Obligation>,
         /// What its outcome carries.
         13 => pub label: Label,
     }

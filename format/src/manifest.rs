@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, DecodeError},
-    field::{List, code, decode, encode, shape},
+    field::{code, decode, encode, shape},
     hash::object_id,
     id::{DefinitionHash, ObjectId, ToolId},
     label::Label,
@@ -135,7 +135,7 @@ shape! {
         /// The tool.
         2 => pub tool: ToolId,
         /// Other names for it.
-        3 => pub aliases: List<ToolId>,
+        3 => pub aliases: Vec<ToolId>,
         /// A short name, for people.
         4 => pub title: Box<str>,
         /// What it does, for a model.
@@ -143,7 +143,7 @@ shape! {
         /// What it does to the world.
         6 => pub effect: EffectClass,
         /// Its arguments.
-        7 => pub params: List<Param>,
+        7 => pub params: Vec<Param>,
         /// Whether it takes others.
         8 => pub extra: Extra,
         /// What every call sets aside before its plan adds to it.
@@ -153,9 +153,9 @@ shape! {
         /// Longest run in milliseconds before the host gives it up; null where it can't block.
         11 => pub wall_ms_max: Option<u64>,
         /// The scopes that it needs, by dimension.
-        12 => pub dimensions: List<Box<str>>,
+        12 => pub dimensions: Vec<Box<str>>,
         /// The obligations that a run of it can keep to, beside those that the kernel sees to.
-        13 => pub honours: List<ObligationKind>,
+        13 => pub honours: Vec<ObligationKind>,
         /// The foreign definition that it was made from: a change of that is a change of the
         /// tool. Null where the tool is the host's own.
         14 => pub definition: Option<DefinitionHash>,
@@ -173,18 +173,18 @@ impl Manifest {
             version: 1,
             title: Box::from(tool.as_str()),
             tool,
-            aliases: List(Vec::new()),
+            aliases: Vec::new(),
             description: Box::from(""),
             effect,
-            params: List(Vec::new()),
+            params: Vec::new(),
             extra: Extra::Refused,
             hold: Amounts::ZERO
                 .with(Dimension::CpuUs, 1_000_000)
                 .with(Dimension::WallUs, 10_000_000),
             result_bytes_max: 1 << 20,
             wall_ms_max: None,
-            dimensions: List(Vec::new()),
-            honours: List(Vec::new()),
+            dimensions: Vec::new(),
+            honours: Vec::new(),
             definition: None,
             label: Label::PUBLIC,
         }
@@ -201,28 +201,28 @@ impl Manifest {
     /// Adds another name.
     #[must_use]
     pub fn alias(mut self, alias: ToolId) -> Self {
-        self.aliases.0.push(alias);
+        self.aliases.push(alias);
         self
     }
 
     /// Adds an argument.
     #[must_use]
     pub fn param(mut self, param: Param) -> Self {
-        self.params.0.push(param);
+        self.params.push(param);
         self
     }
 
     /// Adds a dimension in which the tool needs a scope.
     #[must_use]
     pub fn needs(mut self, dimension: &str) -> Self {
-        self.dimensions.0.push(Box::from(dimension));
+        self.dimensions.push(Box::from(dimension));
         self
     }
 
     /// Adds an obligation that a run of the tool can keep to.
     #[must_use]
     pub fn honours(mut self, kind: ObligationKind) -> Self {
-        self.honours.0.push(kind);
+        self.honours.push(kind);
         self
     }
 

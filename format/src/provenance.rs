@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault, Item},
-    field::{List, code, shape},
+    field::{code, shape},
     id::Seq,
     limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX},
     time::UnixMillis,
@@ -35,7 +35,7 @@ shape! {
         /// When, by the caller's clock.
         2 => pub time: Option<UnixMillis>,
         /// Records whose results went into it.
-        3 => pub inputs: List<Seq>,
+        3 => pub inputs: Vec<Seq>,
         /// The caller's trace id.
         4 => pub trace: Option<Box<str>>,
         /// Who brought it about as the caller says, where it says so: a claim, by which nothing
@@ -49,7 +49,7 @@ impl Provenance {
     /// nothing.
     #[must_use]
     pub const fn new(source: Source, time: UnixMillis) -> Self {
-        let inputs = List(Vec::new());
+        let inputs = Vec::new();
         Self { source, time: Some(time), inputs, trace: None, claimed: None }
     }
 
@@ -70,7 +70,7 @@ impl Provenance {
                 }
                 "time" => provenance.time = Some(UnixMillis::new(decoder.uint()?)),
                 "inputs" => decoder.each(|decoder| {
-                    provenance.inputs.0.push(Seq::new(decoder.uint()?));
+                    provenance.inputs.push(Seq::new(decoder.uint()?));
                     Ok(())
                 })?,
                 "trace" => provenance.trace = Some(Box::from(decoder.text()?)),
@@ -80,7 +80,7 @@ impl Provenance {
         })?;
         provenance.claimed.ok_or(fault)?;
         let trace_len = provenance.trace.as_ref().map_or(0, |trace| trace.len());
-        if provenance.inputs.0.len() > PROVENANCE_INPUTS_MAX || trace_len > TRACE_BYTES_MAX {
+        if provenance.inputs.len() > PROVENANCE_INPUTS_MAX || trace_len > TRACE_BYTES_MAX {
             return Err(fault);
         }
         Ok(provenance)
@@ -88,7 +88,7 @@ impl Provenance {
 
     /// The envelope's form; in a result, with the claim.
     pub(crate) fn put_envelope(&self, encoder: &mut Encoder) {
-        let inputs = (!self.inputs.0.is_empty()).then_some(&self.inputs.0);
+        let inputs = (!self.inputs.is_empty()).then_some(&self.inputs);
         let given = [self.time.is_some(), self.trace.is_some(), inputs.is_some()];
         let given = given.into_iter().chain([self.claimed.is_some()]).filter(|given| *given);
         encoder.map(given.count().saturating_add(1));

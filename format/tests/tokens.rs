@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use syscap_format::{
     budget::{Budget, Dimension},
     cbor::{Canonical, Encoder, MapBuilder, Profile},
-    field::List,
     id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId},
     limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
     reason::{Reason, Refused},
@@ -65,7 +64,7 @@ fn parent() -> TokenBody {
             .with(ToolId::new("fs.read").unwrap(), Grant::new().with("path", paths(&[("", 3)])))
             .with(ToolId::new("echo").unwrap(), Grant::new()),
         budget: Budget::standard(),
-        caveats: List(Vec::new()),
+        caveats: Vec::new(),
         policy: Some(PolicyHash::from_bytes([5; 32])),
         flags: TokenFlags::default(),
         ext: MapBuilder::new().text("org.example.note", "kept").finish(),

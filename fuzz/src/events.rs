@@ -17,7 +17,6 @@ use syscap::{
             ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
             POSSESSION_CONTEXT, Possession, Resolution, Role, RoleSet, possession,
         },
-        field::List,
         hash::leaf,
         id::{Seq, TokenId},
         object::Object,
@@ -461,7 +460,7 @@ fn keys(sim: &mut Sim, input: &mut Bytes<'_>) {
         _ => vec![Possession { key, signature }],
     };
     let cut_off = (input.byte() < 64).then(|| Seq::new(input.byte().into()));
-    signed(sim, &KeyChange { set, proofs: List(proofs), cut_off });
+    signed(sim, &KeyChange { set, proofs, cut_off });
 }
 
 fn resolve(sim: &mut Sim, input: &mut Bytes<'_>) {

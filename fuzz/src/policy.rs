@@ -68,9 +68,9 @@ fn agrees(policy: &Policy, values: &dyn Values, decision: &Decision) {
     let wanted = semantics::decide(policy.written(), values);
     assert_eq!(decision.verdict, wanted.verdict);
     assert_eq!(decision.deciding, wanted.deciding);
-    assert_eq!(decision.obligations.0, wanted.obligations);
+    assert_eq!(decision.obligations, wanted.obligations);
     assert_eq!(usize::try_from(decision.match_count).unwrap(), wanted.matches.len());
-    assert!(wanted.matches.starts_with(&decision.matches.0));
+    assert!(wanted.matches.starts_with(&decision.matches));
 }
 
 fn questions() -> [Asked; 3] {

@@ -255,7 +255,7 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
     if args.kind() != Kind::Map {
         return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
-    let (params, mut same) = (&manifest.params.0, true);
+    let (params, mut same) = (&manifest.params, true);
     let mut given = [false; PARAMS_MAX];
     for (name, value) in args.entries() {
         let named = params.iter().zip(given.iter_mut()).find(|(param, _)| *param.name == *name);
@@ -292,7 +292,7 @@ fn completed(manifest: &Manifest, args: Item<'_>, given: &[bool]) -> Canonical {
     let stays = |(name, value): &(&str, Item<'_>)| {
         find(manifest, name).is_none_or(|param| !is_left_out(param, *value))
     };
-    let absent = manifest.params.0.iter().zip(given).filter(|(_, given)| !**given);
+    let absent = manifest.params.iter().zip(given).filter(|(_, given)| !**given);
     let defaults = absent.filter_map(|(param, _)| {
         param.default.as_ref().map(|default| (&*param.name, default.item()))
     });
@@ -317,13 +317,13 @@ pub(crate) fn replace(
 }
 
 fn find<'m>(manifest: &'m Manifest, name: &str) -> Option<&'m Param> {
-    manifest.params.0.iter().find(|param| *param.name == *name)
+    manifest.params.iter().find(|param| *param.name == *name)
 }
 
 /// All of a call's names that the tool doesn't have, and those that it has: one repair is enough.
 fn unknown(manifest: &Manifest, first: &str, args: Item<'_>) -> Refused {
     let unknown = args.entries().map(|(name, _)| name).filter(|n| find(manifest, n).is_none());
-    let taken = manifest.params.0.iter().map(|param| match param.presence {
+    let taken = manifest.params.iter().map(|param| match param.presence {
         Presence::Required if param.default.is_none() => format!("{}: {}", param.name, param.kind),
         _ => format!("{}?: {}", param.name, param.kind),
     });
@@ -335,7 +335,7 @@ fn unknown(manifest: &Manifest, first: &str, args: Item<'_>) -> Refused {
 
 /// All that lacks.
 fn missing(manifest: &Manifest, first: &Param, args: Item<'_>) -> Refused {
-    let lacks = manifest.params.0.iter().filter(|param| {
+    let lacks = manifest.params.iter().filter(|param| {
         param.presence == Presence::Required
             && param.default.is_none()
             && args.get(&param.name).is_none()

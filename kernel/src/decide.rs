@@ -36,11 +36,11 @@ impl Engines<'_> {
 /// It goes into every record of the call: an engine that says too much, or contradicts itself,
 /// says no.
 pub(crate) fn sound(mut decision: Decision) -> Decision {
-    decision.matches.0.truncate(syscap_format::limits::MATCHES_MAX);
-    let asked = core::mem::take(&mut decision.obligations.0);
+    decision.matches.truncate(syscap_format::limits::MATCHES_MAX);
+    let asked = core::mem::take(&mut decision.obligations);
     let too_many = asked.len() > syscap_format::limits::OBLIGATIONS_MAX;
     // Of two caps the smaller one counts, whether or not the engine says so itself.
-    decision.obligations.0 = Obligation::unite(asked);
+    decision.obligations = Obligation::unite(asked);
     let fine = !too_many && decision.is_sound();
     if fine { decision } else { Decision::plain(Verdict::Deny) }
 }
@@ -67,7 +67,7 @@ pub(crate) fn keep(
     needed: &Amounts,
     hold: &mut Amounts,
 ) -> Result<Kept, Refused> {
-    let honours = |kind| manifest.honours.0.contains(&kind);
+    let honours = |kind| manifest.honours.contains(&kind);
     let mut kept = Kept::default();
     for asked in obligations {
         let unkept = || Refused::new(Reason::Obligation).field(asked.kind.name());

@@ -3,7 +3,6 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use syscap_format::{
-    field::List,
     id::{ObjectId, ToolId},
     limits::PARAMS_MAX,
     manifest::{EffectClass, Manifest, Presence},
@@ -96,7 +95,7 @@ impl Registry {
             })
             .collect();
         list.sort_by(|a, b| a.tool.cmp(&b.tool));
-        ToolsObject { tools: List(list) }
+        ToolsObject { tools: list }
     }
 
     /// These tools without those of `change` that go, and with those that come.
@@ -145,12 +144,12 @@ impl Registry {
 
     fn place(&mut self, registered: Registered) -> Result<(), RegistryError> {
         let (place, manifest) = (self.tools.len(), &registered.manifest);
-        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
+        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases) {
             if self.place_of(name.as_str()).is_ok() {
                 return Err(RegistryError::Duplicate(name.clone()));
             }
         }
-        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases.0) {
+        for name in core::iter::once(&manifest.tool).chain(&manifest.aliases) {
             if let Err(free) = self.place_of(name.as_str()) {
                 self.index.insert(free, (name.clone(), place));
             }
@@ -170,7 +169,7 @@ pub struct ToolsDelta {
 }
 
 fn check(manifest: &Manifest) -> Result<(), RegistryError> {
-    let params = &manifest.params.0;
+    let params = &manifest.params;
     let repeated = params
         .iter()
         .enumerate()

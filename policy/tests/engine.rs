@@ -148,9 +148,9 @@ fn the_strictest_verdict_wins_and_obligations_unite() {
     let policy = load(&format!(r#"{{"v":1,"constraints":[{}]}}"#, constraints.join(",")));
     let decision = policy.decide(&call.question());
     let all = [Obligation::result_cap(5), Obligation::elevated(), Obligation::notify("t")];
-    assert_eq!(decision.obligations.0, all);
+    assert_eq!(decision.obligations, all);
     assert_eq!(decision.match_count, 6);
-    let ids: Vec<String> = decision.matches.0.iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = decision.matches.iter().map(ToString::to_string).collect();
     assert_eq!(ids, ["0", "a0", "a1", "b", "c", "d"]);
 }
 

@@ -38,9 +38,9 @@ fn check(policy: &Policy, values: &dyn Values, decision: &Decision) {
     assert_eq!(decision.verdict, wanted.verdict, "{}", policy.to_json());
     assert_eq!(decision.deciding, wanted.deciding, "{}", policy.to_json());
     let listed = &wanted.matches[..wanted.matches.len().min(MATCHES_MAX)];
-    assert_eq!(decision.matches.0, listed, "{}", policy.to_json());
+    assert_eq!(decision.matches, listed, "{}", policy.to_json());
     assert_eq!(decision.match_count, wanted.matches.len() as u64);
-    assert_eq!(decision.obligations.0, wanted.obligations);
+    assert_eq!(decision.obligations, wanted.obligations);
     let all = &policy.written().constraints;
     let places = wanted.matches.iter().map(|id| all.iter().position(|one| one.id == *id).unwrap());
     let places: Vec<u16> = places.map(|place| place.try_into().unwrap()).collect();
@@ -160,7 +160,7 @@ fn what_can_not_be_said_never_grants_and_always_restricts() {
                 continue;
             }
             unknown += 1;
-            let matched = decision.matches.0.contains(&constraint.id);
+            let matched = decision.matches.contains(&constraint.id);
             match constraint.effect {
                 Effect::Allow => assert!(!matched),
                 Effect::Deny if decision.match_count <= MATCHES_MAX as u64 => assert!(matched),

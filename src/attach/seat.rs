@@ -41,6 +41,29 @@ pub(super) enum Asked {
     Operator(Ask),
 }
 
+/// What a request is, for the bounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A call.
+    Call,
+    /// It has a session from then on, or offers tools.
+    Settles,
+    /// Anything else.
+    Other,
+}
+
+impl Work {
+    pub(super) const fn of(asked: &Asked) -> Self {
+        match asked {
+            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
+            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
+                Self::Settles
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
 /// An attached process.
 pub(super) struct Seat {
     pub(super) number: ConnectionId,

@@ -29,10 +29,10 @@ use super::{
         AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
         REQUESTS_BYTES_MAX, SETTLED_MAX, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
     },
-    message::{AgentAsk, Ask, Order},
+    message::{AgentAsk, Order},
     peer::Peer,
     reply::Reply,
-    seat::{Asked, Seat, Sessions},
+    seat::{Asked, Seat, Sessions, Work},
     socket::{SOCKET_FILE, Socket, is_ours},
     versions::Versions,
     wire::{Broken, Partial, Reader},
@@ -549,29 +549,6 @@ struct Begun {
     id: u64,
     bytes: usize,
     kind: Work,
-}
-
-/// What a request is, for the bounds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// A call.
-    Call,
-    /// It has a session from then on, or offers tools.
-    Settles,
-    /// Anything else.
-    Other,
-}
-
-impl Work {
-    const fn of(asked: &Asked) -> Self {
-        match asked {
-            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
-            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
-                Self::Settles
-            }
-            _ => Self::Other,
-        }
-    }
 }
 
 impl Drop for Begun {

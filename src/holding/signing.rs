@@ -5,7 +5,6 @@ use std::sync::{MutexGuard, PoisonError};
 use syscap_format::{
     cbor::MapBuilder,
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
-    field::List,
     id::{Seq, TokenId, ToolId},
     manifest::Manifest,
     record::{Head, Kind},
@@ -47,7 +46,7 @@ impl Holding {
             epoch: 0,
             grants,
             budget: grant.budget,
-            caveats: List(Vec::new()),
+            caveats: Vec::new(),
             policy: None,
             flags: grant.flags,
             ext: MapBuilder::new().finish(),
@@ -126,7 +125,7 @@ impl Holding {
         self.core.look(|kernel| {
             let mut named = Grants::new();
             for (tool, grant) in grants.iter() {
-                let called = |m: &&Manifest| m.tool == *tool || m.aliases.0.contains(tool);
+                let called = |m: &&Manifest| m.tool == *tool || m.aliases.contains(tool);
                 let found: Option<ToolId> =
                     kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
                 let got = tool.as_str().to_owned();

@@ -27,7 +27,7 @@ impl Holding {
         let here = self.core.look(names);
         let table = self.providers.lock();
         let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
-        let fits = |manifest: &Manifest| manifest.dimensions.0.is_empty();
+        let fits = |manifest: &Manifest| manifest.dimensions.is_empty();
         let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
         let new: Vec<Manifest> =
             offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();

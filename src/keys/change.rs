@@ -2,7 +2,6 @@
 
 use syscap_format::{
     control::{KeyChange, Possession, RoleSet},
-    field::List,
     sign::PublicKey,
 };
 
@@ -51,6 +50,6 @@ pub fn alone(set: &RoleSet, new: Possession) -> Option<KeyChange> {
 fn changed(before: &RoleSet, keys: &[PublicKey], new: Option<Possession>) -> Option<KeyChange> {
     let mut set = RoleSet::any_of(before.role, keys.iter().copied());
     set.threshold = before.threshold;
-    let proofs = List(new.into_iter().collect());
+    let proofs = new.into_iter().collect();
     set.is_sound().then_some(KeyChange { set, proofs, cut_off: None })
 }

@@ -131,7 +131,7 @@ fn a_home_that_is_full_of_tools_can_be_looked_at() {
 /// Tools of the same alias can't be.
 fn contrary(count: usize, names: &str) -> Vec<Manifest> {
     let mut tools = many(count, names, "");
-    tools.iter_mut().for_each(|tool| tool.aliases.0.push(self::tool("t.alias")));
+    tools.iter_mut().for_each(|tool| tool.aliases.push(self::tool("t.alias")));
     tools
 }
 

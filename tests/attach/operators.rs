@@ -255,7 +255,7 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     assert_eq!(reason(&caller), None);
     let revoked = done(&send(&mut stream, Kind::Revoke, &event), 3);
     let Body::Revoke(on_record) = record(&home, revoked).body else { panic!("no revocation") };
-    assert_eq!(on_record.control.signatures.0[0].counter, 5);
+    assert_eq!(on_record.control.signatures[0].counter, 5);
     assert_eq!(reason(&caller), Some(Reason::Revoked));
     let again = send(&mut stream, Kind::Revoke, &event);
     assert_eq!(uints(&again), [10, 3, Reason::StaleCounter.code()]);

@@ -271,7 +271,7 @@ fn state_and_charges_travel() {
     let fact = args! { "fact.said": "hello" };
     let seen = attached.observe(&caller, Source::Tool, &[result], fact).unwrap();
     let Body::State(change) = record(&home, seen.record).body else { panic!() };
-    assert_eq!(change.call.provenance.unwrap().inputs.0, [result]);
+    assert_eq!(change.call.provenance.unwrap().inputs, [result]);
     let amounts = Amounts::ZERO.with(Dimension::LlmTokens, 5);
     caller.charge(amounts).unwrap();
     let view = attached.view().unwrap();

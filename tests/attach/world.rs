@@ -7,7 +7,6 @@ use std::{
 };
 use syscap::{
     Session,
-    audit::sqlite::SqliteReader,
     format::envelope::ToolResult,
     format::{
         budget::Amounts,
@@ -19,12 +18,13 @@ use syscap::{
         reason::Refused,
         record::{Body, Outcome, Record},
     },
-    kernel::{policy::object_of, store::Next},
+    kernel::policy::object_of,
     policy::{Policy, Preset},
     prelude::*,
     provide::{HostCall, HostRan, Provider},
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
+
+pub(crate) use crate::{records::records, verdict::verdict};
 
 /// A new home, whose policy lets every call run that its token grants.
 pub(crate) fn home() -> (tempfile::TempDir, PathBuf) {
@@ -62,18 +62,6 @@ pub(crate) fn caller(access: &Runtime, tools: &[&str]) -> Session {
     access.session("a", token).unwrap()
 }
 
-pub(crate) fn records(home: &Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    SqliteReader::open(home)
-        .unwrap()
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
-}
-
 pub(crate) fn record(home: &Path, seq: Seq) -> Record {
     records(home).into_iter().find(|record| record.seq == seq).unwrap()
 }
@@ -83,15 +71,6 @@ pub(crate) fn outcome(home: &Path, answer: &ToolResult) -> Outcome {
     let record = record(home, answer.receipt().outcome_seq);
     let Body::Outcome(outcome) = record.body else { panic!("{:?}", record.body) };
     *outcome
-}
-
-/// Nobody may hold the home, or be about to.
-pub(crate) fn verdict(home: &Path) -> Verdict {
-    let trust = TrustSource::File(home.join("trust.cbor"));
-    let options = VerifyOptions { trust, ..VerifyOptions::default() };
-    let report = verify_home(home, &options).unwrap();
-    println!("{report:?}");
-    report.verdict()
 }
 
 /// Waits until it is so, and fails where it does not come to that.

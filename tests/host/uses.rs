@@ -1,29 +1,26 @@
 //! Tools that an agent's client runs itself: asked about before, told of afterwards.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use syscap::{
     CallWith, Runtime, Session,
-    audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
         id::Seq,
         manifest::{EffectClass, Enforcement, Extra, Manifest},
-        record::{Body, Durability, Outcome, Record},
+        record::{Body, Durability, Outcome},
     },
     host::{Begun, Reported, ToolUse},
-    kernel::store::Next,
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
     verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
 };
 
 use super::world::Lenient;
+
+use crate::records::records;
 
 /// A home that this process holds and serves, and another place in it that is attached.
 struct Desk {
@@ -121,18 +118,6 @@ impl Desk {
         drop(folder);
         outcomes
     }
-}
-
-fn records(home: &Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    SqliteReader::open(home)
-        .unwrap()
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
 }
 
 fn done() -> Reported {
@@ -338,7 +323,7 @@ fn what_a_stranger_names_is_bounded() {
         let used =
             ToolUse { tool: ToolId::new(&format!("client.bad{n}")).unwrap(), ..desk.used("u", 1) };
         let mut bad = manifest(used.tool.as_str(), EffectClass::ExternalWrite);
-        bad.dimensions.0.push(Box::from("path"));
+        bad.dimensions.push(Box::from("path"));
         let begun = desk.client.begin_use(desk.token, &used, &bad);
         assert!(matches!(begun, Err(Error::BadName { .. })), "{begun:?}");
     }

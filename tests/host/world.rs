@@ -1,14 +1,9 @@
 //! A home where the policy lets everything through, and a session that may call every tool.
 
-use std::path::Path;
-
 use syscap::{
-    audit::sqlite::SqliteReader,
     format::{
         cbor::Item,
         decision::{Decision, Verdict},
-        field::List,
-        id::Seq,
         object::EngineIdentity,
         obligation::Obligation,
         record::{Body, Durability, Outcome, Record},
@@ -16,11 +11,12 @@ use syscap::{
     kernel::{
         kernel::Kernel,
         policy::{PolicyEngine, Question},
-        store::Next,
     },
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
 };
+
+use crate::records::records;
 
 /// Lets all through; a call with `careful: true` only as one that changes nothing.
 pub(crate) struct Lenient;
@@ -38,7 +34,7 @@ impl PolicyEngine for Lenient {
         if question.args.get("careful").and_then(Item::as_bool) != Some(true) {
             return Decision::plain(Verdict::Allow);
         }
-        let obligations = List(vec![Obligation::read_only()]);
+        let obligations = vec![Obligation::read_only()];
         Decision { obligations, ..Decision::plain(Verdict::Degrade) }
     }
 }
@@ -120,16 +116,4 @@ impl World {
     pub(crate) fn close(self) {
         self.close_after(0);
     }
-}
-
-fn records(home: &Path) -> Vec<Record> {
-    let mut records = Vec::new();
-    SqliteReader::open(home)
-        .unwrap()
-        .records(Seq::GENESIS, &mut |_, bytes| {
-            records.push(Record::decode(bytes).unwrap());
-            Next::More
-        })
-        .unwrap();
-    records
 }

@@ -8,7 +8,6 @@ use syscap::{
             Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
             Revocation, Role, RoleSet, ToolsChange,
         },
-        field::List,
         id::{Seq, ToolsHash},
         record::Kind,
         sign::preimage,
@@ -156,8 +155,8 @@ fn the_recovery_key_changes_keys_and_nothing_else() {
     // Beside another signature it is no recovery: the other has no right to it.
     let mut two = by(&recovery, &set);
     let other = by(&key(Role::Operator).1, &set);
-    two.signatures = List([two.signatures.0, other.signatures.0].concat());
-    two.signatures.0.sort_by_key(|signed| signed.key);
+    two.signatures = [two.signatures, other.signatures].concat();
+    two.signatures.sort_by_key(|signed| signed.key);
     assert_eq!(reason(rt.submit(Kind::Key, two)), Reason::BadSignature);
     let stranger = crate::world::key(Role::Operator).1;
     assert_eq!(reason(rt.submit(Kind::Key, by(&stranger, &set))), Reason::BadSignature);

@@ -10,7 +10,6 @@ use syscap::{
         decision::{Decision, Verdict, matches_digest},
         envelope::TxOutcome,
         facts::Fact,
-        field::List,
         id::{ConstraintId, FactKey, ToolId},
         manifest::{EffectClass, Manifest, Param, ParamType},
         object::EngineIdentity,
@@ -56,7 +55,7 @@ impl PolicyEngine for Rule {
 }
 
 fn with(verdict: Verdict, obligations: Vec<Obligation>) -> Decision {
-    Decision { obligations: List(obligations), ..Decision::plain(verdict) }
+    Decision { obligations, ..Decision::plain(verdict) }
 }
 
 /// What a rule says where the sum of all is `turn`.
@@ -86,7 +85,7 @@ fn matched() -> Decision {
     let name = |n: u16| ConstraintId::new(&format!("c/{n}")).unwrap();
     Decision {
         deciding: Some(name(3)),
-        matches: List((0..20).map(name).collect()),
+        matches: (0..20).map(name).collect(),
         match_count: 20,
         matches_digest: Some(matches_digest(&(0..20).collect::<Vec<_>>())),
         ..Decision::plain(Verdict::Allow)

@@ -11,7 +11,6 @@ use syscap::{
         },
         decision::{Decision, Verdict, matches_digest},
         envelope::Status,
-        field::List,
         hash::{
             Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash,
             text_hash,
@@ -122,7 +121,7 @@ fn hashes() -> Vec<Vector> {
     let (args, none) = (args(), String::new);
     let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
     let policy = object_of(&WithinToken);
-    let tools = ToolsObject { tools: List(Vec::new()) };
+    let tools = ToolsObject { tools: Vec::new() };
     let snapshot = Snapshot::genesis(agent());
     let topic = FactKey::new("goal.topic").unwrap();
     let changes = changes();
@@ -268,7 +267,7 @@ impl PolicyEngine for Less {
         if question.args.get("value").and_then(Item::as_text) != Some("less") {
             return Decision::plain(Verdict::Allow);
         }
-        let obligations = List(vec![Obligation::read_only()]);
+        let obligations = vec![Obligation::read_only()];
         Decision { obligations, ..Decision::plain(Verdict::Degrade) }
     }
 }

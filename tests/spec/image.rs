@@ -10,7 +10,6 @@ use syscap::{
             RoleSet, ToolsChange,
         },
         envelope::{Form, Status, TxOutcome},
-        field::List,
         hash::Domain,
         id::{Seq, TokenId, ToolId},
         manifest::{EffectClass, Manifest},
@@ -193,7 +192,7 @@ fn happened() -> Host {
     assert!(matches!(host.call(session, "keep", "turn-1:3")[..], [Effect::Run(..)]));
     assert!(matches!(host.call(session, "lose", "turn-1:4")[..], [Effect::Reply(..)]));
     let keys = [seed(Role::Revoker), REVOKER_TOO].map(public);
-    let proofs = List(vec![proof(&host.kernel.home(), Role::Revoker, REVOKER_TOO)]);
+    let proofs = vec![proof(&host.kernel.home(), Role::Revoker, REVOKER_TOO)];
     let set = RoleSet::any_of(Role::Revoker, keys);
     let (home, head) = (host.kernel.home(), host.kernel.durable().unwrap());
     let control = event(&home, head, &KeyChange { set, proofs, cut_off: None }, &[RECOVERY]);

@@ -11,7 +11,6 @@ use syscap::{
         },
         decision::{Decision, Shadow, Verdict},
         envelope::{Filled, Status, TxOutcome},
-        field::List,
         hash::{
             args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
         },
@@ -163,11 +162,11 @@ fn keys(maker: &Maker) -> Vec<Body> {
     let (home, revoker) = (maker.log.home, public(seed(Role::Revoker)));
     let mut set = RoleSet::any_of(Role::Revoker, [revoker, public(REVOKER_TOO)]);
     set.threshold = 2;
-    let proofs = List(vec![proof(&home, Role::Revoker, REVOKER_TOO)]);
+    let proofs = vec![proof(&home, Role::Revoker, REVOKER_TOO)];
     let second = KeyChange { set, proofs, cut_off: None };
     let other = KeyChange {
         set: RoleSet::any_of(Role::Issuer, [public(ISSUER_NEXT)]),
-        proofs: List(vec![proof(&home, Role::Issuer, ISSUER_NEXT)]),
+        proofs: vec![proof(&home, Role::Issuer, ISSUER_NEXT)],
         cut_off: Some(Seq::new(1)),
     };
     let by_recovery = SignedEvent { control: maker.signed_by(&other, &[RECOVERY]) };
@@ -203,7 +202,7 @@ fn control(maker: &Maker) -> Vec<Body> {
         change: FreezeChange::Freeze,
     };
     let policy = PolicyChange { policy: object_of(&WithinToken).hash(), shadow: None };
-    let tools = ToolsChange { tools: ToolsObject { tools: List(Vec::new()) }.hash() };
+    let tools = ToolsChange { tools: ToolsObject { tools: Vec::new() }.hash() };
     vec![
         maker.event(&revocation, Body::Revoke),
         Body::Revoke(Box::new(by_both)),
@@ -241,8 +240,8 @@ fn sources(maker: &Maker) -> Vec<Body> {
             snapshot: next.id(),
             number: next.number,
             writer: Source::User,
-            set: List(vec![FactKey::new("goal.topic").unwrap()]),
-            removed: List(Vec::new()),
+            set: vec![FactKey::new("goal.topic").unwrap()],
+            removed: Vec::new(),
         })),
         Body::Declassify(Box::new(Declassify {
             session: SESSION,
@@ -264,7 +263,7 @@ fn approvals(maker: &Maker) -> Vec<Body> {
     };
     let decision = Decision {
         deciding: Some(constraint("ask-first")),
-        matches: List(vec![constraint("ask-first")]),
+        matches: vec![constraint("ask-first")],
         match_count: 1,
         ..Decision::plain(Verdict::Ask)
     };
@@ -272,13 +271,13 @@ fn approvals(maker: &Maker) -> Vec<Body> {
         call: CallFields { decision: Some(decision), held: Amounts::ZERO, ..maker.call() },
         effect: EffectClass::ExternalWrite,
         call_effect: EffectClass::ExternalRead,
-        arguments: List(vec![argument()]),
+        arguments: vec![argument()],
         label: label(),
-        resources: List(vec![text(34, "workspace/bees.txt")]),
-        preconditions: List(vec![precondition]),
-        eligible: List(vec![public(seed(Role::Approver))]),
+        resources: vec![text(34, "workspace/bees.txt")],
+        preconditions: vec![precondition],
+        eligible: vec![public(seed(Role::Approver))],
         threshold: 1,
-        means: List(vec![Means::Terminal, Means::Signer]),
+        means: vec![Means::Terminal, Means::Signer],
         expires: UnixMillis::new(TIME + 600_000),
     }));
     let answer = ApprovalBody {
@@ -316,11 +315,11 @@ fn calls(maker: &Maker) -> Vec<Body> {
     let paid = CallFields { held: Amounts::ZERO, used: one_call(), ..call.clone() };
     let denied = Decision {
         deciding: Some(constraint("no-bees")),
-        matches: List(vec![constraint("no-bees")]),
+        matches: vec![constraint("no-bees")],
         match_count: 1,
         ..Decision::plain(Verdict::Deny)
     };
-    let less = List(vec![Obligation::result_cap(100)]);
+    let less = vec![Obligation::result_cap(100)];
     let less = Decision { obligations: less, ..Decision::plain(Verdict::Degrade) };
     let shadow = Shadow { policy: object_of(&WithinToken).hash(), decision: less };
     vec![
@@ -333,9 +332,9 @@ fn calls(maker: &Maker) -> Vec<Body> {
             filled: Filled::POLICY,
             label: Label::PUBLIC,
             call_effect: EffectClass::Pure,
-            arguments: List(Vec::new()),
+            arguments: Vec::new(),
             approval: None,
-            preconditions: List(Vec::new()),
+            preconditions: Vec::new(),
         })),
         Body::Outcome(Box::new(Outcome {
             call: delivered.clone(),
@@ -382,7 +381,7 @@ fn ends(maker: &Maker) -> Vec<Body> {
     let cancel = CancelBody { intent: INTENT, cause: Some(text(2, "Not now.")) };
     let verdict = Recovered::Done;
     let control = maker.signed(&Resolution { intent: INTENT, verdict });
-    let redact = RedactBody { records: List(vec![INTENT, OUTCOME]), cause: None };
+    let redact = RedactBody { records: vec![INTENT, OUTCOME], cause: None };
     let prune = PruneBody { before: Seq::new(3), root, state };
     vec![
         Body::Cancel(Box::new(Cancel {
@@ -533,9 +532,9 @@ fn sets_of_keys_keep_to_their_rules() {
         assert_eq!(set(role, threshold, seeds.clone()).is_sound(), sound, "{role} {seeds:?}");
     }
     let mut turned = set(Role::Revoker, 1, 1..3);
-    turned.keys.0.reverse();
+    turned.keys.reverse();
     assert!(!turned.is_sound());
-    turned.keys.0[1] = turned.keys.0[0].clone();
+    turned.keys[1] = turned.keys[0].clone();
     assert!(!turned.is_sound());
 }
 
@@ -545,11 +544,11 @@ fn using(record: &Record, field: &str) -> Option<Record> {
     match (&mut record.body, field) {
         (Body::Session(session), "principal") => session.principal = Some(text(15, "Ada")),
         (Body::Intent(intent), "call_effect") => intent.call_effect = EffectClass::Read,
-        (Body::Intent(intent), "arguments") => intent.arguments.0.push(argument()),
+        (Body::Intent(intent), "arguments") => intent.arguments.push(argument()),
         (Body::Intent(intent), "approval") => intent.approval = Some(SESSION),
         (Body::Intent(intent), "preconditions") => {
             let (kind, subject) = (PreconditionKind::Absent, text(2, "workspace/bees.txt"));
-            intent.preconditions.0.push(Precondition { kind, subject, seen: None });
+            intent.preconditions.push(Precondition { kind, subject, seen: None });
         }
         _ => return None,
     }

@@ -9,7 +9,6 @@ use syscap::{
             CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Possession, Role, Roles,
             Signed, possession, recovery_hash,
         },
-        field::List,
         hash::leaf,
         id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
         record::{Durability, Head, HomeLimits},
@@ -62,7 +61,7 @@ pub(crate) fn event<B: ControlBody>(home: &HomeId, head: Head, body: &B, seeds: 
         })
         .collect();
     signatures.sort_by_key(|signed| signed.key);
-    Control { head, body, signatures: List(signatures) }
+    Control { head, body, signatures }
 }
 
 pub(crate) fn proof(home: &HomeId, role: Role, seed: u8) -> Possession {
@@ -161,7 +160,7 @@ pub(crate) fn token_body(home: HomeId, head: Head, grants: Grants, flags: TokenF
             .with(Dimension::CpuUs, 1_000_000)
             .with(Dimension::WallUs, 10_000_000)
             .with(Dimension::Concurrent, 4),
-        caveats: List(Vec::new()),
+        caveats: Vec::new(),
         policy: None,
         flags,
         ext: MapBuilder::new().finish(),

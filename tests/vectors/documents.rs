@@ -9,7 +9,6 @@ use syscap::{
             POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, RevokeTarget,
             Role, RoleSet, ToolsChange, Trust, possession,
         },
-        field::List,
         hash::fact_id,
         id::{AgentId, FactKey, Salt, Seq, TokenId, ToolId},
         json,
@@ -101,7 +100,7 @@ fn key_change(sim: &sim::Sim, role: Role, seed: u8) -> KeyChange {
     let signature = Signature::from_bytes(new.sign(&message).to_bytes());
     let old = sim.kernel.roles().set(role).unwrap().keys();
     let set = RoleSet::any_of(role, old.chain([key]));
-    KeyChange { set, proofs: List(vec![Possession { key, signature }]), cut_off: None }
+    KeyChange { set, proofs: vec![Possession { key, signature }], cut_off: None }
 }
 
 fn tool(name: &str) -> ToolId {

@@ -27,6 +27,22 @@ use std::{io, path::Path};
 /// Verifies an export. An export of a home that was held ends without a shutdown, and is
 /// incomplete.
 ///
+/// ```no_run
+/// use std::path::Path;
+/// use syscap_verify::{Options, TrustSource, Verdict, verify_export};
+///
+/// # fn main() -> Result<(), syscap_verify::VerifyError<std::io::Error>> {
+/// // The trust file is the auditor's own, from when the home was made.
+/// let trust = TrustSource::File("trust.cbor".into());
+/// let report = verify_export(Path::new("export"), &Options { trust, ..Options::default() })?;
+/// for finding in &report.findings {
+///     println!("{finding:?}");
+/// }
+/// assert_eq!(report.verdict(), Verdict::Sound);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`VerifyError`].
 pub fn verify_export(folder: &Path, options: &Options) -> Result<Report, VerifyError<io::Error>> {

@@ -82,7 +82,10 @@ impl<'r> Evidence<'r> {
         left_out: &mut LeftOuts,
     ) -> Self {
         let mine = |observation: &&Observation| {
-            recording.sessions.get(&observation.session).is_some_and(|seat| seat.agent == *agent)
+            recording
+                .sessions
+                .get(&observation.session)
+                .is_some_and(|session| session.agent == *agent)
         };
         let calls = || recording.calls.iter().filter(mine);
         // A tool is what it was last.
@@ -105,8 +108,8 @@ impl<'r> Evidence<'r> {
                     continue;
                 }
             };
-            let seat = recording.sessions.get(&observation.session);
-            let named = seat.and_then(|seat| seat.task.as_deref());
+            let session = recording.sessions.get(&observation.session);
+            let named = session.and_then(|session| session.task.as_deref());
             let task = named.map_or(Task::Session(observation.session), Task::Named);
             if context == Context::Untrusted {
                 found.untrusted.push(Call { observation, args, task: usize::MAX });
@@ -155,7 +158,7 @@ impl<'r> Evidence<'r> {
 /// Whether what was learned of one is true of the other: words and labels may have changed.
 fn is_same(then: &Manifest, now: &Manifest) -> bool {
     let described = |manifest: &Manifest| {
-        let params = manifest.params.0.iter();
+        let params = manifest.params.iter();
         params.map(|param| (param.name.clone(), param.kind, param.presence)).collect::<Vec<_>>()
     };
     then.effect == now.effect

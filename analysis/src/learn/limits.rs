@@ -23,8 +23,8 @@ fn needs(agent: &AgentId, recording: &Recording, evidence: &Evidence<'_>) -> Vec
         steps.insert((seen.session, seen.seq), (seen.held, seen.used));
     }
     for paid in &recording.charges {
-        let seat = recording.sessions.get(&paid.session);
-        if seat.is_some_and(|seat| seat.agent == *agent)
+        let session = recording.sessions.get(&paid.session);
+        if session.is_some_and(|session| session.agent == *agent)
             && evidence.sessions.contains(&paid.session)
         {
             steps.insert((paid.session, paid.seq), (paid.amounts, paid.amounts));

@@ -42,7 +42,9 @@ use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 pub use left_out::{LeftOut, Why};
 pub use narrowed::{Class, Reach};
 pub use proposal::{ArgumentLine, ForAgent, LimitLine, Proposal, ScopeLine, Support, ToolLine};
-pub use recording::{Authority, Context, Ended, Observation, Paid, Recording, Seat, Touched};
+pub use recording::{
+    Authority, Context, Ended, Observation, Paid, RecordedSession, Recording, Touched,
+};
 pub use settings::{Allowed, Settings};
 
 use budgeted::Budgeted;
@@ -57,7 +59,7 @@ use left_out::{LeftOuts, leave_out};
 pub fn propose(recording: &Recording, settings: &Settings) -> Result<Proposal, LoadError> {
     let asked = |agent: &&AgentId| settings.agents.is_empty() || settings.agents.contains(agent);
     let agents: BTreeSet<&AgentId> =
-        recording.sessions.values().map(|seat| &seat.agent).filter(asked).collect();
+        recording.sessions.values().map(|session| &session.agent).filter(asked).collect();
     let mut left_out = LeftOuts::new();
     let agents: Vec<ForAgent> = agents
         .into_iter()
@@ -77,9 +79,9 @@ fn for_agent(
     let mine = recording
         .sessions
         .iter()
-        .filter(|(number, seat)| seat.agent == *agent && called.contains(number));
-    let tokens = mine.filter_map(|(_, seat)| {
-        recording.tokens.get(&seat.token).map(|authority| (authority, seat.token))
+        .filter(|(number, session)| session.agent == *agent && called.contains(number));
+    let tokens = mine.filter_map(|(_, session)| {
+        recording.tokens.get(&session.token).map(|authority| (authority, session.token))
     });
     let (ceiling, token) = tokens.max_by_key(|(authority, _)| authority.issued)?;
     let evidence = Evidence::of(agent, recording, ceiling, left_out);
@@ -157,7 +159,7 @@ fn names<'c>(
     manifest: &'c Manifest,
     calls: &'c [Call<'_>],
 ) -> impl Iterator<Item = alloc::boxed::Box<str>> {
-    let declared = manifest.params.0.iter().map(|param| param.name.clone());
+    let declared = manifest.params.iter().map(|param| param.name.clone());
     let given = calls.iter().flat_map(|call| call.item().entries().map(|(name, _)| name.into()));
     let resources: BTreeSet<&str> =
         calls.iter().flat_map(|call| call.demands()).map(|demand| demand.argument).collect();

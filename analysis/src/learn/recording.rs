@@ -18,7 +18,7 @@ pub struct Recording {
     /// The calls, in the order of their records.
     pub calls: Vec<Observation>,
     /// The sessions, by number.
-    pub sessions: BTreeMap<Seq, Seat>,
+    pub sessions: BTreeMap<Seq, RecordedSession>,
     /// The tokens that sessions were opened with.
     pub tokens: BTreeMap<TokenId, Authority>,
     /// The tools on record at the end.
@@ -84,9 +84,9 @@ pub enum Context {
     Untrusted,
 }
 
-/// A session.
+/// A session, as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct RecordedSession {
     /// Whose it is.
     pub agent: AgentId,
     /// What it was opened with.

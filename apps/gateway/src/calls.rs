@@ -1,6 +1,6 @@
 //! `tools/call`: every call goes to the kernel, and what it answers comes back.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -17,42 +17,39 @@ use syscap::format::{
     limits::TRACE_BYTES_MAX,
     provenance::Source,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     data,
-    flight::{Flight, Input},
-    hub::{Hub, Twin, blocking},
-    kernelside::{Envelope, Told},
+    flight::{Flight, RetryInput},
+    gateway::Gateway,
+    kernelside::{CallOutcome, Envelope, blocking},
     names, refusal, result,
 };
 
-/// Most calls that are out or wait; of more none comes to the kernel.
-const REQUESTS_MAX: usize = 4_096;
 /// Longest id of a request that stands in a key as it is.
 const ID_BYTES_MAX: usize = 40;
 
 /// Makes a call for the client.
 pub(crate) async fn call(
-    hub: &Arc<Hub>,
+    gateway: &Arc<Gateway>,
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let id = tool(hub, &params.name);
+    let id = tool(gateway, &params.name);
     let input = input(&params);
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
-    let envelope = envelope(hub, &id, &args, &flight, &context.id);
-    let is_built_in = hub.catalog().is_built_in(&id);
-    let told = match send(hub, envelope, flight, &context.id).await {
-        Ok(told) => told,
+    let envelope = envelope(gateway, &id, &args, &flight, &context.id);
+    let is_built_in = gateway.catalog().is_built_in(&id);
+    let outcome = match send(gateway, envelope, flight, &context.id).await {
+        Ok(outcome) => outcome,
         Err(words) => return Ok(refusal::lost(&words).into()),
     };
-    let delivered = told.delivered.item();
-    match told.reason {
+    let delivered = outcome.delivered.item();
+    match outcome.reason {
         Some(reason) => {
-            let refused = (reason, delivered, told.record);
-            Ok(refusal::result(refused, &params.name, &hub.catalog()).into())
+            let refused = (reason, delivered, outcome.record);
+            Ok(refusal::result(refused, &params.name, &gateway.catalog()).into())
         }
         None if is_built_in => Ok(result::built_in(delivered).into()),
         None => result::foreign(delivered),
@@ -62,7 +59,7 @@ pub(crate) async fn call(
 /// A `tools/call` that has not the form of one. Where its name and its arguments have, it is a call
 /// without what stands beside them; else the kernel refuses it, on the record.
 pub(crate) async fn malformed(
-    hub: &Arc<Hub>,
+    gateway: &Arc<Gateway>,
     params: Option<Value>,
     context: &RequestContext<RoleServer>,
 ) -> Result<Value, ErrorData> {
@@ -73,16 +70,16 @@ pub(crate) async fn malformed(
     {
         (Value::String(name), Value::Object(args)) => {
             let params = CallToolRequestParams::new(name).with_arguments(args);
-            call(hub, params, context).await?
+            call(gateway, params, context).await?
         }
-        (name, args) => refused(hub, &name, &args, context).await.into(),
+        (name, args) => refused(gateway, &name, &args, context).await.into(),
     };
     Ok(serde_json::to_value(ServerResult::from(response)).unwrap_or_default())
 }
 
 /// What the kernel says of a call without a name, or of arguments that are no object.
 async fn refused(
-    hub: &Arc<Hub>,
+    gateway: &Arc<Gateway>,
     name: &Value,
     args: &Value,
     context: &RequestContext<RoleServer>,
@@ -90,43 +87,45 @@ async fn refused(
     let said = |value| data::to_canonical(value).unwrap_or_else(|_| Canonical::null());
     let map = MapBuilder::new().item("args", said(args).item());
     let map = match name.as_str() {
-        Some(name) => map.text("tool_id", &tool(hub, name)),
+        Some(name) => map.text("tool_id", &tool(gateway, name)),
         None => map.item("tool_id", said(name).item()),
     };
     let flight = Arc::new(Flight::new(context, None));
-    match send(hub, Envelope::Canonical(map.finish()), flight, &context.id).await {
-        Ok(Told { reason: Some(reason), delivered, record }) => {
+    match send(gateway, Envelope::Canonical(map.finish()), flight, &context.id).await {
+        Ok(CallOutcome { reason: Some(reason), delivered, record }) => {
             let refused = (reason, delivered.item(), record);
-            refusal::result(refused, name.as_str().unwrap_or_default(), &hub.catalog())
+            refusal::result(refused, name.as_str().unwrap_or_default(), &gateway.catalog())
         }
-        Ok(told) => result::built_in(told.delivered.item()),
+        Ok(outcome) => result::built_in(outcome.delivered.item()),
         Err(words) => refusal::lost(&words),
     }
 }
 
 /// The id of the tool that clients call by that name; one that there is not, where there is none.
-fn tool(hub: &Hub, name: &str) -> String {
-    let catalog = hub.catalog();
+fn tool(gateway: &Gateway, name: &str) -> String {
+    let catalog = gateway.catalog();
     catalog.id(name).map_or_else(|| names::nowhere(name), ToString::to_string)
 }
 
-fn input(params: &CallToolRequestParams) -> Option<Input> {
-    let input =
-        Input { responses: params.input_responses.clone(), state: params.request_state.clone() };
-    (input != Input::default()).then_some(input)
+fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
+    let input = RetryInput {
+        responses: params.input_responses.clone(),
+        state: params.request_state.clone(),
+    };
+    (input != RetryInput::default()).then_some(input)
 }
 
 /// The call as the kernel gets it. What a client answers to a server's questions is no argument,
 /// and is on record all the same.
 fn envelope(
-    hub: &Hub,
+    gateway: &Gateway,
     id: &str,
     args: &JsonObject,
     flight: &Flight,
     request: &RequestId,
 ) -> Envelope {
     let map =
-        MapBuilder::new().text("tool_id", id).text("idempotency_key", &key(&hub.run, request));
+        MapBuilder::new().text("tool_id", id).text("idempotency_key", &key(&gateway.run, request));
     let map = match flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
         Some(trace) => {
             let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
@@ -170,68 +169,22 @@ fn key(run: &str, request: &RequestId) -> String {
 }
 
 async fn send(
-    hub: &Arc<Hub>,
+    gateway: &Arc<Gateway>,
     envelope: Envelope,
     flight: Arc<Flight>,
     id: &RequestId,
-) -> Result<Told, String> {
-    let request = Entered::enter(hub, id, &flight.cancel).await?;
-    let _permit = hub.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
-    let seat = hub.seat().ok_or("the session is not open")?;
-    let boarded = hub.flights.board(flight);
+) -> Result<CallOutcome, String> {
+    let request = gateway.requests.enter(id, &flight.cancel).await?;
+    let _permit = gateway.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    let session = gateway.session().ok_or("the session is not open")?;
+    let boarded = gateway.flights.board(flight);
     let tag = boarded.tag;
-    let told = blocking(move || seat.send(&envelope, tag)).await;
+    let outcome = blocking(move || session.send(&envelope, tag)).await;
     drop(boarded);
     drop(request);
-    told.and_then(|told| told).map_err(|error| format!("The kernel did not answer: {error}"))
-}
-
-/// A request that is being answered. A second one of the same id waits for it.
-struct Entered<'h> {
-    hub: &'h Hub,
-    id: RequestId,
-    done: CancellationToken,
-}
-
-impl<'h> Entered<'h> {
-    async fn enter(
-        hub: &'h Hub,
-        id: &RequestId,
-        cancel: &CancellationToken,
-    ) -> Result<Self, String> {
-        let done = CancellationToken::new();
-        loop {
-            let own = Twin { done: done.clone(), cancel: cancel.clone() };
-            let other = {
-                let mut requests = hub.requests.lock().unwrap_or_else(PoisonError::into_inner);
-                match requests.get(id) {
-                    Some(other) => other.clone(),
-                    None if requests.len() >= REQUESTS_MAX => {
-                        return Err(String::from("Too many calls are out; send it again later."));
-                    }
-                    None => {
-                        requests.insert(id.clone(), own);
-                        return Ok(Self { hub, id: id.clone(), done });
-                    }
-                }
-            };
-            // Who gives the second up means the first: they can't be told apart.
-            tokio::select! {
-                () = other.done.cancelled() => {}
-                () = cancel.cancelled() => {
-                    other.cancel.cancel();
-                    other.done.cancelled().await;
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.hub.requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-        self.done.cancel();
-    }
+    outcome
+        .and_then(|outcome| outcome)
+        .map_err(|error| format!("The kernel did not answer: {error}"))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const NAMES_MAX: usize = 4_096;
 
 /// A tool of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Offered {
+pub(crate) struct ServerTool {
     /// Which server, by its place.
     pub(crate) server: usize,
     /// As the server defines it.
@@ -39,7 +39,7 @@ pub(crate) struct Offered {
 /// All tools, and the names that clients have for them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    offered: BTreeMap<ToolId, Offered>,
+    offered: BTreeMap<ToolId, ServerTool>,
     built_in: BTreeMap<ToolId, Manifest>,
     ids: BTreeMap<String, ToolId>,
     names: BTreeMap<ToolId, String>,
@@ -52,7 +52,7 @@ impl Catalog {
     /// What was in the catalog `before` keeps its name, also where it is not offered any more: a
     /// name that a client has learnt never comes to mean another tool.
     pub(crate) fn new(
-        offered: BTreeMap<ToolId, Offered>,
+        offered: BTreeMap<ToolId, ServerTool>,
         built_in: Vec<Manifest>,
         prefixes: &[String],
         before: &Self,
@@ -95,7 +95,7 @@ impl Catalog {
     }
 
     /// The server's tool of that id.
-    pub(crate) fn offered(&self, id: &ToolId) -> Option<&Offered> {
+    pub(crate) fn offered(&self, id: &ToolId) -> Option<&ServerTool> {
         self.offered.get(id)
     }
 
@@ -105,7 +105,7 @@ impl Catalog {
     }
 
     /// All tools of servers.
-    pub(crate) const fn all(&self) -> &BTreeMap<ToolId, Offered> {
+    pub(crate) const fn all(&self) -> &BTreeMap<ToolId, ServerTool> {
         &self.offered
     }
 
@@ -130,9 +130,9 @@ impl Catalog {
 
 /// A built-in tool as a client sees it.
 fn own(manifest: &Manifest) -> Tool {
-    let properties: JsonObject = manifest.params.0.iter().map(property).collect();
+    let properties: JsonObject = manifest.params.iter().map(property).collect();
     let needed = |param: &&Param| param.presence == Presence::Required && param.default.is_none();
-    let required: Vec<&str> = manifest.params.0.iter().filter(needed).map(|p| &*p.name).collect();
+    let required: Vec<&str> = manifest.params.iter().filter(needed).map(|p| &*p.name).collect();
     let schema = json!({
         "type": "object",
         "properties": properties,
@@ -175,10 +175,10 @@ fn property(param: &Param) -> (String, Value) {
 mod tests {
     use super::*;
 
-    fn offered(server: usize, name: &str, standing: Standing) -> Offered {
+    fn offered(server: usize, name: &str, standing: Standing) -> ServerTool {
         let definition = json!({"name": name, "inputSchema": {"type": "object"}});
         let definition = Definition::read(&definition).unwrap();
-        Offered { server, definition, effect: EffectClass::Read, trusted: false, standing }
+        ServerTool { server, definition, effect: EffectClass::Read, trusted: false, standing }
     }
 
     fn id(text: &str) -> ToolId {

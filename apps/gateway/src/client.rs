@@ -1,4 +1,4 @@
-//! The client: what it can do, and how it is told and asked.
+//! The client: how it is told and asked.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
@@ -8,9 +8,9 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        ClientCapabilities, ClientResult, ElicitRequestParams, ErrorCode, InputRequest,
-        LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
-        ProgressNotificationParam, PromptListChangedNotification, ResourceListChangedNotification,
+        ClientResult, ErrorCode, InputRequest, LoggingMessageNotification,
+        LoggingMessageNotificationParam, ProgressNotification, ProgressNotificationParam,
+        PromptListChangedNotification, ResourceListChangedNotification,
         ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
         ServerRequest, ToolListChangedNotification,
     },
@@ -19,79 +19,19 @@ use rmcp::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::upstream::List;
+use crate::{
+    capabilities::{Able, WireKind},
+    notice::ChangedList,
+};
 
 /// How long a client, and the person before it, may take for an answer.
 const ASK_MAX: Duration = Duration::from_secs(600);
 /// Most subscriptions of a client.
 const SINKS_MAX: usize = 64;
 
-/// Which of the two wires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WireKind {
-    /// With `initialize`: a server may ask the client at any time.
-    #[default]
-    Session,
-    /// Without: a server may only answer that it needs more.
-    Stateless,
-}
-
-/// What a client is able to do, as it says itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Able {
-    pub(crate) wire: WireKind,
-    /// Without extensions: none passes through.
-    pub(crate) capabilities: ClientCapabilities,
-}
-
-impl Able {
-    /// Of a request.
-    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
-        let wire = if modern { WireKind::Stateless } else { WireKind::Session };
-        Self::new(wire, context.client_capabilities().unwrap_or_default())
-    }
-
-    pub(crate) fn new(wire: WireKind, declared: ClientCapabilities) -> Self {
-        let mut capabilities = ClientCapabilities::default();
-        capabilities.roots = declared.roots;
-        capabilities.sampling = declared.sampling;
-        capabilities.elicitation = declared.elicitation;
-        Self { wire, capabilities }
-    }
-
-    /// What a server of the older wire may be told: it asks whenever it likes, so only a client
-    /// that can be asked can do anything there.
-    pub(crate) fn in_session(&self) -> ClientCapabilities {
-        match self.wire {
-            WireKind::Session => self.capabilities.clone(),
-            WireKind::Stateless => ClientCapabilities::default(),
-        }
-    }
-
-    /// Whether the client has said that it can be asked that.
-    pub(crate) fn can(&self, request: &InputRequest) -> bool {
-        match request {
-            InputRequest::CreateMessage(_) => self.capabilities.sampling.is_some(),
-            InputRequest::ListRoots(_) => self.capabilities.roots.is_some(),
-            InputRequest::Elicitation(elicit) => self.can_elicit(&elicit.params),
-            _ => false,
-        }
-    }
-
-    fn can_elicit(&self, params: &ElicitRequestParams) -> bool {
-        let Some(elicitation) = &self.capabilities.elicitation else { return false };
-        match params {
-            ElicitRequestParams::UrlElicitationParams { .. } => elicitation.url.is_some(),
-            // A client that names no mode means forms.
-            _ => elicitation.form.is_some() || elicitation.url.is_none(),
-        }
-    }
-}
-
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     peer: RwLock<Option<Peer<RoleServer>>>,
     able: RwLock<Able>,
     sinks: Mutex<Vec<SubscriptionSink>>,
@@ -99,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) deaf: CancellationToken,
 }
 
-impl Client {
+impl McpClient {
     /// Notes who sent a request. The peer of a request that only asks what there is can't be
     /// told anything, so a later one takes its place.
     pub(crate) fn see(&self, context: &RequestContext<RoleServer>) {
@@ -188,11 +128,11 @@ impl Client {
     }
 
     /// Tells it that a list is another now.
-    pub(crate) async fn changed(&self, list: List) {
+    pub(crate) async fn changed(&self, list: ChangedList) {
         let notification = match list {
-            List::Tools => ToolListChangedNotification::default().into(),
-            List::Prompts => PromptListChangedNotification::default().into(),
-            List::Resources => ResourceListChangedNotification::default().into(),
+            ChangedList::Tools => ToolListChangedNotification::default().into(),
+            ChangedList::Prompts => PromptListChangedNotification::default().into(),
+            ChangedList::Resources => ResourceListChangedNotification::default().into(),
         };
         self.spread(notification).await;
     }

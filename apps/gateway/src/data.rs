@@ -24,7 +24,7 @@ pub(crate) enum BadData {
 /// The value, as it is.
 pub(crate) fn to_canonical(value: &Value) -> Result<Canonical, BadData> {
     let mut encoder = Encoder::new();
-    put(&mut encoder, value, Escapes::AsTheyAre, 0)?;
+    put(&mut encoder, value, Quoting::AsTheyAre, 0)?;
     checked(encoder)
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn to_canonical(value: &Value) -> Result<Canonical, BadData> {
 /// what looks like a reference arrives at the server as it was sent.
 pub(crate) fn to_args(args: &JsonObject) -> Result<Canonical, BadData> {
     let mut encoder = Encoder::new();
-    put_map(&mut encoder, args, Escapes::Wrapped, 0)?;
+    put_map(&mut encoder, args, Quoting::Wrapped, 0)?;
     checked(encoder)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn to_object(item: Item<'_>) -> JsonObject {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Escapes {
+enum Quoting {
     AsTheyAre,
     Wrapped,
 }
@@ -72,7 +72,7 @@ fn checked(encoder: Encoder) -> Result<Canonical, BadData> {
     Canonical::check(encoder.into_bytes(), Profile::DATA).map_err(|_| BadData::Unsayable)
 }
 
-fn put(encoder: &mut Encoder, value: &Value, escapes: Escapes, depth: u8) -> Result<(), BadData> {
+fn put(encoder: &mut Encoder, value: &Value, quoting: Quoting, depth: u8) -> Result<(), BadData> {
     match value {
         Value::Null => encoder.null(),
         Value::Bool(value) => encoder.boolean(*value),
@@ -81,9 +81,9 @@ fn put(encoder: &mut Encoder, value: &Value, escapes: Escapes, depth: u8) -> Res
         Value::Array(items) => {
             let inner = deeper(depth)?;
             encoder.array(items.len());
-            items.iter().try_for_each(|item| put(encoder, item, escapes, inner))?;
+            items.iter().try_for_each(|item| put(encoder, item, quoting, inner))?;
         }
-        Value::Object(map) => put_map(encoder, map, escapes, depth)?,
+        Value::Object(map) => put_map(encoder, map, quoting, depth)?,
     }
     Ok(())
 }
@@ -101,17 +101,17 @@ fn put_number(encoder: &mut Encoder, number: &Number) -> Result<(), BadData> {
 fn put_map(
     encoder: &mut Encoder,
     map: &JsonObject,
-    escapes: Escapes,
+    quoting: Quoting,
     depth: u8,
 ) -> Result<(), BadData> {
     let mut inner = deeper(depth)?;
-    let mut escapes = escapes;
+    let mut quoting = quoting;
     let lone = map.len() == 1 && map.keys().any(|key| ESCAPES.contains(&key.as_str()));
-    if lone && escapes == Escapes::Wrapped {
+    if lone && quoting == Quoting::Wrapped {
         encoder.map(1);
         encoder.text("$lit");
         inner = deeper(inner)?;
-        escapes = Escapes::AsTheyAre;
+        quoting = Quoting::AsTheyAre;
     }
     // Canonical order is that of the encoded keys: shorter ones first.
     let mut entries: Vec<(&String, &Value)> = map.iter().collect();
@@ -119,7 +119,7 @@ fn put_map(
     encoder.map(entries.len());
     for (key, value) in entries {
         encoder.text(key);
-        put(encoder, value, escapes, inner)?;
+        put(encoder, value, quoting, inner)?;
     }
     Ok(())
 }

@@ -20,10 +20,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
+    begin::begin,
     calls,
-    client::{Able, WireKind},
-    flight::{Flight, Input},
-    hub::{Hub, NoBeginning},
+    capabilities::{Able, WireKind},
+    flight::{Flight, RetryInput},
+    gateway::{Gateway, NoBeginning},
     passing, watch,
 };
 
@@ -32,31 +33,31 @@ const INSTRUCTIONS_MAX: usize = 16_384;
 
 /// See the module.
 pub(crate) struct Face {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) gateway: Arc<Gateway>,
 }
 
 impl Face {
     async fn begin(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.hub.client.see(context);
-        self.hub.begin(Able::of(context)).await.map_err(|error| no_beginning(&error))
+        self.gateway.client.see(context);
+        begin(&self.gateway, Able::of(context)).await.map_err(|error| no_beginning(&error))
     }
 
     /// Whether resources pass through.
     fn expect_resources(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::resource_not_found("no resource is passed on", None);
-        self.hub.options.resources.then_some(()).ok_or_else(off)
+        self.gateway.options.resources.then_some(()).ok_or_else(off)
     }
 
     /// Whether prompts pass through.
     fn expect_prompts(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::invalid_params("no prompt is passed on", None);
-        self.hub.options.prompts.then_some(()).ok_or_else(off)
+        self.gateway.options.prompts.then_some(()).ok_or_else(off)
     }
 
     async fn flight(
         &self,
         context: &RequestContext<RoleServer>,
-        input: Option<Input>,
+        input: Option<RetryInput>,
     ) -> Result<Arc<Flight>, ErrorData> {
         self.begin(context).await?;
         Ok(Arc::new(Flight::new(context, input)))
@@ -64,26 +65,27 @@ impl Face {
 
     /// What the servers have, as far as it is passed on.
     fn capabilities(&self) -> ServerCapabilities {
-        let links: Vec<_> = self.hub.servers.iter().filter_map(|server| server.link()).collect();
+        let connections: Vec<_> =
+            self.gateway.servers.iter().filter_map(|server| server.connection()).collect();
         let mut all = ServerCapabilities::default();
         let mut tools = ToolsCapability::default();
         tools.list_changed = Some(true);
         all.tools = Some(tools);
-        for link in links {
-            let has = &link.capabilities;
-            if has.prompts.is_some() && self.hub.options.prompts {
+        for connection in connections {
+            let has = &connection.capabilities;
+            if has.prompts.is_some() && self.gateway.options.prompts {
                 let mut prompts = PromptsCapability::default();
                 prompts.list_changed = Some(true);
                 all.prompts = Some(prompts);
             }
-            if let (Some(has), true) = (&has.resources, self.hub.options.resources) {
+            if let (Some(has), true) = (&has.resources, self.gateway.options.resources) {
                 let resources = all.resources.get_or_insert_with(ResourcesCapability::default);
                 resources.list_changed = Some(true);
                 if has.subscribe == Some(true) {
                     resources.subscribe = Some(true);
                 }
             }
-            let either = self.hub.options.prompts || self.hub.options.resources;
+            let either = self.gateway.options.prompts || self.gateway.options.resources;
             if has.completions.is_some() && either {
                 all.completions = Some(Default::default());
             }
@@ -97,11 +99,13 @@ impl Face {
     /// What the servers say to models; with several, under their names.
     fn instructions(&self) -> Option<String> {
         let mut all = String::new();
-        for server in &self.hub.servers {
-            let Some(says) = server.link().and_then(|link| link.instructions.clone()) else {
+        for server in &self.gateway.servers {
+            let Some(says) =
+                server.connection().and_then(|connection| connection.instructions.clone())
+            else {
                 continue;
             };
-            if self.hub.options.is_prefixed() {
+            if self.gateway.options.is_prefixed() {
                 all.push_str(&format!("{}:\n", server.name));
             }
             all.push_str(&says);
@@ -147,10 +151,10 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        self.hub.client.see(&context);
+        self.gateway.client.see(&context);
         let able = Able::new(WireKind::Session, request.capabilities.clone());
-        self.hub.client.begins(able.clone());
-        self.hub.begin(able).await.map_err(|error| no_beginning(&error))?;
+        self.gateway.client.begins(able.clone());
+        begin(&self.gateway, able).await.map_err(|error| no_beginning(&error))?;
         self.negotiate_initialize(&request)
     }
 
@@ -180,8 +184,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.begin(&context).await?;
-        let granted = self.hub.granted();
-        Ok(ListToolsResult::with_all_items(self.hub.catalog().list(&granted)))
+        let granted = self.gateway.granted();
+        Ok(ListToolsResult::with_all_items(self.gateway.catalog().list(&granted)))
     }
 
     async fn call_tool(
@@ -190,7 +194,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.begin(&context).await?;
-        calls::call(&self.hub, request, &context).await
+        calls::call(&self.gateway, request, &context).await
     }
 
     async fn on_custom_request(
@@ -202,7 +206,7 @@ impl ServerHandler for Face {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         }
         self.begin(&context).await?;
-        let mut result = calls::malformed(&self.hub, request.params, &context).await?;
+        let mut result = calls::malformed(&self.gateway, request.params, &context).await?;
         if Able::of(&context).wire == WireKind::Session
             && let Some(map) = result.as_object_mut()
         {
@@ -217,8 +221,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let flight = self.flight(&context, None).await?;
-        let prompts = if self.hub.options.prompts {
-            passing::prompts(&self.hub, &flight).await?
+        let prompts = if self.gateway.options.prompts {
+            passing::prompts(&self.gateway, &flight).await?
         } else {
             Vec::new()
         };
@@ -232,7 +236,7 @@ impl ServerHandler for Face {
     ) -> Result<GetPromptResponse, ErrorData> {
         let flight = self.flight(&context, None).await?;
         self.expect_prompts()?;
-        let value = passing::prompt(&self.hub, request, &flight).await?;
+        let value = passing::prompt(&self.gateway, request, &flight).await?;
         if crate::result::asks_for_input(&value) {
             let required = typed(value)?;
             fits(&required, &flight.able)?;
@@ -247,8 +251,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let flight = self.flight(&context, None).await?;
-        let resources = if self.hub.options.resources {
-            passing::resources(&self.hub, &flight).await?
+        let resources = if self.gateway.options.resources {
+            passing::resources(&self.gateway, &flight).await?
         } else {
             Vec::new()
         };
@@ -261,8 +265,8 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let flight = self.flight(&context, None).await?;
-        let templates = if self.hub.options.resources {
-            passing::templates(&self.hub, &flight).await?
+        let templates = if self.gateway.options.resources {
+            passing::templates(&self.gateway, &flight).await?
         } else {
             Vec::new()
         };
@@ -276,7 +280,7 @@ impl ServerHandler for Face {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let flight = self.flight(&context, None).await?;
         self.expect_resources()?;
-        let value = passing::resource(&self.hub, request, &flight).await?;
+        let value = passing::resource(&self.gateway, request, &flight).await?;
         if crate::result::asks_for_input(&value) {
             let required = typed(value)?;
             fits(&required, &flight.able)?;
@@ -295,7 +299,7 @@ impl ServerHandler for Face {
             Reference::Prompt(_) => self.expect_prompts()?,
             _ => self.expect_resources()?,
         }
-        typed(passing::complete(&self.hub, request, &flight).await?)
+        typed(passing::complete(&self.gateway, request, &flight).await?)
     }
 
     async fn set_level(
@@ -304,7 +308,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let flight = self.flight(&context, None).await?;
-        watch::set_level(&self.hub, request.level, &flight).await
+        watch::set_level(&self.gateway, request.level, &flight).await
     }
 
     async fn subscribe(
@@ -314,7 +318,7 @@ impl ServerHandler for Face {
     ) -> Result<(), ErrorData> {
         let flight = self.flight(&context, None).await?;
         self.expect_resources()?;
-        watch::subscribe(&self.hub, &request.uri, &flight).await
+        watch::subscribe(&self.gateway, &request.uri, &flight).await
     }
 
     async fn unsubscribe(
@@ -323,7 +327,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let flight = self.flight(&context, None).await?;
-        watch::unsubscribe(&self.hub, &request.uri, &flight).await
+        watch::unsubscribe(&self.gateway, &request.uri, &flight).await
     }
 
     fn accepted_subscription_filter(
@@ -331,10 +335,10 @@ impl ServerHandler for Face {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
-        if !self.hub.options.prompts {
+        if !self.gateway.options.prompts {
             accepted.prompts_list_changed = None;
         }
-        if !self.hub.options.resources {
+        if !self.gateway.options.resources {
             accepted.resources_list_changed = None;
             accepted.resource_subscriptions = None;
         }
@@ -343,26 +347,26 @@ impl ServerHandler for Face {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let flight = self.flight(context.request_context(), None).await?;
-        if !self.hub.client.subscribe(context.sink().clone()) {
+        if !self.gateway.client.subscribe(context.sink().clone()) {
             return Err(ErrorData::internal_error("too many subscriptions", None));
         }
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         for uri in &uris {
             // A resource that no server lets be watched is simply silent.
-            watch::subscribe(&self.hub, uri, &flight).await.ok();
+            watch::subscribe(&self.gateway, uri, &flight).await.ok();
         }
         tokio::select! {
             () = context.cancelled() => {}
-            () = self.hub.closing.cancelled() => {}
+            () = self.gateway.closing.cancelled() => {}
         }
-        self.hub.client.unsubscribe(context.sink());
+        self.gateway.client.unsubscribe(context.sink());
         for uri in &uris {
-            watch::unsubscribe(&self.hub, uri, &flight).await.ok();
+            watch::unsubscribe(&self.gateway, uri, &flight).await.ok();
         }
         Ok(())
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        watch::roots_changed(&self.hub).await;
+        watch::roots_changed(&self.gateway).await;
     }
 }

@@ -16,7 +16,7 @@ use rmcp::{
 use syscap::{SystemEntropy, kernel::ports::Entropy};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Able;
+use crate::capabilities::Able;
 
 /// A request of the client, as far as a server that works for it needs to know.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Flight {
     /// What the client is able to do.
     pub(crate) able: Able,
     /// The client's answers to what a server has asked, on the newer wire.
-    pub(crate) input: Option<Input>,
+    pub(crate) input: Option<RetryInput>,
     /// The trace that the request belongs to.
     pub(crate) trace: Option<String>,
     /// Which log messages the client wants to hear for this request, on the newer wire.
@@ -37,14 +37,14 @@ pub(crate) struct Flight {
 
 /// What a client sends with a call that a server had asked more for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Input {
+pub(crate) struct RetryInput {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
 
 impl Flight {
     /// Of a request.
-    pub(crate) fn new(context: &RequestContext<RoleServer>, input: Option<Input>) -> Self {
+    pub(crate) fn new(context: &RequestContext<RoleServer>, input: Option<RetryInput>) -> Self {
         Self {
             cancel: context.ct.clone(),
             progress: context.meta.get_progress_token(),

@@ -16,13 +16,13 @@ use syscap::{
 };
 
 use crate::{
-    Options,
-    kernelside::{Accepted, Envelope, Kernelside, Seat, Told, Unreached},
+    kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Unreached},
+    options::Options,
     say::say,
 };
 
 /// See the module.
-pub(crate) struct Home {
+pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,
 }
@@ -31,7 +31,7 @@ fn unreached(error: Error) -> Unreached {
     Unreached(error.to_string())
 }
 
-impl Home {
+impl HomeKernel {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
         Ok(Self { runtime: Runtime::share(&options.home)?, options: options.clone() })
     }
@@ -78,7 +78,7 @@ fn provide(
     Ok(offers)
 }
 
-impl Kernelside for Home {
+impl Kernelside for HomeKernel {
     fn provide(
         &self,
         tools: Vec<Manifest>,
@@ -103,16 +103,16 @@ impl Kernelside for Home {
         self.runtime.manifests(Whose::Holders).map_err(unreached)
     }
 
-    fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached> {
+    fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached> {
         let runtime = &self.runtime;
         let token = self.token(runtime, tools)?;
         let agent = self.options.agent.as_str();
         let session = runtime.session(agent, token.id).map_err(unreached)?;
-        Ok(Arc::new(Sat { session, grants: token.tools }))
+        Ok(Arc::new(HomeSession { session, grants: token.tools }))
     }
 }
 
-impl Home {
+impl HomeKernel {
     /// The token that is named; else the agent's newest that lives and grants one of these tools;
     /// else a new one. What was revoked stays revoked: where the agent's newest token was, an
     /// operator must issue the next.
@@ -179,31 +179,31 @@ impl Home {
 }
 
 /// A session.
-struct Sat {
+struct HomeSession {
     session: Session,
     grants: Vec<ToolId>,
 }
 
-impl Seat for Sat {
+impl KernelSession for HomeSession {
     fn grants(&self) -> Vec<ToolId> {
         self.grants.clone()
     }
 
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<Told, Unreached> {
+    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached> {
         let (bytes, form) = match envelope {
             Envelope::Canonical(map) => (map.as_bytes(), Written::Cbor),
             Envelope::Text(map) => (map.as_bytes(), Written::Arguments(Escapes::Data)),
         };
         let answer = self.session.send(bytes, form, tag).map_err(unreached)?;
-        Ok(Told {
+        Ok(CallOutcome {
             reason: answer.reason(),
             delivered: answer.delivered().clone(),
             record: answer.receipt().outcome_seq,
         })
     }
 
-    fn leave(&self) -> Result<(), Unreached> {
-        // Of the same seat: calls may be out through it.
+    fn close(&self) -> Result<(), Unreached> {
+        // Of the same session: calls may be out through it.
         self.session.by(self.session.source()).close().map_err(unreached)
     }
 }

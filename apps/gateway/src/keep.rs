@@ -1,4 +1,4 @@
-//! Keeps a server running: passes on what it says, lists it anew, starts it again.
+//! Keeps a server running: starts it, passes on what it says, lists it anew, starts it again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,12 +8,14 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    client::{Able, WireKind},
-    hub::Hub,
-    listing, offer,
+    capabilities::{Able, WireKind},
+    gateway::Gateway,
+    notice::{ChangedList, Notice},
+    offer,
     say::say,
-    server::Server,
-    upstream::{Link, List, Notice, Said},
+    server::McpServer,
+    tools,
+    upstream::{Connection, NoStart, NoticeStream},
 };
 
 /// How often in a row a server is started again.
@@ -31,22 +33,45 @@ const QUIET: Duration = Duration::from_secs(10);
 /// How often in a row a list is asked for anew that the server failed to give.
 const LISTS_MAX: u32 = 5;
 
+/// Starts a server and lists its tools.
+pub(crate) async fn open(
+    gateway: &Gateway,
+    place: usize,
+    able: &Able,
+) -> Result<NoticeStream, NoStart> {
+    let Some(server) = gateway.server(place) else {
+        return Err(NoStart::Handshake(String::from("there is no such server")));
+    };
+    let (connection, notices) = Connection::open(&server.command, able, &gateway.client).await?;
+    let connection = Arc::new(connection);
+    server.set_connection(Some(Arc::clone(&connection)));
+    if tools::list(server, &connection, &gateway.closing).await.is_err() {
+        server.relist.notify_one();
+    }
+    Ok(notices)
+}
+
 /// Keeps the server of that place until the gateway ends or it fails too often.
-pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, able: Able) {
-    let Some(server) = hub.server(place) else { return };
+pub(crate) async fn keep(
+    gateway: Arc<Gateway>,
+    place: usize,
+    mut notices: Option<NoticeStream>,
+    able: Able,
+) {
+    let Some(server) = gateway.server(place) else { return };
     let mut tries = 0_u32;
     loop {
         let since = Instant::now();
-        if let (Some(said), Some(link)) = (said.take(), server.link()) {
-            serve(&hub, server, &link, said).await;
-            server.set_link(None);
-            if hub.closing.is_cancelled() {
-                return link.close().await;
+        if let (Some(notices), Some(connection)) = (notices.take(), server.connection()) {
+            serve(&gateway, server, &connection, notices).await;
+            server.set_connection(None);
+            if gateway.closing.is_cancelled() {
+                return connection.close().await;
             }
             say(&format!("server {}: it broke off", server.name));
-            hub.tasks.spawn(async move { link.close().await });
+            gateway.tasks.spawn(async move { connection.close().await });
             // What comes next may be another program: nothing of this one is its own.
-            offer_again(&hub, server).await;
+            offer_again(&gateway, server).await;
         }
         if since.elapsed() >= STEADY {
             tries = 0;
@@ -57,24 +82,29 @@ pub(crate) async fn keep(hub: Arc<Hub>, place: usize, mut said: Option<Said>, ab
         let pause = PAUSE.saturating_mul(2_u32.saturating_pow(tries));
         tries = tries.saturating_add(1);
         tokio::select! {
-            () = hub.closing.cancelled() => return,
+            () = gateway.closing.cancelled() => return,
             () = sleep(pause) => {}
         }
-        said = start_again(&hub, place, server, &able).await;
+        notices = start_again(&gateway, place, server, &able).await;
     }
-    give_up(&hub, server).await;
+    give_up(&gateway, server).await;
 }
 
-async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able) -> Option<Said> {
+async fn start_again(
+    gateway: &Arc<Gateway>,
+    place: usize,
+    server: &McpServer,
+    able: &Able,
+) -> Option<NoticeStream> {
     let opened = tokio::select! {
-        opened = hub.open(place, able) => opened,
-        () = hub.closing.cancelled() => return None,
+        opened = open(gateway, place, able) => opened,
+        () = gateway.closing.cancelled() => return None,
     };
     match opened {
-        Ok(said) => {
+        Ok(notices) => {
             say(&format!("server {}: it runs again", server.name));
-            offer_again(hub, server).await;
-            Some(said)
+            offer_again(gateway, server).await;
+            Some(notices)
         }
         Err(error) => {
             say(&format!("server {}: {error}", server.name));
@@ -84,48 +114,58 @@ async fn start_again(hub: &Arc<Hub>, place: usize, server: &Server, able: &Able)
 }
 
 /// Takes the tools of a server back that can't be kept running.
-async fn give_up(hub: &Arc<Hub>, server: &Server) {
+async fn give_up(gateway: &Arc<Gateway>, server: &McpServer) {
     say(&format!("server {}: it is not started again", server.name));
-    offer_again(hub, server).await;
+    offer_again(gateway, server).await;
 }
 
-async fn offer_again(hub: &Arc<Hub>, server: &Server) {
-    if let Err(error) = offer::offer(hub).await {
+async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
+    if let Err(error) = offer::offer(gateway).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
-    hub.client.changed(List::Tools).await;
+    gateway.client.changed(ChangedList::Tools).await;
 }
 
 /// Passes on what a server says until it breaks off or the gateway ends.
-async fn serve(hub: &Arc<Hub>, server: &Server, link: &Arc<Link>, said: Said) {
-    let Said { mut notices, missed } = said;
+async fn serve(
+    gateway: &Arc<Gateway>,
+    server: &McpServer,
+    connection: &Arc<Connection>,
+    notices: NoticeStream,
+) {
+    let NoticeStream { mut notices, missed } = notices;
     let speaking = async {
         while let Some(notice) = notices.recv().await {
-            pass_on(hub, server, link, notice).await;
+            pass_on(gateway, server, connection, notice).await;
             for list in missed.take() {
-                changed(hub, server, list).await;
+                changed(gateway, server, list).await;
             }
         }
     };
     tokio::select! {
         () = speaking => {}
-        () = relist(hub, server, link) => {}
-        () = subscribed(link) => {}
-        () = link.gone.cancelled() => {}
-        () = hub.closing.cancelled() => {}
+        () = relist(gateway, server, connection) => {}
+        () = subscribed(connection) => {}
+        () = connection.gone.cancelled() => {}
+        () = gateway.closing.cancelled() => {}
     }
 }
 
-async fn pass_on(hub: &Arc<Hub>, server: &Server, link: &Link, notice: Notice) {
+async fn pass_on(
+    gateway: &Arc<Gateway>,
+    server: &McpServer,
+    connection: &Connection,
+    notice: Notice,
+) {
     match notice {
-        Notice::Progress(params) => progress(hub, link, params).await,
-        Notice::Log(params) => log(hub, params).await,
+        Notice::Progress(params) => progress(gateway, connection, params).await,
+        Notice::Log(params) => log(gateway, params).await,
         Notice::Updated(params) => {
             if let Some(uri) = params.get("uri").and_then(Value::as_str) {
-                hub.client.updated(uri).await;
+                gateway.client.updated(uri).await;
             }
         }
-        Notice::Changed(list) => changed(hub, server, list).await,
+        Notice::Changed(list) => changed(gateway, server, list).await,
         Notice::Mark(passed) => {
             // Who waited for it may have given up.
             passed.send(()).ok();
@@ -133,49 +173,49 @@ async fn pass_on(hub: &Arc<Hub>, server: &Server, link: &Link, notice: Notice) {
     }
 }
 
-async fn progress(hub: &Hub, link: &Link, params: Value) {
+async fn progress(gateway: &Gateway, connection: &Connection, params: Value) {
     let Ok(mut params) = serde_json::from_value::<ProgressNotificationParam>(params) else {
         return;
     };
-    let flight = link.flight_of(&params.progress_token);
+    let flight = connection.flight_of(&params.progress_token);
     let Some(token) = flight.and_then(|flight| flight.progress.clone()) else { return };
     params.progress_token = token;
-    hub.client.progress(params).await;
+    gateway.client.progress(params).await;
 }
 
-async fn log(hub: &Hub, params: Value) {
+async fn log(gateway: &Gateway, params: Value) {
     let Ok(message) = serde_json::from_value::<LoggingMessageNotificationParam>(params) else {
         return;
     };
-    if hub.client.able().wire == WireKind::Session || hub.flights.wants_log() {
-        hub.client.log(message).await;
+    if gateway.client.able().wire == WireKind::Session || gateway.flights.wants_log() {
+        gateway.client.log(message).await;
     }
 }
 
-async fn changed(hub: &Hub, server: &Server, list: List) {
+async fn changed(gateway: &Gateway, server: &McpServer, list: ChangedList) {
     match list {
-        List::Tools => server.relist.notify_one(),
-        List::Prompts | List::Resources => hub.client.changed(list).await,
+        ChangedList::Tools => server.relist.notify_one(),
+        ChangedList::Prompts | ChangedList::Resources => gateway.client.changed(list).await,
     }
 }
 
 /// Lists the tools anew when the server says that they changed, the more seldom the more often it
 /// says so.
-async fn relist(hub: &Arc<Hub>, server: &Server, link: &Link) {
+async fn relist(gateway: &Arc<Gateway>, server: &McpServer, connection: &Connection) {
     let (mut pace, mut failed) = (Pace::default(), 0_u32);
     loop {
         server.relist.notified().await;
-        if link.is_listed() {
+        if connection.is_listed() {
             continue;
         }
         sleep(pace.pause(Instant::now())).await;
         let before = server.definitions();
-        failed = match listing::list(hub, server, link).await {
+        failed = match tools::list(server, connection, &gateway.closing).await {
             Ok(()) => 0,
             Err(_) => failed.saturating_add(1),
         };
         if server.definitions() != before {
-            offer_again(hub, server).await;
+            offer_again(gateway, server).await;
         }
         if (1..=LISTS_MAX).contains(&failed) {
             server.relist.notify_one();
@@ -204,10 +244,10 @@ impl Pace {
 }
 
 /// On the newer wire a server says that its lists changed only to who has asked for it.
-async fn subscribed(link: &Link) {
-    if link.wire == WireKind::Stateless {
+async fn subscribed(connection: &Connection) {
+    if connection.wire == WireKind::Stateless {
         let mut filter = SubscriptionFilter::new();
-        let offers = &link.capabilities;
+        let offers = &connection.capabilities;
         let of = |changed: Option<bool>| (changed == Some(true)).then_some(true);
         filter.tools_list_changed = of(offers.tools.as_ref().and_then(|of| of.list_changed));
         filter.prompts_list_changed = of(offers.prompts.as_ref().and_then(|of| of.list_changed));
@@ -215,7 +255,7 @@ async fn subscribed(link: &Link) {
             of(offers.resources.as_ref().and_then(|of| of.list_changed));
         if filter != SubscriptionFilter::new() {
             // One that takes no subscription says nothing, which is no reason to end it.
-            link.listen("", filter).await.ok();
+            connection.listen("", filter).await.ok();
         }
     }
     std::future::pending().await

@@ -47,19 +47,19 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 
     /// Opens the session: by the token that is named, by the agent's newest that lives, or by a
     /// new one for these tools.
-    fn sit_down(&self, tools: &[ToolId]) -> Result<Arc<dyn Seat>, Unreached>;
+    fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached>;
 }
 
 /// A session.
-pub(crate) trait Seat: Send + Sync + 'static {
+pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The tools that its token grants.
     fn grants(&self) -> Vec<ToolId>;
 
     /// Sends an envelope, under a name of our own for the call, and waits for the answer.
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<Told, Unreached>;
+    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached>;
 
     /// Closes it.
-    fn leave(&self) -> Result<(), Unreached>;
+    fn close(&self) -> Result<(), Unreached>;
 }
 
 /// A call as it is sent.
@@ -74,11 +74,19 @@ pub(crate) enum Envelope {
 
 /// The kernel's answer to a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct CallOutcome {
     /// Why there is no result.
     pub(crate) reason: Option<Reason>,
     /// The result, or the error object.
     pub(crate) delivered: Canonical,
     /// Where it stands.
     pub(crate) record: Seq,
+}
+
+/// Asks the kernel on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unreached> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Unreached(String::from("a thread of the gateway broke off")))
 }

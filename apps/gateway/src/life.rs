@@ -21,12 +21,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Error, Options,
+    error::Error,
     face::Face,
-    home::Home,
-    hub::{Hub, blocking},
-    kernelside::Kernelside,
+    gateway::Gateway,
+    home::HomeKernel,
+    kernelside::{Kernelside, blocking},
     names,
+    options::Options,
     say::say,
 };
 
@@ -49,18 +50,18 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
             return Err(Error::Name(server.name.clone()));
         }
     }
-    let home = Arc::new(Home::open(&options)?);
+    let home = Arc::new(HomeKernel::open(&options)?);
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(THREADS_MAX)
         .enable_all()
         .build()
         .map_err(Error::Threads)?;
-    let kernel: Arc<dyn Kernelside> = Arc::<Home>::clone(&home);
-    let hub = Arc::new(Hub::new(options, kernel));
-    let served = runtime.block_on(serve(&hub));
-    let failed = hub.failed.get().map(ToString::to_string);
-    drop(hub);
+    let kernel: Arc<dyn Kernelside> = Arc::<HomeKernel>::clone(&home);
+    let gateway = Arc::new(Gateway::new(options, kernel));
+    let served = runtime.block_on(serve(&gateway));
+    let failed = gateway.failed.get().map(ToString::to_string);
+    drop(gateway);
     // Who still reads standard input, or waits for a call that never ends, is left behind.
     runtime.shutdown_timeout(DRAIN);
     home.close()?;
@@ -70,32 +71,32 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     }
 }
 
-async fn serve(hub: &Arc<Hub>) -> Result<(), Error> {
-    let eof = hub.client.deaf.clone();
+async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
+    let eof = gateway.client.deaf.clone();
     let (read, write) = stdio_pipes();
-    let read = Watched { read, eof: eof.clone() };
+    let read = EofReader { read, eof: eof.clone() };
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
-    let end = tokio::spawn(end(Arc::clone(hub), eof));
-    let face = Face { hub: Arc::clone(hub) };
+    let end = tokio::spawn(end(Arc::clone(gateway), eof));
+    let face = Face { gateway: Arc::clone(gateway) };
     let serving = async {
-        match face.serve_with_ct(transport, hub.closing.clone()).await {
+        match face.serve_with_ct(transport, gateway.closing.clone()).await {
             // It ends when the input does, or when it is closed, with what is drained by then.
             Ok(running) => drop(running.waiting().await),
-            Err(error) if hub.closing.is_cancelled() => drop(error),
+            Err(error) if gateway.closing.is_cancelled() => drop(error),
             Err(error) => say(&format!("the client did not begin: {error}")),
         }
     };
     serving.await;
-    hub.closing.cancel();
-    hub.flights.give_up();
-    drained(hub, DRAIN).await;
+    gateway.closing.cancel();
+    gateway.flights.give_up();
+    drained(gateway, DRAIN).await;
     end.abort();
-    close(hub).await;
+    close(gateway).await;
     Ok(())
 }
 
 /// Gives calls up when nobody waits for them any more, and closes when asked to.
-async fn end(hub: Arc<Hub>, eof: CancellationToken) {
+async fn end(gateway: Arc<Gateway>, eof: CancellationToken) {
     let asked = async {
         let (Ok(mut term), Ok(mut int)) =
             (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -111,32 +112,32 @@ async fn end(hub: Arc<Hub>, eof: CancellationToken) {
         () = asked => {}
         // What is out is answered first; when all is, this ends with the rest.
         () = async { eof.cancelled().await; sleep(FINISH).await } => {}
-        () = hub.closing.cancelled() => {}
+        () = gateway.closing.cancelled() => {}
     }
-    hub.flights.give_up();
-    drained(&hub, DRAIN).await;
-    hub.closing.cancel();
+    gateway.flights.give_up();
+    drained(&gateway, DRAIN).await;
+    gateway.closing.cancel();
 }
 
 /// Waits until no call is out, for so long at most.
-async fn drained(hub: &Hub, at_most: Duration) {
+async fn drained(gateway: &Gateway, at_most: Duration) {
     let empty = async {
-        while hub.flights.count() > 0 {
+        while gateway.flights.count() > 0 {
             sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(at_most, empty).await.ok();
 }
 
-async fn close(hub: &Arc<Hub>) {
-    hub.tasks.close();
+async fn close(gateway: &Arc<Gateway>) {
+    gateway.tasks.close();
     let closing = async {
-        if let Some(seat) = hub.seat()
-            && let Ok(Err(error)) = blocking(move || seat.leave()).await
+        if let Some(session) = gateway.session()
+            && let Ok(Err(error)) = blocking(move || session.close()).await
         {
             say(&format!("the session was not closed: {error}"));
         }
-        hub.tasks.wait().await;
+        gateway.tasks.wait().await;
     };
     if timeout(CLOSE, closing).await.is_err() {
         say("a server or a call did not end in time");
@@ -144,12 +145,12 @@ async fn close(hub: &Arc<Hub>) {
 }
 
 /// Says when the input has ended.
-struct Watched<R> {
+struct EofReader<R> {
     read: R,
     eof: CancellationToken,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for EofReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

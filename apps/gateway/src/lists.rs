@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     flight::Flight,
-    upstream::{Link, Trouble},
+    upstream::{Connection, Trouble},
 };
 
 /// Most pages of a list.
@@ -21,16 +21,16 @@ const BYTES_MAX: usize = 16 << 20;
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 1_024;
 
-/// What can be listed.
+/// What asks for a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListMethod {
     Tools,
     Prompts,
     Resources,
     Templates,
 }
 
-impl Listed {
+impl ListMethod {
     const fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -60,19 +60,19 @@ pub(crate) struct Whole {
 
 /// All entries of a list.
 pub(crate) async fn all(
-    link: &Link,
-    listed: Listed,
+    connection: &Connection,
+    method: ListMethod,
     flight: Option<&Arc<Flight>>,
     cancel: &CancellationToken,
 ) -> Result<Whole, Trouble> {
     let (mut entries, mut cursor, mut bytes) = (Vec::new(), None, 0_usize);
     for _ in 0..PAGES_MAX {
-        let mut page = link.ask(listed.request(cursor), flight, cancel).await?;
+        let mut page = connection.ask(method.request(cursor), flight, cancel).await?;
         bytes = bytes.saturating_add(page.to_string().len());
         if bytes > BYTES_MAX {
             return Ok(Whole { entries, cut: true });
         }
-        if let Some(Value::Array(more)) = page.get_mut(listed.key()).map(Value::take) {
+        if let Some(Value::Array(more)) = page.get_mut(method.key()).map(Value::take) {
             entries.extend(more);
         }
         if entries.len() > ENTRIES_MAX {

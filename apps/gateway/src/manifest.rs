@@ -138,7 +138,7 @@ impl Definition {
             .defined_by(self.hash)
             .labelled(Label::UNTRUSTED);
         let (params, extra) = params(&self.tool.input_schema);
-        manifest.params.0 = params;
+        manifest.params = params;
         manifest.extra = extra;
         manifest.hold = limits.hold();
         manifest.wall_ms_max = Some(limits.wall_ms());
@@ -227,7 +227,7 @@ mod tests {
                 "any": {"type": ["string", "null"]}, "ref": {"$ref": "#/$defs/x"}, "t": true}},
         }));
         let kinds: Vec<(String, ParamType)> =
-            manifest.params.0.iter().map(|p| (p.name.to_string(), p.kind)).collect();
+            manifest.params.iter().map(|p| (p.name.to_string(), p.kind)).collect();
         let kind = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
         assert_eq!(kind("s"), ParamType::Text);
         assert_eq!(kind("i"), ParamType::Number);
@@ -240,7 +240,6 @@ mod tests {
         }
         let required = manifest
             .params
-            .0
             .iter()
             .filter(|p| p.presence == syscap::format::manifest::Presence::Required);
         let required: Vec<&str> = required.map(|p| &*p.name).collect();
@@ -269,7 +268,7 @@ mod tests {
             (0..65).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
         let schema = json!({"additionalProperties": false, "properties": many});
         let manifest = manifest(&json!({"name": "x", "inputSchema": schema}));
-        assert_eq!((manifest.params.0.len(), manifest.extra), (0, Extra::Taken));
+        assert_eq!((manifest.params.len(), manifest.extra), (0, Extra::Taken));
     }
 
     #[test]

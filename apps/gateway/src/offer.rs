@@ -17,10 +17,10 @@ use syscap::{
 use tokio::runtime::Handle;
 
 use crate::{
-    catalog::{Catalog, Offered},
+    catalog::{Catalog, ServerTool},
     effect::class,
-    hub::{Hub, blocking},
-    kernelside::{Accepted, Unreached},
+    gateway::Gateway,
+    kernelside::{Accepted, Unreached, blocking},
     manifest::{Definition, Limits},
     names,
     provider::Runs,
@@ -28,24 +28,24 @@ use crate::{
 };
 
 /// A tool of a server, by the server's place.
-type Listed = BTreeMap<ToolId, (usize, Definition)>;
+type ListedTools = BTreeMap<ToolId, (usize, Definition)>;
 
 /// Offers all tools as they are listed, and takes back what is listed no more.
-pub(crate) async fn offer(hub: &Arc<Hub>) -> Result<(), Unreached> {
-    let _one = hub.offering.lock().await;
-    let (listed, before) = (listed(hub), hub.catalog());
+pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
+    let _one = gateway.offering.lock().await;
+    let (listed, before) = (listed(gateway), gateway.catalog());
     let gone = before.all().keys().filter(|id| !listed.contains_key(*id));
     let gone: Vec<ToolId> = gone.cloned().collect();
     if !gone.is_empty() {
-        let kernel = Arc::clone(&hub.kernel);
+        let kernel = Arc::clone(&gateway.kernel);
         blocking(move || kernel.withdraw(&gone)).await??;
     }
-    let manifests = listed.iter().map(|(id, tool)| manifest(hub, id, tool, None));
+    let manifests = listed.iter().map(|(id, tool)| manifest(gateway, id, tool, None));
     let mut offers: BTreeMap<ToolId, Offer> = BTreeMap::new();
-    for offer in provide(hub, manifests.collect()).await? {
+    for offer in provide(gateway, manifests.collect()).await? {
         offers.insert(offer.tool().clone(), offer);
     }
-    for (id, offer) in restate(hub, &listed, &offers).await? {
+    for (id, offer) in restate(gateway, &listed, &offers).await? {
         offers.insert(id, offer);
     }
     let mut offered = BTreeMap::new();
@@ -58,35 +58,38 @@ pub(crate) async fn offer(hub: &Arc<Hub>) -> Result<(), Unreached> {
         let definition = definition.clone();
         let trusted = offer.manifest.label == Label::PUBLIC;
         let server = *server;
-        offered.insert(id, Offered { server, definition, effect, trusted, standing });
+        offered.insert(id, ServerTool { server, definition, effect, trusted, standing });
     }
-    let kernel = Arc::clone(&hub.kernel);
+    let kernel = Arc::clone(&gateway.kernel);
     let built_in = blocking(move || kernel.built_in()).await??;
-    let prefixes: Vec<String> = (0..hub.servers.len()).map(|n| hub.prefix(n)).collect();
-    hub.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
+    let prefixes: Vec<String> = (0..gateway.servers.len()).map(|n| gateway.prefix(n)).collect();
+    gateway.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
     Ok(())
 }
 
-async fn provide(hub: &Arc<Hub>, manifests: Vec<Manifest>) -> Result<Vec<Offer>, Unreached> {
+async fn provide(
+    gateway: &Arc<Gateway>,
+    manifests: Vec<Manifest>,
+) -> Result<Vec<Offer>, Unreached> {
     if manifests.is_empty() {
         return Ok(Vec::new());
     }
-    let kernel = Arc::clone(&hub.kernel);
+    let kernel = Arc::clone(&gateway.kernel);
     let runs: Arc<dyn Provider> =
-        Arc::new(Runs { hub: Arc::clone(hub), handle: Handle::current() });
+        Arc::new(Runs { gateway: Arc::clone(gateway), handle: Handle::current() });
     blocking(move || kernel.provide(manifests, runs)).await?
 }
 
 /// Puts on record what the operator says otherwise of a tool whose definition is the one there.
 async fn restate(
-    hub: &Arc<Hub>,
-    listed: &Listed,
+    gateway: &Arc<Gateway>,
+    listed: &ListedTools,
     offers: &BTreeMap<ToolId, Offer>,
 ) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
     let ready = offers.values().filter(|offer| offer.standing == Standing::Ready);
     let other = ready.filter_map(|offer| {
         let tool = listed.get(offer.tool())?;
-        let said = manifest(hub, offer.tool(), tool, Some(&offer.manifest));
+        let said = manifest(gateway, offer.tool(), tool, Some(&offer.manifest));
         (said != offer.manifest).then_some(said)
     });
     let other: Vec<Manifest> = other.collect();
@@ -95,8 +98,8 @@ async fn restate(
     }
     let ids: Vec<(ToolId, ObjectId)> =
         other.iter().map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
-    provide(hub, other.clone()).await?;
-    let kernel = Arc::clone(&hub.kernel);
+    provide(gateway, other.clone()).await?;
+    let kernel = Arc::clone(&gateway.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
         say("what is said otherwise of tools on record waits for an operator, whose key signs \
              nothing here without a person: `syscap tools accept HOME TOOL` puts it on record \
@@ -117,9 +120,9 @@ async fn restate(
 }
 
 /// Every server's tools by their ids.
-fn listed(hub: &Hub) -> Listed {
+fn listed(gateway: &Gateway) -> ListedTools {
     let mut listed = BTreeMap::new();
-    for (place, server) in hub.servers.iter().enumerate() {
+    for (place, server) in gateway.servers.iter().enumerate() {
         let definitions = server.definitions();
         let ids = names::ids(&server.name, definitions.iter().map(Definition::name));
         for definition in &definitions {
@@ -140,14 +143,14 @@ fn listed(hub: &Hub) -> Listed {
 
 /// The manifest of a tool: as the operator says, else as on record, else with the most care.
 fn manifest(
-    hub: &Hub,
+    gateway: &Gateway,
     id: &ToolId,
     (place, definition): &(usize, Definition),
     recorded: Option<&Manifest>,
 ) -> Manifest {
-    let visible = format!("{}{}", hub.prefix(*place), definition.name());
+    let visible = format!("{}{}", gateway.prefix(*place), definition.name());
     let called = [definition.name(), &visible, id.as_str()];
-    let options = &hub.options;
+    let options = &gateway.options;
     let said = class(&called, &options.classes, options.hints, definition.annotations());
     let effect = said.or(recorded.map(|recorded| recorded.effect));
     let timeout = options.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));

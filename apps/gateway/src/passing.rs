@@ -3,7 +3,7 @@
 //! They are no tool calls, so the kernel neither decides nor records them; they come only from
 //! servers that the operator has named, and either kind can be switched off.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData,
@@ -17,38 +17,20 @@ use serde_json::Value;
 
 use crate::{
     flight::Flight,
-    hub::Hub,
-    lists::{self, Listed},
-    upstream::{Link, Trouble},
+    gateway::Gateway,
+    lists::{self, ListMethod},
+    upstream::{Connection, Trouble},
 };
 
-/// Most URIs of which it is kept who listed them.
-const ROUTES_MAX: usize = 16_384;
-
-/// Who listed which resource.
-#[derive(Default)]
-pub(crate) struct Routes(Mutex<std::collections::HashMap<String, usize>>);
-
-impl Routes {
-    fn learn(&self, uri: &str, place: usize) {
-        let mut routes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if routes.len() < ROUTES_MAX || routes.contains_key(uri) {
-            routes.insert(uri.to_owned(), place);
-        }
-    }
-
-    /// The server that listed it.
-    pub(crate) fn find(&self, uri: &str) -> Option<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied()
-    }
-}
-
 /// All prompts of all servers.
-pub(crate) async fn prompts(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Prompt>, ErrorData> {
+pub(crate) async fn prompts(
+    gateway: &Gateway,
+    flight: &Arc<Flight>,
+) -> Result<Vec<Prompt>, ErrorData> {
     let mut prompts = Vec::new();
-    for (place, value) in every(hub, Listed::Prompts, flight).await? {
+    for (place, value) in every(gateway, ListMethod::Prompts, flight).await? {
         if let Ok(mut prompt) = serde_json::from_value::<Prompt>(value) {
-            prompt.name = format!("{}{}", hub.prefix(place), prompt.name);
+            prompt.name = format!("{}{}", gateway.prefix(place), prompt.name);
             prompts.push(prompt);
         }
     }
@@ -56,11 +38,14 @@ pub(crate) async fn prompts(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Promp
 }
 
 /// All resources of all servers.
-pub(crate) async fn resources(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Resource>, ErrorData> {
+pub(crate) async fn resources(
+    gateway: &Gateway,
+    flight: &Arc<Flight>,
+) -> Result<Vec<Resource>, ErrorData> {
     let mut resources = Vec::new();
-    for (place, value) in every(hub, Listed::Resources, flight).await? {
+    for (place, value) in every(gateway, ListMethod::Resources, flight).await? {
         if let Ok(resource) = serde_json::from_value::<Resource>(value) {
-            hub.routes.learn(&resource.uri, place);
+            gateway.routes.learn(&resource.uri, place);
             resources.push(resource);
         }
     }
@@ -69,55 +54,56 @@ pub(crate) async fn resources(hub: &Hub, flight: &Arc<Flight>) -> Result<Vec<Res
 
 /// All templates of resources of all servers.
 pub(crate) async fn templates(
-    hub: &Hub,
+    gateway: &Gateway,
     flight: &Arc<Flight>,
 ) -> Result<Vec<ResourceTemplate>, ErrorData> {
-    let all = every(hub, Listed::Templates, flight).await?;
+    let all = every(gateway, ListMethod::Templates, flight).await?;
     Ok(all.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
 }
 
 /// A prompt.
 pub(crate) async fn prompt(
-    hub: &Hub,
+    gateway: &Gateway,
     mut params: GetPromptRequestParams,
     flight: &Arc<Flight>,
 ) -> Result<Value, ErrorData> {
-    let (link, name) = whose(hub, &params.name)?;
+    let (connection, name) = whose(gateway, &params.name)?;
     params.name = name;
     params.meta = None;
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-    ask(&link, request, flight).await
+    ask(&connection, request, flight).await
 }
 
 /// A resource: of the server that listed it, else of the first that has it.
 pub(crate) async fn resource(
-    hub: &Hub,
+    gateway: &Gateway,
     mut params: ReadResourceRequestParams,
     flight: &Arc<Flight>,
 ) -> Result<Value, ErrorData> {
     params.meta = None;
     let uri = params.uri.clone();
     let request = || ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()));
-    first(hub, &uri, flight, request).await.map(|(_, value)| value)
+    first(gateway, &uri, flight, request).await.map(|(_, value)| value)
 }
 
 /// Completions of an argument.
 pub(crate) async fn complete(
-    hub: &Hub,
+    gateway: &Gateway,
     mut params: CompleteRequestParams,
     flight: &Arc<Flight>,
 ) -> Result<Value, ErrorData> {
     params.meta = None;
     match params.r#ref.clone() {
         Reference::Prompt(mut prompt) => {
-            let (link, name) = whose(hub, &prompt.name)?;
+            let (connection, name) = whose(gateway, &prompt.name)?;
             prompt.name = name;
             params.r#ref = Reference::Prompt(prompt);
-            ask(&link, ClientRequest::CompleteRequest(CompleteRequest::new(params)), flight).await
+            ask(&connection, ClientRequest::CompleteRequest(CompleteRequest::new(params)), flight)
+                .await
         }
         Reference::Resource(resource) => {
             let request = || ClientRequest::CompleteRequest(CompleteRequest::new(params.clone()));
-            first(hub, &resource.uri, flight, request).await.map(|(_, value)| value)
+            first(gateway, &resource.uri, flight, request).await.map(|(_, value)| value)
         }
         _ => Err(ErrorData::invalid_params("no such reference", None)),
     }
@@ -125,23 +111,25 @@ pub(crate) async fn complete(
 
 /// Asks the server that listed a URI, else each in turn, until one has an answer.
 pub(crate) async fn first(
-    hub: &Hub,
+    gateway: &Gateway,
     uri: &str,
     flight: &Arc<Flight>,
     request: impl Fn() -> ClientRequest,
 ) -> Result<(usize, Value), ErrorData> {
-    let known = hub.routes.find(uri);
+    let known = gateway.routes.find(uri);
     let places: Vec<usize> = match known {
         Some(place) => vec![place],
-        None => (0..hub.servers.len()).collect(),
+        None => (0..gateway.servers.len()).collect(),
     };
     let mut last = ErrorData::resource_not_found("no server has it", None);
     for place in places {
-        let Some(link) = hub.server(place).and_then(|server| server.link()) else { continue };
-        if link.capabilities.resources.is_none() {
+        let Some(connection) = gateway.server(place).and_then(|server| server.connection()) else {
+            continue;
+        };
+        if connection.capabilities.resources.is_none() {
             continue;
         }
-        match ask(&link, request(), flight).await {
+        match ask(&connection, request(), flight).await {
             Ok(value) => return Ok((place, value)),
             Err(error) => last = error,
         }
@@ -152,23 +140,23 @@ pub(crate) async fn first(
 /// A list of every server that has such. One that gives none is passed over, where there are
 /// others.
 async fn every(
-    hub: &Hub,
-    listed: Listed,
+    gateway: &Gateway,
+    method: ListMethod,
     flight: &Arc<Flight>,
 ) -> Result<Vec<(usize, Value)>, ErrorData> {
     let mut all = Vec::new();
-    for (place, server) in hub.servers.iter().enumerate() {
-        let Some(link) = server.link() else { continue };
-        let has = match listed {
-            Listed::Prompts => link.capabilities.prompts.is_some(),
-            _ => link.capabilities.resources.is_some(),
+    for (place, server) in gateway.servers.iter().enumerate() {
+        let Some(connection) = server.connection() else { continue };
+        let has = match method {
+            ListMethod::Prompts => connection.capabilities.prompts.is_some(),
+            _ => connection.capabilities.resources.is_some(),
         };
         if !has {
             continue;
         }
-        match lists::all(&link, listed, Some(flight), &flight.cancel).await {
+        match lists::all(&connection, method, Some(flight), &flight.cancel).await {
             Ok(whole) => all.extend(whole.entries.into_iter().map(|value| (place, value))),
-            Err(trouble) if hub.servers.len() == 1 => return Err(error(trouble)),
+            Err(trouble) if gateway.servers.len() == 1 => return Err(error(trouble)),
             Err(_) => {}
         }
     }
@@ -176,23 +164,23 @@ async fn every(
 }
 
 /// The server whose prompt that is, and the name that it has there.
-fn whose(hub: &Hub, name: &str) -> Result<(Arc<Link>, String), ErrorData> {
-    let fits = (0..hub.servers.len()).filter_map(|place| {
-        let prefix = hub.prefix(place);
+fn whose(gateway: &Gateway, name: &str) -> Result<(Arc<Connection>, String), ErrorData> {
+    let fits = (0..gateway.servers.len()).filter_map(|place| {
+        let prefix = gateway.prefix(place);
         name.strip_prefix(&prefix).map(|rest| (prefix.len(), place, rest.to_owned()))
     });
     let (_, place, rest) =
         fits.max().ok_or_else(|| ErrorData::invalid_params("no such prompt", None))?;
-    let link = hub.server(place).and_then(|server| server.link());
-    Ok((link.ok_or_else(|| error(Trouble::Gone))?, rest))
+    let connection = gateway.server(place).and_then(|server| server.connection());
+    Ok((connection.ok_or_else(|| error(Trouble::Gone))?, rest))
 }
 
 async fn ask(
-    link: &Link,
+    connection: &Connection,
     request: ClientRequest,
     flight: &Arc<Flight>,
 ) -> Result<Value, ErrorData> {
-    link.ask(request, Some(flight), &flight.cancel).await.map_err(error)
+    connection.ask(request, Some(flight), &flight.cancel).await.map_err(error)
 }
 
 /// What a client is told: a server's own error as it is.

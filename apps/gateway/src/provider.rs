@@ -25,12 +25,12 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    client::WireKind,
+    capabilities::WireKind,
     data,
     flight::Flight,
-    hub::Hub,
+    gateway::Gateway,
     result,
-    upstream::{Link, Trouble},
+    upstream::{Connection, Trouble},
 };
 
 /// How often a server may ask for more before one call goes on.
@@ -38,27 +38,28 @@ const ROUNDS_MAX: usize = 10;
 
 /// See the module. The kernel calls on threads of its own; the work is done by the runtime.
 pub(crate) struct Runs {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) handle: Handle,
 }
 
 impl Provider for Runs {
     fn run(&self, call: HostCall) -> HostRan {
-        self.handle.block_on(run(&self.hub, call))
+        self.handle.block_on(run(&self.gateway, call))
     }
 }
 
-async fn run(hub: &Hub, call: HostCall) -> HostRan {
-    let catalog = hub.catalog();
+async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
+    let catalog = gateway.catalog();
     let Some(offered) = catalog.offered(&call.tool) else {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
     };
     let unknown =
         if changes_nothing(offered.effect) { TxOutcome::NoOp } else { TxOutcome::Unknown };
-    let Some(link) = hub.server(offered.server).and_then(|server| server.link()) else {
+    let Some(connection) = gateway.server(offered.server).and_then(|server| server.connection())
+    else {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
     };
-    let flight = hub.flights.find(call.tag);
+    let flight = gateway.flights.find(call.tag);
     // Given up by the client, or by the kernel.
     let cancel = flight.as_ref().map(|flight| flight.cancel.child_token()).unwrap_or_default();
     let by_kernel = cancel.clone();
@@ -66,7 +67,7 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
     // What the call was let through for must be what this very connection lists: the one before
     // may have been another program's.
     let defined = tokio::select! {
-        defined = link.defined(call.definition) => defined,
+        defined = connection.defined(call.definition) => defined,
         () = cancel.cancelled() => {
             return ran(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
         }
@@ -76,8 +77,8 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
     };
     let mut params = CallToolRequestParams::new(name);
     params.arguments = Some(data::to_object(call.args.item()));
-    let to = (&*link, call.definition);
-    let answer = converse(hub, to, params, flight.as_ref(), &cancel).await;
+    let to = (&*connection, call.definition);
+    let answer = converse(gateway, to, params, flight.as_ref(), &cancel).await;
     match answer {
         Ok(value) => match result::take(value, call.result_bytes_max) {
             Ok(answered) if answered.is_error => ran(Ok(answered.map), unknown),
@@ -98,8 +99,8 @@ async fn run(hub: &Hub, call: HostCall) -> HostRan {
 /// One call, with all that the server asks in between of a client that can only be asked on the
 /// older wire.
 async fn converse(
-    hub: &Hub,
-    (link, definition): (&Link, DefinitionHash),
+    gateway: &Gateway,
+    (connection, definition): (&Connection, DefinitionHash),
     mut params: CallToolRequestParams,
     flight: Option<&Arc<Flight>>,
     cancel: &CancellationToken,
@@ -107,11 +108,11 @@ async fn converse(
     let input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
     (params.input_responses, params.request_state) = (input.responses, input.state);
     for round in 0..ROUNDS_MAX {
-        if round > 0 && link.defined(definition).await.is_none() {
+        if round > 0 && connection.defined(definition).await.is_none() {
             return Err(Trouble::Gone);
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        let value = link.ask(request, flight, cancel).await?;
+        let value = connection.ask(request, flight, cancel).await?;
         if !result::asks_for_input(&value) {
             return Ok(value);
         }
@@ -128,7 +129,7 @@ async fn converse(
         }
         let mut responses = InputResponses::new();
         for (name, request) in requests {
-            match answer(hub, request, cancel).await? {
+            match answer(gateway, request, cancel).await? {
                 Ok(answer) => drop(responses.insert(name, answer)),
                 Err(error) => return Ok(result::unanswered(&error)),
             }
@@ -140,12 +141,12 @@ async fn converse(
 
 /// The client's answer to what a server asks.
 async fn answer(
-    hub: &Hub,
+    gateway: &Gateway,
     request: InputRequest,
     cancel: &CancellationToken,
 ) -> Result<Result<Value, ErrorData>, Trouble> {
     let answered = tokio::select! {
-        answered = hub.client.ask(request) => answered,
+        answered = gateway.client.ask(request) => answered,
         () = cancel.cancelled() => return Err(Trouble::Cancelled),
     };
     let value = answered.map(|answered| match answered {

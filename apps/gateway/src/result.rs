@@ -27,7 +27,7 @@ const INPUT_REQUIRED: &str = "input_required";
 const PARTS: [&str; 3] = ["content", "structuredContent", "isError"];
 
 /// A server's answer to `tools/call`, as the kernel records it.
-pub(crate) struct Answered {
+pub(crate) struct RecordedResult {
     /// The map.
     pub(crate) map: Canonical,
     /// Whether the server says that the call went wrong.
@@ -38,7 +38,7 @@ pub(crate) struct Answered {
 ///
 /// # Errors
 /// Where it is no result of a tool, is too deep, or exceeds `bytes_max`.
-pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<Answered, Refused> {
+pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<RecordedResult, Refused> {
     let failed = |what: &str| Refused::new(Reason::Failed).field("result").got(what);
     let Value::Object(map) = &mut value else {
         return Err(failed("the server answered with no object"));
@@ -56,7 +56,7 @@ pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<Answered, Refus
     let map =
         data::to_canonical(&value).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
     let map = within(map, bytes_max)?;
-    Ok(Answered { map, is_error })
+    Ok(RecordedResult { map, is_error })
 }
 
 /// A server's answer that is an error of the protocol: it is recorded, and released, like any

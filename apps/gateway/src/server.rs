@@ -4,58 +4,54 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-use crate::{client::WireKind, listing::Bounds, manifest::Definition, upstream::Link};
-
-/// How a server is started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerCommand {
-    /// Its name: one component of its tools' ids.
-    pub name: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-}
+use crate::{
+    capabilities::WireKind, manifest::Definition, options::ServerCommand, quota::Quota,
+    upstream::Connection,
+};
 
 /// See the module.
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
     /// What has been taken of its lists.
-    pub(crate) bounds: Mutex<Bounds>,
-    link: RwLock<Option<Arc<Link>>>,
+    pub(crate) quota: Mutex<Quota>,
+    connection: RwLock<Option<Arc<Connection>>>,
 }
 
-impl Server {
+impl McpServer {
     /// One of so many.
     pub(crate) fn new(command: ServerCommand, servers: usize) -> Self {
         Self {
             name: command.name,
             command: command.command,
             relist: Notify::new(),
-            bounds: Mutex::new(Bounds::new(servers)),
-            link: RwLock::default(),
+            quota: Mutex::new(Quota::new(servers)),
+            connection: RwLock::default(),
         }
     }
 
     /// The connection, where it runs.
-    pub(crate) fn link(&self) -> Option<Arc<Link>> {
-        let link = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
-        link.filter(|link| !link.gone.is_cancelled())
+    pub(crate) fn connection(&self) -> Option<Arc<Connection>> {
+        let connection = self.connection.read().unwrap_or_else(PoisonError::into_inner).clone();
+        connection.filter(|connection| !connection.gone.is_cancelled())
     }
 
     /// Puts another connection in its place, or none. What the one before listed goes with it.
-    pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {
-        *self.link.write().unwrap_or_else(PoisonError::into_inner) = link;
+    pub(crate) fn set_connection(&self, connection: Option<Arc<Connection>>) {
+        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
     }
 
     /// Its tools as the connection that there is last listed them.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
-        self.link().and_then(|link| link.listing().definitions.clone()).unwrap_or_default()
+        self.connection()
+            .and_then(|connection| connection.listing().definitions.clone())
+            .unwrap_or_default()
     }
 
     /// Whether it speaks the newer wire now.
     pub(crate) fn is_stateless(&self) -> bool {
-        self.link().is_some_and(|link| link.wire == WireKind::Stateless)
+        self.connection().is_some_and(|connection| connection.wire == WireKind::Stateless)
     }
 }

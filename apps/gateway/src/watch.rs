@@ -1,9 +1,6 @@
 //! What a client wants to hear of: resources, log messages; and of roots that changed.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use rmcp::{
     ErrorData,
@@ -13,42 +10,33 @@ use rmcp::{
     },
 };
 
-use crate::{client::WireKind, flight::Flight, hub::Hub, passing};
-
-/// Most resources that are watched.
-const WATCHED_MAX: usize = 256;
-
-/// The resources that are watched, and how.
-#[derive(Default)]
-pub(crate) struct Watched(Mutex<HashMap<String, Watch>>);
-
-struct Watch {
-    /// How many of the client's subscriptions want it.
-    count: usize,
-    /// The server by its place.
-    place: usize,
-    /// The wire by which it is watched.
-    wire: WireKind,
-}
+use crate::{
+    capabilities::WireKind,
+    flight::Flight,
+    gateway::Gateway,
+    passing,
+    subscriptions::{Joining, WatchedAt},
+};
 
 /// Watches a resource, at the server that has it.
-pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Result<(), ErrorData> {
-    {
-        let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = watched.get_mut(uri) {
-            watch.count = watch.count.saturating_add(1);
-            return Ok(());
-        }
-        if watched.len() >= WATCHED_MAX {
+pub(crate) async fn subscribe(
+    gateway: &Gateway,
+    uri: &str,
+    flight: &Arc<Flight>,
+) -> Result<(), ErrorData> {
+    match gateway.subscriptions.join(uri) {
+        Joining::Watched => return Ok(()),
+        Joining::First => {}
+        Joining::Full => {
             return Err(ErrorData::internal_error("too many resources are watched", None));
         }
     }
-    let known = hub.routes.find(uri).or_else(|| watcher(hub));
+    let known = gateway.routes.find(uri).or_else(|| watcher(gateway));
     let stateless =
-        known.filter(|place| hub.server(*place).is_some_and(|server| server.is_stateless()));
+        known.filter(|place| gateway.server(*place).is_some_and(|server| server.is_stateless()));
     let (place, wire) = match stateless {
         Some(place) => {
-            listen(hub, place, uri).await?;
+            listen(gateway, place, uri).await?;
             (place, WireKind::Stateless)
         }
         None => {
@@ -56,79 +44,72 @@ pub(crate) async fn subscribe(hub: &Hub, uri: &str, flight: &Arc<Flight>) -> Res
                 let params = SubscribeRequestParams::new(uri);
                 ClientRequest::SubscribeRequest(SubscribeRequest::new(params))
             };
-            (passing::first(hub, uri, flight, request).await?.0, WireKind::Session)
+            (passing::first(gateway, uri, flight, request).await?.0, WireKind::Session)
         }
     };
-    let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.insert(uri.to_owned(), Watch { count: 1, place, wire });
+    gateway.subscriptions.add(uri, WatchedAt { place, wire });
     Ok(())
 }
 
 /// The first server that lets resources be watched.
-fn watcher(hub: &Hub) -> Option<usize> {
-    hub.servers.iter().position(|server| {
-        let link = server.link();
-        let resources = link.and_then(|link| link.capabilities.resources.clone());
+fn watcher(gateway: &Gateway) -> Option<usize> {
+    gateway.servers.iter().position(|server| {
+        let connection = server.connection();
+        let resources = connection.and_then(|connection| connection.capabilities.resources.clone());
         resources.is_some_and(|resources| resources.subscribe == Some(true))
     })
 }
 
-async fn listen(hub: &Hub, place: usize, uri: &str) -> Result<(), ErrorData> {
+async fn listen(gateway: &Gateway, place: usize, uri: &str) -> Result<(), ErrorData> {
     let gone = || ErrorData::internal_error("the server broke off", None);
-    let link = hub.server(place).and_then(|server| server.link()).ok_or_else(gone)?;
+    let connection =
+        gateway.server(place).and_then(|server| server.connection()).ok_or_else(gone)?;
     let mut filter = SubscriptionFilter::new();
     filter.resource_subscriptions = Some(vec![uri.to_owned()]);
-    let listening = link.listen(uri, filter).await;
+    let listening = connection.listen(uri, filter).await;
     listening.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// Watches it no more.
 pub(crate) async fn unsubscribe(
-    hub: &Hub,
+    gateway: &Gateway,
     uri: &str,
     flight: &Arc<Flight>,
 ) -> Result<(), ErrorData> {
-    let last = {
-        let mut watched = hub.watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watch) = watched.get_mut(uri) else { return Ok(()) };
-        watch.count = watch.count.saturating_sub(1);
-        if watch.count > 0 {
-            return Ok(());
-        }
-        watched.remove(uri)
+    let Some(WatchedAt { place, wire }) = gateway.subscriptions.leave(uri) else { return Ok(()) };
+    let Some(connection) = gateway.server(place).and_then(|server| server.connection()) else {
+        return Ok(());
     };
-    let Some(Watch { place, wire, .. }) = last else { return Ok(()) };
-    let Some(link) = hub.server(place).and_then(|server| server.link()) else { return Ok(()) };
     if wire == WireKind::Stateless {
-        link.unlisten(uri).await;
+        connection.unlisten(uri).await;
         return Ok(());
     }
     let params = UnsubscribeRequestParams::new(uri);
     let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
-    link.ask(request, Some(flight), &hub.closing).await.map(drop).map_err(passing::error)
+    connection.ask(request, Some(flight), &gateway.closing).await.map(drop).map_err(passing::error)
 }
 
 /// Says to every server that logs how much it is to log.
 pub(crate) async fn set_level(
-    hub: &Hub,
+    gateway: &Gateway,
     level: LoggingLevel,
     flight: &Arc<Flight>,
 ) -> Result<(), ErrorData> {
-    for link in hub.servers.iter().filter_map(|server| server.link()) {
-        if link.capabilities.logging.is_some() && link.wire == WireKind::Session {
+    for connection in gateway.servers.iter().filter_map(|server| server.connection()) {
+        if connection.capabilities.logging.is_some() && connection.wire == WireKind::Session {
             let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
             let request = ClientRequest::SetLevelRequest(request);
-            link.ask(request, Some(flight), &flight.cancel).await.map_err(passing::error)?;
+            connection.ask(request, Some(flight), &flight.cancel).await.map_err(passing::error)?;
         }
     }
     Ok(())
 }
 
 /// Says to every server of the older wire that the client's roots changed.
-pub(crate) async fn roots_changed(hub: &Hub) {
-    for link in hub.servers.iter().filter_map(|server| server.link()) {
-        if link.wire == WireKind::Session {
-            link.peer().notify_roots_list_changed().await.ok();
+pub(crate) async fn roots_changed(gateway: &Gateway) {
+    for connection in gateway.servers.iter().filter_map(|server| server.connection()) {
+        if connection.wire == WireKind::Session {
+            connection.peer().notify_roots_list_changed().await.ok();
         }
     }
 }

@@ -17,7 +17,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     cbor::{DecodeError, Encoder},
-    field::{Field, List, code, decode, encode, shape},
+    field::{Field, code, decode, encode, shape},
     id::{HomeId, PolicyHash, Seq, TextHash, TokenId, ToolsHash},
     limits::ROLE_KEYS_MAX,
     record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody},
@@ -49,7 +49,7 @@ shape! {
         2 => pub body: Vec<u8>,
         /// As many signatures as the role asks for at the least, at most [`ROLE_KEYS_MAX`],
         /// sorted by their keys' bytes, no key twice.
-        3 => pub signatures: List<Signed>,
+        3 => pub signatures: Vec<Signed>,
     }
 }
 
@@ -78,7 +78,7 @@ impl Control {
     /// An event with the signature of one key.
     #[must_use]
     pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {
-        Self { head, body, signatures: List([signed].into()) }
+        Self { head, body, signatures: [signed].into() }
     }
 
     /// The canonical bytes, as they stand in a record.
@@ -98,7 +98,7 @@ impl Control {
     /// Whether there is a signature, not too many, sorted by keys, no key twice.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let signed = &self.signatures.0;
+        let signed = &self.signatures;
         let sorted = signed.windows(2).all(|pair| matches!(pair, [a, b] if a.key < b.key));
         sorted && (1..=ROLE_KEYS_MAX).contains(&signed.len())
     }
@@ -109,7 +109,7 @@ impl Control {
     /// # Errors
     /// [`SignatureError::Mismatch`].
     pub fn verify(&self, home: &HomeId, kind: Kind) -> Result<(), SignatureError> {
-        self.signatures.0.iter().try_for_each(|signed| {
+        self.signatures.iter().try_for_each(|signed| {
             let Signed { key, counter, signature } = signed;
             let message = Self::message(home, &self.head, key, *counter, kind, &self.body);
             key.verify(CONTROL_CONTEXT, &message, signature)
@@ -133,7 +133,7 @@ shape! {
         /// The role's keys, whole.
         1 => pub set: RoleSet,
         /// A proof for each key that the role did not have, sorted by key.
-        2 => pub proofs: List<Possession>,
+        2 => pub proofs: Vec<Possession>,
         /// Of the issuer: root tokens by keys that it no longer has, registered after this
         /// record, are revoked. Null: they stay. Null for every other role.
         3 => pub cut_off: Option<Seq>,
@@ -147,7 +147,7 @@ impl KeyChange {
     pub fn is_proved(&self, home: &HomeId, before: &RoleSet) -> bool {
         let role = self.set.role;
         let new = self.set.keys().filter(|key| !before.holds(key));
-        let proofs = &self.proofs.0;
+        let proofs = &self.proofs;
         let proved = |proof: &Possession| {
             let message = possession(home, role, &proof.key);
             proof.key.verify(POSSESSION_CONTEXT, &message, &proof.signature).is_ok()

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::{Field, List, code, shape},
+    field::{Field, code, shape},
     hash::Domain,
     id::{HomeId, RecoveryHash},
     limits::ROLE_KEYS_MAX,
@@ -83,7 +83,7 @@ shape! {
         /// signature.
         2 => pub threshold: u64,
         /// Its keys: 1 to [`ROLE_KEYS_MAX`], sorted by their bytes, none twice.
-        3 => pub keys: List<RoleKey>,
+        3 => pub keys: Vec<RoleKey>,
     }
 }
 
@@ -95,24 +95,24 @@ impl RoleSet {
         keys.sort_unstable();
         keys.dedup();
         let keys = keys.into_iter().map(|key| RoleKey { algorithm: Algorithm::Ed25519, key });
-        Self { role, threshold: 1, keys: List(keys.collect()) }
+        Self { role, threshold: 1, keys: keys.collect() }
     }
 
     /// The keys.
     pub fn keys(&self) -> impl Iterator<Item = PublicKey> {
-        self.keys.0.iter().map(|key| key.key)
+        self.keys.iter().map(|key| key.key)
     }
 
     /// Whether a key is one of them.
     #[must_use]
     pub fn holds(&self, key: &PublicKey) -> bool {
-        self.keys.0.iter().any(|found| found.key == *key)
+        self.keys.iter().any(|found| found.key == *key)
     }
 
     /// Whether the set keeps to the rules of its fields. A reserved role's never does.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let keys = &self.keys.0;
+        let keys = &self.keys;
         let count = crate::field::count(keys.len());
         let sorted = keys.windows(2).all(|pair| matches!(pair, [a, b] if a.key < b.key));
         let most = if self.role == Role::Issuer { count.min(1) } else { count };

@@ -78,7 +78,7 @@ fn provenance(item: Item<'_>) -> Option<Provenance> {
     read.trace = item.get("trace").and_then(Item::as_text).map(Box::from);
     read.claimed = item.get("claimed").and_then(source);
     for input in item.get("inputs").into_iter().flat_map(Item::elements) {
-        read.inputs.0.push(input.as_uint().map(Seq::new)?);
+        read.inputs.push(input.as_uint().map(Seq::new)?);
     }
     Some(read)
 }
@@ -125,7 +125,7 @@ mod tests {
         let mut provenance = Provenance::new(Source::ALL[1], UnixMillis::new(5));
         provenance.claimed = Some(Source::ALL[0]);
         provenance.trace = Some(Box::from("trace"));
-        provenance.inputs.0.extend([Seq::new(1), Seq::new(4)]);
+        provenance.inputs.extend([Seq::new(1), Seq::new(4)]);
         let full = CallFields {
             tool_id: ToolId::new("fs.read"),
             agent_id: AgentId::new("team/a"),

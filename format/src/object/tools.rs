@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     cbor::DecodeError,
-    field::{List, decode, encode, shape},
+    field::{decode, encode, shape},
     hash::Domain,
     id::{ObjectId, ToolId, ToolsHash},
 };
@@ -23,14 +23,14 @@ shape! {
     /// The object that a tools hash names.
     pub struct ToolsObject {
         /// The tools, sorted by id.
-        1 => pub tools: List<ToolEntry>,
+        1 => pub tools: Vec<ToolEntry>,
     }
 }
 
 impl ToolsObject {
     /// Whether the tools ascend, each once: one set has one encoding.
     pub fn is_sorted(&self) -> bool {
-        self.tools.0.windows(2).all(|pair| match pair {
+        self.tools.windows(2).all(|pair| match pair {
             [a, b] => a.tool < b.tool,
             _ => true,
         })

@@ -8,7 +8,7 @@ use crate::{
     control::Control,
     decision::{Decision, Shadow, Verdict},
     envelope::{Filled, Status, TxOutcome},
-    field::{Field, List, code, shape},
+    field::{Field, code, shape},
     id::{
         AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
         ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
@@ -90,7 +90,7 @@ impl CallFields {
     /// What the policy took away from a call that it let through.
     pub fn degraded(&self) -> Vec<Obligation> {
         let decision = self.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
-        let asked = decision.map_or(&[][..], |decision| &decision.obligations.0);
+        let asked = decision.map_or(&[][..], |decision| &decision.obligations);
         asked.iter().filter(|asked| asked.kind.takes_away()).cloned().collect()
     }
 }
@@ -175,11 +175,11 @@ shape! {
         /// What this call does to the world. Reserved: the manifest's.
         36 => pub call_effect: EffectClass,
         /// Where its arguments came from, by place. Reserved: empty.
-        37 => pub arguments: List<ArgumentLabel>,
+        37 => pub arguments: Vec<ArgumentLabel>,
         /// The approval that it uses up, or the bounded set that covers it. Reserved: null.
         38 => pub approval: Option<Seq>,
         /// What the approval rested on. Reserved: empty.
-        39 => pub preconditions: List<Precondition>,
+        39 => pub preconditions: Vec<Precondition>,
     }
 }
 

@@ -218,9 +218,9 @@ impl Body {
             Self::Intent(intent) => {
                 let uses = [
                     ("call_effect", intent.call_effect != intent.effect),
-                    ("arguments", !intent.arguments.0.is_empty()),
+                    ("arguments", !intent.arguments.is_empty()),
                     ("approval", intent.approval.is_some()),
-                    ("preconditions", !intent.preconditions.0.is_empty()),
+                    ("preconditions", !intent.preconditions.is_empty()),
                 ];
                 uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
             }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{ArgumentLabel, CallFields, Precondition};
 use crate::{
     control::Control,
-    field::{List, code, shape},
+    field::{code, shape},
     id::{AgentId, ConstraintId, Leaf, Seq, StateHash, TextHash},
     label::Label,
     manifest::EffectClass,
@@ -57,19 +57,19 @@ shape! {
         /// The call's own.
         31 => pub call_effect: EffectClass,
         /// Where its arguments came from.
-        32 => pub arguments: List<ArgumentLabel>,
+        32 => pub arguments: Vec<ArgumentLabel>,
         /// What its session had been given before.
         33 => pub label: Label,
         /// Commitments to the resources that it would touch, in the plan's order.
-        34 => pub resources: List<TextHash>,
+        34 => pub resources: Vec<TextHash>,
         /// What must still be so when it goes on.
-        35 => pub preconditions: List<Precondition>,
+        35 => pub preconditions: Vec<Precondition>,
         /// The keys that may answer, sorted.
-        36 => pub eligible: List<PublicKey>,
+        36 => pub eligible: Vec<PublicKey>,
         /// How many of them must approve.
         37 => pub threshold: u64,
         /// The means that count.
-        38 => pub means: List<Means>,
+        38 => pub means: Vec<Means>,
         /// From then on it is expired.
         39 => pub expires: UnixMillis,
     }
@@ -168,7 +168,7 @@ shape! {
     /// Body of a `redact` event.
     pub struct RedactBody {
         /// The records whose rows in the vault are gone, sorted.
-        1 => pub records: List<Seq>,
+        1 => pub records: Vec<Seq>,
         /// Commitment to the reason; null for none.
         2 => pub cause: Option<TextHash>,
     }

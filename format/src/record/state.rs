@@ -1,8 +1,10 @@
 //! Records of the agents' states.
 
 use super::CallFields;
+use alloc::vec::Vec;
+
 use crate::{
-    field::{List, shape},
+    field::shape,
     id::{FactKey, SnapshotId},
     provenance::Source,
 };
@@ -21,8 +23,8 @@ shape! {
         /// Who wrote.
         32 => pub writer: Source,
         /// The keys that were set, sorted.
-        33 => pub set: List<FactKey>,
+        33 => pub set: Vec<FactKey>,
         /// The keys that were taken away, sorted.
-        34 => pub removed: List<FactKey>,
+        34 => pub removed: Vec<FactKey>,
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     control::Algorithm,
-    field::{Field, List, decode, encode, shape},
+    field::{Field, decode, encode, shape},
     hash::Domain,
     id::{AgentId, HomeId, PolicyHash, TokenId},
     limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
@@ -115,7 +115,7 @@ shape! {
         /// What it may use in all.
         12 => pub budget: Budget,
         /// Further conditions.
-        13 => pub caveats: List<Caveat>,
+        13 => pub caveats: Vec<Caveat>,
         /// The only policy under which it is valid; null for any.
         14 => pub policy: Option<PolicyHash>,
         /// What is taken away besides.
@@ -174,7 +174,7 @@ impl TokenBody {
         if self.ext.item().kind() != Kind::Map {
             return Err(bad("ext"));
         }
-        if !self.caveats.0.is_empty() {
+        if !self.caveats.is_empty() {
             return Err(Refused::new(Reason::UnknownAuthority).field("caveats"));
         }
         if !self.flags.are_known() {

@@ -98,7 +98,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         fields.shadow = shadow;
         let kept = match decision.verdict {
             Verdict::Allow | Verdict::Degrade => {
-                let obligations = &decision.obligations.0;
+                let obligations = &decision.obligations;
                 keep(obligations, question.manifest, &needed, &mut hold)
                     .map_err(|refused| (refused, RefusalKind::Refused))
             }

@@ -25,7 +25,6 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item},
     envelope::{Status, TxOutcome},
-    field::List,
     hash::result_hash,
     id::Seq,
     label::Label,
@@ -232,9 +231,9 @@ impl Kernel {
             filled: call.filled,
             label: call.given,
             call_effect: call.effect,
-            arguments: List(Vec::new()),
+            arguments: Vec::new(),
             approval: None,
-            preconditions: List(Vec::new()),
+            preconditions: Vec::new(),
         };
         let (seq, leaf) = self.append(BodyView::Intent(&intent))?;
         self.pending.keep(VaultWrite { seq, row: call.row });

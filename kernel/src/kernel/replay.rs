@@ -212,8 +212,8 @@ impl Walk<'_> {
         let hash = change.call.args_hash;
         let committed = hash.and_then(|hash| entry.committed(Commitment::Changes(hash)));
         let facts = self.facts.entry(agent.clone()).or_default();
-        change.removed.0.iter().for_each(|key| facts.remove(key));
-        for key in &change.set.0 {
+        change.removed.iter().for_each(|key| facts.remove(key));
+        for key in &change.set {
             let value = committed.as_ref().and_then(|c| c.item().get(key.as_str()));
             facts.set(key.clone(), value.map(Canonical::from));
         }

@@ -19,7 +19,6 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, Kind, Profile},
     facts::{Facts, Namespace},
-    field::List,
     hash::{changes_hash, fact_id},
     id::{AgentId, FactId, FactKey, Seq},
     limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX},
@@ -58,14 +57,14 @@ impl Kernel {
             snapshot,
             number,
             writer,
-            set: List(set.into_keys().collect()),
-            removed: List(removed),
+            set: set.into_keys().collect(),
+            removed,
         };
         let objects = [Object::snapshot(&next)].into();
         let (seq, _) = self.append_with(BodyView::State(&record), objects)?;
         let facts = self.facts.entry(agent).or_default();
-        record.removed.0.iter().for_each(|key| facts.remove(key));
-        for key in record.set.0 {
+        record.removed.iter().for_each(|key| facts.remove(key));
+        for key in record.set {
             let value = proposal.changes.item().get(key.as_str()).map(Canonical::from);
             facts.set(key, value);
         }
@@ -88,7 +87,7 @@ impl Kernel {
         fields.provenance = Some(Provenance {
             source: proposal.writer,
             time: Some(context.now),
-            inputs: List(proposal.inputs.clone()),
+            inputs: proposal.inputs.clone(),
             trace: None,
             claimed: None,
         });

@@ -71,12 +71,12 @@ impl AgentState {
     /// Moves the head. `None` where the snapshot is not what the record says of it.
     pub(crate) fn advance(&mut self, seq: Seq, change: &StateChange, next: Snapshot) -> Option<()> {
         let ids = next.fact_ids().ok()?;
-        let set = change.set.0.iter().map(|key| Some((key.clone(), *ids.get(key)?)));
+        let set = change.set.iter().map(|key| Some((key.clone(), *ids.get(key)?)));
         let set: BTreeMap<FactKey, FactId> = set.collect::<Option<_>>()?;
-        if self.after(&set, &change.removed.0)? != next || next.id() != change.snapshot {
+        if self.after(&set, &change.removed)? != next || next.id() != change.snapshot {
             return None;
         }
-        self.facts.retain(|key, _| !change.removed.0.contains(key));
+        self.facts.retain(|key, _| !change.removed.contains(key));
         for (key, id) in set {
             self.facts.insert(key, FactRef { id, written: seq });
         }

@@ -254,7 +254,7 @@ impl State {
 
     /// Counts the signatures of an event. `None` where a counter has not grown.
     fn signed(&mut self, seq: Seq, control: &Control) -> Option<()> {
-        for signed in &control.signatures.0 {
+        for signed in &control.signatures {
             let signer = self.signers.entry(signed.key).or_default();
             if signed.counter <= signer.counter {
                 return None;

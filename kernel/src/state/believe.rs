@@ -30,7 +30,7 @@ impl State {
         if !control.is_sound() {
             return Err(Forgery::Form);
         }
-        let signed = &control.signatures.0;
+        let signed = &control.signatures;
         if !(kind == Kind::Key && self.is_recovery(control)) {
             if !signed.iter().all(|signed| set.holds(&signed.key)) {
                 return Err(Forgery::Role);
@@ -67,7 +67,7 @@ impl State {
 
     /// The recovery key alone signed it: it can do nothing but give roles other keys.
     fn is_recovery(&self, control: &Control) -> bool {
-        match (&control.signatures.0[..], self.recovery) {
+        match (&control.signatures[..], self.recovery) {
             ([signed], Some(hash)) => recovery_hash(&signed.key) == hash,
             _ => false,
         }

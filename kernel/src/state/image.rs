@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use syscap_format::{
-    field::List,
     id::Seq,
     image::{
         AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
@@ -43,7 +42,7 @@ impl State {
             policy: self.policy,
             shadow: self.shadow,
             tools: self.tools,
-            tokens: List(self.tokens.images().collect()),
+            tokens: self.tokens.images().collect(),
             sessions: each(&self.sessions, |(number, session)| session.image(*number)),
             agents: each(&self.agents, |(agent, state)| AgentImage {
                 agent: agent.clone(),
@@ -53,11 +52,11 @@ impl State {
                     fact: fact.id,
                     written: fact.written,
                 }),
-                ancestors: List(state.ancestors().collect()),
+                ancestors: state.ancestors().collect(),
             }),
             frozen: self.frozen.kernel,
-            frozen_agents: List(self.frozen.agents.iter().cloned().collect()),
-            frozen_tools: List(self.frozen.tools.iter().cloned().collect()),
+            frozen_agents: self.frozen.agents.iter().cloned().collect(),
+            frozen_tools: self.frozen.tools.iter().cloned().collect(),
             open: each(&self.open, |(intent, open)| {
                 let slot = open.key.as_ref();
                 OpenImage {
@@ -75,8 +74,8 @@ impl State {
                 intent: *intent,
                 token: place(*token),
             }),
-            keys: List(self.keys.iter().map(key_image).collect()),
-            recovered: List(self.recovered.iter().copied().collect()),
+            keys: self.keys.iter().map(key_image).collect(),
+            recovered: self.recovered.iter().copied().collect(),
             unconfirmed_before: self.unconfirmed_before,
             unbound: self.unbound.image(),
             keys_changed: each(&self.replaced.keys, |(role, changed)| KeysChangedImage {
@@ -139,7 +138,7 @@ fn key_image((slot, used): (&KeySlot, &KeyUse)) -> KeyImage {
         outcome,
         result_hash: used.result.map(|(hash, _)| hash),
         status: used.result.map(|(_, status)| status),
-        degraded: List(used.degraded.clone()),
+        degraded: used.degraded.clone(),
         label: used.label,
     }
 }
@@ -148,6 +147,6 @@ fn place(token: TokenIndex) -> u64 {
     u64::from(token.get())
 }
 
-fn each<I: IntoIterator, T>(all: I, image: impl Fn(I::Item) -> T) -> List<T> {
-    List(all.into_iter().map(image).collect())
+fn each<I: IntoIterator, T>(all: I, image: impl Fn(I::Item) -> T) -> Vec<T> {
+    all.into_iter().map(image).collect()
 }

@@ -147,7 +147,7 @@ impl fmt::Display for Explanation {
             Some(id) => write!(f, " by {id}")?,
             None => f.write_str(" by default")?,
         }
-        let obligations = &self.decision.obligations.0;
+        let obligations = &self.decision.obligations;
         for (n, obligation) in obligations.iter().enumerate() {
             write!(f, "{}{obligation}", if n == 0 { ", with " } else { ", " })?;
         }

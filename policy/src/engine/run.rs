@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use syscap_format::{
     decision::{Decision, Verdict, matches_digest},
-    field::List,
     limits::MATCHES_MAX,
     obligation::Obligation,
 };
@@ -89,10 +88,10 @@ impl Run {
         Decision {
             verdict,
             deciding: deciding.as_ref().and_then(find).map(|constraint| constraint.id.clone()),
-            matches: List(matches),
+            matches,
             match_count: u64::try_from(places.len()).unwrap_or(u64::MAX),
             matches_digest: digest,
-            obligations: List(obligations),
+            obligations,
         }
     }
 }

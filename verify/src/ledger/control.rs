@@ -27,7 +27,7 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
-        let signed = &control.signatures.0;
+        let signed = &control.signatures;
         let set = Role::of(kind).and_then(|role| self.roles.set(role));
         let recovers = kind == Kind::Key && self.is_recovery(control);
         let of_role = set.is_some_and(|set| signed.iter().all(|signed| set.holds(&signed.key)));
@@ -57,7 +57,7 @@ impl Ledger {
 
     /// The recovery key signed it, alone.
     fn is_recovery(&self, control: &Control) -> bool {
-        let hashes = control.signatures.0.iter().map(|signed| Some(recovery_hash(&signed.key)));
+        let hashes = control.signatures.iter().map(|signed| Some(recovery_hash(&signed.key)));
         self.recovery.is_some() && hashes.eq([self.recovery])
     }
 
@@ -175,7 +175,7 @@ impl Ledger {
         let found = object(entry, source, ObjectKind::Tools, *change.tools.as_bytes())?;
         let mut tools = BTreeMap::new();
         let list = found.and_then(|found| ToolsObject::from_bytes(&found.bytes).ok());
-        for listed in list.into_iter().flat_map(|list| list.tools.0) {
+        for listed in list.into_iter().flat_map(|list| list.tools) {
             let id = listed.manifest;
             if let Some(manifest) = manifest(entry, source, &listed.tool, id)? {
                 tools.insert(listed.tool, Registered { id, manifest });

@@ -75,7 +75,7 @@ impl Ledger {
         let Some(registered) = tool else {
             return;
         };
-        let asked = &decision.obligations.0;
+        let asked = &decision.obligations;
         let keepable = |asked: &&Obligation| is_keepable(asked, &registered.manifest);
         let fine = match reason {
             Reason::Obligation => !asked.iter().all(|asked| keepable(&asked)),
@@ -97,17 +97,17 @@ impl Ledger {
 /// A decision's own parts agree, and it fits its limits.
 fn is_sound(decision: &Decision) -> bool {
     let Decision { verdict, matches, match_count, matches_digest, obligations, .. } = decision;
-    let listed = u64::try_from(matches.0.len()).unwrap_or(u64::MAX);
-    let names = obligations.0.iter().filter_map(|asked| asked.name.as_ref());
-    matches.0.len() <= MATCHES_MAX
+    let listed = u64::try_from(matches.len()).unwrap_or(u64::MAX);
+    let names = obligations.iter().filter_map(|asked| asked.name.as_ref());
+    matches.len() <= MATCHES_MAX
         && *match_count >= listed
         && matches_digest.is_some() == (*match_count > listed)
-        && obligations.0.len() <= OBLIGATIONS_MAX
+        && obligations.len() <= OBLIGATIONS_MAX
         && names.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
-        && obligations.0.is_sorted_by(|one, next| place(one) < place(next))
+        && obligations.is_sorted_by(|one, next| place(one) < place(next))
         && match verdict {
-            Verdict::Allow => !obligations.0.iter().any(takes_away),
-            Verdict::Degrade => obligations.0.iter().any(takes_away),
+            Verdict::Allow => !obligations.iter().any(takes_away),
+            Verdict::Degrade => obligations.iter().any(takes_away),
             Verdict::Ask | Verdict::Defer | Verdict::Deny => true,
         }
 }
@@ -127,7 +127,7 @@ fn takes_away(asked: &Obligation) -> bool {
 
 /// Whether a run of the tool can keep to it.
 fn is_keepable(asked: &Obligation, manifest: &Manifest) -> bool {
-    let honours = manifest.honours.0.contains(&asked.kind);
+    let honours = manifest.honours.contains(&asked.kind);
     match asked.kind {
         ObligationKind::ResultCap => honours && asked.max.is_some(),
         ObligationKind::ReadOnly => honours || manifest.effect.is_read_only(),

@@ -107,7 +107,7 @@ impl Ledger {
         entry.expect(same && (read_only || intent.mode == RunMode::IntentFirst), Fault::Tool);
         let held = &intent.call.held;
         let wanted = manifest.hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);
-        let asked = intent.call.decision.as_ref().map_or(&[][..], |said| &said.obligations.0);
+        let asked = intent.call.decision.as_ref().map_or(&[][..], |said| &said.obligations);
         let wanted = cut_down(asked, wanted);
         let one = held.get(Dimension::Calls) == 1 && held.get(Dimension::Concurrent) == 1;
         entry.expect(one && wanted.leq(held), Fault::Hold);
@@ -157,7 +157,7 @@ fn is_whole(intent: &Intent) -> bool {
     // Of what the kernel filled in the caller said nothing.
     let filled = intent.filled.bits() & Filled::PROVENANCE.bits() != 0;
     let said = call.provenance.as_ref().is_some_and(|from| {
-        from.claimed.is_some() || from.trace.is_some() || !from.inputs.0.is_empty()
+        from.claimed.is_some() || from.trace.is_some() || !from.inputs.is_empty()
     });
     known && !later && keyed && !(filled && said) && call.used == Amounts::ZERO
 }

@@ -74,7 +74,7 @@ impl Ledger {
         // An aggregate is closed before anything else of its session; its row goes on.
         entry.expect(session.row.aggregate.is_none(), Fault::Aggregate);
         entry.expect(!self.frozen.stops_agent(&session.agent), Fault::Frozen);
-        let inputs = call.provenance.as_ref().map_or(&[][..], |from| &from.inputs.0);
+        let inputs = call.provenance.as_ref().map_or(&[][..], |from| &from.inputs);
         entry.expect(session.was_given(inputs), Fault::StateForm);
         Some(session.account)
     }
@@ -121,7 +121,7 @@ impl Ledger {
 
 /// Whether what is there after is what was there before, but for the keys that were changed.
 fn follows(before: &FactIds, change: &StateChange, after: &FactIds) -> bool {
-    let (set, removed) = (&change.set.0, &change.removed.0);
+    let (set, removed) = (&change.set, &change.removed);
     let kept = |key: &&FactKey| !removed.contains(key) && !set.contains(key);
     let expected: BTreeSet<&FactKey> = before.keys().filter(kept).chain(set).collect();
     after.len() <= FACTS_MAX
@@ -136,7 +136,7 @@ fn may_write(change: &StateChange) -> bool {
         Writer::Tool | Writer::Encoder => "fact",
         Writer::Observer => return false,
     };
-    let mut keys = change.set.0.iter().chain(&change.removed.0);
+    let mut keys = change.set.iter().chain(&change.removed);
     keys.all(|key| key.as_str().split('.').next() == Some(space))
 }
 
@@ -158,7 +158,7 @@ fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
         used: Amounts::ZERO,
         ..call.clone()
     };
-    let keys = || set.0.iter().chain(&removed.0);
+    let keys = || set.iter().chain(removed.iter());
     let known = call.agent_id.is_some()
         && call.state_snapshot_id.is_some()
         && call.capability_token_id.is_some()
@@ -169,6 +169,6 @@ fn is_whole(entry: &Entry<'_>, change: &StateChange) -> bool {
         && (source, *time, trace, claimed) == (writer, Some(entry.time), &None, &None)
         && (1..=CHANGES_MAX).contains(&keys().count())
         && keys().collect::<BTreeSet<_>>().len() == keys().count()
-        && set.0.is_sorted()
-        && removed.0.is_sorted()
+        && set.is_sorted()
+        && removed.is_sorted()
 }

@@ -49,7 +49,7 @@ fn sign_again(
         }
         _ => return,
     };
-    let [Signed { key, counter, .. }] = control.signatures.0[..] else { return };
+    let [Signed { key, counter, .. }] = control.signatures[..] else { return };
     let named = before.get(usize::try_from(control.head.seq.get()).unwrap());
     let stands = named.is_some_and(|bytes| leaf(bytes) == control.head.leaf);
     let stands = stands && last.get(&key).is_none_or(|last| control.head.seq >= *last);

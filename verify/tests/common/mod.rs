@@ -20,7 +20,6 @@ use syscap_format::{
         RoleSet, Roles, Signed, possession,
     },
     envelope::{Form, ToolResult},
-    field::List,
     id::{AgentId, HomeId, Leaf, Salt, Seq, SnapshotId, TokenId, ToolId},
     provenance::Source,
     reason::Refused,
@@ -100,7 +99,7 @@ pub(crate) fn key_change(home: &HomeId, role: Role, key: &SigningKey) -> KeyChan
     let signature = sign(key, POSSESSION_CONTEXT, &message);
     let proof = Possession { key: public(key), signature };
     let set = RoleSet::any_of(role, [public(key)]);
-    KeyChange { set, proofs: List(vec![proof]), cut_off: None }
+    KeyChange { set, proofs: vec![proof], cut_off: None }
 }
 
 pub(crate) fn agent(name: &str) -> AgentId {
@@ -130,7 +129,7 @@ pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
         epoch: 0,
         grants,
         budget: Budget::standard(),
-        caveats: List(Vec::new()),
+        caveats: Vec::new(),
         policy: None,
         flags: TokenFlags::default(),
         ext: MapBuilder::new().finish(),

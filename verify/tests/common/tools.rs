@@ -5,7 +5,6 @@ use syscap_format::{
     cbor::{Canonical, MapBuilder},
     decision::{Decision, Verdict, matches_digest},
     envelope::TxOutcome,
-    field::List,
     id::ConstraintId,
     label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
@@ -163,7 +162,7 @@ fn trimmed(bytes: u64) -> Decision {
         6 => (Verdict::Allow, vec![Obligation::elevated()]),
         _ => (Verdict::Allow, Vec::new()),
     };
-    let obligations = List(Obligation::unite(obligations));
+    let obligations = Obligation::unite(obligations);
     let decision = Decision { obligations, ..Decision::plain(verdict) };
     if bytes != 7 {
         return decision;
@@ -171,7 +170,7 @@ fn trimmed(bytes: u64) -> Decision {
     let matches = ["a", "b"].map(|name| ConstraintId::new(name).unwrap());
     Decision {
         deciding: Some(matches[0].clone()),
-        matches: List(matches.into()),
+        matches: matches.into(),
         match_count: 3,
         matches_digest: Some(matches_digest(&[0, 1, 2])),
         ..decision

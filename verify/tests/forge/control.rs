@@ -59,7 +59,7 @@ fn an_event_is_by_the_key_of_its_role() {
                 &|r| {
                     let mut forged =
                         event_by(&home(r), &SigningKey::from_bytes(&[99; 32]), 1, &body);
-                    forged.signatures.0[0].key = public(&key(Role::Revoker));
+                    forged.signatures[0].key = public(&key(Role::Revoker));
                     *control(&mut r[14]) = forged;
                 },
                 signature,
@@ -88,15 +88,15 @@ fn an_event_is_by_the_key_of_its_role() {
             ),
             (
                 "another counter",
-                &|r| control(&mut r[14]).signatures.0[0].counter = 0,
+                &|r| control(&mut r[14]).signatures[0].counter = 0,
                 &[(14, Fault::StaleCounter), (14, Fault::BadSignature)],
             ),
             (
                 "a changed signature",
                 &|r| {
-                    let mut bytes = *control(&mut r[14]).signatures.0[0].signature.as_bytes();
+                    let mut bytes = *control(&mut r[14]).signatures[0].signature.as_bytes();
                     bytes[40] ^= 1;
-                    control(&mut r[14]).signatures.0[0].signature = Signature::from_bytes(bytes);
+                    control(&mut r[14]).signatures[0].signature = Signature::from_bytes(bytes);
                 },
                 signature,
             ),

@@ -5,7 +5,6 @@ use syscap_format::{
     budget::Dimension,
     control::PolicyChange,
     decision::{Decision, Shadow, Verdict},
-    field::List,
     id::{ConstraintId, PolicyHash, SnapshotId},
     obligation::{Obligation, ObligationKind},
     provenance::Source,
@@ -210,7 +209,7 @@ fn a_decisions_parts_agree() {
                 "sixteen",
                 &|r| {
                     says(r, ALONE, |d| {
-                        d.matches = List(vec![name("a"); 16]);
+                        d.matches = vec![name("a"); 16];
                         d.match_count = 17;
                     });
                 },
@@ -220,7 +219,7 @@ fn a_decisions_parts_agree() {
                 "too many listed",
                 &|r| {
                     says(r, ALONE, |d| {
-                        d.matches = List(vec![name("a"); 17]);
+                        d.matches = vec![name("a"); 17];
                         d.match_count = 18;
                     });
                 },
@@ -235,8 +234,8 @@ fn a_decisions_parts_agree() {
 fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
     let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
     let notify = |n: usize| Obligation::notify(&format!("{n:02}"));
-    let many = |n: usize| List((0..n).map(notify).collect());
-    let long = |bytes: usize| List(vec![Obligation::notify(&"x".repeat(bytes))]);
+    let many = |n: usize| (0..n).map(notify).collect();
+    let long = |bytes: usize| vec![Obligation::notify(&"x".repeat(bytes))];
     check(
         &base(),
         &[
@@ -259,32 +258,28 @@ fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
                 &|r| says(r, HEAD, |d| d.verdict = Verdict::Allow),
                 &[(HEAD, Fault::Decision)],
             ),
-            (
-                "asked twice",
-                &|r| says(r, ALONE, |d| d.obligations = List(vec![notify(1); 2])),
-                wrong,
-            ),
+            ("asked twice", &|r| says(r, ALONE, |d| d.obligations = vec![notify(1); 2]), wrong),
             (
                 "asked out of order",
-                &|r| says(r, HEAD, |d| d.obligations.0.swap(0, 1)),
+                &|r| says(r, HEAD, |d| d.obligations.swap(0, 1)),
                 &[(HEAD, Fault::Decision)],
             ),
             (
                 "names out of order",
-                &|r| says(r, ALONE, |d| d.obligations = List(vec![notify(2), notify(1)])),
+                &|r| says(r, ALONE, |d| d.obligations = vec![notify(2), notify(1)]),
                 wrong,
             ),
             (
                 "a name before none",
                 &|r| {
                     let none = Obligation { name: None, ..notify(1) };
-                    says(r, ALONE, |d| d.obligations = List(vec![notify(1), none.clone()]));
+                    says(r, ALONE, |d| d.obligations = vec![notify(1), none.clone()]);
                 },
                 wrong,
             ),
             (
                 "a refusal asks twice",
-                &|r| refused(r, ASKED).obligations.0.push(Obligation::elevated()),
+                &|r| refused(r, ASKED).obligations.push(Obligation::elevated()),
                 &[(ASKED, Fault::Decision)],
             ),
             (
@@ -292,7 +287,7 @@ fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
                 &|r| {
                     both(r, HEAD, |c| {
                         let said = &mut c.shadow.as_mut().unwrap().decision;
-                        said.obligations = List(vec![notify(1); 2]);
+                        said.obligations = vec![notify(1); 2];
                     });
                 },
                 &[(HEAD, Fault::Shadow)],
@@ -304,7 +299,7 @@ fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
 /// Asks something of the plain call.
 fn asks(records: &mut [Record], asked: &Obligation) {
     says(records, PLAIN, |decision| {
-        decision.obligations = List(vec![asked.clone()]);
+        decision.obligations = vec![asked.clone()];
         if asked.kind.takes_away() {
             decision.verdict = Verdict::Degrade;
         }
@@ -331,21 +326,21 @@ fn what_is_asked_of_a_run_is_kept() {
             ("less than was left", &|r| held(r, 19), &[(HEAD, Fault::Hold)]),
             (
                 "not cut any more",
-                &|r| says(r, HEAD, |d| d.obligations.0.retain(|asked| asked.max != Some(20))),
+                &|r| says(r, HEAD, |d| d.obligations.retain(|asked| asked.max != Some(20))),
                 &[(HEAD, Fault::Hold)],
             ),
             (
                 "cut to less",
                 &|r| {
                     let less = cut("egress_bytes", Some(19));
-                    says(r, HEAD, |d| d.obligations.0[2] = less.clone());
+                    says(r, HEAD, |d| d.obligations[2] = less.clone());
                 },
                 &wrong(HEAD),
             ),
             (
                 "a cap without a number",
                 &|r| {
-                    says(r, HEAD, |d| d.obligations.0[0] = uncapped.clone());
+                    says(r, HEAD, |d| d.obligations[0] = uncapped.clone());
                 },
                 &wrong(HEAD),
             ),
@@ -362,7 +357,7 @@ fn what_is_asked_of_a_run_is_kept() {
             (
                 "a reader is read only",
                 &|r| {
-                    let asked = List(vec![Obligation::read_only()]);
+                    let asked = vec![Obligation::read_only()];
                     says(r, 8, |decision| {
                         decision.verdict = Verdict::Degrade;
                         decision.obligations = asked.clone();
@@ -380,7 +375,7 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
     let unkept = [(REDUCED, Fault::Obligation)];
     let verdict = |r: &mut Vec<Record>, place, verdict| refused(r, place).verdict = verdict;
     let reason = |r: &mut Vec<Record>, place: usize, reason| refusal(&mut r[place]).reason = reason;
-    let notify = List(vec![Obligation::notify("x")]);
+    let notify = vec![Obligation::notify("x")];
     check(
         &base(),
         &[
@@ -396,20 +391,20 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
             ),
             (
                 "reduced, and nothing cut",
-                &|r| refused(r, REDUCED).obligations = List(vec![Obligation::read_only()]),
+                &|r| refused(r, REDUCED).obligations = vec![Obligation::read_only()],
                 &unkept,
             ),
             (
                 "reduced, and not kept before",
                 &|r| {
                     let uncapped = Obligation { max: None, ..Obligation::result_cap(1) };
-                    refused(r, REDUCED).obligations.0.insert(0, uncapped);
+                    refused(r, REDUCED).obligations.insert(0, uncapped);
                 },
                 &unkept,
             ),
             (
                 "reduced, and not kept after",
-                &|r| refused(r, REDUCED).obligations.0.push(Obligation::elevated()),
+                &|r| refused(r, REDUCED).obligations.push(Obligation::elevated()),
                 &[],
             ),
             ("unkept, and all kept", &|r| reason(r, REDUCED, Reason::Obligation), &unkept),
@@ -418,7 +413,7 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
                 &|r| {
                     reason(r, REDUCED, Reason::Obligation);
                     verdict(r, REDUCED, Verdict::Allow);
-                    refused(r, REDUCED).obligations = List(vec![Obligation::elevated()]);
+                    refused(r, REDUCED).obligations = vec![Obligation::elevated()];
                 },
                 &[],
             ),
@@ -426,7 +421,7 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
                 "unkept, degraded",
                 &|r| {
                     reason(r, REDUCED, Reason::Obligation);
-                    refused(r, REDUCED).obligations.0.push(Obligation::elevated());
+                    refused(r, REDUCED).obligations.push(Obligation::elevated());
                 },
                 &[],
             ),
@@ -435,7 +430,7 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
                 &|r| {
                     reason(r, REDUCED, Reason::Obligation);
                     verdict(r, REDUCED, Verdict::Allow);
-                    refused(r, REDUCED).obligations = List(Vec::new());
+                    refused(r, REDUCED).obligations = Vec::new();
                 },
                 &unkept,
             ),
@@ -455,7 +450,7 @@ fn a_refusals_reason_is_what_the_policy_said() {
                 "over budget, and not kept",
                 &|r| {
                     reason(r, REDUCED, Reason::OverBudget);
-                    refused(r, REDUCED).obligations.0.push(Obligation::elevated());
+                    refused(r, REDUCED).obligations.push(Obligation::elevated());
                 },
                 &[(REDUCED, Fault::Obligation)],
             ),

@@ -6,7 +6,6 @@ use syscap_format::{
     control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
     decision::{Decision, Verdict},
     envelope::Filled,
-    field::List,
     id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
     label::Label,
     manifest::{EffectClass, Enforcement},
@@ -340,7 +339,7 @@ fn an_intent_was_allowed() {
             (
                 "on a condition",
                 &|r| {
-                    let obligations = List([Obligation::read_only()].into());
+                    let obligations = [Obligation::read_only()].into();
                     said(r, Decision { obligations, ..Decision::plain(Verdict::Degrade) });
                 },
                 &[(LAST, Fault::Obligation)],
@@ -368,7 +367,7 @@ fn what_was_filled_in_says_nothing_for_the_caller() {
         &[
             ("a claim", &|r| from(r, |f| f.claimed = Some(Source::User)), &[form(LAST)]),
             ("a trace", &|r| from(r, |f| f.trace = Some("t".into())), &[form(LAST)]),
-            ("an input", &|r| from(r, |f| f.inputs.0.push(Seq::new(9))), &[form(LAST)]),
+            ("an input", &|r| from(r, |f| f.inputs.push(Seq::new(9))), &[form(LAST)]),
             ("another source", &|r| from(r, |f| f.source = Source::User), &[]),
             (
                 "a claim of its own",

@@ -8,7 +8,6 @@ use syscap_format::{
         CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
         Role, RoleSet, Signed, ToolsChange, recovery_hash,
     },
-    field::List,
     hash::leaf,
     id::{HomeId, Seq},
     record::{Body, Head, Kind, OutcomeFlags, Record},
@@ -50,7 +49,7 @@ fn signed_by<B: ControlBody>(
         })
         .collect();
     signatures.sort_by_key(|signed| signed.key);
-    Control { head, body, signatures: List(signatures) }
+    Control { head, body, signatures }
 }
 
 fn head_at(records: &[Record], place: usize) -> Head {
@@ -201,7 +200,7 @@ fn a_key_that_is_new_proves_to_be_held() {
     check(
         &log,
         &[
-            ("no proof", &|r| with(r, &|body| body.proofs.0.clear()), wrong),
+            ("no proof", &|r| with(r, &|body| body.proofs.clear()), wrong),
             (
                 "a proof of another key",
                 &|r| {

@@ -3,7 +3,6 @@
 use syscap::verify::Fault;
 use syscap_format::{
     control::ToolsChange,
-    field::List,
     id::ObjectId,
     object::{Object, ObjectKind, ToolEntry, ToolsObject},
     record::{Body, Kind},
@@ -58,9 +57,9 @@ fn every_object_is_needed_as_it_is() {
 fn a_listed_manifest_is_that_of_its_tool() {
     let mut log = Log::of(&small(|_, _| {}));
     let found = log.objects.iter().find(|object| object.kind == ObjectKind::Tools).unwrap();
-    let manifest = ToolsObject::from_bytes(&found.bytes).unwrap().tools.0[0].manifest;
+    let manifest = ToolsObject::from_bytes(&found.bytes).unwrap().tools[0].manifest;
     let entry = ToolEntry { tool: tool("other"), manifest };
-    let list = ToolsObject { tools: List([entry].into()) };
+    let list = ToolsObject { tools: [entry].into() };
     let id = ObjectId::from_bytes(*list.hash().as_bytes());
     log.objects.push(Object { kind: ObjectKind::Tools, id, bytes: list.to_bytes() });
     let place = log.places(Kind::Outcome)[2] + 1;

@@ -8,7 +8,6 @@ use syscap_format::{
     cbor::MapBuilder,
     control::{Freeze, FreezeChange, FreezeTarget, Revocation},
     decision::{Decision, Verdict},
-    field::List,
     id::{CallHash, FactId, FactKey, ObjectId, PolicyHash, ResultHash, Seq, SnapshotId},
     manifest::Enforcement,
     object::{Object, ObjectKind},
@@ -120,19 +119,15 @@ fn a_change_holds_what_it_must_and_no_more() {
             ("no time", &|r| from(r).time = None, form),
             ("a trace", &|r| from(r).trace = Some("t".into()), form),
             ("a claim", &|r| from(r).claimed = Some(Source::User), form),
-            ("what it was not given", &|r| from(r).inputs = List(vec![Seq::new(12)]), form),
-            ("what it was given", &|r| from(r).inputs = List(vec![Seq::new(9)]), &[]),
+            ("what it was not given", &|r| from(r).inputs = vec![Seq::new(12)], form),
+            ("what it was given", &|r| from(r).inputs = vec![Seq::new(9)], &[]),
             (
                 "a key set and taken away",
-                &|r| last(r).set.0.insert(0, fact("goal.a")),
+                &|r| last(r).set.insert(0, fact("goal.a")),
                 &[(LAST, Fault::StateForm), (LAST, Fault::Facts)],
             ),
-            ("a key twice", &|r| last(r).removed.0.push(fact("goal.a")), form),
-            (
-                "out of order",
-                &|r| state(&mut r[FIRST]).set.0.reverse(),
-                &[(FIRST, Fault::StateForm)],
-            ),
+            ("a key twice", &|r| last(r).removed.push(fact("goal.a")), form),
+            ("out of order", &|r| state(&mut r[FIRST]).set.reverse(), &[(FIRST, Fault::StateForm)]),
             (
                 "no agent",
                 &|r| last(r).call.agent_id = None,
@@ -306,12 +301,12 @@ fn everybody_writes_their_own_keys() {
             ("a fact by an encoder", &|r| by(r, SEEN, Source::Encoder), &[]),
             (
                 "a fact taken away by an agent",
-                &|r| last(r).removed.0.insert(0, fact("fact.y")),
+                &|r| last(r).removed.insert(0, fact("fact.y")),
                 &wrong(LAST),
             ),
             (
                 "a goal that was not there taken away",
-                &|r| last(r).removed.0.push(fact("goal.c")),
+                &|r| last(r).removed.push(fact("goal.c")),
                 &[],
             ),
         ],
@@ -325,8 +320,8 @@ fn everybody_writes_their_own_keys() {
             });
             let change = |r: &mut Vec<Record>| {
                 by(r, LAST, *writer);
-                last(r).set.0.push(fact(&format!("{space}.x")));
-                last(r).set.0.sort();
+                last(r).set.push(fact(&format!("{space}.x")));
+                last(r).set.sort();
                 last(r).snapshot = snapshot;
             };
             check(&log, &[("the policy's", &change, &wrong(LAST))]);
@@ -424,13 +419,13 @@ fn facts_follow_from_what_was_changed() {
     check(
         &base(),
         &[
-            ("nothing is said of what was taken away", &|r| last(r).removed.0.clear(), &wrong),
-            ("of what was set", &|r| last(r).set.0.clear(), &wrong),
+            ("nothing is said of what was taken away", &|r| last(r).removed.clear(), &wrong),
+            ("of what was set", &|r| last(r).set.clear(), &wrong),
             (
                 "nothing at all",
                 &|r| {
-                    last(r).set.0.clear();
-                    last(r).removed.0.clear();
+                    last(r).set.clear();
+                    last(r).removed.clear();
                 },
                 &[(LAST, Fault::StateForm), (LAST, Fault::Facts)],
             ),
@@ -453,8 +448,8 @@ fn an_agent_has_so_many_facts() {
         });
         log.forge(|r| {
             last(r).snapshot = id;
-            last(r).set.0.extend(keys);
-            last(r).set.0.sort();
+            last(r).set.extend(keys);
+            last(r).set.sort();
         });
         let wanted: Vec<_> = fault.into_iter().map(|fault| (LAST, fault)).collect();
         assert_eq!(log.faults(), wanted, "{set} more");

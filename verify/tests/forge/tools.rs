@@ -118,7 +118,7 @@ fn references(record: &mut Record, now: &dyn Fn(Seq) -> Seq) {
         Body::Intent(intent) => of_call(&mut intent.call),
         Body::State(change) => {
             of_call(&mut change.call);
-            let inputs = change.call.provenance.iter_mut().flat_map(|from| &mut from.inputs.0);
+            let inputs = change.call.provenance.iter_mut().flat_map(|from| &mut from.inputs);
             inputs.for_each(|input| *input = now(*input));
         }
         Body::Outcome(outcome) => {

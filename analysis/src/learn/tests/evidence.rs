@@ -109,8 +109,8 @@ fn sessions_of_one_task_are_no_independent_evidence() {
     let by_task = world.propose();
     assert_eq!(by_task.agents[0].seen, Support { calls: 4, sessions: 4, tasks: 2 });
     assert_eq!(class(&by_task, "bank.pay", "to"), Class::Free);
-    for seat in world.recording.sessions.values_mut() {
-        seat.task = None;
+    for session in world.recording.sessions.values_mut() {
+        session.task = None;
     }
     assert_eq!(class(&world.propose(), "bank.pay", "to"), Class::Values);
 }

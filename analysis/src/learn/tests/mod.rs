@@ -82,8 +82,8 @@ impl World {
     fn session(&mut self, task: &str) -> Seq {
         let number = self.seq();
         let task = (!task.is_empty()).then(|| task.as_bytes().to_vec());
-        let seat = Seat { agent: agent(), token: token(1), task };
-        self.recording.sessions.insert(number, seat);
+        let session = RecordedSession { agent: agent(), token: token(1), task };
+        self.recording.sessions.insert(number, session);
         number
     }
 

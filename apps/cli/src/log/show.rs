@@ -191,7 +191,7 @@ fn shown(amounts: &Amounts) -> String {
 fn decided(call: &CallFields) -> String {
     let said = |decision: &Decision| {
         let by = decision.deciding.as_ref().map(|id| format!(" by {id}")).unwrap_or_default();
-        let asks = decision.obligations.0.iter().map(|asked| format!(", {asked}"));
+        let asks = decision.obligations.iter().map(|asked| format!(", {asked}"));
         format!("{}{by}{}", decision.verdict, asks.collect::<String>())
     };
     let policy = call.decision.as_ref().map(said);
@@ -202,8 +202,8 @@ fn decided(call: &CallFields) -> String {
 /// `number 3 by agent: +goal.topic -goal.draft`.
 fn changed(change: &StateChange) -> String {
     let mut text = format!("number {} by {}:", change.number, change.writer.name());
-    change.set.0.iter().for_each(|key| text.push_str(&format!(" +{key}")));
-    change.removed.0.iter().for_each(|key| text.push_str(&format!(" -{key}")));
+    change.set.iter().for_each(|key| text.push_str(&format!(" +{key}")));
+    change.removed.iter().for_each(|key| text.push_str(&format!(" -{key}")));
     text
 }
 
@@ -230,7 +230,7 @@ fn keys(control: &Control) -> String {
         keys.map(|key| short(&key.to_string())).collect::<Vec<String>>().join(" ")
     };
     let (has, by) =
-        (list(&mut set.keys()), list(&mut control.signatures.0.iter().map(|signed| signed.key)));
+        (list(&mut set.keys()), list(&mut control.signatures.iter().map(|signed| signed.key)));
     format!("{}: {has}, {} must sign; signed by {by}", set.role, set.threshold)
 }
 

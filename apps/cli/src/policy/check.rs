@@ -105,7 +105,7 @@ fn fault(error: &LoadError) -> String {
 /// As the home itself has it: calls are decided under a tool's own id.
 fn named_by_alias(policy: &Policy, kernel: &Kernel) -> Result<(), LoadError> {
     for tool in policy.tools() {
-        if let Some(found) = kernel.manifests().find(|found| found.aliases.0.contains(tool)) {
+        if let Some(found) = kernel.manifests().find(|found| found.aliases.contains(tool)) {
             return Err(LoadError::alias(tool, &found.tool));
         }
     }

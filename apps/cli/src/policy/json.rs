@@ -15,7 +15,7 @@ use crate::output::{Object, array, quote};
 /// What was decided.
 pub(super) fn decision(decision: &Decision) -> String {
     let Decision { verdict, deciding, matches, match_count, obligations, .. } = decision;
-    fields(*verdict, deciding.as_ref(), &matches.0, &obligations.0)
+    fields(*verdict, deciding.as_ref(), matches, obligations)
         .uint("match_count", *match_count)
         .finish()
 }
@@ -94,5 +94,5 @@ pub(super) fn said(
 
 /// The same of a decision.
 pub(super) fn said_of(decision: &Decision) -> String {
-    said(decision.verdict, decision.deciding.as_ref(), &decision.obligations.0)
+    said(decision.verdict, decision.deciding.as_ref(), &decision.obligations)
 }

@@ -47,7 +47,7 @@ pub(super) fn show(home: &Path, seq: Seq, out: &mut Out) -> Ended {
     if let Some(id) = &decision.deciding {
         told("deciding", id)?;
     }
-    let others = decision.matches.0.iter().filter(|id| Some(*id) != decision.deciding.as_ref());
+    let others = decision.matches.iter().filter(|id| Some(*id) != decision.deciding.as_ref());
     others.into_iter().try_for_each(|id| told("matched", id))?;
     if let Some(Shadow { policy, decision }) = &call.shadow {
         out.text(&format!("shadow {policy}: {}", json::said_of(decision)))?;
@@ -67,7 +67,7 @@ fn json_of(seq: Seq, call: &CallFields, decision: &Decision, policy: Option<&Loa
     let object = optional(object, "agent", call.agent_id.as_ref().map(ToString::to_string));
     let object = optional(object, "tool", call.tool_id.as_ref().map(ToString::to_string));
     let object = optional(object, "policy_hash", call.policy_hash.map(|hash| hash.to_string()));
-    let named: BTreeSet<_> = decision.matches.0.iter().chain(&decision.deciding).collect();
+    let named: BTreeSet<_> = decision.matches.iter().chain(&decision.deciding).collect();
     let reasons = named.into_iter().fold(Object::new(), |object, id| {
         optional(object, id.as_str(), policy.and_then(|policy| reason(policy, id)))
     });

@@ -85,7 +85,7 @@ pub(super) fn class_of(
     if let Some(found) = manifests().find(|manifest| manifest.tool == *tool) {
         return Ok(given.unwrap_or(found.effect));
     }
-    if let Some(found) = manifests().find(|manifest| manifest.aliases.0.contains(tool)) {
+    if let Some(found) = manifests().find(|manifest| manifest.aliases.contains(tool)) {
         return Err(usage(format!("is another name of {}: use its own id", found.tool)));
     }
     let tools: Vec<&str> = manifests().map(|manifest| manifest.tool.as_str()).collect();

@@ -106,7 +106,7 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
     if manifest.extra == Extra::Taken {
         return Vec::new();
     }
-    let declared: Vec<&str> = manifest.params.0.iter().map(|param| &*param.name).collect();
+    let declared: Vec<&str> = manifest.params.iter().map(|param| &*param.name).collect();
     let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
     let unknown = asked.into_iter().filter(|name| !declared.contains(name));
     let warning = |name: &str| {

@@ -39,13 +39,13 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         );
     };
     say("title", &manifest.title);
-    for alias in &manifest.aliases.0 {
+    for alias in &manifest.aliases {
         say("alias", alias.as_str());
     }
     say("effect", manifest.effect.name());
     say("label", &manifest.label.to_string());
     say("about", &manifest.description);
-    for param in &manifest.params.0 {
+    for param in &manifest.params {
         say("argument", &argument(param));
         say("", &param.description);
     }
@@ -59,8 +59,8 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("run", &format!("{ms} ms at most"));
     }
     say("sets aside", &manifest.hold.to_string());
-    manifest.dimensions.0.iter().for_each(|dimension| say("needs", dimension));
-    manifest.honours.0.iter().for_each(|kind| say("honours", kind.name()));
+    manifest.dimensions.iter().for_each(|dimension| say("needs", dimension));
+    manifest.honours.iter().for_each(|kind| say("honours", kind.name()));
     if let Some(definition) = &manifest.definition {
         say("definition", &definition.to_string());
     }

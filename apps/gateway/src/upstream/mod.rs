@@ -1,7 +1,7 @@
 //! A server: started, listed, asked, watched, and started again when it breaks off.
 
-mod asked;
 mod process;
+mod server_requests;
 mod wire;
 
 use std::{
@@ -35,12 +35,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::wire::{List, Missed, Notice};
-use self::wire::{Wanting, Wants};
+use self::{
+    server_requests::ServerRequests,
+    wire::{Wanting, Wants},
+};
 use crate::{
-    client::{Able, Client, WireKind},
+    capabilities::{Able, WireKind},
+    client::McpClient,
     flight::Flight,
-    listing::Listing,
+    listing::ToolListing,
+    notice::{Missed, Notice},
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -80,7 +84,7 @@ pub(crate) enum NoStart {
 }
 
 /// A connection to a running server.
-pub(crate) struct Link {
+pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     /// What it offers.
     pub(crate) capabilities: ServerCapabilities,
@@ -91,28 +95,28 @@ pub(crate) struct Link {
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
     changes: Arc<AtomicU64>,
-    listing: watch::Sender<Arc<Listing>>,
+    listing: watch::Sender<Arc<ToolListing>>,
     marks: mpsc::Sender<Notice>,
     wants: Arc<Wants>,
-    running: Mutex<Option<RunningService<RoleClient, asked::Asked>>>,
+    running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
     process: Mutex<Option<JoinHandle<()>>>,
     /// What keeps the server saying what is wanted to hear, on the newer wire.
     held: tokio::sync::Mutex<HashMap<String, Subscription>>,
 }
 
 /// What a server says unasked, in order.
-pub(crate) struct Said {
+pub(crate) struct NoticeStream {
     pub(crate) notices: mpsc::Receiver<Notice>,
     pub(crate) missed: Arc<Missed>,
 }
 
-impl Link {
+impl Connection {
     /// Starts a server and learns what it is. The wire that the client speaks is tried first.
     pub(crate) async fn open(
         command: &[String],
         able: &Able,
-        client: &Arc<Client>,
-    ) -> Result<(Self, Said), NoStart> {
+        client: &Arc<McpClient>,
+    ) -> Result<(Self, NoticeStream), NoStart> {
         let first = Self::try_open(command, able, client, able.wire).await;
         match (first, able.wire) {
             // One of the newer wire alone refuses `initialize`.
@@ -130,9 +134,9 @@ impl Link {
     async fn try_open(
         command: &[String],
         able: &Able,
-        client: &Arc<Client>,
+        client: &Arc<McpClient>,
         wire: WireKind,
-    ) -> Result<(Self, Said), NoStart> {
+    ) -> Result<(Self, NoticeStream), NoStart> {
         let (child, stdout, stdin) = process::start(command)?;
         let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
         let gone = reports.gone.clone();
@@ -142,8 +146,8 @@ impl Link {
             Implementation::new("syscap", env!("CARGO_PKG_VERSION")),
         );
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        let asked = asked::Asked::new(config, Arc::clone(client));
-        let started = timeout(START_MAX, asked.serve_with_lifecycle(transport, lifecycle(wire)));
+        let handler = ServerRequests::new(config, Arc::clone(client));
+        let started = timeout(START_MAX, handler.serve_with_lifecycle(transport, lifecycle(wire)));
         let running = match started.await {
             Ok(Ok(running)) => running,
             Ok(Err(error)) => {
@@ -162,7 +166,7 @@ impl Link {
         let info = peer.peer_info();
         let version = info.as_ref().map(|info| info.protocol_version.clone());
         let modern = version.is_some_and(|version| !version.has_initialize());
-        let link = Self {
+        let connection = Self {
             peer,
             capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),
             instructions: info.and_then(|info| info.instructions.clone()),
@@ -176,7 +180,7 @@ impl Link {
             process: Mutex::new(Some(process)),
             held: tokio::sync::Mutex::default(),
         };
-        Ok((link, Said { notices: reports.notices, missed: reports.missed }))
+        Ok((connection, NoticeStream { notices: reports.notices, missed: reports.missed }))
     }
 
     /// Asks for something, for a client that waits for it.
@@ -219,12 +223,12 @@ impl Link {
     }
 
     /// Its tools as it last listed them.
-    pub(crate) fn listing(&self) -> Arc<Listing> {
+    pub(crate) fn listing(&self) -> Arc<ToolListing> {
         Arc::clone(&self.listing.borrow())
     }
 
     /// It has listed its tools, or failed to.
-    pub(crate) fn set_listing(&self, listing: Listing) {
+    pub(crate) fn set_listing(&self, listing: ToolListing) {
         self.listing.send_replace(Arc::new(listing));
     }
 

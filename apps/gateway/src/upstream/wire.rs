@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,12 +25,15 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::flight::Flight;
+use crate::{
+    flight::Flight,
+    notice::{ChangedList, Missed, Notice},
+};
 
 /// Longest line that a server may send.
 pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
@@ -38,52 +41,6 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
 const NOTICES_MAX: usize = 1_024;
 /// How long a server may leave its standard input unread.
 const WRITE_MAX: Duration = Duration::from_secs(30);
-
-/// What a server says unasked.
-#[derive(Debug)]
-pub(crate) enum Notice {
-    /// `notifications/progress`.
-    Progress(Value),
-    /// `notifications/message`.
-    Log(Value),
-    /// `notifications/resources/updated`.
-    Updated(Value),
-    /// One of the lists is another now.
-    Changed(List),
-    /// Not the server's: answered when all before it has been passed on.
-    Mark(oneshot::Sender<()>),
-}
-
-/// A list that a server offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
-    Tools,
-    Prompts,
-    Resources,
-}
-
-/// Lists of which it could not be said that they changed, since too much waited.
-#[derive(Debug, Default)]
-pub(crate) struct Missed([AtomicBool; 3]);
-
-impl Missed {
-    fn set(&self, list: List) {
-        let [tools, prompts, resources] = &self.0;
-        let flag = match list {
-            List::Tools => tools,
-            List::Prompts => prompts,
-            List::Resources => resources,
-        };
-        flag.store(true, Ordering::Release);
-    }
-
-    /// Takes what was missed.
-    pub(crate) fn take(&self) -> Vec<List> {
-        let lists = [List::Tools, List::Prompts, List::Resources];
-        let missed = lists.into_iter().zip(&self.0);
-        missed.filter(|(_, flag)| flag.swap(false, Ordering::AcqRel)).map(|(l, _)| l).collect()
-    }
-}
 
 /// Which request wants to hear of progress under which token.
 #[derive(Default)]
@@ -212,10 +169,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             }
             "notifications/tools/list_changed" => {
                 self.changes.fetch_add(1, Ordering::AcqRel);
-                List::Tools
+                ChangedList::Tools
             }
-            "notifications/prompts/list_changed" => List::Prompts,
-            "notifications/resources/list_changed" => List::Resources,
+            "notifications/prompts/list_changed" => ChangedList::Prompts,
+            "notifications/resources/list_changed" => ChangedList::Resources,
             _ => {
                 message.as_object_mut()?.insert(String::from("params"), params);
                 return serde_json::from_value(message).ok();

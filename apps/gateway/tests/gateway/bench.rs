@@ -69,15 +69,15 @@ impl Bench {
     }
 
     /// A gateway with one odd server of the older wire, all of whose tools may be called.
-    pub(crate) fn gateway(&self, more: &[&str]) -> Gateway {
+    pub(crate) fn gateway(&self, more: &[&str]) -> GatewayProcess {
         let server = format!("server=odd:{}", self.server("odd").display());
         let mut words = vec![server.as_str(), "class=local_write=*"];
         words.extend(more);
         self.start(&words)
     }
 
-    pub(crate) fn start(&self, words: &[&str]) -> Gateway {
-        Gateway::start(&self.home(), words)
+    pub(crate) fn start(&self, words: &[&str]) -> GatewayProcess {
+        GatewayProcess::start(&self.home(), words)
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {
@@ -132,7 +132,7 @@ impl Bench {
 }
 
 /// A gateway's process and its client.
-pub(crate) struct Gateway {
+pub(crate) struct GatewayProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -146,7 +146,7 @@ pub(crate) struct Gateway {
     pub(crate) capabilities: Value,
 }
 
-impl Gateway {
+impl GatewayProcess {
     fn start(home: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_syscap-gateway-harness"))
             .arg("gateway")
@@ -326,7 +326,7 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
+impl Drop for GatewayProcess {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();

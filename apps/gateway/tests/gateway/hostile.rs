@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::json;
 use syscap::format::{envelope::TxOutcome, reason::Reason};
 
-use crate::bench::{Bench, Gateway, refusal, text, until};
+use crate::bench::{Bench, GatewayProcess, refusal, text, until};
 
-fn serves_on(gateway: &mut Gateway) {
+fn serves_on(gateway: &mut GatewayProcess) {
     until("the server runs again", || {
         gateway.call("echo", json!({"text": "on"}))["isError"] != true
     });

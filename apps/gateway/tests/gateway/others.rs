@@ -15,7 +15,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::bench::{Bench, Gateway, refusal, text, until};
+use crate::bench::{Bench, GatewayProcess, refusal, text, until};
 
 fn extra(description: &str) -> String {
     json!([{"name": "extra", "description": description, "inputSchema": {"type": "object"}}])
@@ -32,12 +32,12 @@ fn starts(bench: &Bench) -> usize {
 }
 
 /// The reason of a call that must not be answered by the server.
-fn refused(gateway: &mut Gateway, tool: &str) -> Value {
+fn refused(gateway: &mut GatewayProcess, tool: &str) -> Value {
     let result = gateway.call(tool, json!({}));
     refusal(&result)["code"].clone()
 }
 
-fn unheard(gateway: &mut Gateway) {
+fn unheard(gateway: &mut GatewayProcess) {
     for _ in 0..20 {
         let code = refused(gateway, "echo");
         let fit = [Reason::NoProvider, Reason::ProviderGone].map(|reason| json!(reason.code()));

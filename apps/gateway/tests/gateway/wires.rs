@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use syscap::format::reason::Reason;
 
-use crate::bench::{Bench, Gateway, NEW, refusal, text};
+use crate::bench::{Bench, GatewayProcess, NEW, refusal, text};
 
 fn new_server(bench: &Bench) -> String {
     format!("server=odd:{} new", bench.server("odd").display())
@@ -186,7 +186,7 @@ fn subscriptions_hear_of_changes() {
     bench.settled();
 }
 
-fn changes(gateway: &mut Gateway, id: &Value, n: usize) {
+fn changes(gateway: &mut GatewayProcess, id: &Value, n: usize) {
     let tools = json!([{"name": format!("n{n}"), "inputSchema": {"type": "object"}}]).to_string();
     gateway.call("change", json!({"text": tools}));
     let changed = gateway.hears("notifications/tools/list_changed");

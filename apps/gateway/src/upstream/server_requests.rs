@@ -13,20 +13,20 @@ use rmcp::{
 };
 use tokio::sync::Semaphore;
 
-use crate::client::Client;
+use crate::client::McpClient;
 
 /// Most questions of one server that are open.
 const OPEN_MAX: usize = 16;
 
 /// Our side of a connection to a server.
-pub(crate) struct Asked {
+pub(crate) struct ServerRequests {
     config: ClientConfig,
-    client: Arc<Client>,
+    client: Arc<McpClient>,
     open: Semaphore,
 }
 
-impl Asked {
-    pub(crate) fn new(config: ClientConfig, client: Arc<Client>) -> Self {
+impl ServerRequests {
+    pub(crate) fn new(config: ClientConfig, client: Arc<McpClient>) -> Self {
         Self { config, client, open: Semaphore::new(OPEN_MAX) }
     }
 
@@ -49,7 +49,7 @@ fn odd() -> ErrorData {
     ErrorData::internal_error("the client's answer is none to that question", None)
 }
 
-impl ClientHandler for Asked {
+impl ClientHandler for ServerRequests {
     async fn create_message(
         &self,
         params: CreateMessageRequestParams,

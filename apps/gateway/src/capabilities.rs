@@ -1,0 +1,70 @@
+//! What a client is able to do, and on which wire it says so.
+
+use rmcp::{
+    RoleServer,
+    model::{ClientCapabilities, ElicitRequestParams, InputRequest},
+    service::RequestContext,
+};
+
+/// Which of the two wires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WireKind {
+    /// With `initialize`: a server may ask the client at any time.
+    #[default]
+    Session,
+    /// Without: a server may only answer that it needs more.
+    Stateless,
+}
+
+/// What a client is able to do, as it says itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Able {
+    pub(crate) wire: WireKind,
+    /// Without extensions: none passes through.
+    pub(crate) capabilities: ClientCapabilities,
+}
+
+impl Able {
+    /// Of a request.
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        let wire = if modern { WireKind::Stateless } else { WireKind::Session };
+        Self::new(wire, context.client_capabilities().unwrap_or_default())
+    }
+
+    pub(crate) fn new(wire: WireKind, declared: ClientCapabilities) -> Self {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.roots = declared.roots;
+        capabilities.sampling = declared.sampling;
+        capabilities.elicitation = declared.elicitation;
+        Self { wire, capabilities }
+    }
+
+    /// What a server of the older wire may be told: it asks whenever it likes, so only a client
+    /// that can be asked can do anything there.
+    pub(crate) fn in_session(&self) -> ClientCapabilities {
+        match self.wire {
+            WireKind::Session => self.capabilities.clone(),
+            WireKind::Stateless => ClientCapabilities::default(),
+        }
+    }
+
+    /// Whether the client has said that it can be asked that.
+    pub(crate) fn can(&self, request: &InputRequest) -> bool {
+        match request {
+            InputRequest::CreateMessage(_) => self.capabilities.sampling.is_some(),
+            InputRequest::ListRoots(_) => self.capabilities.roots.is_some(),
+            InputRequest::Elicitation(elicit) => self.can_elicit(&elicit.params),
+            _ => false,
+        }
+    }
+
+    fn can_elicit(&self, params: &ElicitRequestParams) -> bool {
+        let Some(elicitation) = &self.capabilities.elicitation else { return false };
+        match params {
+            ElicitRequestParams::UrlElicitationParams { .. } => elicitation.url.is_some(),
+            // A client that names no mode means forms.
+            _ => elicitation.form.is_some() || elicitation.url.is_none(),
+        }
+    }
+}

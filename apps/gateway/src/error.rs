@@ -1,0 +1,18 @@
+//! Why a gateway did not run, or not to its end.
+
+/// See the module.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The home can't be used.
+    #[error(transparent)]
+    Home(#[from] syscap::Error),
+    /// The threads that it needs can't be had.
+    #[error("no threads: {0}")]
+    Threads(std::io::Error),
+    /// It could not begin.
+    #[error("{0}")]
+    Begin(String),
+    /// Two servers have one name, or one has a name that is not of its form.
+    #[error("{0:?} can't be the name of a server here")]
+    Name(String),
+}

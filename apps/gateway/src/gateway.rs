@@ -1,0 +1,124 @@
+//! What the parts share: servers, kernel, client, catalog.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+use syscap::format::id::ToolId;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    catalog::Catalog,
+    client::McpClient,
+    flight::{Flights, random},
+    kernelside::{KernelSession, Kernelside, Unreached},
+    options::Options,
+    requests::Requests,
+    routes::Routes,
+    server::McpServer,
+    subscriptions::Subscriptions,
+};
+
+/// Most calls of the client that are out; more wait.
+const CALLS_MAX: usize = 512;
+
+/// Why the gateway can't begin.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum NoBeginning {
+    #[error("{0}")]
+    Kernel(#[from] Unreached),
+    #[error("no server could be started")]
+    NoServer,
+}
+
+/// See the module.
+pub(crate) struct Gateway {
+    pub(crate) options: Options,
+    pub(crate) kernel: Arc<dyn Kernelside>,
+    pub(crate) client: Arc<McpClient>,
+    pub(crate) servers: Vec<McpServer>,
+    pub(crate) flights: Flights,
+    pub(crate) requests: Requests,
+    pub(crate) calls: Semaphore,
+    /// Before the request's id in idempotency keys.
+    pub(crate) run: String,
+    /// Cancelled when the gateway ends.
+    pub(crate) closing: CancellationToken,
+    /// Set where it can't even begin.
+    pub(crate) failed: OnceLock<NoBeginning>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) routes: Routes,
+    pub(crate) subscriptions: Subscriptions,
+    catalog: RwLock<Arc<Catalog>>,
+    session: OnceLock<Arc<dyn KernelSession>>,
+    /// Set once it has begun.
+    pub(crate) begun: OnceCell<()>,
+    pub(crate) offering: tokio::sync::Mutex<()>,
+}
+
+impl Gateway {
+    pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
+        let all = options.servers.len();
+        let server = |command| McpServer::new(command, all);
+        let servers = options.servers.iter().cloned().map(server).collect();
+        Self {
+            options,
+            kernel,
+            client: Arc::default(),
+            servers,
+            flights: Flights::default(),
+            requests: Requests::default(),
+            calls: Semaphore::new(CALLS_MAX),
+            run: format!("{:016x}", random()),
+            closing: CancellationToken::new(),
+            failed: OnceLock::new(),
+            tasks: TaskTracker::new(),
+            routes: Routes::default(),
+            subscriptions: Subscriptions::default(),
+            catalog: RwLock::default(),
+            session: OnceLock::new(),
+            begun: OnceCell::new(),
+            offering: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The tools as they stand.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another catalog in its place.
+    pub(crate) fn set_catalog(&self, catalog: Catalog) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+
+    /// A server by its place.
+    pub(crate) fn server(&self, place: usize) -> Option<&McpServer> {
+        self.servers.get(place)
+    }
+
+    /// The session, once there is one.
+    pub(crate) fn session(&self) -> Option<Arc<dyn KernelSession>> {
+        self.session.get().cloned()
+    }
+
+    /// Notes the session that was opened.
+    pub(crate) fn set_session(&self, session: Arc<dyn KernelSession>) {
+        self.session.get_or_init(|| session);
+    }
+
+    /// What stands before the names of a server's tools and prompts.
+    pub(crate) fn prefix(&self, place: usize) -> String {
+        match self.servers.get(place) {
+            Some(server) if self.options.is_prefixed() => format!("{}_", server.name),
+            _ => String::new(),
+        }
+    }
+
+    /// The ids of the tools that the session's token grants.
+    pub(crate) fn granted(&self) -> BTreeSet<ToolId> {
+        self.session.get().map(|session| session.grants().into_iter().collect()).unwrap_or_default()
+    }
+}

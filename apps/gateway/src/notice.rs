@@ -1,0 +1,53 @@
+//! What a server says unasked, and which of its lists it says are others now.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// What a server says unasked.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// `notifications/progress`.
+    Progress(Value),
+    /// `notifications/message`.
+    Log(Value),
+    /// `notifications/resources/updated`.
+    Updated(Value),
+    /// One of the lists is another now.
+    Changed(ChangedList),
+    /// Not the server's: answered when all before it has been passed on.
+    Mark(oneshot::Sender<()>),
+}
+
+/// A list that a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangedList {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+/// Lists of which it could not be said that they changed, since too much waited.
+#[derive(Debug, Default)]
+pub(crate) struct Missed([AtomicBool; 3]);
+
+impl Missed {
+    /// Notes that a change of that list could not be said.
+    pub(crate) fn set(&self, list: ChangedList) {
+        let [tools, prompts, resources] = &self.0;
+        let flag = match list {
+            ChangedList::Tools => tools,
+            ChangedList::Prompts => prompts,
+            ChangedList::Resources => resources,
+        };
+        flag.store(true, Ordering::Release);
+    }
+
+    /// Takes what was missed.
+    pub(crate) fn take(&self) -> Vec<ChangedList> {
+        let lists = [ChangedList::Tools, ChangedList::Prompts, ChangedList::Resources];
+        let missed = lists.into_iter().zip(&self.0);
+        missed.filter(|(_, flag)| flag.swap(false, Ordering::AcqRel)).map(|(l, _)| l).collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! How a gateway is run, and how its servers are started.
+
+use std::{path::PathBuf, time::Duration};
+
+use syscap::format::id::{AgentId, TokenId};
+
+use crate::effect::{ClassRule, Hints};
+
+/// How a server is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerCommand {
+    /// Its name: one component of its tools' ids.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// How a gateway is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The home.
+    pub home: PathBuf,
+    /// The agent that calls.
+    pub agent: AgentId,
+    /// Its token; where none is named its newest that lives, and where it has none a new one.
+    pub token: Option<TokenId>,
+    /// How long a token lives that is issued here.
+    pub expires: Duration,
+    /// The servers.
+    pub servers: Vec<ServerCommand>,
+    /// Whether names carry their server's also where there is only one.
+    pub prefix: bool,
+    /// Whether a token that is issued here grants the home's own tools too.
+    pub built_in: bool,
+    /// What the operator says of tools.
+    pub classes: Vec<ClassRule>,
+    /// Whether the operator vouches for the servers' own hints.
+    pub hints: Hints,
+    /// Whether the operator vouches for what the servers' results say; as on record where not.
+    pub trust_results: bool,
+    /// How long a call may run; as on record where it is not said, at first a minute.
+    pub timeout: Option<Duration>,
+    /// Largest result of a call, in bytes; as on record where it is not said, at first 1 MiB.
+    pub result_bytes: Option<u64>,
+    /// Whether prompts pass through.
+    pub prompts: bool,
+    /// Whether resources pass through.
+    pub resources: bool,
+}
+
+impl Options {
+    /// With what holds where nothing is said.
+    #[must_use]
+    pub fn new(home: PathBuf, agent: AgentId, servers: Vec<ServerCommand>) -> Self {
+        Self {
+            home,
+            agent,
+            token: None,
+            expires: Duration::from_hours(12),
+            servers,
+            prefix: false,
+            built_in: false,
+            classes: Vec::new(),
+            hints: Hints::Unconfirmed,
+            trust_results: false,
+            timeout: None,
+            result_bytes: None,
+            prompts: true,
+            resources: true,
+        }
+    }
+
+    /// Whether clients see `NAME_tool` instead of `tool`.
+    #[must_use]
+    pub fn is_prefixed(&self) -> bool {
+        self.prefix || self.servers.len() > 1
+    }
+}
