@@ -221,7 +221,7 @@ impl MapBuilder {
     /// The map, its keys sorted.
     #[must_use]
     pub fn finish(mut self) -> Canonical {
-        // Encoded keys compare as they are sorted: by length, which the head carries, then by bytes.
+        // Encoded keys compare by length, which the head carries, then by bytes: the map's order.
         let ascend = |one: &Entry, next: &Entry| self.key(one) < self.key(next);
         let is_map = self.entries.is_sorted_by(ascend);
         match (u8::try_from(self.entries.len()), self.written.out.first_mut()) {

@@ -69,7 +69,7 @@ fn a_judged_file_is_read_by_one_walk() {
         .map(|(name, _)| name)
         .filter(|name| !["statx", "fcntl"].contains(name))
         .collect();
-    // Two folders and the base are as they were; then the file: opened, judged, and read to its end.
+    // Two folders and the base are as they were; the file is opened, judged, read to its end.
     let expected =
         [["fstat", "fstat", "fstat"].as_slice(), &["openat2", "fstat", "pread64", "close"]];
     assert_eq!(calls, expected.concat(), "{between}");
