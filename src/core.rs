@@ -5,24 +5,32 @@
 //! records durable when they wake. So a lone call costs its own fsync and no hand-over, and many
 //! callers share one: group commit without timers.
 //!
+//! Nor does anybody wait for the kernel's lock who has only something to bring: it is laid into the
+//! inbox, and whoever has the lock sees to it before and after letting go of it (flat combining:
+//! Hendler, Incze, Shavit and Tzafrir, SPAA 2010). Who has brought something sleeps anyway, until
+//! its records are durable.
+//!
 //! What is the host's may panic: store, clock, and the parts of tools that the kernel calls. It
 //! is caught, the kernel is halted, and whoever waits is told.
 
+mod locked;
+mod mail;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
+    mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread::{self, Thread},
+    thread,
 };
+
 use syscap_kernel::{
     halt::Halt,
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
-    resolve::Resolving,
     store::{Ancestor, Batch, Room, Store, StoreError, Stored, vault_entry},
-    tool::Job,
 };
 
 use syscap_audit::lock::HomeLock;
@@ -34,6 +42,11 @@ use syscap_format::{
     vault::VaultEntry,
 };
 
+pub(crate) use self::mail::Out;
+use self::{
+    locked::Locked,
+    mail::{Asked, Brought, Delivery, Mailbox, Request},
+};
 use crate::{
     counters::Counters,
     entropy::Salts,
@@ -45,6 +58,10 @@ use crate::{
 /// The kernel and its store.
 pub(crate) struct Core {
     shared: Mutex<Shared>,
+    /// What was brought and not seen to yet.
+    inbox: Mutex<Vec<Brought>>,
+    /// The number of the next request.
+    next: AtomicU64,
     /// `None` once the home is closed and nothing runs any more: sessions may outlive it.
     store: Mutex<Option<Held>>,
     clock: Arc<dyn Clock>,
@@ -53,6 +70,8 @@ pub(crate) struct Core {
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
+    /// Whether [`Shared::room`] is the reserve, to be looked at without the lock.
+    short: AtomicBool,
 }
 
 /// A store, and the lock of the home that it is for.
@@ -65,72 +84,17 @@ pub(crate) struct Held {
 struct Shared {
     kernel: Kernel,
     requests: BTreeMap<Ticket, Request>,
-    next: u64,
     /// Whether somebody commits at the moment.
     led: bool,
+    /// Who was woken to commit, and is not there yet.
+    summoned: Option<Arc<Mailbox>>,
     room: Room,
     /// Each run that is out holds a share of it.
     runs: Out,
     /// Whether the home was closed: no request is taken, and what runs is waited for.
     closed: bool,
-}
-
-/// Says that a job is out, from when the kernel gives it away until what it came to is with the
-/// kernel, and its thread at an end.
-pub(crate) type Out = Arc<()>;
-
-/// What somebody wants an answer to.
-struct Request {
-    thread: Thread,
-    mail: Arc<Mailbox>,
-}
-
-/// What has come for a thread, for any of its requests. It is put there under the kernel's lock
-/// and taken without it: of those that a batch wakes none has to wait for the others.
-#[derive(Default)]
-struct Mailbox {
-    mail: Mutex<VecDeque<(Ticket, Delivery)>>,
-    /// Whether the thread sleeps, or is about to: only such a one can be woken to commit. One
-    /// that runs its job would come back too late.
-    asleep: AtomicBool,
-}
-
-impl Mailbox {
-    fn put(&self, ticket: Ticket, delivery: Delivery) {
-        self.lock().push_back((ticket, delivery));
-    }
-
-    fn take(&self) -> Option<(Ticket, Delivery)> {
-        self.lock().pop_front()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Whether the thread would commit if it were woken. In this order: whoever has taken
-    /// something has said first that it does not sleep.
-    fn is_free(&self) -> bool {
-        self.is_empty() && self.asleep.load(Ordering::SeqCst)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Ticket, Delivery)>> {
-        // Every change is one step.
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-enum Delivery {
-    Job(Asked),
-    Reply(Box<ToolResult>),
-    Ack(Result<Ack, Refused>),
-}
-
-/// What the kernel asks of whoever made the request.
-enum Asked {
-    Run(Box<Job>, Out),
-    Fetch(Vec<(Seq, Seq)>),
-    Resolve(Box<Resolving>),
+    /// Room for what is taken out of the inbox.
+    taken: Vec<Brought>,
 }
 
 /// What a request came to.
@@ -149,16 +113,25 @@ impl Core {
         let shared = Shared {
             kernel,
             requests: BTreeMap::new(),
-            next: 0,
             led: false,
+            summoned: None,
             room: Room::Enough,
             runs: Out::default(),
             closed: false,
+            taken: Vec::new(),
         };
-        let (shared, store) = (Mutex::new(shared), Mutex::new(Some(store)));
-        let (counters, cancels) = (Counters::new(), Cancels::default());
-        let closed = AtomicBool::new(false);
-        Arc::new(Self { shared, store, clock, salts, counters, cancels, closed })
+        Arc::new(Self {
+            shared: Mutex::new(shared),
+            inbox: Mutex::default(),
+            next: AtomicU64::new(0),
+            store: Mutex::new(Some(store)),
+            clock,
+            salts,
+            counters: Counters::new(),
+            cancels: Cancels::default(),
+            closed: AtomicBool::new(false),
+            short: AtomicBool::new(false),
+        })
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
@@ -192,63 +165,79 @@ impl Core {
         cancel: &Cancel,
         mut answered: impl FnMut(usize, Answer),
     ) -> Result<(), Halt> {
-        let mut shared = self.lock();
-        if shared.closed {
-            return Err(shared.kernel.halted().cloned().unwrap_or(Halt::Halted));
+        if self.is_closed() {
+            return Err(self.lock().why_closed());
         }
         if count == 0 {
             return Ok(());
         }
-        if shared.room == Room::Reserve {
-            shared = self.look_for_room(shared);
+        if self.short.load(Ordering::SeqCst) {
+            self.look_for_room();
         }
-        let (mail, mut tickets) = (Arc::<Mailbox>::default(), Vec::with_capacity(count));
-        for _ in 0..count {
-            let ticket = shared.register(&mail);
-            tickets.push(ticket);
-            if let Some(event) = event(ticket) {
-                self.handle(&mut shared, event);
-            }
-        }
+        let mail = Arc::<Mailbox>::default();
+        let many = u64::try_from(count).unwrap_or(u64::MAX);
+        // They follow each other.
+        let first = self.next.fetch_add(many, Ordering::Relaxed);
+        let tickets: Vec<Ticket> = (0..many).map(|n| Ticket(first.wrapping_add(n))).collect();
+        // What they are is read here: the kernel does nothing else meanwhile.
+        let brought = tickets.iter().map(|ticket| {
+            let (request, event) = (Request::here(&mail), event(*ticket));
+            Brought::Request(*ticket, request, event.map(Box::new))
+        });
+        let held = self.bring(&mail, brought.collect());
         let mut left = count;
-        self.see_through(shared, (&tickets, &mail), cancel, |ticket, answer| {
-            // They were given one after the other, under one lock.
-            let first = tickets.first().map_or(ticket.0, |first| first.0);
+        self.see_through(held, (&tickets, &mail), cancel, |ticket, answer| {
             answered(usize::try_from(ticket.0.wrapping_sub(first)).unwrap_or(usize::MAX), answer);
             left = left.saturating_sub(1);
             left == 0
         })
     }
 
+    /// Brings something before the kernel. Where somebody has the lock, that one sees to it, and
+    /// this thread must sleep: it counts as one who does from before that, so that it can be woken
+    /// to commit.
+    fn bring(&self, mail: &Mailbox, brought: Vec<Brought>) -> Option<Locked<'_>> {
+        mail.sleeps(true);
+        self.inbox().extend(brought);
+        let mut held = self.try_lock()?;
+        mail.sleeps(false);
+        self.take_in(&mut held);
+        Some(held)
+    }
+
     /// Sees requests through to their answers, until `answered` says that the last has come. The
     /// lock is held only where the kernel is asked.
     fn see_through<'a>(
         self: &'a Arc<Self>,
-        shared: MutexGuard<'a, Shared>,
+        mut held: Option<Locked<'a>>,
         (tickets, mail): (&[Ticket], &Mailbox),
         cancel: &Cancel,
         mut answered: impl FnMut(Ticket, Answer) -> bool,
     ) -> Result<(), Halt> {
-        let mut held = Some(shared);
         let ended = loop {
+            if held.is_none() && mail.is_free() {
+                thread::park();
+            }
+            mail.sleeps(false);
             let Some((ticket, delivery)) = mail.take() else {
                 let shared = held.take().unwrap_or_else(|| self.lock());
                 if !mail.is_empty() {
-                    continue;
-                }
-                if let Some(halt) = shared.kernel.halted().cloned() {
+                    held = Some(shared);
+                } else if let Some(halt) = shared.kernel.halted().cloned() {
                     held = Some(shared);
                     break Err(halt);
+                } else {
+                    held = self.wait(shared, mail);
                 }
-                held = self.wait(shared, mail);
                 continue;
             };
             let answer = match delivery {
                 Delivery::Reply(result) => Some(Answer::Reply(result)),
                 Delivery::Ack(ack) => Some(Answer::Ack(ack)),
+                Delivery::Closed(halt) => break Err(halt),
                 Delivery::Job(job) => {
-                    Self::let_go(held.take());
-                    held = self.serve(ticket, job, cancel);
+                    drop(held.take());
+                    held = self.serve(mail, ticket, job, cancel);
                     None
                 }
             };
@@ -259,51 +248,40 @@ impl Core {
         // Who was woken for the answer has nothing to see to: whoever woke it does that.
         if let Some(mut shared) = held.or_else(|| self.is_closed().then(|| self.lock())) {
             tickets.iter().for_each(|ticket| drop(shared.requests.remove(ticket)));
-            shared.wake_leader();
             drop(self.spent(shared));
         }
         ended
     }
 
-    /// Does what the kernel asks for, without the lock, and tells it what came of that.
+    /// Does what the kernel asks for, without the lock, and brings it what came of that.
     fn serve(
         self: &Arc<Self>,
+        mail: &Mailbox,
         ticket: Ticket,
         asked: Asked,
         cancel: &Cancel,
-    ) -> Option<MutexGuard<'_, Shared>> {
-        let event = match asked {
+    ) -> Option<Locked<'_>> {
+        let brought = match asked {
             Asked::Run(job, out) => {
                 let (event, given_up) = run::run(self, *job, &out, cancel);
                 if let Some(given_up) = given_up {
                     self.handle(&mut self.lock(), event);
                     given_up.tell();
-                    return None;
+                    return Some(self.lock());
                 }
-                Ok(event)
+                Brought::Done(Box::new(event), Some(out))
             }
-            Asked::Fetch(wanted) => {
-                self.fetch(&wanted).map(|entries| Event::Fetched(ticket, entries))
-            }
+            Asked::Fetch(wanted) => match self.fetch(&wanted) {
+                Ok(entries) => Brought::Done(Box::new(Event::Fetched(ticket, entries)), None),
+                Err(halt) => Brought::Failed(halt),
+            },
             Asked::Resolve(resolving) => {
                 let found = caught(|| resolving.run());
                 let found = found.unwrap_or_else(|| Err(Refused::new(Reason::Panicked)));
-                Ok(Event::Resolved(ticket, found))
+                Brought::Done(Box::new(Event::Resolved(ticket, found)), None)
             }
         };
-        let mut shared = self.lock();
-        match event {
-            Ok(event) => self.handle(&mut shared, event),
-            Err(halt) => shared.halt(halt),
-        }
-        Some(shared)
-    }
-
-    /// Lets go of the lock, to do otherwise than commit.
-    fn let_go(held: Option<MutexGuard<'_, Shared>>) {
-        if let Some(shared) = held {
-            shared.wake_leader();
-        }
+        self.bring(mail, vec![brought])
     }
 
     /// An event that nobody waits for. What it puts on record is durable when this returns, or
@@ -327,26 +305,20 @@ impl Core {
         drop(self.spent(self.lock()));
     }
 
-    /// Commits, if nobody does and something wants it; else sleeps until woken.
-    fn wait<'a>(
-        &'a self,
-        shared: MutexGuard<'a, Shared>,
-        mail: &Mailbox,
-    ) -> Option<MutexGuard<'a, Shared>> {
+    /// Commits, if nobody does and something wants it; else lets go of the lock, to sleep.
+    fn wait<'a>(&'a self, shared: Locked<'a>, mail: &Mailbox) -> Option<Locked<'a>> {
         if !shared.led && shared.kernel.wants_commit() {
             return Some(self.lead(shared));
         }
-        mail.asleep.store(true, Ordering::SeqCst);
+        mail.sleeps(true);
         drop(shared);
-        thread::park();
-        mail.asleep.store(false, Ordering::SeqCst);
         None
     }
 
     /// Commits what is queued; once the home is closed, until nothing is.
-    fn lead<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+    fn lead<'a>(&'a self, mut shared: Locked<'a>) -> Locked<'a> {
         while let Some(batch) = shared.kernel.take_batch() {
-            shared.led = true;
+            (shared.led, shared.summoned) = (true, None);
             drop(shared);
             let (committed, room) = self.commit(batch);
             shared = self.lock();
@@ -365,18 +337,16 @@ impl Core {
 
     /// Looks again where there was no room: refusals that are only counted commit nothing, and
     /// so would never find out.
-    fn look_for_room<'a>(&'a self, shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
-        drop(shared);
+    fn look_for_room(&self) {
         let room = self.ask(|store| Ok(store.room()?));
-        let mut shared = self.lock();
-        self.take_room(&mut shared, room);
-        shared
+        self.take_room(&mut self.lock(), room);
     }
 
     fn take_room(&self, shared: &mut Shared, room: Result<Room, Halt>) {
         match room {
             Ok(room) if room != shared.room => {
                 shared.room = room;
+                self.short.store(room == Room::Reserve, Ordering::SeqCst);
                 self.handle(shared, Event::Room(room));
             }
             Ok(_) => {}
@@ -453,7 +423,7 @@ impl Core {
     /// The store, for the one who finds that nobody will need it any more. Dropping it frees the
     /// home, so it must stay as long as anything runs: whoever opens the home next takes what is
     /// open for ended.
-    fn spent(&self, mut shared: MutexGuard<'_, Shared>) -> Option<Held> {
+    fn spent(&self, mut shared: Locked<'_>) -> Option<Held> {
         let running = Arc::strong_count(&shared.runs) > 1;
         if !shared.closed || running || shared.led || shared.kernel.wants_commit() {
             return None;
@@ -463,25 +433,89 @@ impl Core {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// A thread that panicked while it held the lock may have left the kernel between two
-    /// states: it is halted, and the home must be opened again.
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
-            let mut shared = poisoned.into_inner();
-            shared.led = false;
-            shared.halt(Halt::Halted);
-            shared
-        })
+    /// Sees to what was brought, and to somebody who commits.
+    fn see_to(&self, shared: &mut Shared) {
+        self.take_in(shared);
+        shared.wake_leader();
+    }
+
+    /// The same, as long as there is something, and nobody has the lock who will do it.
+    fn see_to_the_rest(&self) {
+        while !self.inbox().is_empty() {
+            let mut shared = match self.shared.try_lock() {
+                Ok(shared) => shared,
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(poisoned)) => Shared::left_behind(poisoned),
+            };
+            self.see_to(&mut shared);
+        }
+    }
+
+    /// Takes what was brought.
+    fn take_in(&self, shared: &mut Shared) {
+        let mut taken = mem::take(&mut shared.taken);
+        loop {
+            mem::swap(&mut *self.inbox(), &mut taken);
+            if taken.is_empty() {
+                break;
+            }
+            for brought in taken.drain(..) {
+                match brought {
+                    Brought::Request(ticket, request, _) if shared.closed => {
+                        let closed = Delivery::Closed(shared.why_closed());
+                        shared.hand(&request, ticket, closed);
+                    }
+                    Brought::Request(ticket, request, event) => {
+                        shared.requests.insert(ticket, request);
+                        if let Some(event) = event {
+                            self.handle(shared, *event);
+                        }
+                    }
+                    Brought::Done(event, out) => {
+                        self.handle(shared, *event);
+                        drop(out);
+                    }
+                    Brought::Failed(halt) => shared.halt(halt),
+                }
+            }
+        }
+        shared.taken = taken;
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Vec<Brought>> {
+        // Every change is one step.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> Locked<'_> {
+        let shared = self.shared.lock().unwrap_or_else(Shared::left_behind);
+        Locked::new(shared, self)
+    }
+
+    /// `None` where somebody has it.
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        let shared = match self.shared.try_lock() {
+            Ok(shared) => shared,
+            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::Poisoned(poisoned)) => Shared::left_behind(poisoned),
+        };
+        Some(Locked::new(shared, self))
     }
 }
 
 impl Shared {
-    fn register(&mut self, mail: &Arc<Mailbox>) -> Ticket {
-        let ticket = Ticket(self.next);
-        self.next = self.next.wrapping_add(1);
-        let (thread, mail) = (thread::current(), Arc::clone(mail));
-        self.requests.insert(ticket, Request { thread, mail });
-        ticket
+    /// A thread that panicked while it held the lock may have left the kernel between two
+    /// states: it is halted, and the home must be opened again.
+    fn left_behind(poisoned: PoisonError<MutexGuard<'_, Self>>) -> MutexGuard<'_, Self> {
+        let mut shared = poisoned.into_inner();
+        shared.led = false;
+        shared.halt(Halt::Halted);
+        shared
+    }
+
+    /// Why no request is taken any more.
+    fn why_closed(&self) -> Halt {
+        self.kernel.halted().cloned().unwrap_or(Halt::Halted)
     }
 
     /// Hands the kernel's effects to the threads that they are for.
@@ -498,31 +532,42 @@ impl Shared {
             };
             // Whoever has its answer is a request no more.
             let request = match delivery {
-                Delivery::Reply(_) | Delivery::Ack(_) => self.requests.remove(&ticket),
-                _ => None,
+                Delivery::Job(_) => self.requests.get(&ticket).cloned(),
+                _ => self.requests.remove(&ticket),
             };
-            if let Some(request) = request.as_ref().or_else(|| self.requests.get(&ticket)) {
-                request.mail.put(ticket, delivery);
-                request.thread.unpark();
+            if let Some(request) = request {
+                self.hand(&request, ticket, delivery);
             }
         }
         if self.kernel.halted().is_some() {
-            self.requests.values().for_each(|request| request.thread.unpark());
+            self.requests.values().for_each(Request::wake);
         }
     }
 
-    /// Wakes somebody to commit what is queued, where this thread is about to do otherwise.
-    fn wake_leader(&self) {
+    /// Hands something over. Who was woken to commit has something else to do then: whoever has
+    /// brought that about sees to the rest.
+    fn hand(&mut self, request: &Request, ticket: Ticket, delivery: Delivery) {
+        let summoned = self.summoned.take();
+        self.summoned = summoned.filter(|mail| !Arc::ptr_eq(mail, request.mail()));
+        request.deliver(ticket, delivery);
+    }
+
+    /// Wakes somebody to commit what is queued, where this thread is about to do otherwise. One is
+    /// enough: until somebody commits, or there is something else for that one to do, no other is
+    /// woken.
+    fn wake_leader(&mut self) {
         if !self.led
+            && self.summoned.is_none()
             && self.kernel.wants_commit()
-            && let Some(request) = self.requests.values().find(|request| request.mail.is_free())
+            && let Some(request) = self.requests.values().find(|request| request.mail().is_free())
         {
-            request.thread.unpark();
+            self.summoned = Some(Arc::clone(request.mail()));
+            request.wake();
         }
     }
 
     fn halt(&mut self, halt: Halt) {
         self.kernel.halt(halt);
-        self.requests.values().for_each(|request| request.thread.unpark());
+        self.requests.values().for_each(Request::wake);
     }
 }
