@@ -431,7 +431,10 @@ impl Runtime {
     }
 
     /// Does what only the kernel itself can be asked.
-    pub(crate) fn here<T>(&self, act: impl FnOnce(&Holding) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn here<T>(
+        &self,
+        act: impl FnOnce(&Holding) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut act = Some(act);
         self.home.each(|term| match (&term.side, act.take()) {
             (Side::Here(held), Some(act)) => Step::Done(act(&held.holding)),

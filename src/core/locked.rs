@@ -17,11 +17,26 @@ pub(super) struct Locked<'a> {
 
 /// Looks into the inbox when the lock was let go of: who brought something at that moment may
 /// have found it taken.
-struct After<'a>(&'a Core);
+struct After<'a> {
+    core: &'a Core,
+    /// Whether the thread panicked already when it took the lock. A panic since then may have left
+    /// the kernel between two states, and nothing more goes on record; one from before has not.
+    panicking: bool,
+}
+
+impl<'a> After<'a> {
+    fn new(core: &'a Core) -> Self {
+        Self { core, panicking: thread::panicking() }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.panicking || !thread::panicking()
+    }
+}
 
 impl<'a> Locked<'a> {
-    pub(super) const fn new(shared: MutexGuard<'a, Shared>, core: &'a Core) -> Self {
-        Self { shared, after: After(core) }
+    pub(super) fn new(shared: MutexGuard<'a, Shared>, core: &'a Core) -> Self {
+        Self { shared, after: After::new(core) }
     }
 }
 
@@ -41,54 +56,98 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // After a panic nothing more goes on record.
-        if !thread::panicking() {
-            self.after.0.see_to(&mut self.shared);
+        if self.after.is_sound() {
+            self.after.core.see_to(&mut self.shared);
         }
     }
 }
 
 impl Drop for After<'_> {
     fn drop(&mut self) {
-        if !thread::panicking() {
-            self.0.see_to_the_rest();
+        if self.is_sound() {
+            self.core.see_to_the_rest();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc::channel, time::Duration};
+    use std::{
+        sync::{
+            Arc,
+            mpsc::{Receiver, channel},
+        },
+        time::Duration,
+    };
 
     use syscap_audit::memory::MemoryStore;
+    use syscap_format::reason::Reason;
 
     use super::*;
-    use crate::{Grant, Options, args};
+    use crate::{Error, Grant, Options, Session, args};
+
+    fn world() -> (tempfile::TempDir, Arc<Core>, Session) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new().store(MemoryStore::new());
+        let rt = options.create(folder.path().join("home")).unwrap();
+        let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
+        let core = rt.here(|holding| Ok(Arc::clone(&holding.core))).unwrap();
+        (folder, core, rt.session("a", token).unwrap())
+    }
+
+    type Answered = Receiver<Result<Option<Reason>, Error>>;
+
+    /// Calls while somebody else has the lock, until it is brought and the caller sleeps.
+    fn brought(core: &Core, agent: Session) -> Answered {
+        let (answered, answer) = channel();
+        thread::spawn(move || {
+            let result = agent.call("echo", args! { "value": "hello" });
+            answered.send(result.map(|result| result.reason())).unwrap();
+        });
+        while core.inbox().is_empty() {
+            thread::yield_now();
+        }
+        // Where it does not sleep yet, it finds the lock free.
+        thread::sleep(Duration::from_millis(50));
+        answer
+    }
+
+    fn is_answered(answer: &Answered) {
+        let answer = answer.recv_timeout(Duration::from_secs(20)).expect("an answer");
+        assert_eq!(answer.unwrap(), None);
+    }
 
     /// The one moment that no test meets by chance: whoever has the lock has looked into the
     /// inbox, and not let go of it yet.
     #[test]
     fn what_is_brought_at_the_last_moment_is_seen_to() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = Options::new().store(MemoryStore::new());
-        let rt = options.create(folder.path().join("home")).unwrap();
-        let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-        let agent = rt.session("a", token).unwrap();
-        let core = rt.here(|holding| Ok(holding.core.clone())).unwrap();
-        let (answered, answer) = channel();
+        let (_folder, core, agent) = world();
         let held = core.shared.lock().unwrap();
-        std::thread::spawn(move || {
-            let result = agent.call("echo", args! { "value": "hello" });
-            answered.send(result.map(|result| result.reason())).unwrap();
-        });
-        while core.inbox().is_empty() {
-            std::thread::yield_now();
-        }
-        // Until it sleeps; where it does not yet, it finds the lock free.
-        std::thread::sleep(Duration::from_millis(50));
+        let answer = brought(&core, agent);
         drop(held);
-        drop(After(&core));
-        let answer = answer.recv_timeout(Duration::from_secs(20)).expect("an answer");
-        assert_eq!(answer.unwrap(), None);
+        drop(After::new(&core));
+        is_answered(&answer);
+    }
+
+    /// A thread that panics for a reason of its own drops what it has, its session too.
+    #[test]
+    fn who_takes_the_lock_while_panicking_sees_to_the_others_all_the_same() {
+        struct Drops(Arc<Core>, Option<Session>, std::sync::mpsc::Sender<Answered>);
+        impl Drop for Drops {
+            fn drop(&mut self) {
+                let held = self.0.lock();
+                let answer = brought(&self.0, self.1.take().unwrap());
+                drop(held);
+                self.2.send(answer).unwrap();
+            }
+        }
+        let (_folder, core, agent) = world();
+        let (tell, told) = channel();
+        let panicked = thread::spawn(move || {
+            let _drops = Drops(core, Some(agent), tell);
+            panic!("for a reason of its own");
+        });
+        assert!(panicked.join().is_err());
+        is_answered(&told.recv().unwrap());
     }
 }
