@@ -59,8 +59,9 @@ impl Counters {
 
     /// A call was answered.
     pub(crate) fn answered(&self, result: &ToolResult) {
-        let kind = result.delivered().item().get("kind").and_then(Item::as_text);
-        let ran = result.reason().is_none() || kind == Some("failed");
+        // A result is not read for it: it may be large.
+        let kind = || result.delivered().item().get("kind").and_then(Item::as_text);
+        let ran = result.reason().is_none() || kind() == Some("failed");
         let reason = match result.reason() {
             // What ran has an intent, but for an answer that was given before.
             _ if ran && result.receipt().intent.is_none() => return add(&self.repeats),

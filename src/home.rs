@@ -14,7 +14,7 @@ use syscap_audit::{
 };
 use syscap_kernel::store::StoreError;
 use syscap_syscalls::{
-    beneath::{Base, FsError, Location},
+    beneath::{self, FsError, Location, Opener},
     fs::Files,
 };
 
@@ -125,7 +125,7 @@ impl Home {
     pub(crate) fn check_base(&self, base: &BasePlace) -> Result<(), Error> {
         match base {
             BasePlace::InHome => Ok(()),
-            BasePlace::Elsewhere(path) => self.apart(&Base::open(path)?, path),
+            BasePlace::Elsewhere(path) => self.apart(&*beneath::open(path)?, path),
         }
     }
 
@@ -146,27 +146,27 @@ impl Home {
     /// Opens the base, unless an agent could reach the home by it.
     pub(crate) fn open_files(&self) -> Result<Files, Error> {
         let path = self.base()?;
-        let base = Base::open(&path)?;
+        let base = beneath::open(&path)?;
         // The default base is the folder of that name itself; a link of that name is no such.
         let own = path == self.folder.join("files")
             && fs::symlink_metadata(&path).map_err(at(&path))?.is_dir();
         if !own {
-            self.apart(&base, &path)?;
+            self.apart(&*base, &path)?;
         }
         Ok(Files::over(base))
     }
 
     /// Neither lies in the other. By inode and not by name: a link has other names for the same
     /// folder.
-    fn apart(&self, base: &Base, path: &Path) -> Result<(), Error> {
-        let home = Base::open(&self.folder)?;
-        if base.contains(&home)? || home.contains(base)? {
+    fn apart(&self, base: &dyn Opener, path: &Path) -> Result<(), Error> {
+        let home = beneath::open(&self.folder)?;
+        if base.contains(&*home)? || home.contains(base)? {
             return Err(Error::BaseContainsHome(path.to_path_buf()));
         }
         // Nor may it be, or lie in, any other home: nothing in it would be opened.
         let real = fs::canonicalize(path).map_err(at(path))?;
         let is_home = |folder: &Path| {
-            let seen = Base::open(folder).and_then(|base| base.visit(&Location::default()));
+            let seen = beneath::open(folder).and_then(|base| base.visit(&Location::default()));
             seen == Err(FsError::Home)
         };
         if real.ancestors().any(|folder| folder.join(DATABASE_FILE).exists() || is_home(folder)) {

@@ -263,6 +263,9 @@ const CHUNK_BYTES: usize = 1_024;
 /// Up to here a copy costs less than what it saves.
 const JOIN_BYTES_MAX: usize = 64 << 10;
 
+/// Room for what follows the body: most is an agent, a token and a key.
+const TAIL_BYTES: usize = 256;
+
 /// The items that are hashed together, side by side: up to a chunk of them lies on the stack.
 struct Joined {
     short: [u8; CHUNK_BYTES],
@@ -314,7 +317,8 @@ impl Joined {
             place.copy_from_slice(bytes);
         } else {
             if self.long.is_empty() {
-                self.long.reserve(end);
+                // What still follows a body is short: it must not move all of this once more.
+                self.long.reserve(end.saturating_add(TAIL_BYTES));
                 self.long.extend_from_slice(self.short.get(..self.len).unwrap_or_default());
             }
             self.long.extend_from_slice(bytes);

@@ -14,7 +14,7 @@ use syscap::{
     kernel::store::StoreError,
     keys::{KeyFile, KeyUse, Seal},
     policy::{Policy, Preset},
-    syscalls::beneath::Base,
+    syscalls::beneath,
 };
 
 use crate::{
@@ -185,11 +185,12 @@ fn expect_new(file: &Path) -> Result<(), Failure> {
 /// The agents' files must not lie around the home: they would reach keys and log.
 fn expect_apart(base: &Path, home: &Path) -> Result<(), Failure> {
     let usage = |advice: String| Failure::Usage { what: base.display().to_string(), advice };
-    let opened = Base::open(base).map_err(|error| usage(format!("can't be the base: {error}")))?;
+    let opened =
+        beneath::open(base).map_err(|error| usage(format!("can't be the base: {error}")))?;
     let home = std::path::absolute(home).map_err(Failure::file(home))?;
     // What is not there yet will lie where the nearest folder that is there lies.
-    let above = home.ancestors().find_map(|above| Base::open(above).ok());
-    match above.map(|above| opened.contains(&above)) {
+    let above = home.ancestors().find_map(|above| beneath::open(above).ok());
+    match above.map(|above| opened.contains(&*above)) {
         Some(Ok(false)) => Ok(()),
         Some(Ok(true)) => Err(usage("would contain the home, its keys and its log".to_owned())),
         Some(Err(error)) => Err(usage(format!("can't be compared with the home: {error}"))),

@@ -1,6 +1,6 @@
 //! The encoder: shortest heads, and maps whose keys it sorts.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{Canonical, Item};
 
@@ -122,7 +122,8 @@ impl Encoder {
         match u8::try_from(value) {
             // Most are.
             Ok(value @ 0..=23) => self.out.push((major << 5) | value),
-            _ => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
+            Ok(value) => self.out.extend_from_slice(&[(major << 5) | 24, value]),
+            Err(_) => head(major, value, |bytes| self.out.extend_from_slice(bytes)),
         }
     }
 }
@@ -142,28 +143,40 @@ pub(crate) fn head(major: u8, value: u64, mut put: impl FnMut(&[u8])) {
 
 /// A map with text keys in the making. The keys may come in any order; of a key that is set
 /// twice the last value stands.
+///
+/// What was set lies side by side behind room for the map's head. Where the keys came in canonical
+/// order, as most do, that is the map already, and nothing is copied.
 #[derive(Clone, Debug, Default)]
 pub struct MapBuilder {
-    entries: Vec<(String, Vec<u8>)>,
+    written: Encoder,
+    entries: Vec<Entry>,
+}
+
+/// Where an entry lies: its key with the key's head, and then its value.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    value: usize,
+    end: usize,
 }
 
 impl MapBuilder {
     /// An empty map.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { written: Encoder::new(), entries: Vec::new() }
     }
 
     /// Sets `key` to text.
     #[must_use]
     pub fn text(self, key: &str, value: &str) -> Self {
-        self.with(key, |encoder| encoder.text(value))
+        self.room(value.len()).with(key, |encoder| encoder.text(value))
     }
 
     /// Sets `key` to a byte string.
     #[must_use]
     pub fn bytes(self, key: &str, value: &[u8]) -> Self {
-        self.with(key, |encoder| encoder.bytes(value))
+        self.room(value.len()).with(key, |encoder| encoder.bytes(value))
     }
 
     /// Sets `key` to an unsigned integer.
@@ -187,36 +200,68 @@ impl MapBuilder {
     /// Sets `key` to an item.
     #[must_use]
     pub fn item(self, key: &str, value: Item<'_>) -> Self {
-        self.with(key, |encoder| encoder.item(value))
+        let len = value.as_bytes().len();
+        self.room(len).with(key, |encoder| encoder.item(value))
     }
 
     /// Sets `key` to what `write` writes, which must be exactly one canonical item.
     #[must_use]
     pub(crate) fn with(mut self, key: &str, write: impl FnOnce(&mut Encoder)) -> Self {
-        let mut encoder = Encoder::new();
-        write(&mut encoder);
-        let value = encoder.into_bytes();
-        match self.entries.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value,
-            None => self.entries.push((String::from(key), value)),
+        if self.written.is_empty() {
+            self.written.out.push(0);
         }
+        let start = self.written.len();
+        self.written.text(key);
+        let value = self.written.len();
+        write(&mut self.written);
+        self.entries.push(Entry { start, value, end: self.written.len() });
         self
     }
 
     /// The map, its keys sorted.
     #[must_use]
     pub fn finish(mut self) -> Canonical {
-        // Encoded keys compare by length, then by bytes: the head carries the length.
-        self.entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-        let mut encoder = Encoder::new();
-        encoder.map(self.entries.len());
-        for (key, value) in &self.entries {
-            encoder.text(key);
-            encoder.raw(value);
+        // Encoded keys compare by length, which the head carries, then by bytes: the map's order.
+        let ascend = |one: &Entry, next: &Entry| self.key(one) < self.key(next);
+        let is_map = self.entries.is_sorted_by(ascend);
+        match (u8::try_from(self.entries.len()), self.written.out.first_mut()) {
+            (Ok(count @ 1..=23), Some(head)) if is_map => {
+                *head = (5 << 5) | count;
+                Canonical::from_encoder(self.written)
+            }
+            _ => self.sorted(),
+        }
+    }
+
+    fn sorted(&self) -> Canonical {
+        let mut sorted = self.entries.clone();
+        // The sort keeps the order of equal keys: the last was set last.
+        sorted.sort_by(|one, other| self.key(one).cmp(self.key(other)));
+        let mut encoder = Encoder::with_capacity(self.written.len().saturating_add(HEAD_BYTES_MAX));
+        let same = |one: &Entry, next: &Entry| self.key(one) == self.key(next);
+        encoder.map(sorted.chunk_by(same).count());
+        for entry in sorted.chunk_by(same).filter_map(<[Entry]>::last) {
+            encoder.raw(self.written.out.get(entry.start..entry.end).unwrap_or_default());
         }
         Canonical::from_encoder(encoder)
     }
+
+    /// A key with its head.
+    fn key(&self, entry: &Entry) -> &[u8] {
+        self.written.out.get(entry.start..entry.value).unwrap_or_default()
+    }
+
+    /// Makes room for a value of that length and what may follow it, which must not move it.
+    fn room(mut self, len: usize) -> Self {
+        self.written.out.reserve(len.saturating_add(BEHIND_BYTES));
+        self
+    }
 }
+
+/// What a map in the making has room for behind a value.
+const BEHIND_BYTES: usize = 64;
+/// The longest head.
+const HEAD_BYTES_MAX: usize = 9;
 
 /// Widens half precision, exactly.
 pub(super) fn half_to_f64(half: u16) -> f64 {
@@ -271,4 +316,37 @@ fn exact_half(value: f64) -> Option<u16> {
 /// A length as the codec has it.
 pub(crate) fn length(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cbor::Profile;
+    use alloc::{format, string::String};
+
+    /// Whatever order the keys come in, and however often: the map is that of the last values.
+    #[test]
+    fn a_map_is_the_same_in_any_order() {
+        for count in [0_u64, 1, 2, 5, 23, 24, 25, 300] {
+            let keys: Vec<String> = (0..count).map(|n| format!("k{n}")).collect();
+            let entry = |map: MapBuilder, (key, n): (&String, u64)| map.uint(key, n);
+            let all: Vec<(&String, u64)> = keys.iter().zip(0..).collect();
+            let rising = all.iter().copied().fold(MapBuilder::new(), entry).finish();
+            let falling = all.iter().rev().copied().fold(MapBuilder::new(), entry).finish();
+            let again = all.iter().copied().fold(MapBuilder::new(), |map, (key, n)| {
+                entry(map.text(key, "of which nothing stays"), (key, n))
+            });
+            let values: Vec<Canonical> = (0..count)
+                .map(|n| {
+                    let mut encoder = Encoder::new();
+                    encoder.uint(n);
+                    Canonical::from_encoder(encoder)
+                })
+                .collect();
+            let all = keys.iter().zip(&values).map(|(key, value)| (key.as_str(), value.item()));
+            let map = Canonical::map(all.collect());
+            assert!(Item::check(map.as_bytes(), Profile::DATA).is_ok(), "{count}");
+            assert_eq!([&rising, &falling, &again.finish()], [&map; 3], "{count}");
+        }
+    }
 }

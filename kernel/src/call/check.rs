@@ -26,13 +26,15 @@ use syscap_format::{
 };
 
 impl<'c, 'k> Call<'c, Decoded<'k>> {
-    /// Reads the envelope; what it leaves out comes from the session and the state.
+    /// Reads the envelope; what it leaves out comes from the session and the state. It stays in its
+    /// place, and the steps are lent it.
     pub(crate) fn decode(
         (received, form): (&'k [u8], Form),
         salts: &CallSalts,
         context: &Context<'k>,
         registry: &'k Registry,
         fields: &'c mut CallFields,
+        place: &'k mut Option<ToolCall<'k>>,
     ) -> Stepped<'c, Decoded<'k>> {
         let Context { state, session, agent, .. } = context;
         fields.agent_id = Some(session.agent.clone());
@@ -65,7 +67,7 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
         match decoded {
             Ok(call) => {
                 fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
-                Ok(Self { fields, at: Decoded { call, tool } })
+                Ok(Self { fields, at: Decoded { call: place.insert(call), tool } })
             }
             Err(faulty) => {
                 fields.call_hash = Some(call_hash(&salts.call, received));
@@ -77,7 +79,7 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
     /// Binding, revocation, freeze, expiry, grant: in this order.
     pub(crate) fn check(self, context: &Context<'k>) -> Stepped<'c, Checked<'k>> {
         let Self { fields, at: Decoded { call, tool } } = self;
-        let found = granted(&call, tool, context)?;
+        let found = granted(call, tool, context)?;
         Ok(Call { fields, at: Checked { call, found, references: References::default() } })
     }
 }
@@ -121,7 +123,7 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
         {
             use KeyState::{Done, InFlight, Unknown};
             // An id that is present must be right, also for an answer that is given again.
-            named(&self.at.call, context)?;
+            named(self.at.call, context)?;
             // The answer was given under the first call's token: another may not permit it.
             if used.token != context.session.token {
                 return Err(keyed(Reason::NotBound).into());

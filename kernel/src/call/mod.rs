@@ -3,8 +3,8 @@
 //! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
 //! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
 //! in their place. What a step found the next ones are lent: session and token by the
-//! [`Context`](crate::context::Context), tool and grant by [`Found`]. A step that says no leaves
-//! what is known of the call where it is recorded from.
+//! [`Context`](crate::context::Context), tool and grant by [`Found`], the envelope as it was read.
+//! A step that says no leaves what is known of the call where it is recorded from.
 
 mod check;
 pub(crate) mod follow;
@@ -56,20 +56,20 @@ pub(crate) struct Found<'k> {
 
 /// The envelope was read and completed.
 pub(crate) struct Decoded<'k> {
-    call: ToolCall<'k>,
+    call: &'k ToolCall<'k>,
     tool: Option<&'k Registered>,
 }
 
 /// The session's token is live, and grants the tool.
 pub(crate) struct Checked<'k> {
-    call: ToolCall<'k>,
+    call: &'k ToolCall<'k>,
     found: Found<'k>,
     references: References,
 }
 
 /// The arguments are resolved, fit the manifest and are hashed.
 pub(crate) struct Resolved<'k> {
-    call: ToolCall<'k>,
+    call: &'k ToolCall<'k>,
     found: Found<'k>,
     /// The arguments, where they are others than were sent.
     args: Option<Canonical>,

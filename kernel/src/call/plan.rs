@@ -89,7 +89,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         engines: Engines<'_>,
     ) -> Stepped<'c, Approved<'k>> {
         let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
-        named(&resolved.call, context)?;
+        named(resolved.call, context)?;
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
         let question = question(context, found, args, (&demands, &planned, &context.token.left));
@@ -128,7 +128,7 @@ impl<'c> Call<'c, Approved<'_>> {
         if let Some(dimension) = context.token.lacks(&hold) {
             return Err(over_budget(context, dimension, hold.get(dimension)).into());
         }
-        let (call, session) = (&resolved.call, context.session);
+        let (call, session) = (resolved.call, context.session);
         let (tool, args) = (resolved.found.tool, resolved.args());
         let manifest = &tool.manifest;
         let key = call.key().cloned();

@@ -143,7 +143,8 @@ impl Kernel {
         let context = self.context(submit.session, submit.source);
         let context = &context.ok_or_else(|| self.no_session())?;
         let (received, salts) = ((&submit.received[..], submit.form), &submit.salts);
-        let decoded = Call::decode(received, salts, context, &self.registry, fields)?;
+        let mut place = None;
+        let decoded = Call::decode(received, salts, context, &self.registry, fields, &mut place)?;
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;

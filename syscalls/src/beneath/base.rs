@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use super::error::FsError;
 use super::gate::{DIRECTORY, Ident, NAMED, Node, PASSED, walk};
 use super::homes::{Homes, holds_key, is_mark};
+use super::judged::Judged;
 use super::location::Location;
 
-/// How many directories up [`Base::contains`] looks. Deeper is refused, not guessed.
+/// How many directories up [`is_above`] looks. Deeper is refused, not guessed.
 const ANCESTORS_MAX: u32 = 4096;
 
 /// The directory that everything is beneath, as an open handle.
@@ -20,6 +21,7 @@ pub struct Base {
     fd: OwnedFd,
     ident: Ident,
     homes: Homes,
+    pub(super) judged: Judged,
 }
 
 /// Who may enter a folder that is made; the process's umask takes away from it.
@@ -50,36 +52,7 @@ impl Base {
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let ident = Node::of(&fd)?.ident;
         walk(&fd, b".", NAMED)?;
-        Ok(Self { fd, ident, homes: Homes::default() })
-    }
-
-    /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
-    ///
-    /// Only the names `other` was opened by are walked up: a bind mount of one of its parents
-    /// elsewhere is not found.
-    ///
-    /// # Errors
-    /// [`FsError::TooLarge`] for a directory more than 4096 deep, else what the system says.
-    pub fn contains(&self, other: &Self) -> Result<bool, FsError> {
-        let mut at = other
-            .fd
-            .try_clone()
-            .map_err(|error| FsError::from(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-        let mut ident = other.ident;
-        for _ in 0..ANCESTORS_MAX {
-            if ident == self.ident {
-                return Ok(true);
-            }
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            at = rustix::fs::openat(&at, "..", flags, Mode::empty())?;
-            let above = Node::of(&at)?.ident;
-            // The root is its own parent.
-            if above == ident {
-                return Ok(false);
-            }
-            ident = above;
-        }
-        Err(FsError::TooLarge)
+        Ok(Self { fd, ident, homes: Homes::default(), judged: Judged::default() })
     }
 
     /// Makes the folders of `at` that are missing, durably, and says how many.
@@ -154,7 +127,7 @@ impl Base {
     /// directory is judged by its own handle.
     fn walk_to(&self, path: &str, how: OFlags) -> Result<OwnedFd, FsError> {
         if let Ok(fd) = walk(&self.fd, path.as_bytes(), how)
-            && self.is_known(path)
+            && self.known(path).is_some()
         {
             Node::of(&fd)?.expect_device(self.device())?;
             return Ok(fd);
@@ -193,25 +166,52 @@ impl Base {
         self.fd.as_fd()
     }
 
-    /// Whether the base, the directory at a path and all on the way are known to be no homes, and
+    /// The directory at a path, if it, the base and all on the way are known to be no homes, and
     /// are as they were then. Asked after a walk it says so of the walk.
     ///
     /// The base is looked at last: if it did not change since, its entry was the same directory all
     /// the time, also when that was looked at and when the walk passed it; and so on down.
-    pub(super) fn is_known(&self, path: &str) -> bool {
-        let ends = path.rmatch_indices('/').map(|(end, _)| end);
-        let mut upwards = [path.len()].into_iter().chain(ends).filter_map(|end| path.get(..end));
-        let known = |prefix: &str| match Node::at(&self.fd, prefix) {
-            Ok(Some(node)) => self.homes.knows(&node),
-            _ => false,
-        };
-        upwards.all(known) && Node::of(&self.fd).is_ok_and(|base| self.homes.knows(&base))
+    pub(super) fn known(&self, path: &str) -> Option<Node> {
+        let known = |node: &Node| self.homes.knows(node);
+        let at = |prefix: &str| Node::at(&self.fd, prefix).ok().flatten().filter(known);
+        let found = at(path)?;
+        let mut upwards = path.rmatch_indices('/').filter_map(|(end, _)| path.get(..end));
+        let all = upwards.all(|prefix| at(prefix).is_some());
+        (all && Node::of(&self.fd).is_ok_and(|base| known(&base))).then_some(found)
+    }
+
+    /// Whether a directory is known to be no home, and did not change since.
+    pub(super) fn is_no_home(&self, node: &Node) -> bool {
+        self.homes.knows(node)
     }
 
     /// The device all of the base must be on.
     pub(super) fn device(&self) -> u64 {
         self.ident.device
     }
+}
+
+/// Whether a directory is the other, or one of its ancestors, by inode and not by name.
+pub(super) fn is_above(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<bool, FsError> {
+    let top = Node::of(one)?.ident;
+    let mut at = other
+        .try_clone_to_owned()
+        .map_err(|error| FsError::from(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    let mut ident = Node::of(&at)?.ident;
+    for _ in 0..ANCESTORS_MAX {
+        if ident == top {
+            return Ok(true);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = rustix::fs::openat(&at, "..", flags, Mode::empty())?;
+        let above = Node::of(&at)?.ident;
+        // The root is its own parent.
+        if above == ident {
+            return Ok(false);
+        }
+        ident = above;
+    }
+    Err(FsError::TooLarge)
 }
 
 /// A step of making folders.

@@ -52,7 +52,7 @@ struct Seen {
 impl Homes {
     /// Whether a folder is no home. One that did not change since is not looked at again.
     pub(super) fn expect_none(&self, dir: impl AsFd, node: &Node) -> Result<(), FsError> {
-        self.expect_none_at(dir, node, || clock_gettime(ClockId::RealtimeCoarse).tv_sec)
+        self.expect_none_at(dir, node, now_s)
     }
 
     fn expect_none_at(
@@ -89,7 +89,7 @@ impl Homes {
     }
 
     fn remember(&self, ident: Ident, seen: Seen, now_s: i64) {
-        let settled = |changed: Changed| changed.is_before(now_s.saturating_sub(SETTLED_S));
+        let settled = |changed: Changed| is_settled(changed, now_s);
         if !settled(seen.changed) || seen.keys.is_some_and(|(_, changed)| !settled(changed)) {
             return;
         }
@@ -99,6 +99,16 @@ impl Homes {
         }
         all.insert(ident, seen);
     }
+}
+
+/// The second that it is, by the file system's clock.
+pub(super) fn now_s() -> i64 {
+    clock_gettime(ClockId::RealtimeCoarse).tv_sec
+}
+
+/// Whether a change lies back so far that another one would show.
+pub(super) const fn is_settled(changed: Changed, now_s: i64) -> bool {
+    changed.is_before(now_s.saturating_sub(SETTLED_S))
 }
 
 /// Whether a name marks a home wherever it stands: nobody may open it, and nobody may make it.

@@ -1,6 +1,7 @@
 //! Files by handle: what `fs.read`, `fs.list` and `fs.write` rest on.
 //!
-//! A [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
+//! The tools know an [`Opener`] only, which [`open`] chooses for a directory. There is one: a
+//! [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
 //! a [`Location`], a list of checked names, with one walk: `openat2` beneath the base, no links,
 //! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
 //! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
@@ -21,8 +22,10 @@ mod base;
 mod error;
 mod gate;
 mod homes;
+mod judged;
 mod list;
 mod location;
+mod opener;
 mod read;
 mod resolve;
 mod temp;
@@ -35,6 +38,7 @@ pub use gate::Kind;
 pub use homes::KEY_FILE_BEGINS;
 pub use list::{Entry, Listing, SCAN_MAX};
 pub use location::Location;
+pub use opener::{Opener, open};
 pub use read::{Chunk, OpenFile};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

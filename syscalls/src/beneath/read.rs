@@ -9,6 +9,7 @@ use super::base::Base;
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
 use super::homes::{expect_no_key, is_mark};
+use super::judged::Seen;
 use super::location::Location;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
@@ -30,8 +31,8 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
     /// Whether the file went on behind them when they were read.
     pub more: bool,
-    /// The file's size after the read. A file that others change at the same time may have been
-    /// longer or shorter before.
+    /// The file's size where the read came to its end, else after the read. A file that others
+    /// change at the same time may have been longer or shorter before.
     pub size_bytes: u64,
 }
 
@@ -44,6 +45,9 @@ impl Base {
     /// only that judgement counts. Who can put a device node in place between the two walks can
     /// make device nodes; it is opened without waiting, refused and closed.
     ///
+    /// A file that was named and judged before, in a folder that did not change since, is still
+    /// what it was: then the walk that opens it is the only one.
+    ///
     /// # Errors
     /// Any of a walk or a gate.
     pub fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
@@ -51,15 +55,19 @@ impl Base {
         if is_mark(name) {
             return Err(FsError::Home);
         }
-        let path = at.as_path().as_bytes();
-        if let Ok(named) = walk(self.handle(), path, NAMED)
-            && self.is_known(parent)
+        let path = at.as_path();
+        if let Some(file) = self.open_judged(path, (parent, name), max_size_bytes)? {
+            return Ok(file);
+        }
+        if let Ok(named) = walk(self.handle(), path.as_bytes(), NAMED)
+            && let Some(folder) = self.known(parent)
         {
             let named = self.judge(&named, max_size_bytes)?;
-            let fd = walk(self.handle(), path, READ)?;
+            let fd = walk(self.handle(), path.as_bytes(), READ)?;
             let opened = self.judge_open(name, &fd, max_size_bytes)?;
             // What was known is the way of the first walk: to the same file, or it says nothing.
             if opened.ident == named.ident {
+                self.judged.remember(self, (parent, name), (&folder, &opened));
                 return Ok(OpenFile { fd, size_bytes: opened.size_bytes });
             }
         }
@@ -68,6 +76,22 @@ impl Base {
         let fd = walk(&dir, name.as_bytes(), READ)?;
         let size_bytes = self.judge_open(name, &fd, max_size_bytes)?.size_bytes;
         Ok(OpenFile { fd, size_bytes })
+    }
+
+    /// Opens a file that was judged before. Where it is not known to be that file any more, the
+    /// two walks say what is there.
+    fn open_judged(
+        &self,
+        path: &str,
+        (parent, name): (&str, &str),
+        max_size_bytes: u64,
+    ) -> Result<Option<OpenFile>, FsError> {
+        let Some(file) = self.judged.file(parent, name) else { return Ok(None) };
+        let Ok(fd) = walk(self.handle(), path.as_bytes(), READ) else { return Ok(None) };
+        // Whatever it is, it is open, and judged as what was opened.
+        let opened = self.judge_open(name, &fd, max_size_bytes)?;
+        let is_it = Seen::from(&opened) == file;
+        Ok(is_it.then_some(OpenFile { fd, size_bytes: opened.size_bytes }))
     }
 
     /// A file that may be read.
@@ -103,6 +127,7 @@ impl OpenFile {
         let expected = self.size_bytes.saturating_sub(offset_bytes).saturating_add(1);
         let first = usize::try_from(expected).unwrap_or(STEP_BYTES).min(STEP_BYTES);
         let mut bytes = Vec::with_capacity(first.min(goal));
+        let mut size_bytes = None;
         while bytes.len() < goal {
             if bytes.len() == bytes.capacity() {
                 bytes.reserve(STEP_BYTES.min(goal - bytes.len()));
@@ -111,13 +136,28 @@ impl OpenFile {
             if at > OFFSET_MAX {
                 break;
             }
+            let room = bytes.capacity() - bytes.len();
             let read = retry_on_intr(|| pread(&self.fd, spare_capacity(&mut bytes), at))?;
             if read == 0 {
                 break;
             }
+            // A short read is the end where the size says so too, that of the opening or that of
+            // now. Neither is believed alone.
+            if read < room {
+                let end = at.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+                if end == self.size_bytes || end == self.size_now()? {
+                    size_bytes = Some(end);
+                    break;
+                }
+            }
         }
         let more = bytes.len() > limit_bytes;
         bytes.truncate(limit_bytes);
-        Ok(Chunk { bytes, more, size_bytes: Node::of(&self.fd)?.size_bytes })
+        let size_bytes = size_bytes.map_or_else(|| self.size_now(), Ok)?;
+        Ok(Chunk { bytes, more, size_bytes })
+    }
+
+    fn size_now(&self) -> Result<u64, FsError> {
+        Ok(Node::of(&self.fd)?.size_bytes)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
-    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
     scope::Rights,
@@ -20,7 +20,7 @@ use super::{
     path::{self, Ending, Place},
     refusal,
 };
-use crate::beneath::{Base, Entry, Kind, Listing};
+use crate::beneath::{Entry, Kind, Listing, Opener};
 
 /// Most names that one call lists.
 pub const LIST_MAX: u64 = 5_000;
@@ -32,11 +32,11 @@ const FRAME_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct FsList {
     manifest: Manifest,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl FsList {
-    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
         let mut manifest = manifest("list", EffectClass::Read)?
             .described("List a folder", "Lists the names in a folder.")
             .param(
@@ -83,7 +83,7 @@ pub struct FsListPlan {
     demands: Demands,
     place: Place,
     limit: usize,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl ReadPlan for FsListPlan {
@@ -92,7 +92,7 @@ impl ReadPlan for FsListPlan {
     }
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(Enforcement::Openat2);
+        permit.enforced_by(self.base.enforcement());
         let listing = self
             .place
             .location()
@@ -128,14 +128,19 @@ fn result(listing: &Listing, bytes_max: usize) -> Canonical {
 }
 
 fn entry(entry: &Entry) -> Canonical {
+    let kind = match entry.kind {
+        Kind::File => "file",
+        Kind::Directory => "folder",
+        Kind::Link => "link",
+        Kind::Other => "other",
+    };
+    let map = MapBuilder::new().text("kind", kind);
     let map = match std::str::from_utf8(&entry.name) {
-        Ok(name) => MapBuilder::new().text("name", name),
-        Err(_) => MapBuilder::new().bytes("name_bytes", &entry.name),
+        Ok(name) => map.text("name", name),
+        Err(_) => map.bytes("name_bytes", &entry.name),
     };
     match entry.kind {
-        Kind::File => map.text("kind", "file").uint("size_bytes", entry.size_bytes).finish(),
-        Kind::Directory => map.text("kind", "folder").finish(),
-        Kind::Link => map.text("kind", "link").finish(),
-        Kind::Other => map.text("kind", "other").finish(),
+        Kind::File => map.uint("size_bytes", entry.size_bytes).finish(),
+        _ => map.finish(),
     }
 }

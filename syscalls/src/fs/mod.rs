@@ -22,7 +22,7 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
-use crate::beneath::{Base, FolderMode, FsError, Location};
+use crate::beneath::{FolderMode, FsError, Location, Opener};
 
 /// The dimension of a grant that holds path scopes.
 pub const PATH_DIMENSION: &str = "path";
@@ -30,14 +30,14 @@ pub const PATH_DIMENSION: &str = "path";
 /// The file tools over one base directory.
 #[derive(Clone, Debug)]
 pub struct Files {
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl Files {
     /// The tools over an open base.
     #[must_use]
-    pub fn over(base: Base) -> Self {
-        Self { base: Arc::new(base) }
+    pub fn over(base: Arc<dyn Opener>) -> Self {
+        Self { base }
     }
 
     /// Makes an agent's workspace, where it is missing.

@@ -1,6 +1,6 @@
 //! From the text of a path to a place beneath the base.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use syscap_format::{
     cbor::Item,
@@ -14,12 +14,15 @@ use syscap_kernel::{
 };
 
 use super::{PATH_DIMENSION, refusal};
-use crate::beneath::{Base, FsError, Location};
+use crate::beneath::{FsError, Location, Opener};
 
 /// The folder that holds the agents' folders.
 const AGENTS: &str = "agents";
 /// The folder of an agent that is its root.
 const WORKSPACE: &str = "workspace";
+
+/// For how many names there is room at first: a workspace's and a few below it.
+const NAMES: usize = 8;
 
 /// Whether a path may end in a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ impl Place {
 pub(super) fn resolver(
     request: &Request<'_>,
     (ending, needs): (Ending, Rights),
-    base: &Arc<Base>,
+    base: &Arc<dyn Opener>,
 ) -> Result<Option<Box<dyn Resolve>>, Refused> {
     let follows = |rule: &Rule| FOLLOWED.leq(rule.rights);
     let scope = match request.grant.scope(PATH_DIMENSION) {
@@ -118,7 +121,7 @@ pub(super) fn resolver(
 
 /// A path whose links are to be followed.
 struct Links {
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
     agent: AgentId,
     scope: Paths,
     path: RootedPath,
@@ -169,24 +172,24 @@ fn written_out(path: &RootedPath, agent: &AgentId) -> String {
 
 /// The names from the base down. `.` and `..` are resolved by components; `None` where they
 /// lead above the base.
-fn names<'a>(text: &'a str, agent: &AgentId, scope: &Paths) -> Option<Vec<Box<str>>> {
+fn names<'a>(text: &'a str, agent: &AgentId, scope: &Paths) -> Option<Vec<Cow<'a, str>>> {
     let mut components = text.split('/').filter(|name| !name.is_empty()).peekable();
-    let mut names: Vec<Box<str>> = Vec::new();
-    let workspace = [AGENTS, &agent.folder(), WORKSPACE].map(Box::from);
+    let mut names: Vec<Cow<'a, str>> = Vec::with_capacity(NAMES);
+    let workspace = || [Cow::Borrowed(AGENTS), agent.folder().into(), Cow::Borrowed(WORKSPACE)];
     let first: Option<&&'a str> = components.peek();
     match first.and_then(|first| named_root(first, agent, scope)) {
         Some(Root::Workspace(_)) => {
             components.next();
-            names.extend(workspace);
+            names.extend(workspace());
         }
         Some(Root::Named(_)) => {}
-        None => names.extend(workspace),
+        None => names.extend(workspace()),
     }
     for component in components {
         match component {
             "." => {}
             ".." => drop(names.pop()?),
-            name => names.push(Box::from(name)),
+            name => names.push(Cow::Borrowed(name)),
         }
     }
     Some(names)
@@ -216,12 +219,15 @@ fn rooted<S: AsRef<str>>(names: &[S]) -> Option<RootedPath> {
 }
 
 /// The names from the base down that a root and a path in it stand for.
-fn located(path: &RootedPath) -> Vec<Box<str>> {
-    let mut names: Vec<Box<str>> = match path.root() {
-        Root::Named(name) => vec![Box::from(name.as_str())],
-        Root::Workspace(owner) => [AGENTS, &owner.folder(), WORKSPACE].map(Box::from).to_vec(),
-    };
-    names.extend(path.components().map(Box::from));
+fn located(path: &RootedPath) -> Vec<Cow<'_, str>> {
+    let mut names = Vec::with_capacity(NAMES);
+    match path.root() {
+        Root::Named(name) => names.push(Cow::Borrowed(name.as_str())),
+        Root::Workspace(owner) => {
+            names.extend([Cow::Borrowed(AGENTS), owner.folder().into(), Cow::Borrowed(WORKSPACE)]);
+        }
+    }
+    names.extend(path.components().map(Cow::Borrowed));
     names
 }
 

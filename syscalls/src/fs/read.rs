@@ -5,7 +5,7 @@ use std::sync::Arc;
 use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
-    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
     scope::Rights,
@@ -20,7 +20,7 @@ use super::{
     path::{self, Ending, Place},
     refusal,
 };
-use crate::beneath::{Base, Chunk};
+use crate::beneath::{Chunk, Opener};
 
 /// Most bytes that one call reads: what a model can take in, several times over.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
@@ -35,11 +35,11 @@ const FILE_BYTES_MAX: u64 = 1 << 50;
 #[derive(Debug)]
 pub struct FsRead {
     manifest: Manifest,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl FsRead {
-    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
         let mut manifest = manifest("read", EffectClass::Read)?
             .described("Read a file", "Reads a file, or a part of it.")
             .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
@@ -90,7 +90,7 @@ pub struct FsReadPlan {
     place: Place,
     offset_bytes: u64,
     limit_bytes: usize,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl ReadPlan for FsReadPlan {
@@ -99,7 +99,7 @@ impl ReadPlan for FsReadPlan {
     }
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(Enforcement::Openat2);
+        permit.enforced_by(self.base.enforcement());
         // A policy may ask for less: then less is read, and `more` says so.
         let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
         match self.read(room) {
@@ -126,12 +126,11 @@ fn result(mut chunk: Chunk, offset_bytes: u64) -> Canonical {
     {
         chunk.bytes.truncate(error.valid_up_to());
     }
-    let map = MapBuilder::new()
-        .uint("size_bytes", chunk.size_bytes)
-        .uint("offset", offset_bytes)
-        .boolean("more", chunk.more);
-    match std::str::from_utf8(&chunk.bytes) {
-        Ok(text) => map.text("text", text).finish(),
-        Err(_) => map.bytes("bytes", &chunk.bytes).finish(),
-    }
+    // In the map's own order, in which nothing is moved.
+    let map = MapBuilder::new().boolean("more", chunk.more);
+    let map = match std::str::from_utf8(&chunk.bytes) {
+        Ok(text) => map.text("text", text),
+        Err(_) => map.bytes("bytes", &chunk.bytes),
+    };
+    map.uint("offset", offset_bytes).uint("size_bytes", chunk.size_bytes).finish()
 }

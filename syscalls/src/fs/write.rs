@@ -6,7 +6,7 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
-    manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
+    manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     scope::Rights,
 };
@@ -21,7 +21,7 @@ use super::{
     refusal,
 };
 use crate::beneath::{
-    Base, Charge, Effect, Existing, FolderMode, FsError, Parents, Refused as NoMore, TempName,
+    Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, TempName,
     Write, WriteFailure, Written,
 };
 
@@ -32,11 +32,11 @@ pub const WRITE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct FsWrite {
     manifest: Manifest,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl FsWrite {
-    pub(super) fn new(base: Arc<Base>) -> Option<Self> {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
         let manifest = manifest("write", EffectClass::LocalWrite)?
             .described("Write a file", "Creates or replaces a file with a text or with bytes.")
             .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
@@ -112,7 +112,7 @@ pub struct FsWritePlan {
     content: Vec<u8>,
     existing: Existing,
     parents: Parents,
-    base: Arc<Base>,
+    base: Arc<dyn Opener>,
 }
 
 impl Plan for FsWritePlan {
@@ -121,7 +121,7 @@ impl Plan for FsWritePlan {
     }
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(Enforcement::Openat2);
+        permit.enforced_by(self.base.enforcement());
         match self.write(&mut permit) {
             Ok(written) => permit.ok(result(&written), TxOutcome::Committed),
             Err((refused, effect)) => {
@@ -176,8 +176,8 @@ impl FsWritePlan {
 /// `{size_bytes, created, folders}`.
 fn result(written: &Written) -> Canonical {
     MapBuilder::new()
-        .uint("size_bytes", written.size_bytes)
         .boolean("created", !written.replaced)
         .uint("folders", u64::from(written.folders))
+        .uint("size_bytes", written.size_bytes)
         .finish()
 }

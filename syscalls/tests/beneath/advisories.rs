@@ -5,10 +5,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use syscap_syscalls::beneath::{
-    Base, Charge, Existing, FsError, Kind, Location, Parents, Refused, SCAN_MAX,
+    Charge, Existing, FsError, Kind, Location, Parents, Refused, SCAN_MAX,
 };
 
-use crate::support::{CANARY, Links, World, mount, snapshot, with_mounts};
+use crate::support::{CANARY, Links, World, mount, open, snapshot, with_mounts};
 
 /// Go's `os.Root` passed `symlink/` to `openat` with `O_NOFOLLOW`, which follows it.
 #[test]
@@ -141,7 +141,7 @@ fn ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links() {
         assert_eq!((entry.kind, entry.size_bytes), (Kind::Other, 0));
         let secret = fs::File::open(world.outside("secret")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&secret).to_string();
-        let proc = Base::open(Path::new("/proc")).unwrap();
+        let proc = open(Path::new("/proc")).unwrap();
         let pid = std::process::id().to_string();
         let root = [pid.as_str(), "root"];
         let own = [pid.as_str(), "fd", number.as_str()];
@@ -149,7 +149,7 @@ fn ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links() {
             let at = Location::new(path).unwrap();
             assert_eq!(proc.open_file(&at, 100).map(drop), Err(FsError::Link));
             assert_eq!(
-                crate::support::locate(&proc, path, Links::FollowWithin),
+                crate::support::locate(&*proc, path, Links::FollowWithin),
                 Err(FsError::Escapes)
             );
         }

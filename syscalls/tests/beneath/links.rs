@@ -74,7 +74,7 @@ fn symlink_with_a_trailing_slash() {
         ("below", "file/below/../../file/"),
     ] {
         symlink(target, world.inside(name)).unwrap();
-        let at = locate(&world.base, &[name], Links::FollowWithin).unwrap();
+        let at = locate(&*world.base, &[name], Links::FollowWithin).unwrap();
         assert_eq!(at, Location::new(&["file"]).unwrap(), "{name}");
         assert_eq!(world.read(name, Links::FollowWithin).unwrap(), b"file");
         world.assert_refused(name, Links::Refuse, FsError::Link);
@@ -110,7 +110,7 @@ fn loops_and_long_chains_end() {
     // Few links, and names without end.
     symlink("./".repeat(1_000), world.inside("wide")).unwrap();
     symlink("wide/wide/l0", world.inside("far")).unwrap();
-    assert_eq!(locate(&world.base, &["wide"], Links::FollowWithin), Ok(Location::default()));
+    assert_eq!(locate(&*world.base, &["wide"], Links::FollowWithin), Ok(Location::default()));
     world.assert_refused("far", Links::FollowWithin, FsError::Link);
 }
 
@@ -130,7 +130,7 @@ fn locate_gives_the_real_place() {
         (vec!["mine", "new"], vec!["new"]),
         (vec![], vec![]),
     ] {
-        let found = locate(&world.base, &written, Links::FollowWithin).unwrap();
+        let found = locate(&*world.base, &written, Links::FollowWithin).unwrap();
         assert_eq!(found, Location::new(&real).unwrap());
         assert_eq!(found.names().collect::<Vec<_>>(), real);
     }
@@ -173,7 +173,7 @@ fn what_was_located_is_what_is_opened() {
     fs::create_dir(world.inside("d")).unwrap();
     fs::write(world.inside("d/secret"), b"inside").unwrap();
     symlink("d", world.inside("way")).unwrap();
-    let at = locate(&world.base, &["way", "secret"], Links::FollowWithin).unwrap();
+    let at = locate(&*world.base, &["way", "secret"], Links::FollowWithin).unwrap();
     // The checked place becomes a link out after the check.
     fs::rename(world.inside("d"), world.inside("old")).unwrap();
     symlink("../outside", world.inside("d")).unwrap();

@@ -5,6 +5,7 @@
 mod advisories;
 mod differential;
 mod faults;
+mod judged;
 mod limits;
 mod links;
 mod listing;

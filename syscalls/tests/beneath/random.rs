@@ -121,7 +121,7 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
         }
         Step::Folders(path) => {
             let at = crate::support::locate(
-                &world.base,
+                &*world.base,
                 &crate::support::names(path),
                 Links::FollowWithin,
             );

@@ -4,13 +4,27 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
-use syscap_syscalls::beneath::{Base, FolderMode, FsError, Location};
+use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener};
 
-use crate::support::{World, mount, snapshot, with_mounts};
+use crate::support::{OPENER, OPENERS, World, mount, open, snapshot, with_mounts};
 
-fn open(path: PathBuf) -> Base {
-    Base::open(&path).unwrap()
+fn opened(path: PathBuf) -> Arc<dyn Opener> {
+    open(&path).unwrap()
+}
+
+/// These tests are run once for each opener: here for the others, in a process of its own.
+#[test]
+fn every_opener_passes_every_test() {
+    if std::env::var_os(OPENER).is_some() {
+        return;
+    }
+    for (name, _) in &OPENERS[1..] {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.env(OPENER, name).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 #[test]
@@ -19,7 +33,7 @@ fn contains_goes_by_inode_not_by_name() {
     fs::create_dir_all(world.inside("a/b/c")).unwrap();
     fs::create_dir_all(world.inside("ab")).unwrap();
     symlink(world.inside("a/b"), world.outside("way")).unwrap();
-    let a = open(world.inside("a"));
+    let a = opened(world.inside("a"));
     for (other, expected) in [
         (world.inside("a"), true),
         (world.inside("a/b/c"), true),
@@ -30,9 +44,9 @@ fn contains_goes_by_inode_not_by_name() {
         (world.outside(""), false),
         (PathBuf::from("/"), false),
     ] {
-        assert_eq!(a.contains(&open(other.clone())), Ok(expected), "{}", other.display());
+        assert_eq!(a.contains(&*opened(other.clone())), Ok(expected), "{}", other.display());
     }
-    assert_eq!(open(PathBuf::from("/")).contains(&a), Ok(true));
+    assert_eq!(opened(PathBuf::from("/")).contains(&*a), Ok(true));
 }
 
 #[test]
@@ -42,9 +56,9 @@ fn contains_sees_a_bind_mount_of_the_base() {
         fs::create_dir_all(world.inside("a/home")).unwrap();
         fs::create_dir_all(world.outside("bind")).unwrap();
         mount(&["--bind", world.inside("a").to_str().unwrap()], &world.outside("bind"));
-        let base = open(world.outside("bind"));
-        assert_eq!(base.contains(&open(world.inside("a/home"))), Ok(true));
-        assert_eq!(world.base.contains(&base), Ok(false), "known: its parents are elsewhere");
+        let base = opened(world.outside("bind"));
+        assert_eq!(base.contains(&*opened(world.inside("a/home"))), Ok(true));
+        assert_eq!(world.base.contains(&*base), Ok(false), "known: its parents are elsewhere");
     });
 }
 
@@ -61,8 +75,8 @@ fn contains_refuses_to_guess_in_the_depths() {
         dir = rustix::fs::openat(&dir, "d", flags, rustix::fs::Mode::empty()).unwrap();
     }
     let number = std::os::fd::AsRawFd::as_raw_fd(&dir);
-    let deep = open(PathBuf::from(format!("/proc/self/fd/{number}")));
-    assert_eq!(world.base.contains(&deep), Err(FsError::TooLarge));
+    let deep = opened(PathBuf::from(format!("/proc/self/fd/{number}")));
+    assert_eq!(world.base.contains(&*deep), Err(FsError::TooLarge));
     drop(deep);
     assert!(Command::new("rm").arg("-rf").arg(world.root()).status().unwrap().success());
 }
@@ -70,8 +84,8 @@ fn contains_refuses_to_guess_in_the_depths() {
 #[test]
 fn a_base_is_a_directory() {
     let world = World::new();
-    assert_eq!(Base::open(&world.outside("secret")).map(drop), Err(FsError::NotDirectory));
-    assert_eq!(Base::open(&world.outside("none")).map(drop), Err(FsError::NotFound));
+    assert_eq!(open(&world.outside("secret")).map(drop), Err(FsError::NotDirectory));
+    assert_eq!(open(&world.outside("none")).map(drop), Err(FsError::NotFound));
 }
 
 #[test]
@@ -100,7 +114,7 @@ fn under_filter(test: &str, errno: u32) {
     let inner = "SYSCAP_TEST_FILTER";
     if std::env::var_os(inner).is_some() {
         let dir = std::env::temp_dir();
-        assert_eq!(Base::open(&dir).map(drop), Err(FsError::Unsupported));
+        assert_eq!(open(&dir).map(drop), Err(FsError::Unsupported));
         return;
     }
     // Four instructions: load the call's number; 437 is openat2 everywhere; error; allow.

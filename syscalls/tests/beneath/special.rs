@@ -7,14 +7,14 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
 use rustix::io::Errno;
-use syscap_syscalls::beneath::{Base, FsError, Kind, Location};
+use syscap_syscalls::beneath::{FsError, Kind, Location, Opener};
 
 use crate::support::{
-    CANARY, Links, SIZE_MAX, World, is_root, locate, mount, snapshot, with_mounts,
+    CANARY, Links, SIZE_MAX, World, is_root, locate, mount, open, snapshot, with_mounts,
 };
 
 /// The kind and size a listing of the base shows for `name`.
-fn listed(base: &Base, name: &str) -> (Kind, u64) {
+fn listed(base: &dyn Opener, name: &str) -> (Kind, u64) {
     let listing = base.list(&Location::default(), 100).unwrap();
     let entry = listing.entries.iter().find(|entry| entry.name == name.as_bytes()).unwrap();
     (entry.kind, entry.size_bytes)
@@ -29,12 +29,12 @@ fn hard_link_to_a_file_outside() {
         assert_eq!(world.read("link", links), Err(FsError::ManyLinks));
     }
     assert_eq!(world.put("link", b"gone").unwrap_err().error, FsError::ManyLinks);
-    assert_eq!(listed(&world.base, "link"), (Kind::Other, 0), "its size is a fact from outside");
+    assert_eq!(listed(&*world.base, "link"), (Kind::Other, 0), "its size is a fact from outside");
     assert_eq!(snapshot(world.root()), before);
 }
 
 /// Asserts that nothing opens `path` while `body` runs. An `O_PATH` handle is no opening.
-fn assert_unopened(path: &Path, body: impl FnOnce()) {
+pub(crate) fn assert_unopened(path: &Path, body: impl FnOnce()) {
     let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
     let watch = inotify::init(flags).unwrap();
     inotify::add_watch(&watch, path, inotify::WatchFlags::OPEN).unwrap();
@@ -51,7 +51,7 @@ fn assert_special(world: &World, name: &str) {
             assert_eq!(world.list(name, links), Err(FsError::NotDirectory));
         }
         assert_eq!(world.put(name, b"x").unwrap_err().error, FsError::NotRegular);
-        assert_eq!(listed(&world.base, name), (Kind::Other, 0));
+        assert_eq!(listed(&*world.base, name), (Kind::Other, 0));
     });
 }
 
@@ -96,7 +96,7 @@ fn bind_mount_inside() {
                 world.assert_refused(path, links, FsError::OtherDevice);
             }
         }
-        assert_eq!(listed(&world.base, "file"), (Kind::Other, 0));
+        assert_eq!(listed(&*world.base, "file"), (Kind::Other, 0));
         let d = world.base.list(&Location::new(&["d"]).unwrap(), 10).unwrap();
         assert_eq!((d.entries[0].kind, d.entries[0].size_bytes), (Kind::Other, 0));
         assert_eq!(fs::read(world.outside("secret")).unwrap(), CANARY);
@@ -113,9 +113,9 @@ fn other_file_system_inside() {
         for path in ["proc", "proc/f", "proc/new"] {
             world.assert_refused(path, Links::Refuse, FsError::OtherDevice);
         }
-        assert_eq!(listed(&world.base, "proc"), (Kind::Other, 0));
+        assert_eq!(listed(&*world.base, "proc"), (Kind::Other, 0));
         // A base of its own there is the operator's choice, and works.
-        let base = Base::open(&world.inside("proc")).unwrap();
+        let base = open(&world.inside("proc")).unwrap();
         let at = Location::new(&["f"]).unwrap();
         assert_eq!(base.open_file(&at, SIZE_MAX).unwrap().read(0, 100).unwrap().bytes, CANARY);
     });
@@ -142,11 +142,11 @@ fn file_of_another_device_on_an_overlay() {
             println!("skipped: no overlay here");
             return;
         }
-        let base = Base::open(&world.inside("")).unwrap();
+        let base = open(&world.inside("")).unwrap();
         let at = Location::new(&["f"]).unwrap();
         assert_eq!(base.open_file(&at, 100).map(drop), Err(FsError::OtherDevice));
-        assert_eq!(listed(&base, "f"), (Kind::Other, 0));
-        let found = locate(&base, &["f"], Links::FollowWithin).unwrap();
+        assert_eq!(listed(&*base, "f"), (Kind::Other, 0));
+        let found = locate(&*base, &["f"], Links::FollowWithin).unwrap();
         assert_eq!(base.open_file(&found, 100).map(drop), Err(FsError::OtherDevice));
     });
 }

@@ -6,13 +6,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap_syscalls::beneath::{
-    Base, Charge, Effect, Existing, FsError, Location, Parents, Refused, TempName, Write,
+    Base, Charge, Effect, Existing, FsError, Location, Opener, Parents, Refused, TempName, Write,
     WriteFailure, Written,
 };
 use tempfile::TempDir;
+
+/// Opens a directory by one opener.
+type Open = fn(&Path) -> Result<Arc<dyn Opener>, FsError>;
+
+/// All openers: each must pass every test.
+pub(crate) const OPENERS: [(&str, Open); 1] = [("openat2", |path| Ok(Arc::new(Base::open(path)?)))];
+
+/// Names the opener that is tested; the first where it is not set.
+pub(crate) const OPENER: &str = "SYSCAP_TEST_OPENER";
+
+/// Opens a directory by the opener that is tested.
+pub(crate) fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
+    let named = std::env::var(OPENER);
+    let mut tested = OPENERS.iter().filter(|(name, _)| named.as_ref().is_ok_and(|one| one == name));
+    let (_, open) = tested.next().unwrap_or(&OPENERS[0]);
+    open(path)
+}
 
 /// Whether symbolic links on the way are followed before anything is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +43,7 @@ pub(crate) enum Links {
 
 /// Where names lead.
 pub(crate) fn locate<S: AsRef<str>>(
-    base: &Base,
+    base: &dyn Opener,
     names: &[S],
     links: Links,
 ) -> Result<Location, FsError> {
@@ -47,7 +65,7 @@ const MOUNTS: &str = "SYSCAP_TEST_MOUNTS";
 /// `inside`, which is the base, and `outside`, with a secret file and a secret folder.
 pub(crate) struct World {
     dir: TempDir,
-    pub(crate) base: Base,
+    pub(crate) base: Arc<dyn Opener>,
 }
 
 impl World {
@@ -69,7 +87,7 @@ impl World {
         fs::create_dir_all(outside.join("folder")).unwrap();
         fs::write(outside.join("secret"), CANARY).unwrap();
         fs::write(outside.join("folder/secret"), CANARY).unwrap();
-        let base = Base::open(&dir.path().join("inside")).unwrap();
+        let base = open(&dir.path().join("inside")).unwrap();
         Self { dir, base }
     }
 
@@ -87,13 +105,13 @@ impl World {
 
     /// Reads all of a file, as the tools do: locate, open, read.
     pub(crate) fn read(&self, path: &str, links: Links) -> Result<Vec<u8>, FsError> {
-        let at = locate(&self.base, &names(path), links)?;
+        let at = locate(&*self.base, &names(path), links)?;
         Ok(self.base.open_file(&at, SIZE_MAX)?.read(0, 1 << 16)?.bytes)
     }
 
     /// Lists the names of a directory.
     pub(crate) fn list(&self, path: &str, links: Links) -> Result<Vec<Vec<u8>>, FsError> {
-        let at = locate(&self.base, &names(path), links)?;
+        let at = locate(&*self.base, &names(path), links)?;
         let listing = self.base.list(&at, 1000)?;
         Ok(listing.entries.into_iter().map(|entry| entry.name).collect())
     }
@@ -108,7 +126,7 @@ impl World {
         links: Links,
     ) -> Result<Written, WriteFailure> {
         let early = |error| WriteFailure { error, effect: Effect::NotDone, folders: 0 };
-        let at = locate(&self.base, &names(path), links).map_err(early)?;
+        let at = locate(&*self.base, &names(path), links).map_err(early)?;
         self.write_at(&at, content, existing, parents, &mut |_| Ok(()))
     }
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use syscap_syscalls::beneath::{
-    Base, CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Parents,
+    CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Parents,
     Refused, TempName, Write, WriteFailure, Written,
 };
 
-use crate::support::{Links, World, is_root, mount, snapshot, with_mounts};
+use crate::support::{Links, World, is_root, mount, open, snapshot, with_mounts};
 
 fn at(names: &[&str]) -> Location {
     Location::new(names).unwrap()
@@ -118,7 +118,7 @@ fn full_disk_keeps_the_old_content() {
         let world = World::new();
         fs::create_dir(world.inside("small")).unwrap();
         mount(&["-t", "tmpfs", "-o", "size=64k", "none"], &world.inside("small"));
-        let base = Base::open(&world.inside("small")).unwrap();
+        let base = open(&world.inside("small")).unwrap();
         fs::write(world.inside("small/f"), b"old content!").unwrap();
         let (target, temp) = (at(&["f"]), TempName::new("x").unwrap());
         let mut job = Write {

@@ -9,7 +9,7 @@ use syscap::{
         BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
     },
     kernel::ports::{Clock as _, Entropy as _},
-    syscalls::beneath::{Base, FsError},
+    syscalls::beneath::{self, FsError},
 };
 
 use super::findings::{Findings, Level};
@@ -29,7 +29,7 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
 }
 
 fn openat2(findings: &mut Findings<'_>) -> Result<(), Failure> {
-    match Base::open(&std::env::temp_dir()) {
+    match beneath::open(&std::env::temp_dir()) {
         Ok(_) => findings.fine("openat2", "available: paths are checked by what is opened"),
         Err(FsError::Unsupported) => findings
             .bad("openat2", "missing or filtered; Linux 5.6 or later without a filter has it"),

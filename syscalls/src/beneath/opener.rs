@@ -1,0 +1,154 @@
+//! What opens files beneath a directory: the tools know no other way to them.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use syscap_format::manifest::Enforcement;
+
+use super::base::{Base, FolderMode, is_above};
+use super::error::FsError;
+use super::list::Listing;
+use super::location::Location;
+use super::read::OpenFile;
+use super::temp::{Discarded, TempName};
+use super::write::{Charge, Refused, Write, WriteFailure, Written};
+
+mod sealed {
+    /// Only this crate opens: what a tool says of how its scope was enforced rests on it.
+    #[expect(unnameable_types, reason = "sealed: nobody else is to name it")]
+    pub trait Sealed {}
+    impl Sealed for super::Base {}
+}
+
+/// Opens files beneath one directory, whatever the system has for it. What is opened lies beneath
+/// the directory and on its device, is no link, no home and nothing but a regular file or a folder;
+/// and that is so of what was opened, not of its name.
+///
+/// [`Base`] says of each what it does and how it fails.
+pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
+    /// How it keeps to the directory: what goes on record.
+    fn enforcement(&self) -> Enforcement;
+
+    /// The directory itself.
+    fn directory(&self) -> BorrowedFd<'_>;
+
+    /// Opens a file to read.
+    ///
+    /// # Errors
+    /// As [`Base::open_file`].
+    fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError>;
+
+    /// Lists a folder.
+    ///
+    /// # Errors
+    /// As [`Base::list`].
+    fn list(&self, at: &Location, limit: usize) -> Result<Listing, FsError>;
+
+    /// Creates or replaces a file.
+    ///
+    /// # Errors
+    /// As [`Base::write`].
+    fn write(
+        &self,
+        job: &Write<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Written, WriteFailure>;
+
+    /// Removes what a write left that a crash broke off.
+    ///
+    /// # Errors
+    /// As [`Base::discard`].
+    fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError>;
+
+    /// Follows links.
+    ///
+    /// # Errors
+    /// As [`Base::resolve`].
+    fn resolve(
+        &self,
+        written: &Location,
+        may_follow: &dyn Fn(&Location) -> bool,
+    ) -> Result<Location, FsError>;
+
+    /// Makes missing folders.
+    ///
+    /// # Errors
+    /// As [`Base::make_folders`].
+    fn make_folders(&self, at: &Location, mode: FolderMode) -> Result<u32, FsError>;
+
+    /// Looks whether an agent could be let into a folder.
+    ///
+    /// # Errors
+    /// As [`Base::visit`].
+    fn visit(&self, at: &Location) -> Result<(), FsError>;
+}
+
+/// Opens a directory, by the strongest opener that the system has.
+///
+/// # Errors
+/// [`FsError::Unsupported`] where it has none: `openat2` is missing or filtered. There is no weaker
+/// one to fall back on yet.
+pub fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
+    Ok(Arc::new(Base::open(path)?))
+}
+
+impl dyn Opener + '_ {
+    /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
+    ///
+    /// Only the names `other` was opened by are walked up: a bind mount of one of its parents
+    /// elsewhere is not found.
+    ///
+    /// # Errors
+    /// [`FsError::TooLarge`] for a directory more than 4096 deep, else what the system says.
+    pub fn contains(&self, other: &dyn Opener) -> Result<bool, FsError> {
+        is_above(self.directory(), other.directory())
+    }
+}
+
+impl Opener for Base {
+    fn enforcement(&self) -> Enforcement {
+        Enforcement::Openat2
+    }
+
+    fn directory(&self) -> BorrowedFd<'_> {
+        self.handle()
+    }
+
+    fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
+        self.open_file(at, max_size_bytes)
+    }
+
+    fn list(&self, at: &Location, limit: usize) -> Result<Listing, FsError> {
+        self.list(at, limit)
+    }
+
+    fn write(
+        &self,
+        job: &Write<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Written, WriteFailure> {
+        self.write(job, meter)
+    }
+
+    fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError> {
+        self.discard(at, temp)
+    }
+
+    fn resolve(
+        &self,
+        written: &Location,
+        may_follow: &dyn Fn(&Location) -> bool,
+    ) -> Result<Location, FsError> {
+        self.resolve(written, may_follow)
+    }
+
+    fn make_folders(&self, at: &Location, mode: FolderMode) -> Result<u32, FsError> {
+        self.make_folders(at, mode)
+    }
+
+    fn visit(&self, at: &Location) -> Result<(), FsError> {
+        self.visit(at)
+    }
+}
