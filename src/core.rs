@@ -70,6 +70,8 @@ pub(crate) struct Core {
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
+    /// Whether runs are given up: none begins any more.
+    ending: AtomicBool,
     /// Whether [`Shared::room`] is the reserve, to be looked at without the lock.
     short: AtomicBool,
 }
@@ -131,6 +133,7 @@ impl Core {
             counters: Counters::new(),
             cancels: Cancels::default(),
             closed: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
             short: AtomicBool::new(false),
         })
     }
@@ -212,6 +215,7 @@ impl Core {
         cancel: &Cancel,
         mut answered: impl FnMut(Ticket, Answer) -> bool,
     ) -> Result<(), Halt> {
+        let mut others_ran = false;
         let ended = loop {
             if held.is_none() && mail.is_free() {
                 thread::park();
@@ -235,7 +239,9 @@ impl Core {
                 Delivery::Closed(halt) => break Err(halt),
                 Delivery::Job(job) => {
                     drop(held.take());
-                    held = self.serve(mail, ticket, job, cancel);
+                    let is_run = matches!(job, Asked::Run(..));
+                    held = self.serve(mail, (ticket, job), others_ran, cancel);
+                    others_ran |= is_run;
                     None
                 }
             };
@@ -251,16 +257,27 @@ impl Core {
         ended
     }
 
-    /// Does what the kernel asks for, without the lock, and brings it what came of that.
+    /// Does what the kernel asks for, without the lock, and brings it what came of that. What
+    /// must not begin any more is given back.
     fn serve(
         self: &Arc<Self>,
         mail: &Mailbox,
-        ticket: Ticket,
-        asked: Asked,
+        (ticket, asked): (Ticket, Asked),
+        has_waited: bool,
         cancel: &Cancel,
     ) -> Option<Locked<'_>> {
         let brought = match asked {
             Asked::Run(job, out) => {
+                let gone = cancel.is_cancelled() || self.ending.load(Ordering::SeqCst);
+                // Much may have happened since its permit was made, where others ran before it.
+                if gone || has_waited {
+                    let mut shared = self.lock();
+                    if gone || !shared.kernel.may_begin(&job) {
+                        self.handle(&mut shared, Event::GivenBack(job));
+                        drop(out);
+                        return Some(shared);
+                    }
+                }
                 let (event, given_up) = run::run(self, *job, &out, cancel);
                 if let Some(given_up) = given_up {
                     self.handle(&mut self.lock(), event);
@@ -400,11 +417,18 @@ impl Core {
         self.closed.load(Ordering::SeqCst)
     }
 
+    /// Nobody waits for the runs that are out any more, and none begins.
+    pub(crate) fn give_up_runs(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+        self.cancels.cancel_all();
+    }
+
     /// Closes the home: no request is taken any more. The store goes as soon as no run is out
     /// and nothing is left to commit.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         let mut shared = self.lock();
         shared.closed = true;
+        self.ending.store(true, Ordering::SeqCst);
         self.closed.store(true, Ordering::SeqCst);
         if !shared.led {
             shared = self.lead(shared);

@@ -134,7 +134,7 @@ impl Holding {
 
     /// Nobody waits for the runs that are out any more.
     pub(crate) fn give_up_runs(&self) {
-        self.core.cancels.cancel_all();
+        self.core.give_up_runs();
     }
 
     pub(crate) fn desk(&self) -> &Desk {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::guard::caught;
@@ -117,7 +117,14 @@ impl Offer {
 /// Says that nobody waits any more: the run was given up, its caller has gone, or the home is
 /// closing. A run that goes on is its provider's affair; what it brings is not delivered.
 #[derive(Clone, Default)]
-pub struct Cancel(Arc<Mutex<State>>);
+pub struct Cancel(Arc<Said>);
+
+#[derive(Default)]
+struct Said {
+    state: Mutex<State>,
+    /// Whoever says it there says it here too.
+    above: Option<Cancel>,
+}
 
 #[derive(Default)]
 struct State {
@@ -135,13 +142,18 @@ impl Cancel {
     /// Whether nobody waits any more.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
+        self.state().cancelled || self.0.above.as_ref().is_some_and(Self::is_cancelled)
+    }
+
+    /// One for a part of what this is for: said here it is said there, and not the other way.
+    pub(crate) fn part(&self) -> Self {
+        Self(Arc::new(Said { state: Mutex::default(), above: Some(self.clone()) }))
     }
 
     /// Says it. What was registered is called, once, on this thread; one that panics keeps the
     /// others from nothing.
     pub fn cancel(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         state.cancelled = true;
         let hooks = std::mem::take(&mut state.hooks);
         drop(state);
@@ -153,13 +165,34 @@ impl Cancel {
 
     /// Calls `hook` when it is said; at once where it has been.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.hear(Box::new(hook));
+    }
+
+    fn hear(&self, hook: Box<dyn FnOnce() + Send>) {
+        let Some(above) = &self.0.above else { return self.add(hook) };
+        // Once, whichever of the two is said first.
+        let once = Arc::new(Mutex::new(Some(hook)));
+        let call = move || {
+            let hook = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+            hook.into_iter().for_each(|hook| hook());
+        };
+        above.hear(Box::new(call.clone()));
+        self.add(Box::new(call));
+    }
+
+    fn add(&self, hook: Box<dyn FnOnce() + Send>) {
+        let mut state = self.state();
         if state.cancelled {
             drop(state);
             hook();
         } else {
-            state.hooks.push(Box::new(hook));
+            state.hooks.push(hook);
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -43,8 +43,10 @@ pub(crate) fn run(
     match job.wall_ms_max() {
         None => (run_here(job), None),
         Some(ms) => {
-            let _running = core.cancels.enter(cancel);
-            run_apart(core, job, (out, cancel), Duration::from_millis(ms))
+            // A run that is given up says so to nobody but itself: the caller may have others.
+            let own = cancel.part();
+            let _running = core.cancels.enter(&own);
+            run_apart(core, job, (out, &own), Duration::from_millis(ms))
         }
     }
 }

@@ -168,11 +168,12 @@ impl Session {
 
     /// Makes calls together, none of which waits for another's records to be durable: what all of
     /// them need is committed together. The answers are in the calls' order. Where this process
-    /// holds the home they are decided in it too, and run in it, one after the other; another
-    /// holder takes them in any order, and as many at once as come.
+    /// holds the home they are decided in it too, and run in it, one after the other: one that has
+    /// not begun when it is revoked or frozen, or the home closes, does not run
+    /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
     ///
-    /// All are under way at once: more than the token's `concurrent` are refused as
-    /// [`OverBudget`](Reason::OverBudget), and more than the home takes
+    /// Where this process holds the home all are under way at once: more than the token's
+    /// `concurrent` are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
     /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
     /// [`Overloaded`](Reason::Overloaded).
     ///
@@ -193,7 +194,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::call`], for all of them.
+    /// As [`Session::call`], for all of them: some may have been carried out even so, as the log
+    /// says. One that is too long to be sent to another holder is an error before any is sent.
     pub fn call_all<'t>(
         &self,
         calls: impl IntoIterator<Item = (&'t str, Args)>,
@@ -217,7 +219,8 @@ impl Session {
                 Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
             }
             (Seated::There(session), Side::There(holder)) => {
-                holder.call_all(envelopes.iter().map(|one| Call { session, sent: sent(one) }))
+                let call = |one| Call { session, sent: sent(one) };
+                holder.call_all(envelopes.iter().map(call).collect())
             }
             (Seated::There(_), Side::Here(_)) => Step::Again,
         })?;

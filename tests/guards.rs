@@ -257,6 +257,32 @@ fn what_is_stopped_before_its_permit_does_not_run() {
     }
 }
 
+/// So after it, where the host has not begun: it gives the job back, and the kernel says why.
+#[test]
+fn what_is_given_back_did_not_run() {
+    for flag in [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN, OutcomeFlags::GIVEN_BACK] {
+        let (mut sim, session) = seated();
+        let (token, _) = sim.tokens[0];
+        let ticket = sim.submit_json(session, SPEND);
+        sim.commit();
+        assert!(sim.kernel.may_begin(&sim.jobs[0].1));
+        match flag {
+            OutcomeFlags::REVOKED => sim.revoke(token),
+            OutcomeFlags::FROZEN => sim.freeze(FreezeChange::Freeze),
+            _ => {}
+        }
+        let stopped = flag != OutcomeFlags::GIVEN_BACK;
+        assert_eq!(sim.kernel.may_begin(&sim.jobs[0].1), !stopped);
+        let (_, job) = sim.jobs.remove(0);
+        sim.event(Event::GivenBack(job));
+        sim.commit();
+        assert_eq!(sim.reason_of(ticket), Some(Reason::NotRun));
+        let Body::Outcome(outcome) = records(&mut sim).pop().unwrap().body else { panic!("it") };
+        assert_eq!(outcome.flags, flag);
+        assert_eq!((spent(&sim), held(&sim, token)), (0, Amounts::ZERO));
+    }
+}
+
 /// A key is answered for as long as the home says, and is new after that.
 #[test]
 fn a_key_is_kept_as_long_as_the_home_says() {

@@ -154,7 +154,7 @@ reasons! {
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
     751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."
-    753 NotRun "not_run" Ask "The token was revoked, or a freeze began, before the run."
+    753 NotRun "not_run" Ask "Before the run it was revoked or frozen, or nobody waited any more."
     754 Abandoned "abandoned" Never "The run was given up; what it did is not known."
     755 OverHold "over_hold" Fix "The run needed more than was set aside for it."
     756 Cancelled "cancelled" Never "The caller gave the call up; what it did is not known."

@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use syscap_format::{
@@ -24,7 +24,10 @@ use super::{
     frame::{Carries, Frame, Message},
     frozen::{self, Command, HolderStatus, Phase},
     hello::{Greeting, Hello, Lane, is_frozen},
-    limits::{ANSWER_TIME, HELLO_TIME, REQUESTS_MAX},
+    limits::{
+        ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME, REQUESTS_MAX,
+        TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
+    },
     message::{AgentAsk, Ask, Call, Order},
     peer::{NotSent, Peer, Pending},
     relay,
@@ -202,20 +205,52 @@ impl Holder {
         self.answered(asked, Duration::MAX).map(|Answered(answer)| answer)
     }
 
-    /// Asks for calls together, and waits for all; none is given where it was turned away.
-    pub(crate) fn call_all(
-        &self,
-        calls: impl Iterator<Item = Call>,
-    ) -> Step<Vec<Option<ToolResult>>> {
-        let asks = calls.map(|call| AgentAsk::Call(Box::new(call)));
-        let asked: Vec<_> = asks.map(|ask| self.peer.ask(|id| ask.frame(id))).collect();
-        let answer = |asked| match self.answered(asked, Duration::MAX) {
-            Step::Done(answer) => answer.map(|Answered(answer)| Some(answer)),
-            Step::Again => Ok(None),
-        };
-        // Every one is waited for: what was begun is not left behind.
-        let answers: Vec<_> = asked.into_iter().map(answer).collect();
+    /// Asks for calls together, as many at once as a connection may, and waits for all; none is
+    /// given where it was turned away because the holder ends.
+    pub(crate) fn call_all(&self, calls: Vec<Call>) -> Step<Vec<Option<ToolResult>>> {
+        let length = |call: &Call| call.sent.envelope.len().saturating_add(CALL_FRAMING_BYTES);
+        if calls.iter().any(|call| length(call) > FRAME_BYTES_MAX) {
+            // Before any is sent: the answers of the others would be lost.
+            return Step::Done(Err(Refused::new(Reason::TooLarge).into()));
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        let mut calls = calls.into_iter().peekable();
+        while calls.peek().is_some() {
+            let (mut bytes, mut asked) = (0_usize, Vec::new());
+            while asked.len() < TOGETHER_MAX
+                && let Some(call) = calls.next_if(|call| {
+                    asked.is_empty() || bytes.saturating_add(length(call)) <= TOGETHER_BYTES_MAX
+                })
+            {
+                bytes = bytes.saturating_add(length(&call));
+                let ask = AgentAsk::Call(Box::new(call));
+                asked.push((self.peer.ask(|id| ask.frame(id)), ask));
+            }
+            // Every one is waited for: what was begun is not left behind.
+            answers.extend(asked.into_iter().map(|(asked, ask)| self.answer_of(asked, &ask)));
+        }
         Step::Done(answers.into_iter().collect())
+    }
+
+    /// The answer to a call; where there was no room for it, it is asked for again.
+    fn answer_of(
+        &self,
+        mut asked: Result<Pending, NotSent>,
+        ask: &AgentAsk,
+    ) -> Result<Option<ToolResult>, Error> {
+        let since = Instant::now();
+        loop {
+            match self.answered(asked, Duration::MAX) {
+                Step::Done(Err(Error::Refused(refused)))
+                    if refused.reason() == Reason::Overloaded && since.elapsed() < TRY_TIME =>
+                {
+                    thread::sleep(TRY_PAUSE);
+                    asked = self.peer.ask(|id| ask.frame(id));
+                }
+                Step::Done(answer) => return answer.map(|Answered(answer)| Some(answer)),
+                Step::Again => return Ok(None),
+            }
+        }
     }
 
     /// The same. A holder that takes longer is given up.

@@ -34,6 +34,13 @@ pub(crate) const REQUESTS_MAX: usize = 256;
 pub(crate) const CALLS_MAX: usize = syscap_format::limits::IN_FLIGHT_MAX;
 /// Most bytes of a connection's requests in flight: twice the longest frame.
 pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// Most calls that an attached process asks for at once, of those that are made together: a
+/// quarter of a connection's requests, so that there is room for others beside them.
+pub(crate) const TOGETHER_MAX: usize = REQUESTS_MAX / 4;
+/// Most bytes of those.
+pub(crate) const TOGETHER_BYTES_MAX: usize = REQUEST_BYTES_MAX / 2;
+/// No fewer bytes than a call's frame has beside its envelope.
+pub(crate) const CALL_FRAMING_BYTES: usize = 128;
 /// Most bytes of all connections' requests in flight.
 pub(crate) const REQUESTS_BYTES_MAX: usize = 8 * FRAME_BYTES_MAX;
 /// Most bytes of all connections' long frames that have begun and are not whole. Where there is no

@@ -196,6 +196,9 @@ impl OutcomeFlags {
     pub const FROZEN: Self = Self(4);
     /// The run had not come back: its slot of `concurrent` is still held.
     pub const RUNNING: Self = Self(8);
+    /// Nobody waited for the run any more, or the home closed, before it began: the host gave its
+    /// permit back.
+    pub const GIVEN_BACK: Self = Self(16);
 
     /// Both sets.
     #[must_use]
@@ -220,7 +223,7 @@ impl Field for OutcomeFlags {
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let fault = decoder.fault(Fault::Value);
         let bits = decoder.uint()?;
-        if bits < 16 { Ok(Self(bits)) } else { Err(fault) }
+        if bits < 32 { Ok(Self(bits)) } else { Err(fault) }
     }
 }
 

@@ -85,6 +85,9 @@ pub enum Event {
     Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
     Lost(Seq, Lost, Measured),
+    /// A job that the host has not begun, and gives back with its permit: nothing of it ran. Where
+    /// [`Kernel::may_begin`](crate::kernel::Kernel::may_begin) says no it must be given back.
+    GivenBack(Box<Job>),
     /// A batch is durable.
     Stored(Stored),
     /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`. Where the head

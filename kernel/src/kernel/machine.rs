@@ -91,6 +91,7 @@ impl Kernel {
             Event::Resolved(ticket, found) => self.resolved(ticket, found),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
+            Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
             Event::Control(ticket, kind, control, ancestor) => {
                 self.control(ticket, kind, (control, ancestor))

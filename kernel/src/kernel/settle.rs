@@ -93,6 +93,26 @@ impl Kernel {
         self.settle(seq, flight, end)
     }
 
+    /// Whether a job that has waited since its permit was made may begin: nothing has stopped it
+    /// meanwhile, and the home is not closing.
+    #[must_use]
+    pub fn may_begin(&self, job: &Job) -> bool {
+        let flight = self.in_flight.get(&job.permit.intent);
+        !self.closing && flight.is_some_and(|flight| self.stopped(flight).is_none())
+    }
+
+    /// A job came back that has not begun.
+    pub(super) fn given_back(&mut self, job: Job) -> Result<(), Halt> {
+        let seq = job.permit.intent;
+        let flight = match self.in_flight.entry(seq) {
+            Entry::Occupied(found) if found.get().digest == job.permit.digest => found.remove(),
+            // It is not this kernel's.
+            _ => return Ok(()),
+        };
+        let flags = self.stopped(&flight).unwrap_or(OutcomeFlags::GIVEN_BACK);
+        self.not_run(seq, flight, flags)
+    }
+
     /// A run came back.
     pub(super) fn ran(&mut self, ran: Ran<'static>, measured: Measured) -> Result<(), Halt> {
         let seq = ran.intent;

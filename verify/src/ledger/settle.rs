@@ -84,11 +84,16 @@ impl Ledger {
         // A tool may say by itself that something timed out: then it is back.
         let running =
             outcome.reason == Some(Reason::TimedOut) && outcome.flags.has(OutcomeFlags::RUNNING);
+        let given_back = outcome.reason == Some(Reason::NotRun)
+            && outcome.flags.has(OutcomeFlags::GIVEN_BACK)
+            && !revoked
+            && !frozen;
         let when = |holds, flag| if holds { flag } else { OutcomeFlags::default() };
         when(overrun, OutcomeFlags::OVERRUN)
             .and(when(revoked, OutcomeFlags::REVOKED))
             .and(when(frozen && !revoked, OutcomeFlags::FROZEN))
             .and(when(running, OutcomeFlags::RUNNING))
+            .and(when(given_back, OutcomeFlags::GIVEN_BACK))
     }
 
     pub(super) fn late(&mut self, entry: &mut Entry<'_>, late: &Late) {
@@ -108,8 +113,8 @@ fn is_consistent(outcome: &Outcome) -> bool {
     let delivered = call.result_hash.is_some() && call.enforcement.is_some();
     let error = outcome.status == Status::Error;
     let not_run = outcome.reason == Some(Reason::NotRun);
-    let stopped =
-        outcome.flags.has(OutcomeFlags::REVOKED) || outcome.flags.has(OutcomeFlags::FROZEN);
+    let why = [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN, OutcomeFlags::GIVEN_BACK];
+    let stopped = why.into_iter().any(|why| outcome.flags.has(why));
     delivered
         && error == outcome.reason.is_some()
         && (!not_run || (stopped && outcome.tx == TxOutcome::NoOp))
