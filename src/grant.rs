@@ -6,7 +6,7 @@ use syscap_format::{
     budget::Budget,
     field::shape,
     id::{AgentId, ToolId},
-    limits::TOKEN_LIFE_MS_MAX,
+    limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
     scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
     token::{self, Grants, TokenFlags},
 };
@@ -14,9 +14,11 @@ use syscap_syscalls::fs::PATH_DIMENSION;
 
 use crate::error::Error;
 
-/// Most tools, paths and scopes that a grant may name where it comes from another process: more
-/// than a token can hold, so that it is the kernel that says so.
-const NAMED_MAX: usize = 4_096;
+/// Most tools, paths and dimensions that a grant may name where it comes from another process: a
+/// few times as many as a token can hold, so that it is the kernel that says so.
+const TOOLS_MAX: usize = 4 * GRANTS_MAX;
+const PATHS_MAX: usize = 4_096;
+const SCOPES_MAX: usize = 4 * DIMENSIONS_MAX;
 
 shape! {
     /// What a token is to grant. Nothing that is not said here is granted.
@@ -40,19 +42,24 @@ shape! {
     /// ```
     pub struct Grant {
         1 => agent: String,
-        2 => tools: Vec<String> [..NAMED_MAX],
-        3 => paths: Vec<(String, Rights)> [..NAMED_MAX],
-        4 => scopes: Vec<(String, Scope)> [..NAMED_MAX],
+        2 => tools: Vec<String> [..TOOLS_MAX],
+        3 => paths: Vec<(String, Rights)> [..PATHS_MAX],
+        4 => scopes: Vec<(String, Scope)> [..SCOPES_MAX],
         /// Tools with scopes of their own.
-        5 => apart: Vec<(ToolId, Scopes)> [..NAMED_MAX],
+        5 => apart: Vec<Apart> [..TOOLS_MAX],
         6 => pub(crate) budget: Budget,
         7 => life_ms: u64,
         8 => pub(crate) flags: TokenFlags,
     }
 }
 
-/// Dimensions and what is granted in each.
-type Scopes = Vec<(String, Scope)>;
+shape! {
+    /// A tool, and what is granted to it in each dimension.
+    struct Apart {
+        1 => tool: ToolId,
+        2 => scopes: Vec<(String, Scope)> [..SCOPES_MAX],
+    }
+}
 
 impl Grant {
     /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour.
@@ -114,7 +121,7 @@ impl Grant {
     #[must_use]
     pub fn tool_with(mut self, tool: ToolId, grant: token::Grant) -> Self {
         let scopes = grant.iter().map(|(dimension, scope)| (dimension.to_owned(), scope.clone()));
-        self.apart.push((tool, scopes.collect()));
+        self.apart.push(Apart { tool, scopes: scopes.collect() });
         self
     }
 
@@ -157,7 +164,7 @@ impl Grant {
 
     pub(crate) fn grants(&self) -> Result<Grants, Error> {
         let agent = self.agent()?;
-        let scoped = |grant: token::Grant, scopes: &Scopes| {
+        let scoped = |grant: token::Grant, scopes: &[(String, Scope)]| {
             scopes
                 .iter()
                 .fold(grant, |grant, (dimension, scope)| grant.with(dimension, scope.clone()))
@@ -173,7 +180,7 @@ impl Grant {
             let tool = ToolId::new(tool).ok_or(Error::BadName { what: "the tool", got })?;
             grants = grants.with(tool, grant.clone());
         }
-        for (tool, scopes) in &self.apart {
+        for Apart { tool, scopes } in &self.apart {
             grants = grants.with(tool.clone(), scoped(token::Grant::new(), scopes));
         }
         Ok(grants)

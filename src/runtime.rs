@@ -260,7 +260,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Refused`] as [`NotBound`](syscap_format::reason::Reason::NotBound) where the
-    /// ticket opens nothing here, or not any more; [`Error::HolderGone`].
+    /// ticket opens nothing here, or not any more, and as
+    /// [`WrongLane`](syscap_format::reason::Reason::WrongLane) where this process holds the home: it
+    /// opens sessions, and takes none; [`Error::HolderGone`].
     pub fn take(&self, ticket: &SessionTicket) -> Result<Session, Error> {
         Session::take(&self.home, ticket)
     }

@@ -105,7 +105,9 @@ fn what_is_frozen_meanwhile_does_not_begin() {
 fn what_is_revoked_meanwhile_does_not_begin() {
     let world = world();
     let (rt, token) = (world.rt.clone(), world.token);
-    let reasons = world.call(move || drop(rt.revoke(token).unwrap()));
+    let reasons = world.call(move || {
+        rt.revoke(token).unwrap();
+    });
     world.rt.close().unwrap();
     world.one_ran(&reasons, OutcomeFlags::REVOKED);
     assert_eq!(verdict(&world.home), Verdict::Sound);

@@ -146,7 +146,8 @@ fn a_changed_definition_waits_for_the_operator() {
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     // One that nobody offers another definition of can't be accepted.
     assert!(matches!(rt.accept(&[tool("docs.write")]), Err(Error::BadName { .. })));
-    rt.accept(&[tool("docs.read")]).unwrap();
+    // However often it is named it is accepted once.
+    rt.accept(&[tool("docs.read"), tool("docs.read")]).unwrap();
     assert_eq!(agent.call("docs.read", args! {}).unwrap().text().unwrap(), "one");
     let (pinned, _) = rt.delegated().unwrap().remove(0);
     assert_eq!(pinned.definition, changed.definition);

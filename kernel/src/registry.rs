@@ -170,6 +170,10 @@ pub struct ToolsDelta {
 
 fn check(manifest: &Manifest) -> Result<(), RegistryError> {
     let params = &manifest.params;
+    if params.len() > PARAMS_MAX {
+        // First: what follows looks at each pair.
+        return Err(RegistryError::BadManifest(manifest.tool.clone()));
+    }
     let repeated = params
         .iter()
         .enumerate()
@@ -181,7 +185,7 @@ fn check(manifest: &Manifest) -> Result<(), RegistryError> {
     });
     // Bounded, canonical and without floats, so that what goes on record reads back the same.
     let sound = Object::manifest(manifest).is_sound();
-    if !sound || repeated || contradictory || params.len() > PARAMS_MAX {
+    if !sound || repeated || contradictory {
         return Err(RegistryError::BadManifest(manifest.tool.clone()));
     }
     Ok(())

@@ -253,6 +253,13 @@ fn lists_are_bounded() {
         }));
         assert_eq!(again(&submit.frame(ID)).is_some(), is_taken);
     }
+    for (count, is_taken) in [(64, true), (65, false)] {
+        let scope = || Scope::Names(Names::new([Name::new("x").unwrap()]).unwrap());
+        let many = |grant: token::Grant, n| grant.with(&format!("d{n:02}"), scope());
+        let apart = (0..count).fold(token::Grant::new(), many);
+        let grant = Grant::to("a").tool_with(tool("t.a"), apart);
+        assert_eq!(again(&Ask::Issue(Box::new(grant)).frame(ID)).is_some(), is_taken);
+    }
     let manifest = Manifest::new(tool("t.a"), EffectClass::Read);
     assert!(again(&Ask::Provide(vec![manifest.clone(); TOOLS_MAX]).frame(ID)).is_some());
     assert!(again(&Ask::Provide(vec![manifest; TOOLS_MAX + 1]).frame(ID)).is_none());

@@ -1,5 +1,7 @@
 //! What is on record of the tools, and how it changes.
 
+use std::collections::BTreeSet;
+
 use syscap_format::{
     control::{Control, ControlBody as _, Role, ToolsChange},
     id::{ObjectId, Seq, ToolId},
@@ -52,7 +54,9 @@ impl Holding {
         let _one_at_a_time = self.tooling();
         let table = self.providers.lock();
         let mut manifests = Vec::new();
-        for tool in tools {
+        // Each once, however often it is named.
+        let named: BTreeSet<&ToolId> = tools.iter().collect();
+        for tool in named.iter().copied() {
             let known = table.tools.get(tool);
             let places = known.map(|known| &known.places).or(table.awaiting.get(tool));
             let offers = places.into_iter().flatten().rev().map(|place| &place.offered);
@@ -68,7 +72,8 @@ impl Holding {
         }
         table.has_room(&manifests)?;
         drop(table);
-        self.change_tools(delta(manifests, tools.to_vec(), &self.providers)?, by)
+        let tools = named.into_iter().cloned().collect();
+        self.change_tools(delta(manifests, tools, &self.providers)?, by)
     }
 
     /// See [`Runtime::forget`](crate::Runtime::forget).
