@@ -25,8 +25,8 @@ use super::{
     frozen::{self, Command, HolderStatus, Phase},
     hello::{Greeting, Hello, Lane, is_frozen},
     limits::{
-        ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME, REQUESTS_MAX,
-        TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
+        AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
+        REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
     },
     message::{AgentAsk, Ask, Call, Order},
     peer::{NotSent, Peer, Pending},
@@ -121,7 +121,7 @@ pub(crate) fn attach(
     }
     let stream = Arc::new(stream);
     let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
-    let mut reader = Reader::new(stream, Arc::default()).map_err(at(&path))?;
+    let mut reader = Reader::new(stream).map_err(at(&path))?;
     let greeted = match entry {
         Entry::Lane(lane) => hello(&peer, &mut reader, lane)?,
         Entry::Bare => look(&peer, &mut reader)?,
@@ -130,7 +130,10 @@ pub(crate) fn attach(
         Ok(home) => home,
         Err(found) => return Ok(found),
     };
-    reader.take_long_frames();
+    reader.take_long_frames(FRAME_BYTES_MAX, Arc::default());
+    if entry == Entry::Lane(Lane::Agents) {
+        peer.write_at_most(AGENTS_FRAME_BYTES_MAX);
+    }
     let ending = AtomicBool::new(false);
     let holder = Arc::new(Holder { peer, home, ending, state: Mutex::default() });
     let reading = Arc::clone(&holder);
@@ -209,7 +212,7 @@ impl Holder {
     /// given where it was turned away because the holder ends.
     pub(crate) fn call_all(&self, calls: Vec<Call>) -> Step<Vec<Option<ToolResult>>> {
         let length = |call: &Call| call.sent.envelope.len().saturating_add(CALL_FRAMING_BYTES);
-        if calls.iter().any(|call| length(call) > FRAME_BYTES_MAX) {
+        if calls.iter().any(|call| length(call) > self.peer.longest()) {
             // Before any is sent: the answers of the others would be lost.
             return Step::Done(Err(Refused::new(Reason::TooLarge).into()));
         }
@@ -374,11 +377,11 @@ impl Holder {
                 if let Some(cancel) = cancel {
                     spawn("syscap-cancel", move || cancel.cancel());
                 }
-                self.peer.answer(id, &Reply::nothing());
+                self.peer.answer(id, Reply::nothing());
             }
             Order::Closing => {
                 self.end_soon();
-                self.peer.answer(id, &Reply::nothing());
+                self.peer.answer(id, Reply::nothing());
             }
         }
         Ok(())
@@ -394,7 +397,7 @@ impl Holder {
         let Some(provider) = provider else {
             drop(state);
             let reason = if room { Reason::NoProvider } else { Reason::Overloaded };
-            return self.peer.answer(id, &Reply::refused(reason));
+            return self.peer.answer(id, Reply::refused(reason));
         };
         state.runs.insert(id, call.cancel.clone());
         drop(state);
@@ -402,11 +405,11 @@ impl Holder {
         let started = spawn("syscap-provide", move || {
             let ran = relay::run(&*provider, call);
             holder.state().runs.remove(&id);
-            holder.peer.answer(id, &Reply::done(&Ran::from(ran)));
+            holder.peer.answer(id, Reply::done(&Ran::from(ran)));
         });
         if !started {
             self.state().runs.remove(&id);
-            self.peer.answer(id, &Reply::refused(Reason::Overloaded));
+            self.peer.answer(id, Reply::refused(Reason::Overloaded));
         }
     }
 

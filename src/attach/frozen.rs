@@ -117,7 +117,10 @@ impl Command {
                 let signed = kind.map(|kind| Self::Signed { kind, version, event });
                 signed.ok_or(Reason::BadControl)
             }
-            number if number > Response::LAST => return Ok((id, Err(Reason::UnknownVersion))),
+            number if number > Response::LAST => {
+                row.skip()?;
+                Err(Reason::UnknownVersion)
+            }
             _ => return Err(Broken::Form),
         };
         row.end()?;

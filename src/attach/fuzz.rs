@@ -47,7 +47,7 @@ fn arrives(data: &[u8]) {
     let (here, mut there) = UnixStream::pair().expect("a pair of sockets");
     there.write_all(data).expect("written");
     there.shutdown(Shutdown::Write).expect("ended");
-    let mut reader = Reader::new(Arc::new(here), Arc::default()).expect("a reader");
+    let mut reader = Reader::new(Arc::new(here)).expect("a reader");
     let (mut rest, mut most) = (data, FROZEN_BYTES_MAX);
     loop {
         let wanted = cut(rest, most);
@@ -56,7 +56,7 @@ fn arrives(data: &[u8]) {
         let Ok((frame, after)) = wanted else { return };
         taken(frame);
         // As after a welcome.
-        reader.take_long_frames();
+        reader.take_long_frames(FRAME_BYTES_MAX, Arc::default());
         (rest, most) = (after, FRAME_BYTES_MAX);
     }
 }

@@ -162,6 +162,14 @@ impl<'a> Row<'a> {
         if versions.least <= versions.greatest { Ok(versions) } else { Err(Broken::Form) }
     }
 
+    /// Whatever is left, if each is an item.
+    pub(super) fn skip(&mut self) -> Result<(), Broken> {
+        while self.left > 0 {
+            self.next()?.item()?;
+        }
+        Ok(())
+    }
+
     /// Nothing may be left over.
     pub(super) fn end(self) -> Result<(), Broken> {
         match self.left {

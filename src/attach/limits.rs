@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use syscap_format::limits::OBJECT_BYTES_MAX;
+use syscap_format::limits::{ENVELOPE_BYTES_MAX, OBJECT_BYTES_MAX};
 
 use crate::tools::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
 /// Longest frame, in bytes: a policy document is the largest thing that travels, an envelope and
 /// a result are smaller; and the framing of each.
 pub(crate) const FRAME_BYTES_MAX: usize = OBJECT_BYTES_MAX + (64 << 10);
+/// Longest frame that an agent writes, in bytes: an envelope is all that it has to say.
+pub(crate) const AGENTS_FRAME_BYTES_MAX: usize = ENVELOPE_BYTES_MAX + (64 << 10);
 /// Longest frame that never changes, in bytes, and longest first frame: a signed event is the
 /// largest, and who has not been let in may not fill the holder's memory.
 pub(crate) const FROZEN_BYTES_MAX: usize = 4 << 10;
@@ -18,7 +20,7 @@ pub(crate) const FROZEN_TEXT_BYTES_MAX: usize = 256;
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 /// Most of them where one more asks for the agents' lane: the rest is for the operator's.
 pub(crate) const AGENTS_CONNECTIONS_MAX: usize = 224;
-/// Most connections that have sessions or offer tools. The others are commands: they come, ask and
+/// Most connections that have had a session or offered tools, and that ask for one. The others are commands: they come, ask and
 /// go, and those that stay and ask nothing make room for the next. So there is always a place for
 /// an operator's command.
 pub(crate) const SETTLED_MAX: usize = 240;
@@ -30,6 +32,13 @@ pub(crate) const UNPLACED_MAX: usize = 64;
 pub(crate) const THREADS_MAX: usize = CONNECTIONS_MAX + 2 * UNPLACED_MAX;
 /// Most requests of a connection in flight: each costs a thread of whoever works on it.
 pub(crate) const REQUESTS_MAX: usize = 256;
+/// Most requests of all connections in flight where one more comes on the agents' lane, and on the
+/// operator's: each costs a thread, and there is always one for an operator.
+pub(crate) const AGENTS_REQUESTS_ALL_MAX: usize = 1_280;
+pub(crate) const REQUESTS_ALL_MAX: usize = 1_536;
+/// Most bytes of answers that wait for a connection's peer to read them: with more it is not read
+/// on, so that it asks for nothing more.
+pub(crate) const ANSWERS_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// Most calls of all connections in flight: as many as the kernel takes.
 pub(crate) const CALLS_MAX: usize = syscap_format::limits::IN_FLIGHT_MAX;
 /// Most bytes of a connection's requests in flight: twice the longest frame.
@@ -43,8 +52,8 @@ pub(crate) const TOGETHER_BYTES_MAX: usize = REQUEST_BYTES_MAX / 2;
 pub(crate) const CALL_FRAMING_BYTES: usize = 128;
 /// Most bytes of all connections' requests in flight.
 pub(crate) const REQUESTS_BYTES_MAX: usize = 8 * FRAME_BYTES_MAX;
-/// Most bytes of all connections' long frames that have begun and are not whole. Where there is no
-/// room for one it is not read on: it waits, as long as a frame may take.
+/// Most bytes of all connections' long frames on a lane that have begun and are not whole. Where
+/// there is no room for one it is not read on, and waits.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
 /// A frame that is longer than this, in bytes, is a long one.
 pub(crate) const SHORT_BYTES_MAX: usize = 64 << 10;

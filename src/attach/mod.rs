@@ -14,6 +14,7 @@
 //! | `peer` | one connection as either side has it: asking, answering, ending |
 //! | `socket` | the socket: made, found, checked, removed |
 //! | `server` | the holder's side: who comes in, and how it closes |
+//! | `work` | what is asked of the holder, from its frame to its answer |
 //! | `seat` | one attached process, as the holder has it |
 //! | `lend` | sessions that an operator has opened for agents |
 //! | `client` | the attached side |
@@ -43,6 +44,7 @@ mod socket;
 mod tests;
 pub(crate) mod versions;
 pub(crate) mod wire;
+mod work;
 
 pub(crate) use self::{
     frozen::Command,

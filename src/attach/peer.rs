@@ -112,8 +112,10 @@ impl Peer {
 
     /// Answers something. Where it can't be written the connection ends; where it is too long,
     /// the one who asked is told so.
-    pub(super) fn answer(&self, id: u64, reply: &Reply) {
+    pub(super) fn answer(&self, id: u64, reply: Reply) {
         let frame = reply.frame(id);
+        // Not held twice while the other side does not read.
+        drop(reply);
         let mut out = self.out();
         let written = match out.writer.write(&frame) {
             Err(Broken::Length) => out.writer.write(&Reply::too_long().frame(id)),
@@ -123,6 +125,16 @@ impl Peer {
         if written.is_err() {
             self.break_off();
         }
+    }
+
+    /// The longest frame that is written, in bytes.
+    pub(super) fn longest(&self) -> usize {
+        self.out().writer.longest()
+    }
+
+    /// From here on no frame is written that is longer.
+    pub(super) fn write_at_most(&self, bytes: usize) {
+        self.out().writer.write_at_most(bytes);
     }
 
     /// Writes a frame that never changes, and ends the connection where it can't.

@@ -144,6 +144,14 @@ impl Reply {
         }))
     }
 
+    /// How long it is, more or less, where it may be long.
+    pub(super) const fn bytes(&self) -> usize {
+        match self {
+            Self::Done(body) => body.len(),
+            Self::Refused(_) | Self::Failed(_) => 0,
+        }
+    }
+
     pub(super) fn frame(&self, id: u64) -> Vec<u8> {
         match self {
             Self::Done(body) => {

@@ -1,10 +1,10 @@
 //! One attached process, as the holder has it: its sessions, its tools, its requests in flight.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Instant,
@@ -19,11 +19,15 @@ use syscap_format::{
 
 use super::{
     lend::{Lent, SessionTicket},
-    limits::{END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX, TRY_PAUSE},
+    limits::{
+        ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
+        TRY_PAUSE,
+    },
     message::{AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
     peer::Peer,
     relay::Relay,
     reply::{Answered, Leave, Offers, Reply, Taken},
+    wire::Broken,
 };
 use crate::{
     Error,
@@ -41,31 +45,10 @@ pub(super) enum Asked {
     Operator(Ask),
 }
 
-/// What a request is, for the bounds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
-    /// A call.
-    Call,
-    /// It has a session from then on, or offers tools.
-    Settles,
-    /// Anything else.
-    Other,
-}
-
-impl Work {
-    pub(super) const fn of(asked: &Asked) -> Self {
-        match asked {
-            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
-            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
-                Self::Settles
-            }
-            _ => Self::Other,
-        }
-    }
-}
-
 /// An attached process.
 pub(super) struct Seat {
+    /// The bytes of answers that wait to be written.
+    answers: AtomicUsize,
     pub(super) number: ConnectionId,
     pub(super) peer: Arc<Peer>,
     provider: Arc<dyn Provider>,
@@ -108,8 +91,8 @@ impl Seat {
         let provider = Arc::new(Relay { peer: Arc::clone(&peer) });
         let (state, offering) = (Mutex::default(), Mutex::default());
         let (greeted, left) = (AtomicBool::new(false), AtomicBool::new(false));
-        let asked = AtomicU64::new(0);
-        Self { number, peer, provider, lent, state, offering, greeted, asked, left }
+        let (asked, answers) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Self { answers, number, peer, provider, lent, state, offering, greeted, asked, left }
     }
 
     /// Room for one more request of so many bytes.
@@ -141,14 +124,45 @@ impl Seat {
         state.bytes = state.bytes.saturating_sub(bytes);
     }
 
-    /// A call has come in under this id. From here on it can be given up, whenever it begins.
-    pub(super) fn expect(&self, id: u64) {
+    /// A call has come in under this id, which no other may have. From here on it can be given up,
+    /// whenever it begins.
+    pub(super) fn expect(&self, id: u64) -> Result<(), Broken> {
         let cancel = Cancel::new();
-        self.state().calls.insert(id, cancel.clone());
+        match self.state().calls.entry(id) {
+            Entry::Occupied(_) => return Err(Broken::Form),
+            Entry::Vacant(place) => drop(place.insert(cancel.clone())),
+        }
         if self.left.load(Ordering::SeqCst) {
             // It left meanwhile, and whoever saw to that may have missed this one.
             cancel.cancel();
         }
+        Ok(())
+    }
+
+    /// Nobody waits for the call of this id. What hears of it may be a host's code, and is called
+    /// with nothing locked.
+    pub(super) fn cancel(&self, call: u64) {
+        let cancel = self.state().calls.get(&call).cloned();
+        caught(|| cancel.inspect(Cancel::cancel)).unwrap_or_default();
+    }
+
+    /// Whether it has this session.
+    pub(super) fn has(&self, session: Seq) -> bool {
+        self.state().sessions.contains_key(&session)
+    }
+
+    /// An answer of so many bytes waits to be written, or does not any more.
+    pub(super) fn answers(&self, bytes: usize) {
+        self.answers.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    pub(super) fn answered(&self, bytes: usize) {
+        self.answers.fetch_sub(bytes, Ordering::SeqCst);
+    }
+
+    /// Whether its peer is to read before it asks for more.
+    pub(super) fn is_behind(&self) -> bool {
+        self.answers.load(Ordering::SeqCst) > ANSWERS_BYTES_MAX && !self.peer.is_over()
     }
 
     /// The call of this id is over, or never began.
@@ -172,9 +186,7 @@ impl Seat {
                 Reply::of(self.call(id, session, sent).map(Answered))
             }
             AgentAsk::Cancel(call) => {
-                let cancel = self.state().calls.get(&call).cloned();
-                // What hears of it may be a host's code, and is called with nothing locked.
-                cancel.inspect(Cancel::cancel);
+                self.cancel(call);
                 Reply::nothing()
             }
             AgentAsk::Close(session) => Reply::of(self.close(runtime, session)),
@@ -324,9 +336,7 @@ impl Seat {
 
     fn call(&self, id: u64, session: Seq, sent: Sent) -> Result<ToolResult, Error> {
         let session = self.session(session)?;
-        let cancel = self.state().calls.get(&id).cloned();
-        // Of two under one id, which nobody asks who means well, the first to end takes both away.
-        let cancel = cancel.unwrap_or_default();
+        let cancel = self.state().calls.get(&id).cloned().unwrap_or_default();
         caught(|| session.send(sent, &cancel)).unwrap_or(Err(Error::BrokeOff))
     }
 

@@ -15,24 +15,22 @@ use std::{
 use syscap_format::{
     control::Control,
     id::Seq,
-    provenance::Source,
     reason::{Reason, Refused},
     record::Kind,
 };
 
 use super::{
-    frame::{Carries, Frame, Message as _},
+    frame::Message as _,
     frozen::{Command, HolderStatus, Phase, Response, Said},
     hello::{Greeting, Hello, Lane, is_frozen},
     lend::{Lent, SessionTicket},
     limits::{
-        AGENTS_CONNECTIONS_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME, HELLO_TIME,
-        REQUESTS_BYTES_MAX, SETTLED_MAX, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
+        AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME,
+        FRAME_BYTES_MAX, HELLO_TIME, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
     },
-    message::{AgentAsk, Order},
+    message::Order,
     peer::Peer,
-    reply::Reply,
-    seat::{Asked, Seat, Sessions, Work},
+    seat::{Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
     versions::Versions,
     wire::{Broken, Partial, Reader},
@@ -52,39 +50,43 @@ pub(crate) struct Server {
 }
 
 /// What the server's threads share.
-struct Hub {
-    runtime: Holding,
+pub(super) struct Hub {
+    pub(super) runtime: Holding,
     /// Closes the home, as its owner would. An operator may ask for it.
     shut_down: Box<dyn Fn() + Send + Sync>,
     lent: Arc<Lent>,
-    partial: Arc<Partial>,
+    /// Of each lane.
+    operators_partial: Arc<Partial>,
+    agents_partial: Arc<Partial>,
     state: Mutex<State>,
     /// Told when something ends.
-    ended: Condvar,
+    pub(super) ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     seats: BTreeMap<ConnectionId, Arc<Seat>>,
     /// Those that have been let in, and on which lane.
-    placed: BTreeMap<ConnectionId, Lane>,
+    pub(super) placed: BTreeMap<ConnectionId, Lane>,
     /// Those of them that have had a session, or have offered tools.
-    settled: BTreeSet<ConnectionId>,
+    pub(super) settled: BTreeSet<ConnectionId>,
+    /// How many ask for their first session, or to offer their first tools.
+    pub(super) settling: usize,
     /// How often somebody asked something.
-    asks: u64,
+    pub(super) asks: u64,
     /// Those that have not, and wait for no answer: they are to say something.
     unplaced: BTreeSet<ConnectionId>,
     last: u64,
     /// Whether new requests are refused.
-    closing: bool,
+    pub(super) closing: bool,
     /// Who has asked for that, and under which id. They are told when it has come to it.
     asked: BTreeMap<ConnectionId, u64>,
     /// Requests that are worked on.
-    requests: usize,
+    pub(super) requests: usize,
     /// Those of them that are calls.
-    calls: usize,
+    pub(super) calls: usize,
     /// How long those requests are together, in bytes.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// Whether connections are taken.
     listening: bool,
 }
@@ -125,7 +127,8 @@ impl Server {
             runtime: runtime.share(),
             shut_down: Box::new(shut_down),
             lent: Arc::default(),
-            partial: Arc::default(),
+            operators_partial: Arc::default(),
+            agents_partial: Arc::default(),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };
@@ -211,9 +214,7 @@ impl Hub {
             return;
         }
         let stream = Arc::new(stream);
-        let (Ok(reader), Ok(peer)) =
-            (Reader::new(Arc::clone(&stream), Arc::clone(&self.partial)), Peer::new(stream))
-        else {
+        let (Ok(reader), Ok(peer)) = (Reader::new(Arc::clone(&stream)), Peer::new(stream)) else {
             return;
         };
         let mut state = self.state();
@@ -243,8 +244,15 @@ impl Hub {
     /// Reads what a process asks, until its connection ends or it breaks a rule.
     fn serve(self: &Arc<Self>, seat: &Arc<Seat>, mut reader: Reader) {
         let Ok(lane) = self.greet(seat, &mut reader) else { return };
-        reader.take_long_frames();
+        let (most, partial) = match lane {
+            Lane::Operator => (FRAME_BYTES_MAX, &self.operators_partial),
+            Lane::Agents => (AGENTS_FRAME_BYTES_MAX, &self.agents_partial),
+        };
+        reader.take_long_frames(most, Arc::clone(partial));
         while let Ok(frame) = reader.next(None) {
+            while seat.is_behind() {
+                thread::sleep(TRY_PAUSE);
+            }
             let taken = match is_frozen(&frame) {
                 true => Said::read(&frame).and_then(|said| self.operate(seat, lane, said)),
                 false => self.take(seat, lane, frame),
@@ -399,78 +407,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes one frame: hands an answer on, begins to work on a request.
-    fn take(self: &Arc<Self>, seat: &Arc<Seat>, lane: Lane, frame: Vec<u8>) -> Result<(), Broken> {
-        let bytes = frame.len();
-        let read = Frame::read(&frame)?;
-        let id = read.id;
-        let asked = match read.carries {
-            Carries::AgentAsk => Asked::Agent(read.take()?),
-            // It is not even looked at. The connection stays: other calls of it may be out.
-            Carries::Ask if lane == Lane::Agents => {
-                seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
-                return Ok(());
-            }
-            Carries::Ask => Asked::Operator(read.take()?),
-            _ => return seat.peer.settle(id, Reply::read(&read)?),
-        };
-        drop(frame);
-        // What somebody else has brought about is the host's word, and an agent is not the host.
-        if lane == Lane::Agents
-            && let Asked::Agent(AgentAsk::Call(call)) = &asked
-            && call.sent.source != Source::Agent
-        {
-            seat.peer.answer(id, &Reply::refused(Reason::WrongLane));
-            return Ok(());
-        }
-        let kind = Work::of(&asked);
-        if let Err(reason) = self.begin(seat, bytes, kind) {
-            seat.peer.answer(id, &Reply::refused(reason));
-            return Ok(());
-        }
-        if kind == Work::Call {
-            // Before the next frame is read, which may be the one that gives it up.
-            seat.expect(id);
-        }
-        let begun = Begun { hub: Arc::clone(self), seat: Arc::clone(seat), id, bytes, kind };
-        let started = spawn("syscap-request", move || {
-            let reply = caught(|| begun.seat.work(&begun.hub.runtime, id, asked));
-            let reply = reply.unwrap_or_else(Reply::broke_off);
-            begun.seat.peer.answer(id, &reply);
-        });
-        if started.is_err() {
-            seat.peer.answer(id, &Reply::refused(Reason::Overloaded));
-        }
-        Ok(())
-    }
-
-    fn begin(&self, seat: &Seat, bytes: usize, kind: Work) -> Result<(), Reason> {
-        let mut state = self.state();
-        if state.closing {
-            return Err(Reason::Closing);
-        }
-        let settles = kind == Work::Settles && !state.settled.contains(&seat.number);
-        let full = (kind == Work::Call && state.calls >= CALLS_MAX)
-            || (settles && state.settled.len() >= SETTLED_MAX)
-            || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
-        if !state.placed.contains_key(&seat.number) {
-            // It is about to end, for another, and finds that it must attach again.
-            return Err(Reason::Closing);
-        }
-        if full || !seat.begin(bytes) {
-            return Err(Reason::Overloaded);
-        }
-        if settles {
-            state.settled.insert(seat.number);
-        }
-        state.asks = state.asks.saturating_add(1);
-        seat.asked.store(state.asks, Ordering::SeqCst);
-        state.requests = state.requests.saturating_add(1);
-        state.bytes = state.bytes.saturating_add(bytes);
-        state.calls = state.calls.saturating_add(usize::from(kind == Work::Call));
-        Ok(())
-    }
-
     /// A connection has ended.
     fn leave(&self, seat: &Seat) {
         seat.peer.finish();
@@ -524,7 +460,7 @@ impl Hub {
         true
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -542,30 +478,6 @@ impl Drop for Attached {
     }
 }
 
-/// A request that is worked on; counted off also where the work panics.
-struct Begun {
-    hub: Arc<Hub>,
-    seat: Arc<Seat>,
-    id: u64,
-    bytes: usize,
-    kind: Work,
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        if self.kind == Work::Call {
-            self.seat.settled(self.id);
-        }
-        self.seat.end(self.bytes);
-        let mut state = self.hub.state();
-        state.requests = state.requests.saturating_sub(1);
-        state.calls = state.calls.saturating_sub(usize::from(self.kind == Work::Call));
-        state.bytes = state.bytes.saturating_sub(self.bytes);
-        drop(state);
-        self.hub.ended.notify_all();
-    }
-}
-
 /// Takes a control event that was signed elsewhere, as it stands in a record of that version.
 fn submit(runtime: &Holding, kind: Kind, version: u64, event: &[u8]) -> Result<Seq, Error> {
     if version != kind.version() {
@@ -575,6 +487,6 @@ fn submit(runtime: &Holding, kind: Kind, version: u64, event: &[u8]) -> Result<S
     runtime.submit(kind, Control::from_bytes(event).map_err(bad)?)
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }

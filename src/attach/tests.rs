@@ -366,7 +366,7 @@ fn what_was_asked_for_comes_back() {
 /// A reader, and what writes to it.
 fn reader() -> (Reader, UnixStream) {
     let (here, there) = UnixStream::pair().unwrap();
-    (Reader::new(Arc::new(here), Arc::default()).unwrap(), there)
+    (Reader::new(Arc::new(here)).unwrap(), there)
 }
 
 #[test]
@@ -393,8 +393,8 @@ fn long_frames_that_are_not_whole_are_bounded() {
     let partial = Arc::<Partial>::default();
     let reader = || {
         let (here, there) = UnixStream::pair().unwrap();
-        let mut reader = Reader::new(Arc::new(here), Arc::clone(&partial)).unwrap();
-        reader.take_long_frames();
+        let mut reader = Reader::new(Arc::new(here)).unwrap();
+        reader.take_long_frames(FRAME_BYTES_MAX, Arc::clone(&partial));
         (reader, there)
     };
     let most = u32::try_from(FRAME_BYTES_MAX).unwrap();
@@ -443,12 +443,12 @@ fn a_frame_has_a_length_within_bounds() {
     }
     for length in [0, most + 1, u32::MAX] {
         let (mut reader, mut writer) = reader();
-        reader.take_long_frames();
+        reader.take_long_frames(FRAME_BYTES_MAX, Arc::default());
         writer.write_all(&length.to_be_bytes()).unwrap();
         assert_eq!(reader.next(None), Err(Broken::Length));
     }
     let (mut reader, mut writer) = reader();
-    reader.take_long_frames();
+    reader.take_long_frames(FRAME_BYTES_MAX, Arc::default());
     let writing = std::thread::spawn(move || {
         writer.write_all(&most.to_be_bytes()).unwrap();
         writer.write_all(&vec![9; FRAME_BYTES_MAX]).unwrap();
@@ -459,7 +459,7 @@ fn a_frame_has_a_length_within_bounds() {
     assert_eq!(reader.next(None), Err(Broken::Cut));
     // Nor is a longer one written, and what follows is not harmed by it.
     let (mut reader, writer) = self::reader();
-    reader.take_long_frames();
+    reader.take_long_frames(FRAME_BYTES_MAX, Arc::default());
     let mut writer = Writer::new(Arc::new(writer)).unwrap();
     let text = |bytes: usize| Canonical::text(&"x".repeat(bytes));
     assert_eq!(writer.write(text(FRAME_BYTES_MAX).as_bytes()), Err(Broken::Length));

@@ -91,15 +91,16 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(stream: Arc<UnixStream>, partial: Arc<Partial>) -> io::Result<Self> {
+    pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_read_timeout(Some(READ_PAUSE))?;
-        let (held, chunk) = (Vec::new(), vec![0; CHUNK]);
+        let (held, chunk, partial) = (Vec::new(), vec![0; CHUNK], Arc::default());
         Ok(Self { stream, held, chunk, most: FROZEN_BYTES_MAX, partial, taken: 0 })
     }
 
-    /// From here on frames may be as long as those of a version may be.
-    pub(crate) const fn take_long_frames(&mut self) {
-        self.most = FRAME_BYTES_MAX;
+    /// From here on frames may be as long as those of a version: so many bytes. Those that have
+    /// begun share this count with others.
+    pub(crate) fn take_long_frames(&mut self, most: usize, partial: Arc<Partial>) {
+        (self.most, self.partial) = (most, partial);
     }
 
     /// The next frame's item, unchecked. It must begin within `patience`, where that is given, and
@@ -112,10 +113,9 @@ impl Reader {
                 return Ok(frame);
             }
             if !self.has_room() {
-                if since.elapsed() > FRAME_TIME {
-                    return Err(Broken::Slow);
-                }
+                // It is others who are slow: its own time begins when there is room.
                 thread::sleep(TRY_PAUSE);
+                since = Instant::now();
                 continue;
             }
             match (&*self.stream).read(&mut self.chunk) {
@@ -178,18 +178,29 @@ impl Reader {
 /// Writes frames.
 pub(crate) struct Writer {
     stream: Arc<UnixStream>,
+    /// Longest frame, in bytes.
+    most: usize,
 }
 
 impl Writer {
     pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_write_timeout(Some(WRITE_TIME))?;
-        Ok(Self { stream })
+        Ok(Self { stream, most: FRAME_BYTES_MAX })
+    }
+
+    pub(crate) const fn longest(&self) -> usize {
+        self.most
+    }
+
+    /// From here on no frame may be longer.
+    pub(crate) const fn write_at_most(&mut self, bytes: usize) {
+        self.most = bytes;
     }
 
     /// Writes a frame whole. After an error the peer has not got all of it, and the connection
     /// is of no use any more.
     pub(crate) fn write(&mut self, item: &[u8]) -> Result<(), Broken> {
-        if item.len() > FRAME_BYTES_MAX {
+        if item.len() > self.most {
             return Err(Broken::Length);
         }
         let length = u32::try_from(item.len()).map_err(|_| Broken::Length)?;

@@ -10,6 +10,7 @@ use syscap::{
     Runtime, Session,
     format::{
         cbor::{Encoder, MapBuilder},
+        manifest::EffectClass,
         provenance::Source,
     },
     prelude::*,
@@ -206,7 +207,9 @@ fn a_peer_that_does_not_read_is_dropped() {
 #[test]
 fn connections_are_bounded() {
     let world = world();
-    let agent = || settled_by(&world.home, &HELLO_AGENTS);
+    let token = world.caller.token();
+    let lent = || world.holder.session("a", token).unwrap();
+    let agent = || settled_by(&world.home, &HELLO_AGENTS, lent());
     // One more is attached.
     let held: Vec<UnixStream> = (0..223).map(|_| agent()).collect();
     let mut one_more = connect(&world.home);
@@ -221,6 +224,98 @@ fn connections_are_bounded() {
         drop(held);
         assert!(waits.join().unwrap().is_some());
     });
+}
+
+/// Who gives up what was never asked for, again and again, and reads nothing, keeps one thread
+/// busy: its own. Who calls through what it has not takes nobody's place.
+#[test]
+fn a_flood_costs_a_thread() {
+    let world = world();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let other = world.holder.view().unwrap().sessions[0].number.get();
+    let cancel = frame(&asking(7, AGENT_ASK, CANCEL, |encoder| encoder.uint(1)));
+    let call = frame(&calling(other, Source::Agent));
+    let floods: Vec<UnixStream> = (0..40)
+        .map(|n| {
+            let mut stream = greeted_by(&world.home, &HELLO_AGENTS);
+            stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            let frames = if n % 2 == 0 { &cancel } else { &call };
+            // Until nothing more goes in.
+            for _ in 0..2_000 {
+                if stream.write_all(&frames.repeat(20)).is_err() {
+                    break;
+                }
+            }
+            stream
+        })
+        .collect();
+    let more = threads().saturating_sub(before);
+    assert!(more <= 60, "{more} threads for 40 connections");
+    world.notices_nothing();
+    let operator = syscap::Operator::open(&world.home).unwrap();
+    assert_eq!(operator.status().unwrap().phase, syscap::Phase::Open);
+    drop(floods);
+}
+
+/// Who does not read its answers is not read on: no more is done for it than it takes.
+#[test]
+fn who_does_not_read_is_not_read_on() {
+    let (_dir, home) = home();
+    let big = "x".repeat(3 << 20);
+    let tool = syscap::host::HostTool::new("t.big", EffectClass::Read).unwrap();
+    let tool = tool.result_bytes_max(4 << 20).run(move |_| Ok(big.clone()));
+    let holder = Options::new().tool(tool).unwrap().share(&home).unwrap();
+    let lent = caller(&holder, &["t.big"]);
+    let session = lent.number().get();
+    let mut stream = settled_by(&home, &HELLO_AGENTS, lent);
+    let args = MapBuilder::new().finish();
+    let envelope = MapBuilder::new().text("tool_id", "t.big").item("args", args.item()).finish();
+    let calls = || holder.view().unwrap().counts.calls;
+    for id in 1..=30 {
+        let before = calls();
+        send(&mut stream, &calling_by(id, session, Source::Agent, envelope.as_bytes()));
+        let since = Instant::now();
+        while calls() == before && since.elapsed() < Duration::from_millis(60) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    let done = calls();
+    assert!((10..20).contains(&done), "{done} calls");
+    // And when it reads, the others are done too.
+    let mut answered: Vec<u64> = (0..30).map(|_| parts(&receive(&mut stream).unwrap()).0).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (1..=30).collect::<Vec<u64>>());
+    assert_eq!(calls(), 30);
+    holder.close().unwrap();
+}
+
+/// Of two calls under one id neither could be given up: it is a fault. An id is free again when
+/// its call is answered.
+#[test]
+fn an_id_is_of_one_call() {
+    let world = world();
+    let gate = Gate::new(WhenCancelled::Ends);
+    world.holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
+    let lent = caller(&world.holder, &["t.wait", "echo"]);
+    let session = lent.number();
+    let mut stream = settled_by(&world.home, &HELLO_AGENTS, lent);
+    let envelope = |tool: &str, args: &[(&str, &str)]| {
+        let args = args.iter().fold(MapBuilder::new(), |map, (key, value)| map.text(key, value));
+        MapBuilder::new().text("tool_id", tool).item("args", args.finish().item()).finish()
+    };
+    let echo = envelope("echo", &[("value", "x")]);
+    for _ in 0..20 {
+        let called = calling_by(9, session.get(), Source::Agent, echo.as_bytes());
+        assert_eq!(parts(&ask(&mut stream, &called)).1, DONE);
+    }
+    let wait = envelope("t.wait", &[]);
+    let wait = calling_by(9, session.get(), Source::Agent, wait.as_bytes());
+    send(&mut stream, &wait);
+    until("it runs", || gate.came().len() == 1);
+    send(&mut stream, &wait);
+    assert!(is_dropped(stream));
+    until("what it asked for has ended", || world.holder.view().unwrap().running.is_empty());
 }
 
 /// A holder that says something else than that it lets in, or does not.

@@ -204,12 +204,22 @@ fn what_is_lent_is_bounded() {
 fn agents_leave_room_for_operators() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
-    let agents: Vec<UnixStream> = (0..224).map(|_| settled_by(&home, &HELLO_AGENTS)).collect();
+    let token = caller(&holder, &["echo"]).token();
+    let lent = || holder.session("a", token).unwrap();
+    // Who shows tickets that open nothing has a place until another wants it.
+    let bogus = |_| {
+        let mut stream = greeted_by(&home, &HELLO_AGENTS);
+        assert_eq!(untaken(&mut stream), Some(Reason::NotBound.code()));
+        stream
+    };
+    let bogus: Vec<UnixStream> = (0..224).map(bogus).collect();
+    let agent = |_| settled_by(&home, &HELLO_AGENTS, lent());
+    let agents: Vec<UnixStream> = (0..224).map(agent).collect();
     let mut one_more = connect(&home);
     assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 2, 2]);
     assert!(is_dropped(one_more));
     assert!(matches!(Runtime::agent(&home), Err(Error::Full(_))));
-    let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO)).collect();
+    let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO, lent())).collect();
     // So many have sessions that there is no room for another one's, and always for a command.
     let commands: Vec<UnixStream> = (0..40).map(|_| greeted(&home)).collect();
     assert_eq!(untaken(&mut greeted(&home)), Some(Reason::Overloaded.code()));
@@ -217,6 +227,6 @@ fn agents_leave_room_for_operators() {
     let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
     assert!(matches!(command.session("a", token), Err(Error::Refused(_))));
     command.revoke(token).unwrap();
-    drop((agents, operators, commands, command));
+    drop((bogus, agents, operators, commands, command));
     until("they have left", || holder.view().unwrap().counts.attached == 0);
 }

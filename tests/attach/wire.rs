@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use syscap::Session;
 use syscap::format::{
     cbor::{Canonical, Decoder, Encoder, Item, Profile},
     provenance::Source,
@@ -166,10 +167,12 @@ pub(crate) fn is_dropped(mut stream: UnixStream) -> bool {
     }
 }
 
-/// One that has asked for a session, or offered a tool, and stays: it has got none.
-pub(crate) fn settled_by(home: &Path, hello: &[u8]) -> UnixStream {
+/// One that has a session, which the holder lends it.
+pub(crate) fn settled_by(home: &Path, hello: &[u8], lent: Session) -> UnixStream {
+    let ticket = lent.lend().unwrap();
     let mut stream = greeted_by(home, hello);
-    assert_eq!(untaken(&mut stream), Some(Reason::NotBound.code()));
+    let take = asking(1, AGENT_ASK, TAKE, |encoder| encoder.bytes(ticket.as_bytes()));
+    assert_eq!(parts(&ask(&mut stream, &take)).1, DONE);
     stream
 }
 

@@ -9,8 +9,8 @@ use crate::attach::{
     frame::take,
     hello::{Greeting, Lane},
     limits::{
-        AGENTS_CONNECTIONS_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX, FRAME_TIME, HELLO_TIME,
-        SETTLED_MAX, UNPLACED_MAX,
+        AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX,
+        FRAME_TIME, HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
     },
     message::AgentAsk,
     wire::Broken,
@@ -204,6 +204,7 @@ fn the_document_has_these_lanes_and_limits() {
     let limits = [
         FROZEN_BYTES_MAX,
         FRAME_BYTES_MAX,
+        AGENTS_FRAME_BYTES_MAX,
         FROZEN_TEXT_BYTES_MAX,
         CONNECTIONS_MAX,
         AGENTS_CONNECTIONS_MAX,

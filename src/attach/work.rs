@@ -1,0 +1,216 @@
+//! What is asked of a holder, from its frame to its answer: refused at once where there is no room
+//! for it, else worked on by a thread of its own.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use syscap_format::{provenance::Source, reason::Reason};
+
+use super::{
+    frame::{Carries, Frame},
+    hello::Lane,
+    limits::{
+        AGENTS_REQUESTS_ALL_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX, SETTLED_MAX,
+    },
+    message::{AgentAsk, Ask},
+    reply::Reply,
+    seat::{Asked, Seat},
+    server::{Hub, spawn},
+    wire::Broken,
+};
+use crate::guard::caught;
+
+/// What a request is, for the bounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// A call.
+    Call,
+    /// It has a session from then on, or offers tools, where it had and did not before.
+    Settles,
+    /// Anything else.
+    Other,
+}
+
+impl Work {
+    const fn of(asked: &Asked) -> Self {
+        match asked {
+            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
+            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
+                Self::Settles
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Hub {
+    /// Takes one frame: hands an answer on, begins to work on a request. What is refused is let go
+    /// of before the peer is told, who may not read.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        lane: Lane,
+        frame: Vec<u8>,
+    ) -> Result<(), Broken> {
+        let bytes = frame.len();
+        let read = Frame::read(&frame)?;
+        let id = read.id;
+        let asked = match read.carries {
+            Carries::AgentAsk => Ok(Asked::Agent(read.take()?)),
+            // It is not even looked at. The connection stays: other calls of it may be out.
+            Carries::Ask if lane == Lane::Agents => Err(Reason::WrongLane),
+            Carries::Ask => Ok(Asked::Operator(read.take()?)),
+            _ => return seat.peer.settle(id, Reply::read(&read)?),
+        };
+        drop(frame);
+        let begun = match asked {
+            Ok(Asked::Agent(AgentAsk::Cancel(call))) => {
+                // By this thread: it waits for nothing, and a flood of them is one thread's.
+                seat.cancel(call);
+                seat.peer.answer(id, Reply::nothing());
+                return Ok(());
+            }
+            Ok(asked) => self.begin(seat, lane, (id, bytes), asked),
+            Err(reason) => Err(Refusal::Told(reason)),
+        };
+        let (begun, asked) = match begun {
+            Ok(begun) => begun,
+            Err(Refusal::Told(reason)) => {
+                seat.peer.answer(id, Reply::refused(reason));
+                return Ok(());
+            }
+            Err(Refusal::Broken(broken)) => return Err(broken),
+        };
+        let started = spawn("syscap-request", move || begun.work(asked));
+        if started.is_err() {
+            seat.peer.answer(id, Reply::refused(Reason::Overloaded));
+        }
+        Ok(())
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        lane: Lane,
+        (id, bytes): (u64, usize),
+        asked: Asked,
+    ) -> Result<(Begun, Asked), Refusal> {
+        let mut kind = Work::of(&asked);
+        if let Asked::Agent(AgentAsk::Call(call)) = &asked {
+            // What somebody else has brought about is the host's word, and an agent is no host.
+            if lane == Lane::Agents && call.sent.source != Source::Agent {
+                return Err(Reason::WrongLane.into());
+            }
+            // It takes nobody's place where it can't be made.
+            if !seat.has(call.session) {
+                return Err(Reason::NoSession.into());
+            }
+        }
+        let most = match lane {
+            Lane::Operator => REQUESTS_ALL_MAX,
+            Lane::Agents => AGENTS_REQUESTS_ALL_MAX,
+        };
+        let mut state = self.state();
+        if kind == Work::Settles && state.settled.contains(&seat.number) {
+            kind = Work::Other;
+        }
+        let settled = state.settled.len().saturating_add(state.settling);
+        let full = (kind == Work::Call && state.calls >= CALLS_MAX)
+            || (kind == Work::Settles && settled >= SETTLED_MAX)
+            || state.requests >= most
+            || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
+        // One that has no place any more is about to end, for another: it must attach again.
+        if state.closing || !state.placed.contains_key(&seat.number) {
+            return Err(Reason::Closing.into());
+        }
+        if full {
+            return Err(Reason::Overloaded.into());
+        }
+        if kind == Work::Call {
+            // Before the next frame is read, which may be the one that gives it up.
+            seat.expect(id).map_err(Refusal::Broken)?;
+        }
+        if !seat.begin(bytes) {
+            if kind == Work::Call {
+                seat.settled(id);
+            }
+            return Err(Reason::Overloaded.into());
+        }
+        state.asks = state.asks.saturating_add(1);
+        seat.asked.store(state.asks, Ordering::SeqCst);
+        state.requests = state.requests.saturating_add(1);
+        state.bytes = state.bytes.saturating_add(bytes);
+        state.calls = state.calls.saturating_add(usize::from(kind == Work::Call));
+        state.settling = state.settling.saturating_add(usize::from(kind == Work::Settles));
+        drop(state);
+        let (hub, seat) = (Arc::clone(self), Arc::clone(seat));
+        Ok((Begun { hub, seat, id, bytes, in_work: bytes, kind, written: 0 }, asked))
+    }
+}
+
+/// Why a request is not worked on.
+enum Refusal {
+    /// The peer is told.
+    Told(Reason),
+    /// It has broken a rule.
+    Broken(Broken),
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
+        Self::Told(reason)
+    }
+}
+
+/// A request that is worked on; counted off also where the work panics.
+struct Begun {
+    hub: Arc<Hub>,
+    seat: Arc<Seat>,
+    id: u64,
+    bytes: usize,
+    /// Those of them that are worked on.
+    in_work: usize,
+    kind: Work,
+    /// The bytes of its answer, which waits to be written.
+    written: usize,
+}
+
+impl Begun {
+    fn work(mut self, asked: Asked) {
+        let reply = caught(|| self.seat.work(&self.hub.runtime, self.id, asked));
+        let reply = reply.unwrap_or_else(Reply::broke_off);
+        self.is_done(matches!(reply, Reply::Done(_)));
+        self.written = reply.bytes();
+        self.seat.answers(self.written);
+        self.seat.peer.answer(self.id, reply);
+    }
+
+    /// The work is over, and the answer not written yet: its id is free from here on, and its
+    /// place among the calls.
+    fn is_done(&mut self, well: bool) {
+        let kind = std::mem::replace(&mut self.kind, Work::Other);
+        if kind == Work::Call {
+            self.seat.settled(self.id);
+        }
+        let mut state = self.hub.state();
+        state.bytes = state.bytes.saturating_sub(std::mem::take(&mut self.in_work));
+        state.calls = state.calls.saturating_sub(usize::from(kind == Work::Call));
+        if kind == Work::Settles {
+            state.settling = state.settling.saturating_sub(1);
+            if well && state.placed.contains_key(&self.seat.number) {
+                state.settled.insert(self.seat.number);
+            }
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.is_done(false);
+        self.seat.answered(self.written);
+        self.seat.end(self.bytes);
+        let mut state = self.hub.state();
+        state.requests = state.requests.saturating_sub(1);
+        drop(state);
+        self.hub.ended.notify_all();
+    }
+}
