@@ -20,9 +20,9 @@ pub(crate) const FROZEN_TEXT_BYTES_MAX: usize = 256;
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 /// Most of them where one more asks for the agents' lane: the rest is for the operator's.
 pub(crate) const AGENTS_CONNECTIONS_MAX: usize = 224;
-/// Most connections that have had a session or offered tools, and that ask for one. The others are commands: they come, ask and
-/// go, and those that stay and ask nothing make room for the next. So there is always a place for
-/// an operator's command.
+/// Most connections that have had a session or offered tools, and that ask for one. The others are
+/// commands: they come, ask and go, and those that stay and ask nothing make room for the next. So
+/// there is always a place for an operator's command.
 pub(crate) const SETTLED_MAX: usize = 240;
 /// Most connections that were not let in, or not yet, and that say nothing. With one more the
 /// oldest ends: an operator's frame is there at once, and what is silent for long is no operator's.
