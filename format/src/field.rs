@@ -14,7 +14,7 @@ use crate::{
     time::UnixMillis,
 };
 
-pub use crate::{choice, code, shape};
+pub use crate::{choice, code, flags, shape};
 
 /// A value that stands as one canonical item.
 pub trait Field: Sized {

@@ -203,3 +203,82 @@ macro_rules! choice {
         $crate::shape!(@take $decoder $([..$most])?).map($name::$variant)
     };
 }
+
+/// Declares a set of flags, which stands as an unsigned integer: each name is one bit, and a bit
+/// that has none is refused. With `open` any bits are read, for whoever has a word of its own for
+/// those that are not known.
+#[macro_export]
+macro_rules! flags {
+    (
+        $(#[$doc:meta])*
+        $vis:vis struct $name:ident {
+            $( $(#[$flag_doc:meta])* $flag:ident = $bit:literal, )*
+        }
+    ) => {
+        $crate::flags!(@set $(#[$doc])* $vis $name { $( $(#[$flag_doc])* $flag = $bit, )* });
+        $crate::flags!(@field $name |bits: u64| bits & !$name::KNOWN.bits() == 0);
+    };
+    (
+        $(#[$doc:meta])*
+        $vis:vis open struct $name:ident {
+            $( $(#[$flag_doc:meta])* $flag:ident = $bit:literal, )*
+        }
+    ) => {
+        $crate::flags!(@set $(#[$doc])* $vis $name { $( $(#[$flag_doc])* $flag = $bit, )* });
+        $crate::flags!(@field $name |_: u64| true);
+    };
+    (@set $(#[$doc:meta])* $vis:vis $name:ident {
+        $( $(#[$flag_doc:meta])* $flag:ident = $bit:literal, )*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        $vis struct $name(u64);
+
+        impl $name {
+            $( $(#[$flag_doc])* pub const $flag: Self = Self($bit); )*
+            /// All that there are.
+            pub const KNOWN: Self = Self(0 $( | $bit )*);
+
+            /// The bits.
+            #[must_use]
+            pub const fn bits(self) -> u64 {
+                self.0
+            }
+
+            /// Those of both.
+            #[must_use]
+            pub const fn and(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+
+            /// Those that are not `other`'s.
+            #[must_use]
+            pub const fn without(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+
+            /// Whether it has all of `other`.
+            #[must_use]
+            pub const fn has(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+        }
+    };
+    (@field $name:ident $is_known:expr) => {
+        impl $crate::field::Field for $name {
+            const SHAPE: &'static str = "uint bits";
+
+            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+                encoder.uint(self.0);
+            }
+
+            fn take(
+                decoder: &mut $crate::cbor::Decoder<'_>,
+            ) -> Result<Self, $crate::cbor::DecodeError> {
+                let fault = decoder.fault($crate::cbor::Fault::Value);
+                let bits = decoder.uint()?;
+                if ($is_known)(bits) { Ok(Self(bits)) } else { Err(fault) }
+            }
+        }
+    };
+}

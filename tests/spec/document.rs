@@ -128,11 +128,19 @@ pub(crate) fn types(lines: &[String]) -> BTreeMap<u64, String> {
     lines.iter().filter_map(field).collect()
 }
 
-/// Constants `pub const NAME: Self = Self(1);` of a set of bits: single bits only.
+/// The names of a set of flags; or constants `pub const NAME: Self = Self(1);`, single bits only.
 pub(crate) fn bits(set: &str) -> Vec<String> {
     let sources = sources();
-    let head = format!("\nimpl {set} {{\n");
-    let body = sources.iter().find_map(|source| source.split(&head).nth(1)).expect(set);
+    let after =
+        |head: &str| sources.iter().find_map(|source| source.split(head).nth(1)).map(str::to_owned);
+    if let Some(body) = after(&format!("struct {set} {{\n")) {
+        let flag = |line: &str| {
+            let (name, value) = line.trim().strip_suffix(',')?.split_once(" = ")?;
+            Some(format!("`{set}` | {value} | `{name}`"))
+        };
+        return body.lines().take_while(|line| *line != "    }").filter_map(flag).collect();
+    }
+    let body = after(&format!("\nimpl {set} {{\n")).expect(set);
     let constant = |line: &str| {
         let (name, value) = line.trim().strip_prefix("pub const ")?.split_once(": Self = Self(")?;
         let value: u64 = value.trim_end_matches(");").parse().ok()?;

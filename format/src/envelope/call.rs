@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
-    field::Field,
+    field::flags,
     id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
     json::{self, JsonFault},
     limits::ENVELOPE_BYTES_MAX,
@@ -29,53 +29,21 @@ pub enum Form {
     NotArguments(json::JsonError),
 }
 
-/// Which fields the kernel filled in because the caller left them out: a set of bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filled(u64);
-
-impl Filled {
-    /// `v`.
-    pub const VERSION: Self = Self(1);
-    /// `agent_id`.
-    pub const AGENT: Self = Self(2);
-    /// `capability_token_id`.
-    pub const TOKEN: Self = Self(4);
-    /// `state_snapshot_id`.
-    pub const SNAPSHOT: Self = Self(8);
-    /// `policy_hash`.
-    pub const POLICY: Self = Self(16);
-    /// `provenance`.
-    pub const PROVENANCE: Self = Self(32);
-
-    /// The bits.
-    #[must_use]
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// What an envelope without any field leaves out.
-    const ALL: Self = Self(63);
-
-    const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    fn remove(&mut self, other: Self) {
-        self.0 &= !other.0;
-    }
-}
-
-impl Field for Filled {
-    const SHAPE: &'static str = "uint bits";
-
-    fn put(&self, encoder: &mut Encoder) {
-        encoder.uint(self.0);
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
-        let bits = decoder.uint()?;
-        if bits < 64 { Ok(Self(bits)) } else { Err(fault) }
+flags! {
+    /// Which fields the kernel filled in because the caller left them out: a set of bits.
+    pub struct Filled {
+        /// `v`.
+        VERSION = 1,
+        /// `agent_id`.
+        AGENT = 2,
+        /// `capability_token_id`.
+        TOKEN = 4,
+        /// `state_snapshot_id`.
+        SNAPSHOT = 8,
+        /// `policy_hash`.
+        POLICY = 16,
+        /// `provenance`.
+        PROVENANCE = 32,
     }
 }
 
@@ -288,7 +256,7 @@ struct Seen {
 impl Seen {
     /// Reads all fields. Bytes that are no canonical map have none.
     fn read(bytes: &[u8], defaults: &Defaults<'_>) -> Result<Self, Refused> {
-        let mut seen = Self { absent: Filled::ALL, ..Self::default() };
+        let mut seen = Self { absent: Filled::KNOWN, ..Self::default() };
         // Which field a fault of the bytes lies in: the last key that was read.
         let mut field: Option<&str> = None;
         let mut decoder = Decoder::new(bytes, Profile::DATA);
@@ -361,7 +329,7 @@ impl Seen {
             "proof" => return false,
             _ => return true,
         };
-        self.absent.remove(given);
+        self.absent = self.absent.without(given);
         fine
     }
 

@@ -4,11 +4,10 @@ use alloc::vec::Vec;
 
 use crate::{
     budget::Amounts,
-    cbor::{DecodeError, Decoder, Encoder, Fault},
     control::Control,
     decision::{Decision, Shadow, Verdict},
     envelope::{Filled, Status, TxOutcome},
-    field::{Field, code, shape},
+    field::{code, flags, shape},
     id::{
         AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
         ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
@@ -183,47 +182,20 @@ shape! {
     }
 }
 
-/// What else is to be said of an outcome: a set of bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutcomeFlags(u64);
-
-impl OutcomeFlags {
-    /// Measured time exceeded what was set aside: the token is exhausted.
-    pub const OVERRUN: Self = Self(1);
-    /// The token was revoked during the run.
-    pub const REVOKED: Self = Self(2);
-    /// A freeze began during the run.
-    pub const FROZEN: Self = Self(4);
-    /// The run had not come back: its slot of `concurrent` is still held.
-    pub const RUNNING: Self = Self(8);
-    /// Nobody waited for the run any more, or the home closed, before it began: the host gave its
-    /// permit back.
-    pub const GIVEN_BACK: Self = Self(16);
-
-    /// Both sets.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl Field for OutcomeFlags {
-    const SHAPE: &'static str = "uint bits";
-
-    fn put(&self, encoder: &mut Encoder) {
-        encoder.uint(self.0);
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
-        let bits = decoder.uint()?;
-        if bits < 32 { Ok(Self(bits)) } else { Err(fault) }
+flags! {
+    /// What else is to be said of an outcome: a set of bits.
+    pub struct OutcomeFlags {
+        /// Measured time exceeded what was set aside: the token is exhausted.
+        OVERRUN = 1,
+        /// The token was revoked during the run.
+        REVOKED = 2,
+        /// A freeze began during the run.
+        FROZEN = 4,
+        /// The run had not come back: its slot of `concurrent` is still held.
+        RUNNING = 8,
+        /// Nobody waited for the run any more, or the home closed, before it began: the host gave
+        /// its permit back.
+        GIVEN_BACK = 16,
     }
 }
 

@@ -4,50 +4,22 @@ use alloc::boxed::Box;
 
 use crate::{
     budget::Amounts,
-    cbor::{DecodeError, Decoder, Encoder, Fault},
     control::{Control, Roles},
-    field::{Field, code, shape},
+    field::{code, flags, shape},
     id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId},
     limits::SKEW_MS_MAX,
     sign::PublicKey,
     time::UnixMillis,
 };
 
-/// What was odd about the clocks when a record was made: a set of bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockFlags(u64);
-
-impl ClockFlags {
-    /// The wall clock lies beyond the skew limit and is not followed.
-    pub const SKEWED: Self = Self(1);
-    /// At boot the wall clock lay further ahead than any token lives: tokens issued before are
-    /// refused until an operator confirms the time.
-    pub const GAP: Self = Self(2);
-
-    /// Both sets.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl Field for ClockFlags {
-    const SHAPE: &'static str = "uint bits";
-
-    fn put(&self, encoder: &mut Encoder) {
-        encoder.uint(self.0);
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
-        let bits = decoder.uint()?;
-        if bits < 4 { Ok(Self(bits)) } else { Err(fault) }
+flags! {
+    /// What was odd about the clocks when a record was made: a set of bits.
+    pub struct ClockFlags {
+        /// The wall clock lies beyond the skew limit and is not followed.
+        SKEWED = 1,
+        /// At boot the wall clock lay further ahead than any token lives: tokens issued before are
+        /// refused until an operator confirms the time.
+        GAP = 2,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     budget::Budget,
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     control::Algorithm,
-    field::{Field, decode, encode, shape},
+    field::{Field, decode, encode, flags, shape},
     hash::Domain,
     id::{AgentId, HomeId, PolicyHash, TokenId},
     limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
@@ -23,49 +23,13 @@ pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";
 /// Version of wire and body.
 const VERSION: u64 = 2;
 
-/// Flags of a token: bits, each of which takes away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenFlags(u64);
-
-impl TokenFlags {
-    /// Only tools of class `pure` and `read`.
-    pub const READ_ONLY: Self = Self(1);
-    /// No delegation.
-    pub const TERMINAL: Self = Self(2);
-    const KNOWN: u64 = 3;
-
-    /// The bits.
-    #[must_use]
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// Both sets of flags.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all flags of `other` are set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    const fn are_known(self) -> bool {
-        self.0 & !Self::KNOWN == 0
-    }
-}
-
-impl Field for TokenFlags {
-    const SHAPE: &'static str = "uint bits";
-
-    fn put(&self, encoder: &mut Encoder) {
-        encoder.uint(self.0);
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        decoder.uint().map(Self)
+flags! {
+    /// Flags of a token: bits, each of which takes away.
+    pub open struct TokenFlags {
+        /// Only tools of class `pure` and `read`.
+        READ_ONLY = 1,
+        /// No delegation.
+        TERMINAL = 2,
     }
 }
 
@@ -177,7 +141,7 @@ impl TokenBody {
         if !self.caveats.is_empty() {
             return Err(Refused::new(Reason::UnknownAuthority).field("caveats"));
         }
-        if !self.flags.are_known() {
+        if !TokenFlags::KNOWN.has(self.flags) {
             return Err(Refused::new(Reason::UnknownAuthority).field("flags"));
         }
         let life = self.expires.since(self.not_before);
