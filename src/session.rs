@@ -172,8 +172,9 @@ impl Session {
     /// not begun when it is revoked or frozen, or the home closes, does not run
     /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
     ///
-    /// Where this process holds the home all are under way at once: more than the token's
-    /// `concurrent` are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
+    /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
+    /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::budget::Budget::standard))
+    /// are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
     /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
     /// [`Overloaded`](Reason::Overloaded).
     ///

@@ -7,6 +7,8 @@
 //!
 //! What goes in and out, and every name, is declared in `syscap-format`.
 //!
+//! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
+//!
 //! Reading order: [`tool`], [`registry`], [`resolve`] and [`policy`] (what is asked), [`kernel`]
 //! (what happens), [`store`] (what lasts), [`halt`] (when it stops).
 #![no_std]
