@@ -144,19 +144,10 @@ impl Core {
         self: &Arc<Self>,
         event: impl FnOnce(Ticket) -> Event,
     ) -> Result<Answer, Halt> {
-        self.request_with(&Cancel::new(), event)
-    }
-
-    /// The same; what it runs hears of `cancel`.
-    pub(crate) fn request_with(
-        self: &Arc<Self>,
-        cancel: &Cancel,
-        event: impl FnOnce(Ticket) -> Event,
-    ) -> Result<Answer, Halt> {
         let mut answered = None;
         let mut event = Some(event);
         let begin = |ticket| event.take().map(|event| event(ticket));
-        self.request_all(1, begin, cancel, |_, answer| answered = Some(answer))?;
+        self.request_all(1, begin, &Cancel::new(), |_, answer| answered = Some(answer))?;
         answered.ok_or(Halt::Halted)
     }
 
@@ -464,11 +455,7 @@ impl Core {
     /// The same, as long as there is something, and nobody has the lock who will do it.
     fn see_to_the_rest(&self) {
         while !self.inbox().is_empty() {
-            let mut shared = match self.shared.try_lock() {
-                Ok(shared) => shared,
-                Err(TryLockError::WouldBlock) => return,
-                Err(TryLockError::Poisoned(poisoned)) => Shared::left_behind(poisoned),
-            };
+            let Some(mut shared) = self.unless_taken() else { return };
             self.see_to(&mut shared);
         }
     }
@@ -514,12 +501,15 @@ impl Core {
 
     /// `None` where somebody has it.
     fn try_lock(&self) -> Option<Locked<'_>> {
-        let shared = match self.shared.try_lock() {
-            Ok(shared) => shared,
-            Err(TryLockError::WouldBlock) => return None,
-            Err(TryLockError::Poisoned(poisoned)) => Shared::left_behind(poisoned),
-        };
-        Some(Locked::new(shared, self))
+        Some(Locked::new(self.unless_taken()?, self))
+    }
+
+    fn unless_taken(&self) -> Option<MutexGuard<'_, Shared>> {
+        match self.shared.try_lock() {
+            Ok(shared) => Some(shared),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(poisoned)) => Some(Shared::left_behind(poisoned)),
+        }
     }
 }
 

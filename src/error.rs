@@ -18,6 +18,9 @@ pub enum Error {
     /// No store was given, and this build has none of its own: it was built without `sqlite`.
     #[error("no store was given, and this build has no SQLite")]
     NoStore,
+    /// The home was closed, by this process or for an operator: open it again.
+    #[error("the home was closed")]
+    Closed,
     /// The kernel has stopped, or did not start: no call is answered any more.
     #[error("the kernel has stopped: {0}")]
     Halted(Halt),
@@ -77,6 +80,14 @@ pub enum Error {
     /// A name is not of the form that it must have.
     #[error("{what} is not of its form: {got:?}")]
     BadName {
+        /// What was named.
+        what: &'static str,
+        /// The name.
+        got: String,
+    },
+    /// What was named is not there, or is nobody's to name so.
+    #[error("there is no such thing: {what}, {got:?}")]
+    NoSuch {
         /// What was named.
         what: &'static str,
         /// The name.

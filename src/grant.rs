@@ -20,6 +20,9 @@ const TOOLS_MAX: usize = 4 * GRANTS_MAX;
 const PATHS_MAX: usize = 4_096;
 const SCOPES_MAX: usize = 4 * DIMENSIONS_MAX;
 
+/// What a path is called that names no root.
+const ROOT: &str = "the path (it begins with a root's name, as in `workspace/notes`)";
+
 shape! {
     /// What a token is to grant. Nothing that is not said here is granted.
     ///
@@ -90,7 +93,8 @@ impl Grant {
         self.path("workspace", Rights::READ.union(Rights::WRITE))
     }
 
-    /// Lets the agent read below a root: `workspace`, `shared`, `docs/guides`.
+    /// Lets the agent read below a root: `workspace`, `shared`, `docs/guides`. It is a path below
+    /// the base directory and never begins with `/`; `docs/files.md` says how calls name it.
     #[must_use]
     pub fn read(self, root: &str) -> Self {
         self.path(root, Rights::READ)
@@ -192,13 +196,13 @@ impl Grant {
         let mut rules: Vec<Rule> = Vec::new();
         for (path, rights) in &self.paths {
             if path.starts_with('/') {
-                return Err(Error::BadName { what: "the root", got: path.clone() });
+                return Err(Error::BadName { what: ROOT, got: path.clone() });
             }
             let mut names = path.split('/').filter(|name| !name.is_empty());
             let root = match names.next() {
                 Some("workspace") => Root::Workspace(agent.clone()),
                 Some(name) => Root::named(name)?,
-                None => return Err(Error::BadName { what: "the root", got: path.clone() }),
+                None => return Err(Error::BadName { what: ROOT, got: path.clone() }),
             };
             let path = RootedPath::new(root, names)?;
             match rules.iter_mut().find(|rule| rule.path == path) {

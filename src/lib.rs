@@ -100,7 +100,7 @@ pub mod prelude {
         envelope::{Status, ToolResult},
         id::{AgentId, TokenId, ToolId},
         json::Escapes,
-        reason::Reason,
+        reason::{Reason, Retry},
     };
 
     pub use crate::{Error, Grant, Options, Runtime, Session, args};

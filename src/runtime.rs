@@ -382,7 +382,7 @@ impl Runtime {
     /// A tool whole: its manifest on record, and what is offered in its place.
     ///
     /// # Errors
-    /// [`Error::BadName`] where there is no such tool; [`Error::HolderGone`].
+    /// [`Error::NoSuch`] where there is no such tool; [`Error::HolderGone`].
     pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
         let ask = Ask::Tool(tool.clone());
         self.act(&ask, |holding| ToolDetail::of(holding, tool))

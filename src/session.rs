@@ -174,7 +174,7 @@ impl Session {
     ///
     /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
     /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::budget::Budget::standard))
-    /// are refused as [`OverBudget`](Reason::OverBudget), and more than the home takes
+    /// are refused as [`ConcurrencyLimit`](Reason::ConcurrencyLimit), and more than the home takes
     /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
     /// [`Overloaded`](Reason::Overloaded).
     ///

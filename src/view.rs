@@ -253,7 +253,7 @@ impl Inspection {
     /// One of its tools, whole.
     ///
     /// # Errors
-    /// [`Error::BadName`] where there is no such tool.
+    /// [`Error::NoSuch`] where there is no such tool.
     pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
         ToolDetail::new(self.kernel(), (self.providers.delegated(), Vec::new()), tool)
     }
@@ -295,7 +295,7 @@ impl ToolDetail {
     }
 
     fn new(kernel: &Kernel, (delegated, awaiting): Offered, tool: &ToolId) -> Result<Self, Error> {
-        let got = || Error::BadName { what: "the tool", got: tool.as_str().to_owned() };
+        let got = || Error::NoSuch { what: "the tool", got: tool.as_str().to_owned() };
         if let Some(new) = awaiting.into_iter().find(|new| new.tool == *tool) {
             return Ok(Self {
                 info: ToolInfo::awaiting(&new),

@@ -275,7 +275,7 @@ fn a_run_given_up_holds_its_slot_until_it_returns() {
         sim.end_job(0, Ending::TimesOut);
     }
     sim.commit();
-    refused_with(&mut sim, session, spend, Reason::OverBudget);
+    refused_with(&mut sim, session, spend, Reason::ConcurrencyLimit);
     let ran = sim.late.pop().unwrap();
     sim.event(Event::Ran(ran, Default::default()));
     let ticket = sim.submit_json(session, spend);

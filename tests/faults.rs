@@ -66,6 +66,10 @@ fn halted<T>(answer: Result<T, Error>) -> bool {
     matches!(answer, Err(Error::Halted(_)))
 }
 
+fn closed<T>(answer: Result<T, Error>) -> bool {
+    matches!(answer, Err(Error::Closed))
+}
+
 /// Where a host panics, once it is told to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
@@ -447,7 +451,7 @@ fn a_closed_home_waits_for_what_was_given_up() {
     assert_eq!(result.reason(), Some(Reason::TimedOut));
     rt.close().unwrap();
     assert!(is_locked(&home), "it still runs");
-    assert!(halted(agent.call("echo", args! { "value": 1_u64 })), "closed is closed");
+    assert!(closed(agent.call("echo", args! { "value": 1_u64 })), "closed is closed");
     assert_eq!(run.ended.load(Ordering::SeqCst), 0);
     run.release.send(()).unwrap();
     await_that("the home is free", || !is_locked(&home));
@@ -484,7 +488,7 @@ fn a_closed_home_waits_for_what_runs() {
         assert_eq!(result.reason(), None);
         // A session that is left over holds nothing.
         await_that("the home is free", || !is_locked(&home));
-        assert!(halted(agent.call("slow", args! {})));
+        assert!(closed(agent.call("slow", args! {})));
         let records = records(&home);
         assert_eq!(count(&records, |body| matches!(body, Body::Outcome(_))), 1);
         assert_eq!(count(&records, |body| matches!(body, Body::Recovery(_))), 0);

@@ -10,13 +10,20 @@ mod host {
     mod uses;
     pub(crate) mod world;
 }
+use std::{env, process::Command};
+
 #[path = "seen/records.rs"]
 mod records;
 
+#[path = "../examples/agent_loop.rs"]
+mod agent_loop;
 #[path = "../examples/async_tool.rs"]
 mod async_tool;
 #[path = "../examples/closure_tool.rs"]
 mod closure_tool;
+#[allow(dead_code, reason = "its `main` would begin this program anew")]
+#[path = "../examples/lend.rs"]
+mod lend;
 #[path = "../examples/typed_tool.rs"]
 mod typed_tool;
 
@@ -26,4 +33,22 @@ fn the_examples_run() {
     closure_tool::main().unwrap();
     typed_tool::main().unwrap();
     async_tool::main().unwrap();
+    agent_loop::main().unwrap();
+    lend::hold(|home| {
+        let mut child = Command::new(env::current_exe().unwrap());
+        child.args(["--exact", "a_child_takes_a_session", "--nocapture"]).env(HOME, home);
+        child
+    })
+    .unwrap();
+}
+
+/// Names the home to the program that is to be a child.
+const HOME: &str = "SYSCAP_TEST_LENT";
+
+/// Begun by the test above, in a process of its own; else it has nothing to do.
+#[test]
+fn a_child_takes_a_session() {
+    if let Ok(home) = env::var(HOME) {
+        lend::agent(&home).unwrap();
+    }
 }

@@ -17,6 +17,7 @@ use syscap::{
     Error,
     format::{
         cbor::MapBuilder,
+        envelope::TxOutcome,
         id::SnapshotId,
         reason::{ErrorKind, Refused, Retry},
     },
@@ -39,6 +40,7 @@ const STATED: &[Stated] = &[
     (Reason::ToolChanged, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::NoProvider, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),
+    (Reason::ConcurrencyLimit, ["concurrent", "1", "0"], "a race"),
     (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
     (Reason::WrongLane, ["", "", ""], "by the socket"),
@@ -132,7 +134,7 @@ const fn kind_of(reason: Reason) -> ErrorKind {
         Reason::Asked => ErrorKind::Asked,
         Reason::Deferred => ErrorKind::Deferred,
         Reason::NotRun => ErrorKind::Refused,
-        _ if reason.code() / 100 == 7 => ErrorKind::Failed,
+        _ if reason.code() / 100 == 7 => ErrorKind::Failed(TxOutcome::NoOp),
         _ => ErrorKind::Refused,
     }
 }
@@ -248,6 +250,7 @@ fn retry_is_what_the_class_says() {
             404 => retry == Retry::Wait,
             402 | 405 | 407 | 410 => retry == Retry::Never,
             400..500 => retry == Retry::Fix,
+            503 => retry == Retry::Wait,
             500..600 => retry == Retry::Ask,
             600..700 => matches!(retry, Retry::Wait | Retry::Never),
             // What a run may have done isn't known: nobody sends that again by itself.

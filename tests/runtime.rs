@@ -160,7 +160,13 @@ fn a_tool_that_hangs_is_given_up_and_its_late_return_is_recorded() {
     assert_eq!(result.reason(), Some(Reason::TimedOut));
     // Its slot is held: the one that the budget has.
     let result = agent.call("echo", args! { "value": 1_u64 }).unwrap();
-    assert_eq!(result.reason(), Some(Reason::OverBudget));
+    assert_eq!(result.reason(), Some(Reason::ConcurrencyLimit));
+    assert_eq!(result.retry(), Some(Retry::Wait));
+    // Where there is no slot at all, waiting for one would be in vain.
+    let none = Grant::to("b").tools(["echo"]).budget(budget.with(Dimension::Concurrent, 0));
+    let other = rt.session("b", rt.issue(none).unwrap()).unwrap();
+    let result = other.call("echo", args! { "value": 1_u64 }).unwrap();
+    assert_eq!((result.reason(), result.retry()), (Some(Reason::OverBudget), Some(Retry::Ask)));
     release.send(()).unwrap();
     let freed = |rt: &Runtime| {
         rt.look(|kernel| kernel.tokens().all(|t| t.held.get(Dimension::Concurrent) == 0)).unwrap()
@@ -484,7 +490,7 @@ fn calls_made_together_share_two_fsyncs() {
     let token = rt.issue(Grant::to("b").tools(["fs.write"]).workspace().budget(budget)).unwrap();
     let answers = rt.session("b", token).unwrap().call_all((0..3).map(write)).unwrap();
     let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
-    assert_eq!(reasons, [None, None, Some(Reason::OverBudget)]);
+    assert_eq!(reasons, [None, None, Some(Reason::ConcurrencyLimit)]);
     rt.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
 }

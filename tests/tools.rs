@@ -145,13 +145,13 @@ fn a_changed_definition_waits_for_the_operator() {
     assert_eq!(refused.reason(), Some(Reason::ToolChanged));
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     // One that nobody offers another definition of can't be accepted.
-    assert!(matches!(rt.accept(&[tool("docs.write")]), Err(Error::BadName { .. })));
+    assert!(matches!(rt.accept(&[tool("docs.write")]), Err(Error::NoSuch { .. })));
     // However often it is named it is accepted once.
     rt.accept(&[tool("docs.read"), tool("docs.read")]).unwrap();
     assert_eq!(agent.call("docs.read", args! {}).unwrap().text().unwrap(), "one");
     let (pinned, _) = rt.delegated().unwrap().remove(0);
     assert_eq!(pinned.definition, changed.definition);
-    assert!(matches!(rt.accept(&[tool("docs.read")]), Err(Error::BadName { .. })));
+    assert!(matches!(rt.accept(&[tool("docs.read")]), Err(Error::NoSuch { .. })));
     rt.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
 }
@@ -181,7 +181,7 @@ fn pins_outlive_those_who_offer() {
     rt.forget(&[tool("docs.read")]).unwrap();
     let gone = agent.call("docs.read", args! {}).unwrap();
     assert_eq!(gone.reason(), Some(Reason::UnknownTool));
-    assert!(matches!(rt.forget(&[tool("echo")]), Err(Error::BadName { .. })));
+    assert!(matches!(rt.forget(&[tool("echo")]), Err(Error::NoSuch { .. })));
     rt.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
 }

@@ -9,6 +9,7 @@ use core::fmt;
 
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
+    envelope::TxOutcome,
     field::Field,
     limits::DETAIL_BYTES_MAX,
 };
@@ -70,7 +71,7 @@ macro_rules! reasons {
                 match self { $( Self::$variant => $name, )* }
             }
 
-            /// What the caller can do.
+            /// What the caller can do, where nothing was done.
             #[must_use]
             pub const fn retry(self) -> Retry {
                 match self { $( Self::$variant => Retry::$retry, )* }
@@ -136,6 +137,7 @@ reasons! {
     414 StaleSnapshot "stale_snapshot" Fix "Propose from the agent's head snapshot."
     501 OverBudget "over_budget" Ask "The call would exceed what is left of the budget."
     502 Exhausted "exhausted" Ask "The token's budget has run out."
+    503 ConcurrencyLimit "concurrency_limit" Wait "As many calls run as the token allows at once."
     601 Overloaded "overloaded" Wait "Too many calls are in flight."
     602 NoRoom "no_room" Wait "The disk is nearly full."
     603 Closing "closing" Never "The kernel is shutting down."
@@ -178,6 +180,16 @@ reasons! {
 }
 
 impl Reason {
+    /// What the caller can do, where that became of the effect. Nobody sends again by itself what
+    /// may have been done.
+    #[must_use]
+    pub const fn retry_after(self, tx: TxOutcome) -> Retry {
+        match (tx, self.retry()) {
+            (TxOutcome::Unknown, Retry::Fix | Retry::Wait) => Retry::Ask,
+            (_, retry) => retry,
+        }
+    }
+
     /// Whether a tool may give it for a run that failed: 7xx, without those that only the
     /// kernel and its host can know.
     pub const fn is_a_tools(self) -> bool {
@@ -216,8 +228,8 @@ pub enum ErrorKind {
     Asked,
     /// It can be sent again on a condition: nothing ran.
     Deferred,
-    /// It ran, and the run failed.
-    Failed,
+    /// It ran, and the run failed; what became of its effect.
+    Failed(TxOutcome),
 }
 
 impl ErrorKind {
@@ -228,7 +240,15 @@ impl ErrorKind {
             Self::Refused => "refused",
             Self::Asked => "asked",
             Self::Deferred => "deferred",
-            Self::Failed => "failed",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// What became of the effect.
+    const fn tx(self) -> TxOutcome {
+        match self {
+            Self::Failed(tx) => tx,
+            Self::Refused | Self::Asked | Self::Deferred => TxOutcome::NoOp,
         }
     }
 }
@@ -288,6 +308,7 @@ impl Refused {
     }
 
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.
+    /// `retry` is the reason's; `ask` where a run failed, and what it did is not known.
     #[must_use]
     pub fn error_object(&self, kind: ErrorKind) -> Canonical {
         let details = [&self.got, &self.field, &self.allowed];
@@ -310,7 +331,7 @@ impl Refused {
         encoder.text(kind.name());
         detail(&mut encoder, "field", &self.field);
         encoder.text("retry");
-        encoder.text(self.reason.retry().name());
+        encoder.text(self.reason.retry_after(kind.tx()).name());
         encoder.text("reason");
         encoder.text(self.reason.name());
         detail(&mut encoder, "allowed", &self.allowed);

@@ -32,7 +32,7 @@ use syscap_kernel::{
     kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
     policy::{PolicyEngine, Question},
     registry::{Registry, ToolsDelta},
-    store::{Batch, Next, Room, Store, StoreError},
+    store::{Batch, Next, Room, Store, StoreError, vault_entry},
     time::Reading,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
@@ -183,8 +183,18 @@ impl Host {
                 }
                 Some(Effect::Ack(_, ack)) => came = Some(Came::Ack(ack)),
                 Some(Effect::Reply(_, answer)) => came = Some(Came::Answer(answer)),
-                // Nothing here refers to an earlier result, and no tool follows links.
-                Some(Effect::Fetch(..) | Effect::Resolve(..)) => {}
+                // An earlier result, which the call refers to by `$ref` or asks for again.
+                Some(Effect::Fetch(ticket, wanted)) => {
+                    let read = |(first, outcome): &(Seq, Seq)| {
+                        vault_entry(&mut self.log, *first, *outcome)
+                    };
+                    let entries = wanted.iter().map(read).collect::<Result<_, StoreError>>()?;
+                    self.kernel.handle(Event::Fetched(ticket, entries), clocks());
+                }
+                // Links that a path goes through: a tool's own code follows them.
+                Some(Effect::Resolve(ticket, links)) => {
+                    self.kernel.handle(Event::Resolved(ticket, links.run()), clocks());
+                }
             }
         }
     }
@@ -303,6 +313,14 @@ fn main() {
     let answer = host.call(session, envelope);
     println!("answer: {:?}, record {}", answer.text(), answer.receipt().outcome_seq);
     assert_eq!(answer.text().ok(), Some("hello"));
+    // What one call brought is an argument of the next, by its record.
+    let path = Canonical::list([Canonical::text("text")].into_iter());
+    let record = MapBuilder::new().uint("record", answer.receipt().outcome_seq.get());
+    let reference = record.item("path", path.item()).finish();
+    let word = MapBuilder::new().item("$ref", reference.item()).finish();
+    let again = MapBuilder::new().item("word", word.item()).finish();
+    let envelope = MapBuilder::new().text("tool_id", "say").item("args", again.item()).finish();
+    assert_eq!(host.call(session, envelope).text().ok(), Some("hello"));
     // What was not granted is refused, and that too is on record.
     let other = MapBuilder::new().text("tool_id", "shout").item("args", args.item()).finish();
     let refused = host.call(session, other);
@@ -310,5 +328,5 @@ fn main() {
     assert_eq!(refused.reason().map(|reason| reason.name()), Some("unknown_tool"));
     let view = host.kernel.token(&token).expect("it was issued");
     println!("used: {:?}; {} records", view.used, host.log.records.len());
-    assert_eq!(host.log.records.len(), 9, "genesis, boot, tools, policy, issue, session, ..");
+    assert_eq!(host.log.records.len(), 11, "genesis, boot, tools, policy, issue, session, ..");
 }

@@ -72,6 +72,12 @@ pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
 
 /// What is left of a dimension, where a call would need more.
 pub(crate) fn over_budget(context: &Context<'_>, lacks: Dimension, wanted: u64) -> Refused {
-    let refused = Refused::new(Reason::OverBudget).field(lacks.name());
+    // Places come back as calls end; but where there is none at all, none comes back.
+    let places = context.token.body.budget.amounts().get(Dimension::Concurrent);
+    let reason = match lacks {
+        Dimension::Concurrent if places > 0 => Reason::ConcurrencyLimit,
+        _ => Reason::OverBudget,
+    };
+    let refused = Refused::new(reason).field(lacks.name());
     refused.got(&wanted).allowed(&context.token.left.get(lacks))
 }

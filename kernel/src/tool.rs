@@ -241,7 +241,7 @@ impl PermitCore {
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),
             Err(refused) => {
-                (Status::Error, Some(refused.reason()), refused.error_object(ErrorKind::Failed))
+                (Status::Error, Some(refused.reason()), refused.error_object(ErrorKind::Failed(tx)))
             }
         };
         let result_hash = result_hash(&self.salt, status.code(), delivered.item());

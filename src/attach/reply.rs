@@ -41,6 +41,8 @@ choice! {
         2 => Sealed(KeyUse),
         /// Anything else, in words.
         3 => Other(String),
+        /// What was named is not there.
+        4 => NoSuch(Named),
     }
 }
 
@@ -51,14 +53,14 @@ shape! {
     }
 }
 
-/// What can be named wrongly.
+/// What can be named and be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct What(&'static str);
 
 const NAMES: [&str; 7] = [
     "the agent",
     "the tool",
-    "the root",
+    "the path (it begins with a root's name, as in `workspace/notes`)",
     "a built-in tool",
     "a delegated tool",
     "a tool's alias",
@@ -125,6 +127,9 @@ impl Reply {
             Err(Error::BadName { what, got }) => {
                 Self::Failed(Failure::Name(Named { what: What(what), got }))
             }
+            Err(Error::NoSuch { what, got }) => {
+                Self::Failed(Failure::NoSuch(Named { what: What(what), got }))
+            }
             Err(Error::Signer(SignerError::Sealed(key))) => Self::Failed(Failure::Sealed(key)),
             Err(error) => Self::Failed(Failure::Other(error.to_string())),
         }
@@ -138,6 +143,9 @@ impl Reply {
             Self::Refused(refused) => Error::Refused(refused),
             Self::Failed(Failure::Name(Named { what, got })) => {
                 Error::BadName { what: what.0, got }
+            }
+            Self::Failed(Failure::NoSuch(Named { what, got })) => {
+                Error::NoSuch { what: what.0, got }
             }
             Self::Failed(Failure::Sealed(key)) => SignerError::Sealed(key).into(),
             Self::Failed(Failure::Other(text)) => Error::Holder(text),

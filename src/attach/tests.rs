@@ -167,6 +167,7 @@ fn replies() -> Vec<Reply> {
         Reply::refused(Reason::Closing),
         Reply::Refused(refused),
         Reply::of::<()>(named()),
+        Reply::of::<()>(Err(Error::NoSuch { what: "the tool", got: "t".to_owned() })),
         Reply::of::<()>(sealed()),
         Reply::too_long(),
     ]

@@ -66,7 +66,7 @@ impl Holding {
             let other = offers.into_iter().find(is_other);
             let none = || {
                 let what = "a tool whose definition has changed";
-                Error::BadName { what, got: tool.as_str().to_owned() }
+                Error::NoSuch { what, got: tool.as_str().to_owned() }
             };
             manifests.push(other.ok_or_else(none)?.clone());
         }
@@ -87,7 +87,7 @@ impl Holding {
         let table = self.providers.lock();
         if let Some(unknown) = tools.iter().find(|tool| !table.tools.contains_key(tool)) {
             let got = unknown.as_str().to_owned();
-            return Err(Error::BadName { what: "a delegated tool", got });
+            return Err(Error::NoSuch { what: "a delegated tool", got });
         }
         drop(table);
         self.change_tools(ToolsDelta { remove: tools.to_vec(), add: Registry::new() }, by)

@@ -129,7 +129,7 @@ impl Holding {
                 let found: Option<ToolId> =
                     kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
                 let got = tool.as_str().to_owned();
-                let found = found.ok_or(Error::BadName { what: "the tool", got })?;
+                let found = found.ok_or(Error::NoSuch { what: "the tool", got })?;
                 named = named.with(found, grant.clone());
             }
             Ok(named)

@@ -24,8 +24,9 @@ impl Runtime {
     /// roots that it names are made where they are missing.
     ///
     /// # Errors
-    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::Refused`]
-    /// where the kernel refuses the token, with the reason on record; [`Error::HolderGone`].
+    /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::NoSuch`] where
+    /// there is no tool of a name; [`Error::Refused`] where the kernel refuses the token, with the
+    /// reason on record; [`Error::HolderGone`].
     pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         // What is not sound is said in the same words, whoever holds the home.
         grant.grants()?;
@@ -52,6 +53,21 @@ impl Runtime {
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.
+    ///
+    /// ```
+    /// use syscap::{format::control::Freeze, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// rt.freeze(&Freeze::all())?;
+    /// let refused = agent.call("echo", args! { "value": "hello" })?;
+    /// assert_eq!(refused.reason(), Some(Reason::Frozen));
+    /// rt.freeze(&Freeze::all().thaw())?;
+    /// # rt.close()
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Refused`] where the name is not of its form; [`Error::HolderGone`].
@@ -81,7 +97,7 @@ impl Runtime {
     /// itself.
     ///
     /// # Errors
-    /// [`Error::Refused`], with the reason on record; [`Error::BadName`] where a tool is not there
+    /// [`Error::Refused`], with the reason on record; [`Error::NoSuch`] where a tool is not there
     /// to be accepted or forgotten; [`Error::HolderGone`], after which it may have been done.
     pub fn submit_with(&self, kind: Kind, control: Control, beside: &Beside) -> Result<Seq, Error> {
         let beside = beside.clone();
@@ -190,7 +206,7 @@ impl Runtime {
     /// are there: an operator accepts the change.
     ///
     /// # Errors
-    /// [`Error::BadName`] where nobody offers another definition of a tool that is named;
+    /// [`Error::NoSuch`] where nobody offers another definition of a tool that is named;
     /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
     /// record; [`Error::HolderGone`].
     pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
@@ -211,7 +227,7 @@ impl Runtime {
     /// Takes delegated tools off the record. One that is offered again is new.
     ///
     /// # Errors
-    /// [`Error::BadName`] where one is not a delegated tool; [`Error::Refused`], with the reason
+    /// [`Error::NoSuch`] where one is not a delegated tool; [`Error::Refused`], with the reason
     /// on record; [`Error::HolderGone`].
     pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         let ask = Ask::Forget(tools.to_vec());

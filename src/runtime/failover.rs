@@ -17,7 +17,7 @@ use syscap_format::{
     id::{HomeId, Seq, ToolId},
     manifest::Manifest,
 };
-use syscap_kernel::{halt::Halt, store::StoreError};
+use syscap_kernel::store::StoreError;
 
 use super::held::{Held, Working};
 use crate::{
@@ -367,7 +367,7 @@ impl Failover {
     fn establish(&self) -> Result<Result<Side, Error>, Error> {
         if self.mode == Mode::Alone {
             // It was held from the first, and is not any more.
-            return Err(Error::Halted(Halt::Halted));
+            return Err(Error::Closed);
         }
         match self.attach()? {
             Found::Holder(holder) => return Ok(Ok(Side::There(holder))),
@@ -478,7 +478,7 @@ impl Failover {
 
     pub(crate) fn check_open(&self) -> Result<(), Error> {
         match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::Halted(Halt::Halted)),
+            true => Err(Error::Closed),
             false => Ok(()),
         }
     }

@@ -70,7 +70,7 @@ fn long_tools_are_not_put_on_record_without_end() {
         let detail = access.tool(&tool("part0.x0007")).unwrap();
         assert_eq!(detail.manifest.description.len(), 30_000);
         assert_eq!((detail.info.manifest, detail.offered), (detail.manifest.id(), None));
-        assert!(matches!(access.tool(&tool("t.no")), Err(Error::BadName { .. })));
+        assert!(matches!(access.tool(&tool("t.no")), Err(Error::NoSuch { .. })));
         assert_eq!(access.manifests(Whose::All).unwrap().len(), own + 100);
         assert_eq!(access.manifests(Whose::Holders).unwrap().len(), own);
     }

@@ -327,11 +327,11 @@ fn closed_is_closed() {
     let attached = Runtime::share(&home).unwrap();
     let (ours, theirs) = (caller(&holder, &["echo"]), caller(&attached, &["echo"]));
     attached.close().unwrap();
-    assert!(matches!(echo(&theirs), Err(Error::Halted(_))));
+    assert!(matches!(echo(&theirs), Err(Error::Closed)));
     assert!(theirs.close().is_ok());
     let other = Runtime::share(&home).unwrap();
     holder.close().unwrap();
-    assert!(matches!(echo(&ours), Err(Error::Halted(_))));
+    assert!(matches!(echo(&ours), Err(Error::Closed)));
     assert!(other.view().is_ok());
     assert!(other.is_holder());
 }

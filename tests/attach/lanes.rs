@@ -4,11 +4,7 @@ use std::os::unix::net::UnixStream;
 
 use syscap::{
     Runtime, SessionTicket,
-    format::{
-        cbor::Encoder,
-        control::{Freeze, FreezeChange, FreezeTarget},
-        provenance::Source,
-    },
+    format::{cbor::Encoder, control::Freeze, provenance::Source},
     policy::Preset,
     prelude::*,
     verify::Verdict,
@@ -74,8 +70,7 @@ fn the_agents_lane_takes_calls_only() {
     let agent = Runtime::agent(&home).unwrap().unwrap();
     let taken = agent.take(&ticket).unwrap();
     let before = records(&home).len();
-    let all =
-        Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change: FreezeChange::Freeze };
+    let all = Freeze::all();
     assert!(is_wrong_lane(agent.issue(Grant::to("a").tools(["echo"]))));
     assert!(is_wrong_lane(agent.revoke(other.token())));
     assert!(is_wrong_lane(agent.freeze(&all)));

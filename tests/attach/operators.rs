@@ -91,7 +91,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     assert_eq!(records(home).last().unwrap().seq, ended);
     assert_eq!(record(home, ended).body.kind(), Kind::Shutdown);
     assert!(!holder.is_holder());
-    assert!(matches!(holder.view(), Err(Error::Halted(_))));
+    assert!(matches!(holder.view(), Err(Error::Closed)));
     assert_eq!(verdict(home), Verdict::Sound);
     Runtime::open(home).unwrap().close().unwrap();
 }

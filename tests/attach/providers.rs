@@ -97,7 +97,7 @@ fn a_changed_definition_waits_for_an_operator() {
     assert_eq!(gate.came().len(), 1);
     decides.accept(&[tool("t.a")]).unwrap();
     assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
-    assert!(matches!(decides.accept(&[tool("t.a")]), Err(Error::BadName { .. })));
+    assert!(matches!(decides.accept(&[tool("t.a")]), Err(Error::NoSuch { .. })));
 }
 
 /// The process that runs a call dies: what it did is not known, it is charged in full, and the

@@ -11,7 +11,7 @@ use syscap::{
     format::{
         budget::Amounts,
         cbor::{Canonical, Item, MapBuilder},
-        control::{Freeze, FreezeChange, FreezeTarget},
+        control::Freeze,
         object::PolicyObject,
         provenance::Source,
         record::{Body, OutcomeFlags, SessionPhase},
@@ -49,7 +49,7 @@ fn two_share_a_home() {
     assert!(matches!(attached.session("A", theirs.token()), Err(Error::BadName { .. })));
     assert!(matches!(
         attached.issue(Grant::to("a").tools(["no.tool"])),
-        Err(Error::BadName { what: "the tool", .. })
+        Err(Error::NoSuch { what: "the tool", .. })
     ));
     let foreign = attached.session("b", theirs.token()).err().unwrap();
     let Error::Refused(foreign) = foreign else { panic!("{foreign}") };
@@ -201,8 +201,7 @@ fn another_sets_the_policy() {
     let Err(Error::Refused(refused)) = decides.set_policy_object(&unknown) else { panic!() };
     assert_eq!(refused.reason(), Reason::BadPolicy);
     assert_eq!(decides.view().unwrap().policy, Some(strict.hash()));
-    let frozen =
-        Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change: FreezeChange::Freeze };
+    let frozen = Freeze::all();
     decides.freeze(&frozen).unwrap();
     assert_eq!(write().reason(), Some(Reason::Frozen));
 }

@@ -171,15 +171,18 @@ fn failures_say_what_became_of_the_effect() {
     let call = |class: EffectClass, kind: &str| {
         let tool = format!("fail.{}", class.name());
         let result = world.agent.call(&tool, args! { "kind": kind }).unwrap();
-        (result.reason().unwrap(), result.tx_outcome())
+        let told: serde_json::Value = serde_json::from_str(&result.to_json()).unwrap();
+        assert_eq!(told["retry"], result.retry().unwrap().name());
+        (result.reason().unwrap(), result.tx_outcome(), result.retry().unwrap())
     };
     for class in [Pure, Read, ExternalRead] {
-        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::NoOp));
+        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::NoOp, Retry::Wait));
     }
     for class in [LocalWrite, ExternalWrite, Irreversible] {
-        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::Unknown));
-        assert_eq!(call(class, "before"), (Reason::Failed, TxOutcome::NoOp));
-        assert_eq!(call(class, "undone"), (Reason::Failed, TxOutcome::RolledBack));
+        // What may have been done is not sent again unasked.
+        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::Unknown, Retry::Ask));
+        assert_eq!(call(class, "before"), (Reason::Failed, TxOutcome::NoOp, Retry::Wait));
+        assert_eq!(call(class, "undone"), (Reason::Failed, TxOutcome::RolledBack, Retry::Wait));
     }
     for (kind, reason) in [
         ("file", Reason::NotFound),

@@ -234,9 +234,9 @@ fn a_home_that_closes_cancels_what_runs() {
         assert_eq!(call.join().unwrap().unwrap().text().unwrap(), "done");
     });
     assert!(told.load(Ordering::SeqCst));
-    assert!(matches!(world.rt.view(), Err(Error::Halted(_))));
+    assert!(matches!(world.rt.view(), Err(Error::Closed)));
     let called = world.agent.call("echo", args! { "value": 1_u64 });
-    assert!(matches!(called, Err(Error::Halted(_))));
+    assert!(matches!(called, Err(Error::Closed)));
     assert_eq!(world.outcomes().len(), 1);
 }
 

@@ -89,7 +89,7 @@ fn a_new_tool_waits_for_the_operator() {
     assert_eq!(access.tool(&tool("t.one")).unwrap().offered.unwrap().id(), offered);
     assert!(matches!(
         access.issue(Grant::to("a").tools(["t.one"])),
-        Err(Error::BadName { what: "the tool", .. })
+        Err(Error::NoSuch { what: "the tool", .. })
     ));
     let one = [(tool("t.one"), offered)];
     // Without the operator nothing changes, and it is said whose key it takes.
@@ -99,7 +99,7 @@ fn a_new_tool_waits_for_the_operator() {
     let submit = |control: &Control, tools: &[(ToolId, ObjectId)]| {
         access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(tools.to_vec()))
     };
-    assert!(matches!(submit(&accepts(&world, &other), &other), Err(Error::BadName { .. })));
+    assert!(matches!(submit(&accepts(&world, &other), &other), Err(Error::NoSuch { .. })));
     // A word for other tools than these puts nothing on record.
     let wrong = signed(&world, |_| ToolsChange { tools: ToolsHash::from_bytes([7; 32]) });
     assert_eq!(reason(submit(&wrong, &one)), Reason::ToolsMismatch);
@@ -151,7 +151,7 @@ fn what_waits_goes_with_whoever_offers_it() {
         let beside = Beside::Accepted(ids.to_vec());
         rt.submit_with(Kind::Tools, accepts(&world, ids), &beside)
     };
-    assert!(matches!(submit(&ids[..1]), Err(Error::BadName { .. })));
+    assert!(matches!(submit(&ids[..1]), Err(Error::NoSuch { .. })));
     submit(&ids[1..]).unwrap();
     assert_eq!(waiting(&two), [Standing::New, Standing::Changed]);
     two.close().unwrap();
@@ -159,7 +159,7 @@ fn what_waits_goes_with_whoever_offers_it() {
     let offers = again.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();
     assert_eq!(offers[0].standing, Standing::New);
     again.close().unwrap();
-    assert!(matches!(submit(&ids[..1]), Err(Error::BadName { .. })));
+    assert!(matches!(submit(&ids[..1]), Err(Error::NoSuch { .. })));
     rt.close().unwrap();
     world.is_sound();
 }

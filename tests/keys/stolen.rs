@@ -5,8 +5,8 @@ use syscap::{
     Beside, Error, Options,
     format::{
         control::{
-            Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
-            Revocation, Role, RoleSet, ToolsChange,
+            Control, ControlBody, Freeze, KeyChange, PolicyChange, Revocation, Role, RoleSet,
+            ToolsChange,
         },
         id::{Seq, ToolsHash},
         record::Kind,
@@ -101,8 +101,7 @@ fn who_steals_the_operators_key_does_not_keep_the_home() {
         take_back(&world, &rt, role, None);
     }
     let before = world.records().len();
-    let freeze =
-        Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change: FreezeChange::Freeze };
+    let freeze = Freeze::all();
     let refused = |kind: Kind, control: Control, beside: Beside| {
         assert_eq!(reason(rt.submit_with(kind, control, &beside)), Reason::BadSignature, "{kind}");
     };

@@ -199,7 +199,9 @@ impl From<syscap::Error> for Failure {
     fn from(error: syscap::Error) -> Self {
         match error {
             syscap::Error::Refused(refused) => Self::Refused(refused),
-            error @ (syscap::Error::BadName { .. } | syscap::Error::Scope(_)) => {
+            error @ (syscap::Error::BadName { .. }
+            | syscap::Error::NoSuch { .. }
+            | syscap::Error::Scope(_)) => {
                 let advice = "see `syscap token issue --help`".to_owned();
                 Self::Usage { what: error.to_string(), advice }
             }

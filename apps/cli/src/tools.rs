@@ -100,7 +100,7 @@ impl Forget {
         let hand = signing::hand(&self.home, Role::Operator)?;
         let seq = runtime::with(&self.home, |access| {
             let known = |error| match error {
-                Error::BadName { what: "a delegated tool", got } => not_delegated(access, got),
+                Error::NoSuch { what: "a delegated tool", got } => not_delegated(access, got),
                 error => error.into(),
             };
             match &hand {
@@ -172,7 +172,7 @@ pub(crate) fn brief(info: &ToolInfo) -> Object {
 
 /// Names what there is in the place of a tool that is not there.
 fn known(error: Error, view: impl FnOnce() -> Result<View, Error>) -> Failure {
-    let Error::BadName { what: "the tool", got } = error else { return error.into() };
+    let Error::NoSuch { what: "the tool", got } = error else { return error.into() };
     // Where they can't be had, what is wrong is wrong all the same.
     let there = view().map(|view| view.tools).unwrap_or_default();
     let there: Vec<&str> = there.iter().map(|info| info.tool.as_str()).collect();

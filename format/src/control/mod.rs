@@ -18,7 +18,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::{
     cbor::{DecodeError, Encoder},
     field::{Field, code, decode, encode, shape},
-    id::{HomeId, PolicyHash, Seq, TextHash, TokenId, ToolsHash},
+    id::{AgentId, HomeId, PolicyHash, Seq, TextHash, TokenId, ToolId, ToolsHash},
     limits::ROLE_KEYS_MAX,
     record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody},
     sign::{PublicKey, Signature, SignatureError},
@@ -226,6 +226,36 @@ code! {
         Tool = 2 "tool",
         /// Every call.
         Kernel = 3 "kernel",
+    }
+}
+
+impl Freeze {
+    /// Stops one agent.
+    #[must_use]
+    pub fn agent(agent: &AgentId) -> Self {
+        Self::begins(FreezeTarget::Agent, agent.as_str())
+    }
+
+    /// Stops one tool.
+    #[must_use]
+    pub fn tool(tool: &ToolId) -> Self {
+        Self::begins(FreezeTarget::Tool, tool.as_str())
+    }
+
+    /// Stops every call.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::begins(FreezeTarget::Kernel, "")
+    }
+
+    /// The end of the same.
+    #[must_use]
+    pub fn thaw(self) -> Self {
+        Self { change: FreezeChange::Thaw, ..self }
+    }
+
+    fn begins(target: FreezeTarget, name: &str) -> Self {
+        Self { target, name: Box::from(name), change: FreezeChange::Freeze }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result's envelope and the receipt in it.
 
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use crate::{
@@ -8,10 +8,11 @@ use crate::{
     cbor::{Canonical, Item, MapBuilder},
     field::code,
     id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
+    json,
     manifest::Enforcement,
     obligation::Obligation,
     provenance::Provenance,
-    reason::Reason,
+    reason::{Reason, Retry},
     record::CallFields,
 };
 
@@ -165,7 +166,7 @@ impl ToolResult {
     }
 
     /// The text of the result: its entry `text` where it is a map, else the result itself;
-    /// empty where there is no text in it.
+    /// empty where there is no text in it. [`ToolResult::to_json`] gives the whole of any result.
     ///
     /// # Errors
     /// [`ToolError`] where the call was refused or its run failed.
@@ -173,6 +174,18 @@ impl ToolResult {
         let value = self.value()?;
         let text = value.get("text").or(Some(value)).and_then(Item::as_text);
         Ok(text.unwrap_or_default())
+    }
+
+    /// What a model is given of it, as JSON: the result, or the error object with its `hint`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json::from_data(self.delivered.item())
+    }
+
+    /// What the caller can do, where there is no result: as in the error object.
+    #[must_use]
+    pub fn retry(&self) -> Option<Retry> {
+        self.reason.map(|reason| reason.retry_after(self.tx))
     }
 
     /// The whole envelope as one map with text keys.

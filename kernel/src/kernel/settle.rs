@@ -164,7 +164,7 @@ impl Kernel {
         let tx = if read_only { TxOutcome::NoOp } else { TxOutcome::Unknown };
         let end = End {
             reason: Some(reason),
-            delivered: Refused::new(reason).error_object(ErrorKind::Failed),
+            delivered: Refused::new(reason).error_object(ErrorKind::Failed(tx)),
             used,
             tx,
             enforcement: Enforcement::None,

@@ -87,8 +87,7 @@ fn views() -> [Vec<u8>; 2] {
         left: amounts,
     };
     let counts = Counts { calls: 3, refused: [(Reason::Denied, 1)].into(), ..Counts::default() };
-    let freeze =
-        Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change: FreezeChange::Freeze };
+    let freeze = Freeze::all();
     let view = View {
         home: HomeId::from_bytes([0xaa; 32]),
         head: Seq::new(11),

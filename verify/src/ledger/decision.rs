@@ -87,7 +87,9 @@ impl Ledger {
         let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
         let exhausted = account.is_some_and(|account| self.accounts.is_exhausted(account));
         match reason {
-            Reason::OverBudget => entry.expect(!exhausted, Fault::Exhausted),
+            Reason::OverBudget | Reason::ConcurrencyLimit => {
+                entry.expect(!exhausted, Fault::Exhausted);
+            }
             Reason::Exhausted => entry.expect(exhausted, Fault::Exhausted),
             _ => {}
         }

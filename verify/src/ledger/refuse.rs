@@ -190,9 +190,10 @@ fn is_consistent(refusal: &Refusal) -> bool {
         (RefusalKind::Refused, Reason::Obligation) => verdict.is_some_and(lets_through),
         (RefusalKind::Refused, Reason::Reduced) => verdict == Some(Verdict::Degrade),
         // After a policy that let the call through only its budget is asked.
-        (RefusalKind::Refused, Reason::OverBudget | Reason::Exhausted) => {
-            verdict.is_none_or(lets_through)
-        }
+        (
+            RefusalKind::Refused,
+            Reason::OverBudget | Reason::Exhausted | Reason::ConcurrencyLimit,
+        ) => verdict.is_none_or(lets_through),
         (RefusalKind::Refused, _) => verdict.is_none(),
     };
     let whole = call.decision.is_none() || is_whole(call);

@@ -68,7 +68,7 @@ impl Issue {
 /// Names the tools there are, where one is asked for that is not there.
 fn named(error: Error, access: &Runtime) -> Failure {
     let unknown = match &error {
-        Error::BadName { what: "the tool", got } => got.clone(),
+        Error::NoSuch { what: "the tool", got } => got.clone(),
         _ => return error.into(),
     };
     match access.view() {

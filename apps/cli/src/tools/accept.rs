@@ -74,7 +74,7 @@ impl Accept {
         // Nothing but what has just been shown.
         out.flush()?;
         let other = |error| match error {
-            Error::BadName { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
+            Error::NoSuch { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
             error => error.into(),
         };
         let seq = match signing::hand(&self.home, Role::Operator)? {

@@ -147,12 +147,12 @@ fn the_holder_names_what_it_can_not_do() {
         provided.accept(&[echo]),
         provided.accept_as(&[(tool.clone(), on_record)]),
     ] {
-        assert!(matches!(named, Err(syscap::Error::BadName { .. })), "{named:?}");
+        assert!(matches!(named, Err(syscap::Error::NoSuch { .. })), "{named:?}");
     }
     // Another definition is offered, but not that one.
     let other = offer(&home, "Finds other notes.");
     let named = other.accept_as(&[(tool.clone(), on_record)]);
-    assert!(matches!(named, Err(syscap::Error::BadName { .. })), "{named:?}");
+    assert!(matches!(named, Err(syscap::Error::NoSuch { .. })), "{named:?}");
     assert_eq!(home.log().len(), before);
     assert_eq!(other.view().unwrap().counts.connections, 2);
     let offered = other.view().unwrap().tool(&tool).unwrap().offered.unwrap();

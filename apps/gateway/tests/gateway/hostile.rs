@@ -120,7 +120,7 @@ fn a_client_that_floods_is_held_to_its_budget() {
     for id in ids {
         let result = gateway.result(&id);
         if result["isError"] == true {
-            assert_eq!(refusal(&result)["code"], Reason::OverBudget.code());
+            assert_eq!(refusal(&result)["code"], Reason::ConcurrencyLimit.code());
         } else {
             answered += 1;
         }
