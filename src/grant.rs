@@ -5,9 +5,10 @@ use std::time::Duration;
 use syscap_format::{
     budget::Budget,
     field::shape,
-    id::{AgentId, ToolId},
+    id::{AgentId, TokenId, ToolId},
     limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
     scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
+    sign::PublicKey,
     token::{self, Grants, TokenFlags},
 };
 use syscap_syscalls::fs::PATH_DIMENSION;
@@ -50,9 +51,15 @@ shape! {
         4 => scopes: Vec<(String, Scope)> [..SCOPES_MAX],
         /// Tools with scopes of their own.
         5 => apart: Vec<Apart> [..TOOLS_MAX],
-        6 => pub(crate) budget: Budget,
-        7 => life_ms: u64,
+        6 => pub(crate) budget: Option<Budget>,
+        7 => life_ms: Option<u64>,
         8 => pub(crate) flags: TokenFlags,
+        /// The token that it is to be derived from.
+        9 => pub(crate) parent: Option<TokenId>,
+        /// How many levels it may be handed on.
+        10 => pub(crate) levels: u64,
+        /// Who may hand it on; the home, where it may be and this says nobody.
+        11 => pub(crate) holder: Option<PublicKey>,
     }
 }
 
@@ -65,7 +72,8 @@ shape! {
 }
 
 impl Grant {
-    /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour.
+    /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour; where it is derived
+    /// from another token, with the budget and to the end of that.
     #[must_use]
     pub fn to(agent: &str) -> Self {
         Self {
@@ -74,9 +82,12 @@ impl Grant {
             paths: Vec::new(),
             scopes: Vec::new(),
             apart: Vec::new(),
-            budget: Budget::standard(),
-            life_ms: 3_600_000,
+            budget: None,
+            life_ms: None,
             flags: TokenFlags::default(),
+            parent: None,
+            levels: 0,
+            holder: None,
         }
     }
 
@@ -132,14 +143,38 @@ impl Grant {
     /// Sets the budget.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
-        self.budget = budget;
+        self.budget = Some(budget);
         self
     }
 
     /// Sets how long the token lives, from when it is issued; at most 90 days.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
-        self.life_ms = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+        self.life_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Lets the token be handed on so many levels down, 16 at the most: what is derived from
+    /// it gives no more than it does, to the same agent or one below, and what that uses is charged
+    /// to it as well. The home's own holder key signs what is derived
+    /// ([`Runtime::attenuate`](crate::Runtime::attenuate)), unless another [holds it](Self::held_by).
+    #[must_use]
+    pub fn delegable(mut self, levels: u64) -> Self {
+        self.levels = levels;
+        self
+    }
+
+    /// To be derived from that token.
+    pub(crate) fn from(mut self, parent: TokenId) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+
+    /// Names the key by which the token can be handed on: its owner need not ask this home for a
+    /// signature, and [registers](crate::Runtime::register) what it derives.
+    #[must_use]
+    pub fn held_by(mut self, holder: PublicKey) -> Self {
+        self.holder = Some(holder);
         self
     }
 
@@ -156,8 +191,9 @@ impl Grant {
         AgentId::new(&self.agent).ok_or(Error::BadName { what: "the agent", got })
     }
 
-    pub(crate) fn life_ms(&self) -> u64 {
-        self.life_ms.min(TOKEN_LIFE_MS_MAX)
+    /// How long it lives, where that is said.
+    pub(crate) fn life_ms(&self) -> Option<u64> {
+        self.life_ms.map(|life| life.min(TOKEN_LIFE_MS_MAX))
     }
 
     /// The paths in roots that belong to no agent.
@@ -166,8 +202,9 @@ impl Grant {
         self.paths.iter().map(|(path, _)| path.as_str()).filter(move |path| !root(path))
     }
 
-    pub(crate) fn grants(&self) -> Result<Grants, Error> {
-        let agent = self.agent()?;
+    /// What it grants. `owner` is whose workspace is meant: of a token that is derived from another
+    /// it is that one's agent, since a part of it is handed on.
+    pub(crate) fn grants(&self, owner: &AgentId) -> Result<Grants, Error> {
         let scoped = |grant: token::Grant, scopes: &[(String, Scope)]| {
             scopes
                 .iter()
@@ -175,7 +212,7 @@ impl Grant {
         };
         let mut grant = token::Grant::new();
         if !self.paths.is_empty() {
-            grant = grant.with(PATH_DIMENSION, Scope::Paths(self.rules(&agent)?));
+            grant = grant.with(PATH_DIMENSION, Scope::Paths(self.rules(owner)?));
         }
         grant = scoped(grant, &self.scopes);
         let mut grants = Grants::new();

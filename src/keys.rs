@@ -37,6 +37,22 @@ pub trait Signer: Send + Sync {
     /// [`SignerError`].
     fn sign(&self, role: Role, message: &[u8]) -> Result<Signature, SignerError>;
 
+    /// The key by which this home hands tokens on that name no other holder.
+    ///
+    /// # Errors
+    /// [`SignerError::NoKey`] where there is none.
+    fn holder_key(&self) -> Result<PublicKey, SignerError> {
+        Err(SignerError::NoKey)
+    }
+
+    /// Signs `message`, which already begins with its context, with [that key](Self::holder_key).
+    ///
+    /// # Errors
+    /// [`SignerError`].
+    fn sign_as_holder(&self, _message: &[u8]) -> Result<Signature, SignerError> {
+        Err(SignerError::NoKey)
+    }
+
     /// Does beforehand what may take long, such as asking a person: while it does nothing else
     /// waits for the signature.
     ///

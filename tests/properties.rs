@@ -38,6 +38,7 @@ use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 #[derive(Clone, Debug)]
 enum Step {
     Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
+    Derive { parent: usize, calls: u64, units: u64, life_ms: u64 },
     Open { agent: u8, token: usize },
     Spend { session: usize, units: u64, tries: u64, lost: bool, key: Option<u8> },
     Trim { session: usize, units: u64, lie: &'static str, named: Option<usize> },
@@ -103,7 +104,10 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0_u8..3, 0_u64..40, 0_u64..60, 1_u64..100_000).prop_map(
             |(agent, calls, units, life_ms)| Step::Issue { agent, calls, units, life_ms }
         ),
-        8 => (0_u8..3, small.clone()).prop_map(|(agent, token)| Step::Open { agent, token }),
+        6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
+            |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
+        ),
+        8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
             small.clone(),
             0_u64..30,
@@ -154,6 +158,12 @@ fn apply(sim: &mut Sim, step: &Step) {
     match step {
         Step::Issue { agent, calls, units, life_ms } => {
             sim.issue(&format!("a{agent}"), *calls, *units, *life_ms);
+        }
+        Step::Derive { parent, calls, units, life_ms } => {
+            // Of the last ones: so that there are children of children.
+            if let Some((parent, _)) = sim.tokens.iter().rev().nth(*parent).copied() {
+                sim.derive(parent, *calls, *units, *life_ms);
+            }
         }
         Step::Open { agent, token } => {
             if let Some((token, _)) = sim.tokens.get(token % sim.tokens.len().max(1)).copied() {
@@ -428,8 +438,13 @@ fn histories_have_everything_in_them() {
                 Body::Refusal(refusal) => refusal.reason == reason,
                 _ => false,
             };
+            let token = call.capability_token_id.and_then(|token| sim.kernel.token(&token));
+            let derived = token.is_some_and(|token| token.body.parent.is_some());
             for (name, is) in [
                 ("degraded, ran", degraded && ran),
+                ("derived, ran", derived && ran),
+                ("derived, too wide", call.session.is_none() && refused_for(Reason::OutOfScope)),
+                ("derived too often", refused_for(Reason::NoDelegation)),
                 ("degraded, refused", degraded && !ran),
                 ("allowed, ran", verdict == Some(PolicySays::Allow) && ran),
                 ("with a shadow, ran", call.shadow.is_some() && ran),

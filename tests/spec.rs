@@ -350,7 +350,7 @@ fn limits_have_their_values() {
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
         DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
         FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX ROLE_KEYS_MAX RECENT_HEADS_MAX
-        KEY_LIFE_MS
+        TEXT_BYTES_MAX
         (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
         (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX
@@ -375,7 +375,7 @@ fn limits_have_their_values() {
     }
     assert_eq!(HomeLimits::default().skew_ms_max, limits::SKEW_MS_MAX);
     assert_eq!(HomeLimits::default().in_flight_max, limits::IN_FLIGHT_MAX.try_into().unwrap());
-    assert_eq!(HomeLimits::default().key_life_ms, limits::KEY_LIFE_MS);
+    assert_eq!(HomeLimits::default().key_life_ms, limits::TOKEN_LIFE_MS_MAX);
     assert!(spec.contains(&format!("more than {} ms", limits::TOKEN_LIFE_MS_MAX)), "the gap");
     assert!(spec.contains(&format!("up to {} in a row", limits::REFUSALS_IN_A_ROW_MAX)));
     let verdicts =

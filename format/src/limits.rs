@@ -70,5 +70,7 @@ pub const ROLE_KEYS_MAX: usize = 16;
 /// Durable heads that the kernel remembers, so that a signer need not name the very last one;
 /// one before them is looked up in the store.
 pub const RECENT_HEADS_MAX: usize = 1_024;
-/// Default for how long an idempotency key is kept after its call: no token outlives it.
-pub const KEY_LIFE_MS: u64 = TOKEN_LIFE_MS_MAX;
+/// Longest text that a person writes, or name that stands for one, in bytes: as long as a path.
+pub const TEXT_BYTES_MAX: usize = 4_096;
+/// Most texts that one row of the vault has: a record names no more.
+pub(crate) const TEXTS_MAX: usize = 128;

@@ -3,15 +3,17 @@
 //! A row is CBOR `[version, key id or null, nonce or null, wrapped data key or null, bytes]`. In
 //! this version nothing is encrypted: the three in the middle are null, and the bytes are a map
 //! {1: salts or null, 2: arguments or null, 3: result or null, 4: texts}. A call has one row
-//! under its first record, made durable before it runs, and one under its outcome.
+//! under its first record, made durable before it runs, and one under its outcome. Texts that
+//! people write lie under the record that commits to them.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     envelope::Status,
-    hash::{args_hash, changes_hash, fact_id, result_hash},
-    id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, ToolId},
+    hash::{args_hash, changes_hash, fact_id, result_hash, text_hash},
+    id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId},
+    limits::{TEXT_BYTES_MAX, TEXTS_MAX},
 };
 
 /// Version of the row's form.
@@ -21,8 +23,29 @@ const SALTS: u64 = 1;
 const ARGUMENTS: u64 = 2;
 const RESULT: u64 = 3;
 const TEXTS: u64 = 4;
+/// An empty list.
+const NO_TEXTS: &[u8] = &[0x80];
 /// Most bytes that a row has besides the arguments and the result.
 const FRAME_BYTES: usize = 160;
+
+/// A text that somebody wrote, or a name that stands for one: its record has the commitment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaultText {
+    /// The salt of the commitment.
+    pub salt: Salt,
+    /// The key under which the commitment stands in its record or body.
+    pub field: u64,
+    /// The text: at most [`TEXT_BYTES_MAX`] bytes.
+    pub text: Box<str>,
+}
+
+impl VaultText {
+    /// The commitment to it.
+    #[must_use]
+    pub fn hash(&self) -> TextHash {
+        text_hash(&self.salt, self.field, &self.text)
+    }
+}
 
 /// The three salts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +78,16 @@ impl VaultWrite {
         Self { seq, row: Self::row(salts, args, result) }
     }
 
+    /// The row of a record that commits to texts.
+    #[must_use]
+    pub fn texts(seq: Seq, texts: Vec<VaultText>) -> Self {
+        Self { seq, row: VaultEntry { texts, ..VaultEntry::default() }.to_row() }
+    }
+
     /// The bytes of a row.
     #[must_use]
     pub fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
-        row(salts, args, result)
+        row(salts, args, result, &[])
     }
 }
 
@@ -84,6 +113,8 @@ pub struct VaultEntry {
     pub args: Option<Vec<u8>>,
     /// The result, unless erased.
     pub result: Option<Vec<u8>>,
+    /// The texts that the record commits to, unless erased: at most [`TEXTS_MAX`].
+    pub texts: Vec<VaultText>,
 }
 
 impl VaultEntry {
@@ -119,18 +150,33 @@ impl VaultEntry {
         is_it.then(|| value.into())
     }
 
+    /// The text that is committed to; `None` where it was erased, or the vault has another.
+    #[must_use]
+    pub fn text(&self, commitment: &TextHash) -> Option<&str> {
+        let found = self.texts.iter().find(|text| text.hash() == *commitment);
+        found.map(|text| &*text.text)
+    }
+
     /// The row that holds this.
     #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
-        row(self.salts.as_ref(), self.args.as_deref(), self.result.as_deref())
+        row(self.salts.as_ref(), self.args.as_deref(), self.result.as_deref(), &self.texts)
     }
 }
 
-fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
+fn row(
+    salts: Option<&CallSalts>,
+    args: Option<&[u8]>,
+    result: Option<&[u8]>,
+    texts: &[VaultText],
+) -> Vec<u8> {
+    let listed = list(texts);
+    let listed = listed.as_deref().unwrap_or(NO_TEXTS);
     let sizes = [args, result].map(|bytes| bytes.map_or(1, item_len));
     let salted = salts.map_or(1, |_| 1_usize.saturating_add(item_len(&[0; 32]).saturating_mul(3)));
-    // The map's head, four keys, and the empty list of texts.
-    let size = sizes.iter().fold(salted.saturating_add(6), |sum, len| sum.saturating_add(*len));
+    // The map's head, four keys, and the list of texts.
+    let around = salted.saturating_add(5).saturating_add(listed.len());
+    let size = sizes.iter().fold(around, |sum, len| sum.saturating_add(*len));
     let mut encoder = Encoder::with_capacity(size.saturating_add(FRAME_BYTES));
     encoder.array(5);
     encoder.uint(VERSION);
@@ -153,8 +199,24 @@ fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) ->
         }
     }
     encoder.uint(TEXTS);
-    encoder.array(0);
+    encoder.raw(listed);
     encoder.into_bytes()
+}
+
+/// The list of texts, where there are any: most rows have none.
+fn list(texts: &[VaultText]) -> Option<Vec<u8>> {
+    if texts.is_empty() {
+        return None;
+    }
+    let mut listed = Encoder::new();
+    listed.array(texts.len());
+    for VaultText { salt, field, text } in texts {
+        listed.array(3);
+        listed.bytes(salt.as_bytes());
+        listed.uint(*field);
+        listed.text(text);
+    }
+    Some(listed.into_bytes())
 }
 
 /// How long a byte string is with its head.
@@ -194,11 +256,24 @@ fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
     payload.key(RESULT)?;
     let result = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?;
     payload.key(TEXTS)?;
-    if payload.array()? != 0 {
+    let count = payload.array()?;
+    if count > crate::field::count(TEXTS_MAX) {
         return Err(fault);
     }
+    let mut text = |_| {
+        if payload.array()? != 3 {
+            return Err(fault);
+        }
+        let salt = payload.array_of().map(Salt::from_bytes)?;
+        let (field, text) = (payload.uint()?, payload.text()?);
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(fault);
+        }
+        Ok(VaultText { salt, field, text: Box::from(text) })
+    };
+    let texts = (0..count).map(&mut text).collect::<Result<_, _>>()?;
     payload.finish()?;
-    Ok(VaultEntry { salts, args, result })
+    Ok(VaultEntry { salts, args, result, texts })
 }
 
 fn optional<'a, T>(
@@ -228,12 +303,13 @@ mod tests {
                 (None, None, Some(&result[..])),
                 (None, None, None),
             ] {
-                let row = row(with_salts, with_args, with_result);
+                let row = row(with_salts, with_args, with_result, &[]);
                 assert!(crate::cbor::Item::check(&row, Profile::CONTROL).is_ok(), "{len}");
                 let wanted = VaultEntry {
                     salts: with_salts.copied(),
                     args: with_args.map(Vec::from),
                     result: with_result.map(Vec::from),
+                    texts: Vec::new(),
                 };
                 assert_eq!(parse(&row), Ok(wanted), "{len}");
             }
@@ -241,8 +317,28 @@ mod tests {
     }
 
     #[test]
+    fn texts_read_back_and_are_bounded() {
+        let text = |field: u64, len| VaultText {
+            salt: Salt::from_bytes([7; 32]),
+            field,
+            text: "x".repeat(len).into(),
+        };
+        let entry = |texts| VaultEntry { texts, ..VaultEntry::default() };
+        let whole = entry((0..16).map(|field| text(field, 300)).collect());
+        assert!(crate::cbor::Item::check(&whole.to_row(), Profile::CONTROL).is_ok());
+        assert_eq!(parse(&whole.to_row()).as_ref(), Ok(&whole));
+        let (first, other) = (text(0, 300), text(0, 299));
+        assert_eq!(whole.text(&first.hash()), Some(&*first.text));
+        assert_eq!(whole.text(&other.hash()), None);
+        assert!(parse(&entry(vec![text(5, TEXT_BYTES_MAX)]).to_row()).is_ok());
+        assert!(parse(&entry(vec![text(5, TEXT_BYTES_MAX + 1)]).to_row()).is_err());
+        assert!(parse(&entry(vec![text(5, 1); TEXTS_MAX]).to_row()).is_ok());
+        assert!(parse(&entry(vec![text(5, 1); TEXTS_MAX + 1]).to_row()).is_err());
+    }
+
+    #[test]
     fn a_row_of_another_form_is_not_read() {
-        let good = row(None, None, Some(b"x"));
+        let good = row(None, None, Some(b"x"), &[]);
         let newer = [&good[..1], &[2], &good[2..]].concat();
         let keyed = [&good[..2], &[0x01], &good[3..]].concat();
         let longer = [&good[..], &[0]].concat();

@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
             Err(Reason::Expired)
         } else if *now < token.body.not_before {
             Err(Reason::NotYetValid)
-        } else if state.unconfirmed_before.is_some_and(|boot| token.issued < boot) {
+        } else if state.unconfirmed_before.is_some_and(|boot| token.rooted < boot) {
             Err(Reason::ClockUnconfirmed)
         } else {
             Ok(())

@@ -57,9 +57,10 @@ shape! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct What(&'static str);
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "the agent",
     "the tool",
+    "the token",
     "the path (it begins with a root's name, as in `workspace/notes`)",
     "a built-in tool",
     "a delegated tool",

@@ -3,32 +3,43 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use syscap_format::{
+    budget::Budget,
     cbor::MapBuilder,
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
-    id::{Seq, TokenId, ToolId},
+    id::{AgentId, Seq, TokenId, ToolId},
     manifest::Manifest,
     record::{Head, Kind},
+    scope::{Root, Scope},
     sign::{PublicKey, preimage},
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
 };
 use syscap_kernel::{
     halt::Halt,
-    kernel::{Ack, Event, Ticket},
+    kernel::{Ack, Event, Kernel, Ticket},
     store::Ancestor,
 };
 
+use syscap_syscalls::fs::PATH_DIMENSION;
+
 use super::{Holding, Inner, acknowledged};
 use crate::{core::Answer, error::Error, grant::Grant, keys::SignerError};
+
+/// How long a token lives where that is not said.
+const LIFE_MS: u64 = 3_600_000;
 
 impl Holding {
     /// See [`Runtime::issue`](crate::Runtime::issue).
     pub(crate) fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         let agent = grant.agent()?;
-        let grants = self.named(&grant.grants()?)?;
+        if let Some(parent) = grant.parent {
+            return self.derive(&grant, agent, parent);
+        }
+        let grants = self.named(&grant.grants(&agent)?)?;
         self.inner.files.prepare(&agent)?;
         let Inner { home, files, .. } = &*self.inner;
         grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
         self.prepare(Role::Issuer)?;
+        let holder = self.holder_of(&grant)?;
         let _one_at_a_time = self.signing();
         let issuer = self.signing_key(Role::Issuer)?;
         let (home, now, head) = self.core.look(|k| (k.home(), k.now(), k.durable()));
@@ -36,16 +47,16 @@ impl Holding {
             version: 2,
             nonce: self.core.salts.bytes()?,
             issuer,
-            holder: None,
+            holder,
             agent,
             parent: None,
             depth: 0,
-            depth_max: 0,
+            depth_max: grant.levels,
             not_before: now,
-            expires: now.plus(grant.life_ms()),
+            expires: now.plus(grant.life_ms().unwrap_or(LIFE_MS)),
             epoch: 0,
             grants,
-            budget: grant.budget,
+            budget: grant.budget.unwrap_or_else(Budget::standard),
             caveats: Vec::new(),
             policy: None,
             flags: grant.flags,
@@ -57,6 +68,54 @@ impl Holding {
         .to_bytes();
         let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
         self.registered(Token::wire(&body, &signature), head)
+    }
+
+    /// See [`Runtime::attenuate`](crate::Runtime::attenuate).
+    fn derive(&self, grant: &Grant, agent: AgentId, parent: TokenId) -> Result<TokenId, Error> {
+        let look = |kernel: &Kernel| {
+            let above = kernel.token(&parent).map(|above| above.body.clone());
+            (above, kernel.now())
+        };
+        let (above, now) = self.core.look(look);
+        let got = || Error::NoSuch { what: "the token", got: parent.to_string() };
+        let above = above.ok_or_else(got)?;
+        let grants = self.named(&grant.grants(workspace_of(&above))?)?;
+        let not_before = above.not_before.max(now);
+        let depth = above.depth.saturating_add(1);
+        let body = TokenBody {
+            version: 2,
+            nonce: self.core.salts.bytes()?,
+            issuer: self.inner.signer.holder_key()?,
+            holder: self.holder_of(grant)?,
+            agent,
+            parent: Some(parent),
+            depth,
+            depth_max: depth.saturating_add(grant.levels),
+            not_before,
+            expires: grant.life_ms().map_or(above.expires, |life| not_before.plus(life)),
+            epoch: above.epoch,
+            grants,
+            budget: grant.budget.unwrap_or(above.budget),
+            caveats: Vec::new(),
+            policy: above.policy,
+            flags: grant.flags.and(above.flags),
+            ext: MapBuilder::new().finish(),
+            audience: above.audience,
+            head: None,
+            renews: None,
+        }
+        .to_bytes();
+        let signature = self.inner.signer.sign_as_holder(&preimage(TOKEN_CONTEXT, &body))?;
+        self.registered(Token::wire(&body, &signature), None)
+    }
+
+    /// Who can hand on what is granted: nobody, where it can't be.
+    fn holder_of(&self, grant: &Grant) -> Result<Option<PublicKey>, Error> {
+        match (grant.holder, grant.levels) {
+            (Some(holder), _) => Ok(Some(holder)),
+            (None, 0) => Ok(None),
+            (None, _) => Ok(Some(self.inner.signer.holder_key()?)),
+        }
     }
 
     /// See [`Runtime::register`](crate::Runtime::register).
@@ -190,4 +249,18 @@ impl Holding {
     fn signing(&self) -> MutexGuard<'_, ()> {
         self.inner.signing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whose workspace a token hands on: the one that its agent works in.
+fn workspace_of(token: &TokenBody) -> &AgentId {
+    let scopes = token.grants.iter().filter_map(|(_, grant)| grant.scope(PATH_DIMENSION));
+    let paths = scopes.filter_map(|scope| match scope {
+        Scope::Paths(paths) => Some(paths.rules()),
+        _ => None,
+    });
+    let owners = paths.flatten().filter_map(|rule| match rule.path.root() {
+        Root::Workspace(owner) if token.agent.is_within(owner) => Some(owner),
+        _ => None,
+    });
+    owners.max_by_key(|owner| owner.as_str().len()).unwrap_or(&token.agent)
 }

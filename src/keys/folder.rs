@@ -20,7 +20,10 @@ use super::{
     file::sync_folder_of,
     seal::{Passphrase, Seal},
 };
-use crate::error::{Error, at};
+use crate::{
+    entropy::SystemEntropy,
+    error::{Error, at},
+};
 
 /// Asks a person for the passphrase of a key.
 pub trait Passphrases: Send + Sync {
@@ -53,6 +56,8 @@ pub struct FileKeys {
     held: Mutex<Vec<Held>>,
     /// Roles whose file was there, and no key file of theirs, when this was opened.
     unusable: Vec<Role>,
+    /// The holder key, once it was needed.
+    holder: Mutex<Option<Arc<SecretKey>>>,
 }
 
 #[derive(Clone)]
@@ -103,7 +108,8 @@ impl FileKeys {
 
     fn of(folder: &Path, held: Vec<Held>) -> Self {
         let (folder, passphrases) = (folder.to_path_buf(), Box::new(Nobody));
-        Self { folder, passphrases, held: Mutex::new(held), unusable: Vec::new() }
+        let (held, holder) = (Mutex::new(held), Mutex::default());
+        Self { folder, passphrases, held, unusable: Vec::new(), holder }
     }
 
     /// Asks there for the passphrases of sealed keys. A runtime that is given such keys waits for
@@ -153,6 +159,22 @@ impl FileKeys {
         known.next().and_then(|file| Held::new(role, file).ok())
     }
 
+    /// The holder key: the one that lies here, else a new one. It takes no more than a token that is
+    /// delegable already gives, so it is never sealed.
+    fn holder(&self) -> Result<Arc<SecretKey>, SignerError> {
+        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(holder) = &*holder {
+            return Ok(Arc::clone(holder));
+        }
+        let path = KeyUse::Holder.path(&self.folder);
+        let found = KeyFile::find(&path, KeyUse::Holder).map_err(|_| SignerError::BadKey)?;
+        let key = match found {
+            Some(file) => file.open()?,
+            None => made(&path)?,
+        };
+        Ok(Arc::clone(holder.insert(Arc::new(key))))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Held>> {
         // Every change is one step that can't break off half way.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -179,6 +201,14 @@ impl Signer for FileKeys {
         self.secret(role).map(|secret| secret.sign(message))
     }
 
+    fn holder_key(&self) -> Result<PublicKey, SignerError> {
+        self.holder().map(|holder| holder.public_key())
+    }
+
+    fn sign_as_holder(&self, message: &[u8]) -> Result<Signature, SignerError> {
+        self.holder().map(|holder| holder.sign(message))
+    }
+
     fn prepare(&self, role: Role) -> Result<(), SignerError> {
         self.secret(role).map(drop)
     }
@@ -195,6 +225,24 @@ impl Signer for FileKeys {
                 held.push(found);
             }
         }
+    }
+}
+
+/// Makes the holder key of a home that has none, and its file durable; where another process has
+/// made one meanwhile, that one's.
+fn made(path: &Path) -> Result<SecretKey, SignerError> {
+    let bad = |_| SignerError::BadKey;
+    let made = KeyFile::generate(KeyUse::Holder, &Seal::Open, &SystemEntropy);
+    let (file, key) = made.map_err(bad)?;
+    match file.write_new(path) {
+        Ok(()) => {
+            sync_folder_of(path).map_err(bad)?;
+            Ok(key)
+        }
+        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            KeyFile::read_as(path, KeyUse::Holder).map_err(bad)?.open()
+        }
+        Err(error) => Err(bad(error)),
     }
 }
 

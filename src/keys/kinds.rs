@@ -14,6 +14,8 @@ pub enum KeyUse {
     Role(Role),
     /// It gives roles other keys, where the operator's was lost or stolen.
     Recovery,
+    /// It hands tokens on: what it signs gives no more than they do.
+    Holder,
 }
 
 impl KeyUse {
@@ -32,13 +34,14 @@ impl KeyUse {
         match self {
             Self::Role(role) => role.name(),
             Self::Recovery => "recovery",
+            Self::Holder => "holder",
         }
     }
 
     /// The use of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery]);
+        let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery, Self::Holder]);
         uses.into_iter().find(|one| one.name() == name)
     }
 

@@ -29,9 +29,42 @@ impl Runtime {
     /// reason on record; [`Error::HolderGone`].
     pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         // What is not sound is said in the same words, whoever holds the home.
-        grant.grants()?;
+        grant.grants(&grant.agent()?)?;
         let ask = Ask::Issue(Box::new(grant.clone()));
         self.act(&ask, |holding| holding.issue(grant.clone()))
+    }
+
+    /// Hands a part of a token on: signs and registers one that gives no more, to the same agent or
+    /// one below it (`team` to `team/researcher`), with the budget and to the end of its parent
+    /// where the grant doesn't say less. What it uses is charged to all above it, and it ends with
+    /// any of them. `workspace` is that of the parent's agent. The parent must be
+    /// [delegable](Grant::delegable), and held by this home.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let team = Grant::to("team").tools(["fs.read", "fs.write"]).workspace().delegable(1);
+    /// let team = rt.issue(team)?;
+    /// let part = Grant::to("team/reader").tools(["fs.read"]).read("workspace/notes");
+    /// let reader = rt.session("team/reader", rt.attenuate(team, part)?)?;
+    /// let outside = reader.call("fs.read", args! { "path": "keys.txt" })?;
+    /// assert_eq!(outside.reason(), Some(Reason::OutOfScope));
+    /// // What would give more is refused, on the record.
+    /// let more = Grant::to("team/writer").tools(["fs.write"]).write("shared");
+    /// assert!(matches!(rt.attenuate(team, more), Err(Error::Refused(_))));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Runtime::issue`]; [`Error::NoSuch`] where there is no such token; [`Error::Refused`] with
+    /// [`NoDelegation`](Reason::NoDelegation), [`WrongIssuer`](Reason::WrongIssuer) where somebody
+    /// else holds it, or [`OutOfScope`](Reason::OutOfScope) naming what would give more.
+    pub fn attenuate(&self, parent: TokenId, grant: Grant) -> Result<TokenId, Error> {
+        self.issue(grant.from(parent))
     }
 
     /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this

@@ -7,7 +7,7 @@ use crate::{
     control::{Control, Roles},
     field::{code, flags, shape},
     id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId},
-    limits::SKEW_MS_MAX,
+    limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX},
     sign::PublicKey,
     time::UnixMillis,
 };
@@ -52,7 +52,8 @@ impl Default for HomeLimits {
         Self {
             skew_ms_max: SKEW_MS_MAX,
             in_flight_max: crate::field::count(crate::limits::IN_FLIGHT_MAX),
-            key_life_ms: crate::limits::KEY_LIFE_MS,
+            // No token outlives it.
+            key_life_ms: TOKEN_LIFE_MS_MAX,
         }
     }
 }

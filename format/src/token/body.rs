@@ -33,22 +33,6 @@ flags! {
     }
 }
 
-/// A caveat: none is known to this version, so a token that has one is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caveat(Canonical);
-
-impl Field for Caveat {
-    const SHAPE: &'static str = "caveat";
-
-    fn put(&self, encoder: &mut Encoder) {
-        self.0.put(encoder);
-    }
-
-    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        Canonical::take(decoder).map(Self)
-    }
-}
-
 shape! {
     /// What a token says. All keys are critical: one that is not known, or missing, refuses it.
     pub struct TokenBody {
@@ -78,8 +62,8 @@ shape! {
         11 => pub grants: Grants,
         /// What it may use in all.
         12 => pub budget: Budget,
-        /// Further conditions.
-        13 => pub caveats: Vec<Caveat>,
+        /// Further conditions: none is known to this version, so a token that has one is refused.
+        13 => pub caveats: Vec<Canonical>,
         /// The only policy under which it is valid; null for any.
         14 => pub policy: Option<PolicyHash>,
         /// What is taken away besides.

@@ -8,5 +8,5 @@ mod body;
 mod grants;
 
 pub use attenuate::attenuates;
-pub use body::{Caveat, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+pub use body::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
 pub use grants::{Grant, Grants};

@@ -24,7 +24,7 @@ use syscap_format::{
         SignedEvent,
     },
     snapshot::Snapshot,
-    token::Token,
+    token::{Token, TokenBody, attenuates},
 };
 
 /// What a change of policy leads to.
@@ -314,20 +314,33 @@ impl Kernel {
         if self.state.tokens.find(&token.id()).is_some() {
             return Err(Refused::new(Reason::AlreadyIssued));
         }
-        if body.parent.is_some() {
-            return Err(Refused::new(Reason::NoDelegation).field("parent"));
+        match body.parent {
+            Some(parent) => self.derives(body, parent)?,
+            None => {
+                self.state.issues(&token).map_err(|forgery| match forgery {
+                    Forgery::Audience => Refused::new(Reason::WrongAudience).field("audience"),
+                    Forgery::Role => Refused::new(Reason::WrongIssuer).field("issuer"),
+                    other => unsigned(other, Role::Issuer.name()),
+                })?;
+                let head = body.head.ok_or(Refused::new(Reason::BadToken).field("head"))?;
+                self.is_durable(&head, ancestor)?;
+            }
         }
-        self.state.issues(&token).map_err(|forgery| match forgery {
-            Forgery::Audience => Refused::new(Reason::WrongAudience).field("audience"),
-            Forgery::Role => Refused::new(Reason::WrongIssuer).field("issuer"),
-            other => unsigned(other, Role::Issuer.name()),
-        })?;
-        let head = body.head.ok_or(Refused::new(Reason::BadToken).field("head"))?;
-        self.is_durable(&head, ancestor)?;
         if self.now() >= body.expires {
             return Err(Refused::new(Reason::Expired).field("expires"));
         }
         Ok(token)
+    }
+
+    /// Whether a token may be derived from a parent that is registered here, and has not ended.
+    fn derives(&self, child: &TokenBody, parent: TokenId) -> Result<(), Refused> {
+        let tokens = &self.state.tokens;
+        let above = tokens.find(&parent).and_then(|above| tokens.view(above));
+        let above = above.ok_or(Refused::new(Reason::UnknownToken).field("parent"))?;
+        if above.revoked {
+            return Err(Refused::new(Reason::Revoked).field("parent"));
+        }
+        attenuates(child, (parent, above.body))
     }
 
     /// Opens a slot for an agent with a token. A token that has ended may be bound: its calls

@@ -171,9 +171,12 @@ impl State {
             let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
             return is_before(seq, &head, past);
         };
-        let above = self.tokens.find(&parent).and_then(|above| self.tokens.body(above));
+        let above = self.tokens.find(&parent).and_then(|above| self.tokens.view(above));
         let above = above.ok_or(Halt::Contradiction { seq })?;
-        attenuates(body, (parent, above)).map_err(|_| forged(Forgery::Attenuation))
+        match attenuates(body, (parent, above.body)) {
+            Ok(()) if !above.revoked => Ok(()),
+            _ => Err(forged(Forgery::Attenuation)),
+        }
     }
 }
 

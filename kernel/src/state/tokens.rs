@@ -57,6 +57,8 @@ pub struct TokenView<'a> {
     pub body: &'a TokenBody,
     /// The record that registered it.
     pub issued: Seq,
+    /// The record that registered its root: as old is what it may do.
+    pub rooted: Seq,
     /// Whether it, or one that it was derived from, was revoked.
     pub revoked: bool,
     /// Whether it, or one that it was derived from, ran out by a measurement or a charge.
@@ -195,8 +197,10 @@ impl Tokens {
         let entry = self.entry(token)?;
         let Entry { id, issued, revoked, exhausted, used, held, .. } = *entry;
         let (body, left) = (&*entry.body, entry.left());
-        let mut view = TokenView { id, body, issued, revoked, exhausted, used, held, left };
+        let rooted = issued;
+        let mut view = TokenView { id, body, issued, rooted, revoked, exhausted, used, held, left };
         for above in entry.parent.into_iter().flat_map(|parent| self.chain(parent)) {
+            view.rooted = above.issued;
             view.revoked |= above.revoked;
             view.exhausted |= above.exhausted;
             view.left = view.left.meet(&above.left());

@@ -62,7 +62,7 @@ impl Place {
         if ending == Ending::File && (text.is_empty() || text.ends_with('/')) {
             return Err(refuse());
         }
-        let names = names(text, request.agent, scope).ok_or_else(refuse)?;
+        let names = names(text, own(request.agent, scope), scope).ok_or_else(refuse)?;
         let path = rooted(&names).ok_or_else(refuse)?;
         Ok(Self { path, needs })
     }
@@ -111,7 +111,7 @@ pub(super) fn resolver(
     let sent = request.args.get("path").and_then(Item::as_text).unwrap_or_default();
     Ok(Some(Box::new(Links {
         base: Arc::clone(base),
-        agent: request.agent.clone(),
+        own: own(request.agent, scope).clone(),
         scope: scope.clone(),
         path,
         needs,
@@ -122,7 +122,7 @@ pub(super) fn resolver(
 /// A path whose links are to be followed.
 struct Links {
     base: Arc<dyn Opener>,
-    agent: AgentId,
+    own: AgentId,
     scope: Paths,
     path: RootedPath,
     needs: Rights,
@@ -153,18 +153,28 @@ impl Links {
         let written = Location::new(&located(&self.path)).ok()?;
         let found = self.base.resolve(&written, &may_follow).ok()?;
         let found = rooted(&found.names().collect::<Vec<_>>())?;
-        let text = written_out(&found, &self.agent);
+        let text = written_out(&found, &self.own);
         // It must be read as the same place: the name of a root that is not granted is not.
-        let read = names(&text, &self.agent, &self.scope).and_then(|names| rooted(&names));
+        let read = names(&text, &self.own, &self.scope).and_then(|names| rooted(&names));
         (read == Some(found)).then_some(text)
     }
 }
 
+/// Whose workspace is meant where none is named: the agent's own; of an agent to whom another has
+/// handed on a part of its own workspace, and no other, that one's.
+fn own<'a>(agent: &'a AgentId, scope: &'a Paths) -> &'a AgentId {
+    let above = scope.rules().iter().filter_map(|rule| match rule.path.root() {
+        Root::Workspace(owner) if agent.is_within(owner) => Some(owner),
+        _ => None,
+    });
+    above.max_by_key(|owner| owner.as_str().len()).unwrap_or(agent)
+}
+
 /// A path as an agent writes it: `workspace/a`, `shared/b`, and from its own workspace to
 /// another's `../../other/workspace/c`.
-fn written_out(path: &RootedPath, agent: &AgentId) -> String {
+fn written_out(path: &RootedPath, own: &AgentId) -> String {
     let root = match path.root() {
-        Root::Workspace(owner) if owner != agent => format!("../../{}/{WORKSPACE}", owner.folder()),
+        Root::Workspace(owner) if owner != own => format!("../../{}/{WORKSPACE}", owner.folder()),
         root => root.name().to_owned(),
     };
     if path.below().is_empty() { root } else { format!("{root}/{}", path.below()) }
@@ -172,12 +182,12 @@ fn written_out(path: &RootedPath, agent: &AgentId) -> String {
 
 /// The names from the base down. `.` and `..` are resolved by components; `None` where they
 /// lead above the base.
-fn names<'a>(text: &'a str, agent: &AgentId, scope: &Paths) -> Option<Vec<Cow<'a, str>>> {
+fn names<'a>(text: &'a str, own: &AgentId, scope: &Paths) -> Option<Vec<Cow<'a, str>>> {
     let mut components = text.split('/').filter(|name| !name.is_empty()).peekable();
     let mut names: Vec<Cow<'a, str>> = Vec::with_capacity(NAMES);
-    let workspace = || [Cow::Borrowed(AGENTS), agent.folder().into(), Cow::Borrowed(WORKSPACE)];
+    let workspace = || [Cow::Borrowed(AGENTS), own.folder().into(), Cow::Borrowed(WORKSPACE)];
     let first: Option<&&'a str> = components.peek();
-    match first.and_then(|first| named_root(first, agent, scope)) {
+    match first.and_then(|first| named_root(first, own, scope)) {
         Some(Root::Workspace(_)) => {
             components.next();
             names.extend(workspace());
@@ -196,11 +206,11 @@ fn names<'a>(text: &'a str, agent: &AgentId, scope: &Paths) -> Option<Vec<Cow<'a
 }
 
 /// The granted root of that name, if there is one.
-fn named_root(name: &str, agent: &AgentId, scope: &Paths) -> Option<Root> {
+fn named_root(name: &str, own: &AgentId, scope: &Paths) -> Option<Root> {
     let mut roots = scope.rules().iter().map(|rule| rule.path.root());
     let found = roots.find(|root| match root {
         Root::Named(granted) => granted.as_str() == name,
-        Root::Workspace(owner) => name == WORKSPACE && owner == agent,
+        Root::Workspace(owner) => name == WORKSPACE && owner == own,
     });
     found.cloned()
 }

@@ -53,8 +53,9 @@ impl Accounts {
         self.holders.get(account.0).map(|holder| &holder.body)
     }
 
-    pub(super) fn issued(&self, account: Account) -> Option<Seq> {
-        self.holders.get(account.0).map(|holder| holder.issued)
+    /// The record that registered the root of its chain: nothing of it is younger.
+    pub(super) fn rooted(&self, account: Account) -> Option<Seq> {
+        self.chain(account).last().map(|root| root.issued)
     }
 
     pub(super) fn is_revoked(&self, account: Account) -> bool {

@@ -91,8 +91,8 @@ impl Ledger {
         };
         entry.expect(entry.time < body.expires, Fault::Expired);
         entry.expect(entry.time >= body.not_before, Fault::NotYetValid);
-        let issued = self.accounts.issued(account);
-        let confirmed = issued.is_some_and(|issued| issued >= self.unconfirmed_before);
+        let rooted = self.accounts.rooted(account);
+        let confirmed = rooted.is_some_and(|rooted| rooted >= self.unconfirmed_before);
         entry.expect(confirmed, Fault::ClockUnconfirmed);
     }
 

@@ -76,6 +76,7 @@ impl Ledger {
             entry.fault(Fault::UnknownToken);
             return Ok(None);
         };
+        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
         let wire = object(entry, source, ObjectKind::Token, *parent.as_bytes())?;
         let above = wire.and_then(|wire| Token::read(&wire.bytes).ok());
         let narrower =
