@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use syscap_format::{
-    budget::Budget,
+    budget::{Budget, Dimension},
     field::shape,
     id::{AgentId, TokenId, ToolId},
     limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
@@ -20,6 +20,7 @@ use crate::error::Error;
 const TOOLS_MAX: usize = 4 * GRANTS_MAX;
 const PATHS_MAX: usize = 4_096;
 const SCOPES_MAX: usize = 4 * DIMENSIONS_MAX;
+const LIMITS_MAX: usize = Dimension::ALL.len();
 
 /// What a path is called that names no root.
 const ROOT: &str = "the path (it begins with a root's name, as in `workspace/notes`)";
@@ -51,7 +52,7 @@ shape! {
         4 => scopes: Vec<(String, Scope)> [..SCOPES_MAX],
         /// Tools with scopes of their own.
         5 => apart: Vec<Apart> [..TOOLS_MAX],
-        6 => pub(crate) budget: Option<Budget>,
+        6 => budget: Option<Budget>,
         7 => life_ms: Option<u64>,
         8 => pub(crate) flags: TokenFlags,
         /// The token that it is to be derived from.
@@ -60,6 +61,8 @@ shape! {
         10 => pub(crate) levels: u64,
         /// Who may hand it on; the home, where it may be and this says nobody.
         11 => pub(crate) holder: Option<PublicKey>,
+        /// Limits that are others than those of its budget.
+        12 => limits: Vec<(Dimension, u64)> [..LIMITS_MAX],
     }
 }
 
@@ -72,8 +75,8 @@ shape! {
 }
 
 impl Grant {
-    /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour; where it is derived
-    /// from another token, with the budget and to the end of that.
+    /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour; where it is
+    /// derived from another token, with the budget and to the end of that.
     #[must_use]
     pub fn to(agent: &str) -> Self {
         Self {
@@ -88,6 +91,7 @@ impl Grant {
             parent: None,
             levels: 0,
             holder: None,
+            limits: Vec::new(),
         }
     }
 
@@ -147,6 +151,22 @@ impl Grant {
         self
     }
 
+    /// Sets one limit of the budget, and leaves the others as they are.
+    #[must_use]
+    pub fn limit(mut self, dimension: Dimension, limit: u64) -> Self {
+        self.limits.retain(|(other, _)| *other != dimension);
+        self.limits.push((dimension, limit));
+        self
+    }
+
+    /// Its budget, where `otherwise` is that of a grant that says nothing.
+    pub(crate) fn budget_or(&self, otherwise: Budget) -> Budget {
+        let budget = self.budget.unwrap_or(otherwise);
+        self.limits
+            .iter()
+            .fold(budget, |budget, (dimension, limit)| budget.with(*dimension, *limit))
+    }
+
     /// Sets how long the token lives, from when it is issued; at most 90 days.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
@@ -156,8 +176,8 @@ impl Grant {
 
     /// Lets the token be handed on so many levels down, 16 at the most: what is derived from
     /// it gives no more than it does, to the same agent or one below, and what that uses is charged
-    /// to it as well. The home's own holder key signs what is derived
-    /// ([`Runtime::attenuate`](crate::Runtime::attenuate)), unless another [holds it](Self::held_by).
+    /// to it as well. The home's own holder key signs what is derived by
+    /// [`Runtime::attenuate`](crate::Runtime::attenuate), unless another [holds it](Self::held_by).
     #[must_use]
     pub fn delegable(mut self, levels: u64) -> Self {
         self.levels = levels;

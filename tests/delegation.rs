@@ -16,9 +16,9 @@ use syscap::{
     format::{
         budget::Amounts,
         cbor::Canonical,
-        control::Role,
+        control::{ConfigChange, Role},
         id::HomeId,
-        record::{Body, RefusalKind},
+        record::{Body, Kind, RefusalKind},
         scope::Rights,
         sign::PublicKey,
         token::TokenBody,
@@ -29,7 +29,11 @@ use syscap::{
 };
 
 use records::records;
-use sim::{Sim, budget, holder, public_of};
+use sim::{
+    Sim,
+    keys::{holder, public_of},
+    tokens::budget,
+};
 use verdict::verdict;
 
 struct World {
@@ -230,6 +234,39 @@ fn a_tree_shares_one_budget() {
     let used = |token| view.token(token).unwrap().used.get(Dimension::Calls);
     assert_eq!(used(root), 100);
     rt.close().unwrap();
+}
+
+/// A part that is made after the clock went far ahead is as old as what it is a part of.
+#[test]
+fn a_part_waits_for_the_time_as_its_root_does() {
+    let mut sim = sim::home();
+    let mut body = sim.token_body("a0", budget(50, 50), 1_000);
+    body.not_before = body.not_before.plus(5_000_000_000);
+    body.expires = body.not_before.plus(7_000_000_000);
+    (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
+    let root = TokenBody::id_of(&body.to_bytes());
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    sim.commit();
+    sim.crash().unwrap();
+    sim.wall += 8_000_000_000;
+    sim.boot();
+    let mut part = root;
+    for _ in 0..2 {
+        let body = sim.derived(part, budget(5, 5), 1_000_000).unwrap();
+        part = TokenBody::id_of(&body.to_bytes());
+        let ticket = sim.ticket();
+        sim.event(Event::Issue(ticket, Sim::wire_by(&holder(), &body), None));
+        sim.commit();
+    }
+    let session = sim.seat(part);
+    let look = r#"{"tool_id": "look", "args": {"at": 1}}"#;
+    sim::refused_with(&mut sim, session, look, Reason::ClockUnconfirmed);
+    let now = sim.kernel.now();
+    let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
+    let ticket = sim.ticket();
+    sim.event(Event::Control(ticket, Kind::Config, control, None));
+    sim::ok(&mut sim, session);
 }
 
 /// What is signed wrongly opens nothing: each is refused, on record, and no token is registered.

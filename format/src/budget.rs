@@ -107,6 +107,19 @@ impl Dimension {
     }
 }
 
+impl Field for Dimension {
+    const SHAPE: &'static str = "text Dimension";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.text(self.name());
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        Self::from_name(decoder.text()?).ok_or(fault)
+    }
+}
+
 /// An amount in each of the ten dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; 10]);

@@ -169,7 +169,7 @@ reasons! {
     806 WrongIssuer "wrong_issuer" Fix "The token is not by a current key of the issuer."
     807 LifeTooLong "life_too_long" Fix "The token's life is empty or exceeds 90 days."
     808 UnknownAuthority "unknown_authority" Fix "The token has a flag, caveat or key not known."
-    809 NoDelegation "no_delegation" Never "The token can't be handed on: it has no holder key, or no depth is left."
+    809 NoDelegation "no_delegation" Never "The token can't be handed on, or not further."
     810 AlreadyIssued "already_issued" Never "The token is registered already."
     811 UnknownToken "unknown_token" Fix "No such token is registered."
     812 TooManySessions "too_many_sessions" Wait "Close a session first."

@@ -113,7 +113,7 @@ pub struct VaultEntry {
     pub args: Option<Vec<u8>>,
     /// The result, unless erased.
     pub result: Option<Vec<u8>>,
-    /// The texts that the record commits to, unless erased: at most [`TEXTS_MAX`].
+    /// The texts that the record commits to, unless erased: at most 128.
     pub texts: Vec<VaultText>,
 }
 

@@ -159,8 +159,8 @@ impl FileKeys {
         known.next().and_then(|file| Held::new(role, file).ok())
     }
 
-    /// The holder key: the one that lies here, else a new one. It takes no more than a token that is
-    /// delegable already gives, so it is never sealed.
+    /// The holder key: the one that lies here, else a new one. What it signs gives no more than a
+    /// token that is delegable gives already, so it is never sealed.
     fn holder(&self) -> Result<Arc<SecretKey>, SignerError> {
         let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holder) = &*holder {

@@ -51,7 +51,7 @@ impl Runtime {
     /// let part = Grant::to("team/reader").tools(["fs.read"]).read("workspace/notes");
     /// let reader = rt.session("team/reader", rt.attenuate(team, part)?)?;
     /// let outside = reader.call("fs.read", args! { "path": "keys.txt" })?;
-    /// assert_eq!(outside.reason(), Some(Reason::OutOfScope));
+    /// assert_eq!(outside.reason(), Some(syscap_format::reason::Reason::OutOfScope));
     /// // What would give more is refused, on the record.
     /// let more = Grant::to("team/writer").tools(["fs.write"]).write("shared");
     /// assert!(matches!(rt.attenuate(team, more), Err(Error::Refused(_))));
@@ -60,9 +60,9 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// As [`Runtime::issue`]; [`Error::NoSuch`] where there is no such token; [`Error::Refused`] with
-    /// [`NoDelegation`](Reason::NoDelegation), [`WrongIssuer`](Reason::WrongIssuer) where somebody
-    /// else holds it, or [`OutOfScope`](Reason::OutOfScope) naming what would give more.
+    /// As [`Runtime::issue`]; [`Error::NoSuch`] where there is no such token; [`Error::Refused`] as
+    /// `no_delegation`, as `wrong_issuer` where somebody else holds it, or as `out_of_scope` with
+    /// the name of what would give more.
     pub fn attenuate(&self, parent: TokenId, grant: Grant) -> Result<TokenId, Error> {
         self.issue(grant.from(parent))
     }

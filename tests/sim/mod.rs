@@ -2,25 +2,25 @@
 //! that are held back, a store that can fail; and what must hold after every step.
 
 pub mod flights;
-mod keys;
+pub mod keys;
 pub mod links;
 pub mod rule;
+pub mod tokens;
 pub mod tools;
 
 use std::collections::VecDeque;
 
-use ed25519_dalek::{Signer as _, SigningKey};
+use ed25519_dalek::Signer as _;
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
     format::{
-        budget::{Budget, Dimension},
-        cbor::MapBuilder,
+        budget::Dimension,
         control::{
             CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
             PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
-        id::{AgentId, Salt, Seq, SnapshotId, TokenId, ToolId},
+        id::{AgentId, Salt, Seq, SnapshotId, TokenId},
         json,
         provenance::Source,
         reason::{Reason, Refused},
@@ -28,7 +28,6 @@ use syscap::{
         scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
-        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
         vault::{CallSalts, VaultEntry},
     },
     kernel::{
@@ -49,7 +48,7 @@ use syscap::{
 
 use flights::Flight;
 use keys::public;
-pub use keys::{holder, key, public_of, roles};
+pub use keys::{key, roles};
 use links::Open;
 pub use tools::Shared;
 use {
@@ -376,102 +375,6 @@ impl Sim {
         Control::by_one(head, body, Signed { key, counter, signature })
     }
 
-    pub fn token_body(&mut self, agent: &str, budget: Budget, life_ms: u64) -> TokenBody {
-        self.salt += 1;
-        let mut nonce = [0; 16];
-        nonce[..8].copy_from_slice(&self.salt.to_le_bytes());
-        let now = self.kernel.now();
-        let grants = Grants::new()
-            .with(ToolId::new("spend").unwrap(), Grant::new())
-            .with(ToolId::new("trim").unwrap(), Grant::new())
-            .with(ToolId::new("look").unwrap(), Grant::new())
-            .with(ToolId::new("open").unwrap(), Grant::new().with("path", self.paths.clone()));
-        TokenBody {
-            version: 2,
-            nonce,
-            issuer: public(Role::Issuer),
-            holder: None,
-            agent: AgentId::new(agent).unwrap(),
-            parent: None,
-            depth: 0,
-            depth_max: 0,
-            not_before: now,
-            expires: now.plus(life_ms),
-            epoch: 0,
-            grants,
-            budget,
-            caveats: Vec::new(),
-            policy: None,
-            flags: TokenFlags::default(),
-            ext: MapBuilder::new().finish(),
-            audience: self.kernel.home(),
-            head: Some(self.catch_up(&public(Role::Issuer))),
-            renews: None,
-        }
-    }
-
-    pub fn wire(body: &TokenBody) -> Vec<u8> {
-        Self::wire_by(&key(Role::Issuer), body)
-    }
-
-    pub fn wire_by(key: &SigningKey, body: &TokenBody) -> Vec<u8> {
-        let bytes = body.to_bytes();
-        let signature = key.sign(&preimage(TOKEN_CONTEXT, &bytes)).to_bytes();
-        Token::wire(&bytes, &Signature::from_bytes(signature))
-    }
-
-    /// What a token that is derived from a registered one says; it can be handed on as its parent
-    /// can.
-    pub fn derived(&mut self, parent: TokenId, budget: Budget, life_ms: u64) -> Option<TokenBody> {
-        let above = self.kernel.token(&parent)?.body.clone();
-        let now = self.kernel.now();
-        self.salt += 1;
-        let mut nonce = [1; 16];
-        nonce[..8].copy_from_slice(&self.salt.to_le_bytes());
-        Some(TokenBody {
-            nonce,
-            issuer: public_of(&holder()),
-            parent: Some(parent),
-            depth: above.depth + 1,
-            depth_max: above.depth_max.max(above.depth + 1),
-            not_before: now,
-            expires: now.plus(life_ms),
-            head: None,
-            budget,
-            ..above
-        })
-    }
-
-    /// Hands a token on, whether that may be or not.
-    pub fn derive(&mut self, parent: TokenId, calls: u64, units: u64, life_ms: u64) {
-        let Some(mut body) = self.derived(parent, budget(calls, units), life_ms) else { return };
-        // Most fit.
-        if life_ms % 4 > 0
-            && let Some(above) = self.kernel.token(&parent).map(|above| above.body)
-        {
-            body.expires = body.expires.min(above.expires);
-            for (dimension, most) in above.budget.amounts().iter() {
-                let own = body.budget.amounts().get(dimension);
-                body.budget = body.budget.with(dimension, own.min(most));
-            }
-        }
-        let ticket = self.ticket();
-        self.event(Event::Issue(ticket, Self::wire_by(&holder(), &body), None));
-        // What it spends is its root's.
-        self.tokens.push((TokenBody::id_of(&body.to_bytes()), 0));
-    }
-
-    /// Registers a token with so many calls and units, which can be handed on.
-    pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
-        let mut body = self.token_body(agent, budget(calls, units), life_ms);
-        (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
-        let id = TokenBody::id_of(&body.to_bytes());
-        let ticket = self.ticket();
-        self.event(Event::Issue(ticket, Self::wire(&body), None));
-        self.tokens.push((id, units));
-        id
-    }
-
     pub fn open(&mut self, agent: &str, token: TokenId) {
         let ticket = self.ticket();
         self.event(Event::OpenSession(ticket, AgentId::new(agent).unwrap(), token));
@@ -581,17 +484,6 @@ impl Sim {
         let denied = opened.iter().find(|(_, at)| at.starts_with("shared/secret"));
         assert_eq!(denied, None, "what no token lets be opened was opened");
     }
-}
-
-/// So many calls and units, and enough of the rest.
-pub fn budget(calls: u64, units: u64) -> Budget {
-    Budget::none()
-        .with(Dimension::Calls, calls)
-        .with(Dimension::DiskWriteBytes, units)
-        .with(Dimension::WallUs, 1_000_000)
-        .with(Dimension::CpuUs, 1_000_000)
-        .with(Dimension::LlmTokens, 1_000)
-        .with(Dimension::Concurrent, 4)
 }
 
 /// A new home over a store that never fails.

@@ -2,6 +2,7 @@
 
 mod issue;
 mod show;
+mod tree;
 
 use std::path::PathBuf;
 
@@ -22,8 +23,14 @@ use crate::{
 pub(crate) enum Token {
     /// Sign and register a token; prints its id.
     Issue(issue::Issue),
+    /// Hand on a part of a token, to the same agent or one below it; prints the new token's id.
+    /// What it uses is charged to all above it, and it ends with any of them.
+    Attenuate(issue::Attenuate),
     /// List the tokens of a home. Works beside the process that holds the home.
     List(List),
+    /// Show which token was derived from which, and what each has used of its calls. Works beside
+    /// the process that holds the home.
+    Tree(tree::Tree),
     /// Show all of one token. Works beside the process that holds the home.
     Show(show::Show),
     /// End a token, and all that was derived from it, for ever.
@@ -34,6 +41,8 @@ impl Token {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::Issue(issue) => issue.run(out),
+            Self::Attenuate(attenuate) => attenuate.run(out),
+            Self::Tree(tree) => tree.run(out),
             Self::List(list) => list.run(out),
             Self::Show(show) => show.run(out),
             Self::Revoke(revoke) => revoke.run(out),

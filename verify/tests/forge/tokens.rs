@@ -181,7 +181,7 @@ fn a_token_issued_before_a_key_change_stays_good() {
     );
 }
 
-/// The kernel of this version accepts no derived tokens; a later one will, and is held to this.
+/// A log with a token that can be handed on, and what may be derived from it.
 fn family() -> (Log, TokenBody, SigningKey) {
     family_then(&[])
 }
@@ -243,6 +243,19 @@ fn a_derived_token_takes_away() {
     body.issuer = public(&key(Role::Issuer));
     let by_issuer = with_token(&log, &key(Role::Issuer), &body);
     assert_eq!(by_issuer.faults()[0], (6, Fault::Attenuation), "not by the parent's holder");
+}
+
+#[test]
+fn a_part_is_not_of_what_has_ended() {
+    let (log, child, holder) = family();
+    let mut log = with_token(&log, &holder, &child);
+    assert_eq!(log.faults(), []);
+    log.forge(|r| {
+        let revocation = Revocation::subtree(issue(&mut r[4]).token);
+        let body = Body::Revoke(boxed(event(&home(r), 1, &revocation)));
+        insert(r, 6, body);
+    });
+    assert_eq!(log.faults()[0], (7, Fault::Revoked));
 }
 
 /// What the child used, its parent has not left: 1,000 less 99 and 599.

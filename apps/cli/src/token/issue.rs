@@ -1,13 +1,17 @@
-//! `syscap token issue`.
+//! `syscap token issue` and `syscap token attenuate`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use syscap::{
     Error, Grant, Runtime,
     format::{
-        budget::{Budget, Dimension},
-        id::AgentId,
+        budget::Dimension,
+        id::{AgentId, TokenId},
+        sign::PublicKey,
     },
 };
 
@@ -22,6 +26,28 @@ use crate::{
 pub(crate) struct Issue {
     /// The home.
     home: PathBuf,
+    #[command(flatten)]
+    part: Part,
+    /// The public key, in hexadecimal digits, of who may hand it on in the place of this home.
+    #[arg(long, value_name = "KEY", value_parser = parse::key)]
+    held_by: Option<PublicKey>,
+}
+
+/// What is handed on, and to whom.
+#[derive(Args, Debug)]
+pub(crate) struct Attenuate {
+    /// The home.
+    home: PathBuf,
+    /// The token of which a part is handed on; one that was issued with --delegable.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    from: TokenId,
+    #[command(flatten)]
+    part: Part,
+}
+
+/// What a token says.
+#[derive(Args, Debug)]
+struct Part {
     /// The agent that may use it.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
@@ -34,34 +60,57 @@ pub(crate) struct Issue {
     /// A root to write below; may be given again.
     #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
-    /// A limit such as calls=100; may be given again. Others are as the standard budget has them.
+    /// A limit such as calls=100; may be given again. Others are as the standard budget has them,
+    /// or the token that it is a part of.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
           value_parser = parse::limit)]
     budget: Vec<(Dimension, u64)>,
-    /// How long it lives: 90s, 15m, 1h, 7d.
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse::life)]
-    expires: Duration,
+    /// How long it lives: 90s, 15m, 1h, 7d. Without this an hour, or as long as the token that it
+    /// is a part of.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    expires: Option<Duration>,
+    /// How many levels it may be handed on by `syscap token attenuate`.
+    #[arg(long, value_name = "LEVELS", default_value_t = 0)]
+    delegable: u64,
 }
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let id = runtime::with(&self.home, |access| {
-            access.issue(self.grant()).map_err(|error| named(error, access))
-        })?;
+        let Self { home, part, held_by } = self;
+        let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
+        let issue = |access: &Runtime| access.issue(grant.clone());
+        part.tell(&home, issue, out)
+    }
+}
+
+impl Attenuate {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let Self { home, from, part } = self;
+        let grant = part.grant();
+        let derive = |access: &Runtime| access.attenuate(from, grant.clone());
+        part.tell(&home, derive, out)
+    }
+}
+
+impl Part {
+    fn tell(
+        &self,
+        home: &Path,
+        issue: impl Fn(&Runtime) -> Result<TokenId, Error>,
+        out: &mut Out,
+    ) -> Ended {
+        let id = runtime::with(home, |access| issue(access).map_err(|error| named(error, access)))?;
         let json = Object::new().shown("token_id", id).shown("agent", &self.agent);
         out.both(&id.to_string(), json)?;
         Ok(Exit::Done)
     }
 
     fn grant(&self) -> Grant {
-        let budget = self
-            .budget
-            .iter()
-            .fold(Budget::standard(), |budget, (dimension, limit)| budget.with(*dimension, *limit));
-        let grant = Grant::to(self.agent.as_str()).tools(&self.tool);
+        let grant = Grant::to(self.agent.as_str()).tools(&self.tool).delegable(self.delegable);
         let grant = self.read.iter().fold(grant, |grant, root| grant.read(root));
         let grant = self.write.iter().fold(grant, |grant, root| grant.write(root));
-        grant.budget(budget).expires_in(self.expires)
+        let grant = self.expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
+        self.budget.iter().fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit))
     }
 }
 

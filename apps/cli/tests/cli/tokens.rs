@@ -71,6 +71,49 @@ fn tokens_are_listed_and_revoked() {
     assert_eq!(home.verify(), 0);
 }
 
+/// A part of a token is handed on, what is wider is refused, and the tree shows who used what.
+#[test]
+fn a_token_is_handed_on() {
+    let home = TestHome::new();
+    let root = home.token("team", &["--tool", "echo,current_time", "--delegable", "2"]);
+    let attenuate = |from: &str, words: &[&str]| {
+        let path = home.path();
+        let words = [&["token", "attenuate", &path, "--from", from][..], words].concat();
+        run(words)
+    };
+    let part = ["--agent", "team/a", "--tool", "echo", "--budget", "calls=2", "--delegable", "1"];
+    let part = attenuate(&root, &part).fine().out.trim().to_owned();
+    let last = attenuate(&part, &["--agent", "team/a/b", "--tool", "echo"]).fine();
+    let last = last.out.trim().to_owned();
+    assert_eq!(home.call("team/a/b", &last, ECHO.as_bytes())[0]["status"], "ok");
+    for wider in [
+        &["--agent", "other", "--tool", "echo"][..],
+        &["--agent", "team/a", "--tool", "current_time"],
+        &["--agent", "team/a", "--tool", "echo", "--budget", "calls=3"],
+        &["--agent", "team/a", "--tool", "echo", "--expires", "7d"],
+    ] {
+        assert_eq!(attenuate(&part, wider).code, 3, "{wider:?}");
+    }
+    // The last can't be handed on, and what nobody has neither.
+    assert_eq!(attenuate(&last, &["--agent", "team/a/b", "--tool", "echo"]).code, 3);
+    assert_eq!(attenuate(&"0".repeat(64), &["--agent", "a", "--tool", "echo"]).code, 2);
+    let tree = run(["--json", "token", "tree", &home.path()]).fine().json();
+    let shown: Vec<_> = tree.iter().map(|t| (&t["token_id"], &t["depth"], &t["used"])).collect();
+    let used = json!({"calls": 1});
+    let wanted = [(&root, 0), (&part, 1), (&last, 2)].map(|(id, depth)| (json!(id), json!(depth)));
+    for ((id, depth), row) in wanted.iter().zip(&shown) {
+        assert_eq!((row.0, row.1, &row.2["calls"]), (id, depth, &used["calls"]));
+    }
+    assert_eq!(shown.len(), 3);
+    let below = run(["token", "tree", &home.path(), &part]).fine().out;
+    assert_eq!(below.lines().count(), 2);
+    assert!(below.starts_with(&part) && below.contains(&format!("\n  {last}")));
+    // It ends with what it was derived from.
+    run(["token", "revoke", &home.path(), &root]).fine();
+    assert_eq!(reason(&home.call("team/a/b", &last, ECHO.as_bytes())[0]), "revoked");
+    assert_eq!(home.verify(), 0);
+}
+
 #[test]
 fn a_token_expires() {
     let home = TestHome::new();
