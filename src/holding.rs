@@ -1,6 +1,7 @@
 //! A home that this process holds: its kernel, and what goes with it.
 
-pub(crate) mod desk;
+mod asks;
+mod desk;
 mod record;
 mod session;
 mod signing;

@@ -33,6 +33,7 @@
 pub struct Readme;
 
 mod args;
+mod asks;
 mod attach;
 mod clock;
 mod core;
@@ -84,6 +85,11 @@ pub use crate::{
     state::{AgentState, Changed},
     submit::{Beside, PolicyPlace},
 };
+/// Calls that wait for a person, and what is answered.
+pub mod approvals {
+    pub use crate::asks::{WaitingCall, reason_given};
+}
+
 pub use syscap_analysis as analysis;
 pub use syscap_audit as audit;
 pub use syscap_format as format;

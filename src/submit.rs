@@ -9,6 +9,7 @@ use syscap_format::{
     reason::{Reason, Refused},
     record::Kind,
     sign::{PublicKey, Signature, preimage},
+    vault::VaultText,
 };
 use syscap_kernel::{halt::Halt, kernel::Kernel};
 
@@ -32,6 +33,8 @@ choice! {
         4 => Forgotten(Vec<ToolId> [..DELEGATED_MAX]),
         /// The tools that the holder has itself.
         5 => OwnTools,
+        /// The reason that an answer commits to.
+        6 => Why(VaultText),
     }
 }
 
@@ -58,6 +61,8 @@ impl Holding {
             (Kind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
             (Kind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
             (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
+            (Kind::Approval, Beside::Nothing) => self.submit_answer(control, None),
+            (Kind::Approval, Beside::Why(why)) => self.submit_answer(control, Some(why.clone())),
             // The kernel refuses what is of no such kind, on the record.
             (_, Beside::Nothing) => self.submit(*kind, control),
             _ => Err(Error::Refused(Refused::new(Reason::BadControl).field("kind"))),

@@ -15,14 +15,14 @@ use syscap::{
     format::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, Item, Profile},
-        control::FreezeChange,
+        control::{FreezeChange, Role},
         decision::Verdict as PolicySays,
         envelope::TxOutcome,
         hash::args_hash,
         label::Label,
         provenance::Source,
         reason::Reason,
-        record::{Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
+        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
         time::UnixMillis,
     },
     kernel::{
@@ -54,6 +54,7 @@ enum Step {
     Revoke { token: usize },
     Freeze(bool),
     Charge { session: usize, tokens: u64 },
+    Answer { ask: usize, yes: bool, by: Role },
     End { job: usize, ending: Ending },
     Late,
     Commit,
@@ -71,6 +72,11 @@ fn ending() -> impl Strategy<Value = Ending> {
         1 => Just(Ending::TimesOut),
         1 => Just(Ending::Dropped),
     ]
+}
+
+/// Mostly who may answer.
+fn answerer() -> impl Strategy<Value = Role> {
+    prop_oneof![9 => Just(Role::Approver), 1 => Just(Role::Operator)]
 }
 
 /// What `trim` is told to do wrong.
@@ -140,6 +146,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
+        4 => (small.clone(), proptest::bool::weighted(0.8), answerer())
+            .prop_map(|(ask, yes, by)| Step::Answer { ask, yes, by }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
         2 => Just(Step::Late),
         10 => Just(Step::Commit),
@@ -268,6 +276,13 @@ fn apply(sim: &mut Sim, step: &Step) {
                 let amounts = Amounts::ZERO.with(Dimension::LlmTokens, *tokens);
                 let ticket = sim.ticket();
                 sim.event(Event::Charge(ticket, session, amounts));
+            }
+        }
+        Step::Answer { ask, yes, by } => {
+            let count = sim.kernel.asks().count().max(1);
+            let found = sim.kernel.asks().nth(ask % count).map(|found| found.leaf);
+            if let Some(leaf) = found {
+                sim.answer(leaf, if *yes { Answer::Once } else { Answer::Deny }, *by);
             }
         }
         Step::End { job, ending } => sim.end_job(*job, *ending),
@@ -422,6 +437,12 @@ fn histories_have_everything_in_them() {
             *seen.entry(name).or_default() += count;
         }
         for record in log {
+            let approved =
+                matches!(&record.body, Body::Intent(intent) if intent.approval.is_some());
+            *seen.entry("approved, ran").or_default() += u32::from(approved);
+            *seen.entry("waits").or_default() += u32::from(matches!(record.body, Body::Ask(_)));
+            let answered = matches!(record.body, Body::Approval(_));
+            *seen.entry("answered").or_default() += u32::from(answered);
             let call = match &record.body {
                 Body::Intent(intent) => &intent.call,
                 Body::Refusal(refusal) => &refusal.call,
@@ -451,7 +472,8 @@ fn histories_have_everything_in_them() {
                 ("with a shadow, refused", call.shadow.is_some() && !ran),
                 ("another head, ran", call.head.is_some() && ran),
                 ("denied", refused_for(Reason::Denied)),
-                ("asked", refused_for(Reason::Asked)),
+                ("asked again", refused_for(Reason::Asked)),
+                ("asked, said no", refused_for(Reason::ApprovalDenied)),
                 ("deferred", refused_for(Reason::Deferred)),
                 ("not kept", refused_for(Reason::Obligation)),
                 ("another's snapshot", refused_for(Reason::UnknownSnapshot)),

@@ -33,7 +33,7 @@ use syscap::{
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         image::{
-            AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
+            AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
             ReleasedImage, RowImage, RunningImage, SessionImage, SignerImage, StateImage,
             TokenImage,
         },
@@ -73,7 +73,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage KeysChangedImage
+        RunningImage KeyImage KeysChangedImage AskImage
     }
 }
 
@@ -82,9 +82,13 @@ fn body_of(kind: Kind) -> String {
     match kind {
         Kind::Session => "SessionChange".to_owned(),
         Kind::State => "StateChange".to_owned(),
-        Kind::Key | Kind::Revoke | Kind::Freeze | Kind::Policy | Kind::Tools | Kind::Config => {
-            "SignedEvent".to_owned()
-        }
+        Kind::Key
+        | Kind::Revoke
+        | Kind::Freeze
+        | Kind::Policy
+        | Kind::Tools
+        | Kind::Config
+        | Kind::Approval => "SignedEvent".to_owned(),
         _ => format!("{kind:?}"),
     }
 }
@@ -350,7 +354,7 @@ fn limits_have_their_values() {
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
         DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
         FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX ROLE_KEYS_MAX RECENT_HEADS_MAX
-        TEXT_BYTES_MAX
+        TEXT_BYTES_MAX ASK_LIFE_MS
         (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
         (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX
@@ -374,7 +378,7 @@ fn limits_have_their_values() {
         assert!(written.contains(name), "{name}");
     }
     assert_eq!(HomeLimits::default().skew_ms_max, limits::SKEW_MS_MAX);
-    assert_eq!(HomeLimits::default().in_flight_max, limits::IN_FLIGHT_MAX.try_into().unwrap());
+    assert_eq!(HomeLimits::default().in_flight_max, u64::try_from(limits::IN_FLIGHT_MAX).unwrap());
     assert_eq!(HomeLimits::default().key_life_ms, limits::TOKEN_LIFE_MS_MAX);
     assert!(spec.contains(&format!("more than {} ms", limits::TOKEN_LIFE_MS_MAX)), "the gap");
     assert!(spec.contains(&format!("up to {} in a row", limits::REFUSALS_IN_A_ROW_MAX)));

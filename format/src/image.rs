@@ -9,8 +9,8 @@ use crate::{
     envelope::Status,
     field::{code, encode, shape},
     id::{
-        AgentId, FactId, FactKey, HomeId, IdempotencyKey, PolicyHash, RecoveryHash, ResultHash,
-        SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
+        AgentId, FactId, FactKey, HomeId, IdempotencyKey, Leaf, PolicyHash, RecoveryHash,
+        ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
     },
     label::Label,
     manifest::EffectClass,
@@ -81,6 +81,8 @@ shape! {
         28 => pub policy_changed: Seq,
         /// The last change of tools; genesis before the first.
         29 => pub tools_changed: Seq,
+        /// The calls that wait for a person.
+        30 => pub asks: Vec<AskImage>,
     }
 }
 
@@ -131,6 +133,24 @@ shape! {
         6 => pub used: Amounts,
         /// What is set aside.
         7 => pub held: Amounts,
+    }
+}
+
+shape! {
+    /// A call that waits for a person. What it asks stands in its record.
+    pub struct AskImage {
+        /// The record.
+        1 => pub ask: Seq,
+        /// Its leaf.
+        2 => pub leaf: Leaf,
+        /// The keys that have approved, in the order of their records, while more are needed.
+        3 => pub approved: Vec<PublicKey>,
+        /// The approval that was the last one needed; null before.
+        4 => pub granted: Option<Seq>,
+        /// When that ends.
+        5 => pub until: Option<UnixMillis>,
+        /// The answer that said no; null where nobody has.
+        6 => pub denied: Option<Seq>,
     }
 }
 

@@ -70,6 +70,8 @@ pub const ROLE_KEYS_MAX: usize = 16;
 /// Durable heads that the kernel remembers, so that a signer need not name the very last one;
 /// one before them is looked up in the store.
 pub const RECENT_HEADS_MAX: usize = 1_024;
+/// How long a call waits for a person: a day, so that one that comes at night is seen.
+pub const ASK_LIFE_MS: u64 = 86_400_000;
 /// Longest text that a person writes, or name that stands for one, in bytes: as long as a path.
 pub const TEXT_BYTES_MAX: usize = 4_096;
 /// Most texts that one row of the vault has: a record names no more.

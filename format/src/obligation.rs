@@ -29,6 +29,12 @@ code! {
 }
 
 impl ObligationKind {
+    /// Whether only somebody of a level can meet it.
+    #[must_use]
+    pub const fn asks_for_a_level(self) -> bool {
+        matches!(self, Self::Approval)
+    }
+
     /// Whether a run gets less by it: then the verdict is `degrade`.
     #[must_use]
     pub const fn takes_away(self) -> bool {

@@ -135,6 +135,7 @@ reasons! {
     412 BadFact "bad_fact" Fix "Give keys as namespace.name and values within their limits."
     413 TooManyFacts "too_many_facts" Fix "Remove facts that are no longer needed first."
     414 StaleSnapshot "stale_snapshot" Fix "Propose from the agent's head snapshot."
+    415 ApprovalDenied "approval_denied" Never "A person has refused this call."
     501 OverBudget "over_budget" Ask "The call would exceed what is left of the budget."
     502 Exhausted "exhausted" Ask "The token's budget has run out."
     503 ConcurrencyLimit "concurrency_limit" Wait "As many calls run as the token allows at once."
@@ -177,6 +178,9 @@ reasons! {
     814 BadPolicy "bad_policy" Fix "The policy document is not sound; see what is named."
     815 UnknownHead "unknown_head" Fix "The head that it names is no durable record here."
     816 StaleHead "stale_head" Fix "Others, or this key, have signed since: look, and sign anew."
+    817 UnknownAsk "unknown_ask" Fix "No such call waits for an answer; it was answered, or is over."
+    818 ApprovalExpired "approval_expired" Fix "The call has waited too long; it must be made again."
+    819 NotEligible "not_eligible" Never "This key may not answer that call, or has answered it."
 }
 
 impl Reason {

@@ -11,6 +11,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::{
     cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
     envelope::Status,
+    field::Field,
     hash::{args_hash, changes_hash, fact_id, result_hash, text_hash},
     id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId},
     limits::{TEXT_BYTES_MAX, TEXTS_MAX},
@@ -40,10 +41,38 @@ pub struct VaultText {
 }
 
 impl VaultText {
+    /// Whether it is as long as a text may be.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.text.len() <= TEXT_BYTES_MAX
+    }
+
     /// The commitment to it.
     #[must_use]
     pub fn hash(&self) -> TextHash {
         text_hash(&self.salt, self.field, &self.text)
+    }
+}
+
+impl Field for VaultText {
+    const SHAPE: &'static str = "array [bstr of 32, uint, text]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.array(3);
+        encoder.bytes(self.salt.as_bytes());
+        encoder.uint(self.field);
+        encoder.text(&self.text);
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(Fault::Value);
+        if decoder.array()? != 3 {
+            return Err(fault);
+        }
+        let salt = decoder.array_of().map(Salt::from_bytes)?;
+        let (field, text) = (decoder.uint()?, decoder.text()?);
+        let text = Self { salt, field, text: Box::from(text) };
+        if text.is_short() { Ok(text) } else { Err(fault) }
     }
 }
 
@@ -210,12 +239,7 @@ fn list(texts: &[VaultText]) -> Option<Vec<u8>> {
     }
     let mut listed = Encoder::new();
     listed.array(texts.len());
-    for VaultText { salt, field, text } in texts {
-        listed.array(3);
-        listed.bytes(salt.as_bytes());
-        listed.uint(*field);
-        listed.text(text);
-    }
+    texts.iter().for_each(|text| text.put(&mut listed));
     Some(listed.into_bytes())
 }
 
@@ -260,18 +284,7 @@ fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
     if count > crate::field::count(TEXTS_MAX) {
         return Err(fault);
     }
-    let mut text = |_| {
-        if payload.array()? != 3 {
-            return Err(fault);
-        }
-        let salt = payload.array_of().map(Salt::from_bytes)?;
-        let (field, text) = (payload.uint()?, payload.text()?);
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(fault);
-        }
-        Ok(VaultText { salt, field, text: Box::from(text) })
-    };
-    let texts = (0..count).map(&mut text).collect::<Result<_, _>>()?;
+    let texts = (0..count).map(|_| VaultText::take(&mut payload)).collect::<Result<_, _>>()?;
     payload.finish()?;
     Ok(VaultEntry { salts, args, result, texts })
 }

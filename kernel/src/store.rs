@@ -127,7 +127,8 @@ pub(crate) fn leaf_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Leaf>, S
     Ok(found)
 }
 
-/// What the vault has of a call: salts and arguments under `first`, the result under `outcome`. A
+/// What the vault has of a call: salts and arguments under `first`, the result and what was written
+/// beside it under `outcome`. A
 /// row that is not of a form that this version reads counts as erased: what it held is held against
 /// its commitment anyway.
 ///
@@ -141,7 +142,8 @@ pub fn vault_entry(
     let read = |row: Option<Vec<u8>>| row.and_then(|row| VaultEntry::from_row(&row));
     let mut entry = read(store.vault(first)?).unwrap_or_default();
     if outcome != first {
-        entry.result = read(store.vault(outcome)?).and_then(|after| after.result);
+        let after = read(store.vault(outcome)?).unwrap_or_default();
+        (entry.result, entry.texts) = (after.result, after.texts);
     }
     Ok(entry)
 }

@@ -4,7 +4,7 @@ use syscap_format::{
     control::{Control, ControlBody, Freeze},
     id::{ObjectId, Seq, TokenId, ToolId},
     object::PolicyObject,
-    record::Kind,
+    record::{Answer, Kind},
 };
 use syscap_kernel::policy::{PolicyEngine, object_of};
 use syscap_policy::Policy;
@@ -83,6 +83,17 @@ impl Runtime {
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
         let here = |holding: &Holding| holding.revoke(token);
         self.home.operate(&Command::Revoke(token), here)
+    }
+
+    /// Answers a call that [waits for a person](syscap_format::envelope::ToolResult::ask), with this
+    /// process's own key of the approvers: who calls this says that a person did. Once approved, the
+    /// same call goes on when the agent makes it again; `why` of a refusal is told to the agent.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where nothing waits under that number any more, or the key may not answer,
+    /// with the reason on record; else as [`Runtime::look`].
+    pub fn answer(&self, ask: Seq, answer: Answer, why: Option<&str>) -> Result<Seq, Error> {
+        self.here(|holding| holding.answer(ask, answer, why))
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.

@@ -20,11 +20,11 @@ use syscap::{
             PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
-        id::{AgentId, Salt, Seq, SnapshotId, TokenId},
+        id::{AgentId, Leaf, Salt, Seq, SnapshotId, TokenId},
         json,
         provenance::Source,
         reason::{Reason, Refused},
-        record::{Durability, Head, HomeLimits, Kind, Record},
+        record::{Answer, ApprovalBody, Durability, Head, HomeLimits, Kind, Means, Record},
         scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
@@ -364,7 +364,10 @@ impl Sim {
     }
 
     pub fn signed<B: ControlBody>(&mut self, body: &B) -> Control {
-        let role = Role::of(B::KIND).unwrap();
+        self.signed_by(body, Role::of(B::KIND).unwrap())
+    }
+
+    pub fn signed_by<B: ControlBody>(&mut self, body: &B, role: Role) -> Control {
         let (key, signer) = (public(role), key(role));
         let counter = self.kernel.counter(&key) + 1;
         let body = body.to_bytes();
@@ -398,6 +401,16 @@ impl Sim {
 
     pub fn submit_json(&mut self, session: Seq, json: &str) -> Ticket {
         self.submit(session, json.as_bytes().to_vec(), Form::Json)
+    }
+
+    /// Answers a call that waits, with the key of a role.
+    pub fn answer(&mut self, ask: Leaf, answer: Answer, by: Role) {
+        let (scopes, uses, expires, reason) = (None, None, None, None);
+        let means = Means::Signer;
+        let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
+        let control = self.signed_by(&body, by);
+        let ticket = self.ticket();
+        self.event(Event::Approve(ticket, control, None, None));
     }
 
     pub fn revoke(&mut self, token: TokenId) {

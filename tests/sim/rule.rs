@@ -77,6 +77,8 @@ fn said(units: u64, turn: u64) -> Decision {
         10 => with(Verdict::Allow, vec![notify; 33]),
         11 => Decision { match_count: 3, ..Decision::plain(Verdict::Allow) },
         12 => matched(),
+        13 => Decision::plain(Verdict::Ask),
+        15 => with(Verdict::Ask, vec![notify]),
         _ => Decision::plain(Verdict::Allow),
     }
 }

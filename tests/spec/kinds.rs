@@ -25,9 +25,9 @@ use syscap::{
         provenance::{Provenance, Source},
         reason::Reason,
         record::{
-            AggregatePhase, Answer, Approval, ApprovalBody, ArgumentLabel, ArgumentSource, Ask,
-            Body, CallFields, Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify,
-            Input, Intent, Issue, Kind, Late, Means, Outcome, OutcomeFlags, Precondition,
+            AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body,
+            CallFields, Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input,
+            Intent, Issue, Kind, Late, Means, Outcome, OutcomeFlags, Precondition,
             PreconditionKind, Prune, PruneBody, Record, RecordError, Recovered, Recovery, Redact,
             RedactBody, Refusal, RefusalKind, Refusals, Repeat, RunMode, SessionChange,
             SessionPhase, SignedEvent, StateChange,
@@ -256,11 +256,6 @@ fn sources(maker: &Maker) -> Vec<Body> {
 
 /// `ask`, `approval`, `charge`.
 fn approvals(maker: &Maker) -> Vec<Body> {
-    let precondition = Precondition {
-        kind: PreconditionKind::Digest,
-        subject: text(2, "workspace/bees.txt"),
-        seen: Some(text(3, &"ab".repeat(32))),
-    };
     let decision = Decision {
         deciding: Some(constraint("ask-first")),
         matches: vec![constraint("ask-first")],
@@ -270,11 +265,11 @@ fn approvals(maker: &Maker) -> Vec<Body> {
     let ask = Body::Ask(Box::new(Ask {
         call: CallFields { decision: Some(decision), held: Amounts::ZERO, ..maker.call() },
         effect: EffectClass::ExternalWrite,
-        call_effect: EffectClass::ExternalRead,
-        arguments: vec![argument()],
+        call_effect: EffectClass::ExternalWrite,
+        arguments: Vec::new(),
         label: label(),
-        resources: vec![text(34, "workspace/bees.txt")],
-        preconditions: vec![precondition],
+        resources: vec![text(34, "path: workspace/bees.txt")],
+        preconditions: Vec::new(),
         eligible: vec![public(seed(Role::Approver))],
         threshold: 1,
         means: vec![Means::Terminal, Means::Signer],
@@ -293,7 +288,7 @@ fn approvals(maker: &Maker) -> Vec<Body> {
         Amounts::ZERO.with(Dimension::LlmTokens, 1_000).with(Dimension::CreditsMicro, 2_500);
     let charge = Charge { token: maker.log.token_id(), session: SESSION, amounts };
     let control = maker.signed(&answer);
-    vec![ask, Body::Approval(Box::new(Approval { control })), Body::Charge(Box::new(charge))]
+    vec![ask, Body::Approval(Box::new(SignedEvent { control })), Body::Charge(Box::new(charge))]
 }
 
 fn argument() -> ArgumentLabel {
@@ -545,7 +540,12 @@ fn using(record: &Record, field: &str) -> Option<Record> {
         (Body::Session(session), "principal") => session.principal = Some(text(15, "Ada")),
         (Body::Intent(intent), "call_effect") => intent.call_effect = EffectClass::Read,
         (Body::Intent(intent), "arguments") => intent.arguments.push(argument()),
-        (Body::Intent(intent), "approval") => intent.approval = Some(SESSION),
+        (Body::Ask(ask), "call_effect") => ask.call_effect = EffectClass::Read,
+        (Body::Ask(ask), "arguments") => ask.arguments.push(argument()),
+        (Body::Ask(ask), "preconditions") => {
+            let (kind, subject) = (PreconditionKind::Absent, text(2, "workspace/bees.txt"));
+            ask.preconditions.push(Precondition { kind, subject, seen: None });
+        }
         (Body::Intent(intent), "preconditions") => {
             let (kind, subject) = (PreconditionKind::Absent, text(2, "workspace/bees.txt"));
             intent.preconditions.push(Precondition { kind, subject, seen: None });
@@ -573,7 +573,7 @@ fn reserved_fields_are_refused_by_name() {
             refused.insert((place.clone(), field.clone()));
         }
     }
-    assert_eq!(refused.len(), 5);
+    assert_eq!(refused.len(), 7);
     // What else is reserved does not stand in records themselves: `tests/forged.rs` opens homes
     // that use it.
     let others = [

@@ -174,6 +174,14 @@ pub enum Fault {
     /// A repeat names no finished call with a key.
     RepeatForm,
 
+    // Approvals.
+    /// A call that waits for a person lacks something, or names others than may answer, or another
+    /// time.
+    AskForm,
+    /// An answer is to nothing that waits, or by a key that may not; or a call was let through by an
+    /// approval that there isn't, or that was for another.
+    Approval,
+
     // States.
     /// A change of a state lacks a field, or has one that it can't have.
     StateForm,

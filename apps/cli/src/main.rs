@@ -4,6 +4,7 @@
 //! [`exit::Exit`].
 #![deny(clippy::as_conversions)]
 
+mod approvals;
 mod call;
 mod demo;
 mod doctor;
@@ -58,6 +59,9 @@ enum Command {
     /// Issue, list, show and revoke tokens.
     #[command(subcommand)]
     Token(token::Token),
+    /// Calls that wait for a person: list, show, approve, deny.
+    #[command(subcommand)]
+    Approvals(approvals::Approvals),
     /// End a token, and all that was derived from it, for ever.
     Revoke(token::Revoke),
     /// Stop the calls of an agent or of a tool, or all, until they are thawed.
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Init(init) => init.run(&mut out),
         Command::Token(token) => token.run(&mut out),
+        Command::Approvals(approvals) => approvals.run(&mut out),
         Command::Revoke(revoke) => revoke.run(&mut out),
         Command::Freeze(frozen) => frozen.run(FreezeChange::Freeze, &mut out),
         Command::Thaw(frozen) => frozen.run(FreezeChange::Thaw, &mut out),

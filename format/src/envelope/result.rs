@@ -182,6 +182,17 @@ impl ToolResult {
         json::from_data(self.delivered.item())
     }
 
+    /// The record under which the call waits for a person, where it does: once somebody has approved
+    /// it, the same call goes on.
+    #[must_use]
+    pub fn ask(&self) -> Option<Seq> {
+        let object = self.delivered.item();
+        let text = |key| object.get(key).and_then(Item::as_text);
+        let waits = self.reason == Some(Reason::Asked) && text("field") == Some("approval");
+        let number = text("got").filter(|_| waits)?;
+        number.parse().ok().map(Seq::new)
+    }
+
     /// What the caller can do, where there is no result: as in the error object.
     #[must_use]
     pub fn retry(&self) -> Option<Retry> {

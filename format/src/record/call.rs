@@ -175,7 +175,7 @@ shape! {
         36 => pub call_effect: EffectClass,
         /// Where its arguments came from, by place. Reserved: empty.
         37 => pub arguments: Vec<ArgumentLabel>,
-        /// The approval that it uses up, or the bounded set that covers it. Reserved: null.
+        /// The approval that it uses up; null where the policy asked nobody.
         38 => pub approval: Option<Seq>,
         /// What the approval rested on. Reserved: empty.
         39 => pub preconditions: Vec<Precondition>,

@@ -22,8 +22,8 @@ pub use life::{
 };
 
 pub use reserved::{
-    Answer, Approval, ApprovalBody, Ask, Cancel, CancelBody, Checkpoint, Declassify, Input, Means,
-    Prune, PruneBody, Redact, RedactBody,
+    Answer, ApprovalBody, Ask, Cancel, CancelBody, Checkpoint, Declassify, Input, Means, Prune,
+    PruneBody, Redact, RedactBody,
 };
 pub use state::StateChange;
 
@@ -68,9 +68,9 @@ code! {
         State = 13 "state",
         /// Reserved: a label was lowered.
         Declassify = 14 "declassify",
-        /// Reserved: a call waits for approval.
+        /// A call waits for a person.
         Ask = 15 "ask",
-        /// Reserved: an approval.
+        /// What a person answered.
         Approval = 16 "approval",
         /// The host posted usage after the fact.
         Charge = 17 "charge",
@@ -191,8 +191,8 @@ bodies! {
     reserved Input 2 Input,
     written State 2 StateChange,
     reserved Declassify 2 Declassify,
-    reserved Ask 2 Ask,
-    reserved Approval 2 Approval,
+    written Ask 2 Ask,
+    written Approval 2 SignedEvent,
     written Charge 2 Charge,
     written Intent 2 Intent,
     written Outcome 2 Outcome,
@@ -219,8 +219,15 @@ impl Body {
                 let uses = [
                     ("call_effect", intent.call_effect != intent.effect),
                     ("arguments", !intent.arguments.is_empty()),
-                    ("approval", intent.approval.is_some()),
                     ("preconditions", !intent.preconditions.is_empty()),
+                ];
+                uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
+            }
+            Self::Ask(ask) => {
+                let uses = [
+                    ("call_effect", ask.call_effect != ask.effect),
+                    ("arguments", !ask.arguments.is_empty()),
+                    ("preconditions", !ask.preconditions.is_empty()),
                 ];
                 uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
             }

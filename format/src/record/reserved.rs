@@ -106,14 +106,6 @@ code! {
 }
 
 shape! {
-    /// An approver's signed answer: its body is an [`ApprovalBody`].
-    pub struct Approval {
-        /// The signed event.
-        10 => pub control: Control,
-    }
-}
-
-shape! {
     /// Body of an `approval` event.
     pub struct ApprovalBody {
         /// The leaf of the `ask` record.

@@ -6,6 +6,7 @@
 //! [`Context`](crate::context::Context), tool and grant by [`Found`], the envelope as it was read.
 //! A step that says no leaves what is known of the call where it is recorded from.
 
+pub(crate) mod asking;
 mod check;
 pub(crate) mod follow;
 mod plan;
@@ -13,6 +14,7 @@ pub(crate) mod question;
 
 use alloc::{boxed::Box, vec::Vec};
 
+use self::asking::Asking;
 use crate::{
     args::References,
     decide::Kept,
@@ -93,6 +95,8 @@ pub(crate) struct Approved<'k> {
     plan: Box<dyn AnyPlan>,
     hold: Amounts,
     kept: Kept,
+    /// The approval that lets it through, where the policy asks for one.
+    approval: Option<Seq>,
 }
 
 /// The budget of the token and of all its ancestors has room. All that the intent and the run
@@ -107,6 +111,7 @@ pub(crate) struct Reserved {
     pub(crate) mode: Mode,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) sent: Option<SentHash>,
+    pub(crate) approval: Option<Seq>,
     pub(crate) filled: Filled,
     /// What the session had been given before.
     pub(crate) given: Label,
@@ -155,6 +160,8 @@ pub(crate) struct Stopped {
     /// The resolved arguments, where the policy said no: they are kept, so that another policy
     /// can be asked about the call later.
     pub(crate) args: Option<Canonical>,
+    /// What a person is asked, where one could let it through.
+    pub(crate) asking: Option<Asking>,
 }
 
 impl Stopped {
@@ -169,7 +176,7 @@ impl Stopped {
 
 impl From<Refused> for Stopped {
     fn from(refused: Refused) -> Self {
-        Self { refused, kind: RefusalKind::Refused, args: None }
+        Self { refused, kind: RefusalKind::Refused, args: None, asking: None }
     }
 }
 

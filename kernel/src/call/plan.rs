@@ -3,7 +3,9 @@
 use alloc::borrow::Cow;
 
 use super::{
-    Approved, Call, Checked, Planned, Reserved, Resolved, Stepped, Stopped, question::question,
+    Approved, Call, Checked, Planned, Reserved, Resolved, Stepped, Stopped,
+    asking::{Answered, Asking},
+    question::question,
 };
 use crate::{
     args,
@@ -14,7 +16,7 @@ use crate::{
 };
 use syscap_format::{
     cbor::Canonical,
-    decision::Verdict,
+    decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
     id::Seq,
     reason::{Reason, Refused},
@@ -87,6 +89,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         self,
         context: &Context<'k>,
         engines: Engines<'_>,
+        answered: Option<&Answered>,
     ) -> Stepped<'c, Approved<'k>> {
         let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
         named(resolved.call, context)?;
@@ -96,23 +99,36 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         let (decision, shadow) = engines.ask(&question);
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
-        let kept = match decision.verdict {
-            Verdict::Allow | Verdict::Degrade => {
-                let obligations = &decision.obligations;
-                keep(obligations, question.manifest, &needed, &mut hold)
-                    .map_err(|refused| (refused, RefusalKind::Refused))
+        let (mut approval, mut asking) = (None, None);
+        let mut keep = |decision: &Decision| {
+            keep(&decision.obligations, question.manifest, &needed, &mut hold)
+                .map_err(|refused| (refused, RefusalKind::Refused))
+        };
+        let kept = match (decision.verdict, answered) {
+            (Verdict::Allow | Verdict::Degrade, _) => keep(&decision),
+            // A person said yes to this very call, and the policy still asks for no more.
+            (Verdict::Ask, Some(Answered::Granted(by))) => {
+                approval = Some(*by);
+                keep(&decision)
             }
-            verdict => {
+            (Verdict::Ask, Some(answered @ Answered::Waits(_))) => {
+                Err((answered.refusal(), RefusalKind::Asked))
+            }
+            (Verdict::Ask, Some(answered)) => Err((answered.refusal(), RefusalKind::Refused)),
+            (verdict, _) => {
                 let advice = engines.policy.advise(&question, &decision);
+                if verdict == Verdict::Ask {
+                    asking = Some(Asking::of(question.manifest.effect, &demands));
+                }
                 Err(refusal(verdict, &advice, args))
             }
         };
         fields.decision = Some(decision);
         match kept {
-            Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept } }),
+            Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept, approval } }),
             Err((refused, kind)) => {
                 let refused = resolved.as_sent(refused);
-                Err(Stopped { refused, kind, args: Some(resolved.args().into()) })
+                Err(Stopped { refused, kind, args: Some(resolved.args().into()), asking })
             }
         }
     }
@@ -121,7 +137,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
 impl<'c> Call<'c, Approved<'_>> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
-        let Self { fields, at: Approved { resolved, plan, hold, kept } } = self;
+        let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
         if context.token.exhausted {
             return Err(Reason::Exhausted.into());
         }
@@ -152,6 +168,7 @@ impl<'c> Call<'c, Approved<'_>> {
             mode: tool.mode,
             key,
             sent,
+            approval,
             filled: call.filled(),
             given: session.label,
             label: manifest.label,

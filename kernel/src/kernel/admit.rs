@@ -9,7 +9,7 @@ use super::{
     machine::Kernel,
 };
 use crate::{
-    call::{Call, Checked, Needs, Reserved, Stopped, follow::Seen},
+    call::{Call, Checked, Needs, Reserved, Stopped, asking, follow::Seen},
     context::Context,
     decide::Engines,
     diagnostics::keyed,
@@ -76,7 +76,10 @@ impl Kernel {
         let mut fields = CallFields::unknown();
         match self.admit(&submit, &mut fields, fetched.as_ref(), seen) {
             Ok(call) => self.intend(submit, fields, call),
-            Err(Pause::Stop(stopped)) => self.refuse(&submit, fields, stopped),
+            Err(Pause::Stop(mut stopped)) => match stopped.asking.take() {
+                Some(asking) => self.ask(&submit, fields, stopped, &asking),
+                None => self.refuse(&submit, fields, stopped),
+            },
             Err(Pause::Repeat(repeated)) => self.repeat(&submit, fields, *repeated),
             Err(Pause::Fetch(fetch)) => {
                 let (wanted, seen) = *fetch;
@@ -148,7 +151,13 @@ impl Kernel {
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
-        let wanted = needs.wanted();
+        let asks = match needs {
+            Needs::Repeat(..) => Vec::new(),
+            Needs::Nothing | Needs::Results(_) => checked.asks(context),
+        };
+        let mut wanted = needs.wanted();
+        let of_call = wanted.len();
+        wanted.extend(asking::wanted(&asks));
         // What was fetched must be what is needed now: in between, another call with the same
         // key may have come and gone.
         let entries = match fetched {
@@ -162,7 +171,9 @@ impl Kernel {
                 let repeated = first_outcome(&checked, used, outcome, entries.first())?;
                 return Err(Pause::Repeat(Box::new(repeated)));
             }
-            Needs::Results(released) => verified(&released, entries)?,
+            Needs::Results(released) => {
+                verified(&released, entries.get(..of_call).unwrap_or_default())?
+            }
         };
         let resolved = checked.resolve(&results, salts)?;
         let live = Live { ticket: submit.ticket, session: submit.session };
@@ -170,9 +181,15 @@ impl Kernel {
         if let Some((lookup, resolving)) = unseen {
             return Err(Pause::Resolve(lookup, resolving));
         }
+        let of_asks = entries.get(of_call..).unwrap_or_default();
+        let answered = followed.answered(&asks, of_asks, context);
         let planned = followed.plan(context, live)?;
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
-        let approved = planned.decide(context, Engines { policy: &*self.engine, shadow })?;
+        let approved = planned.decide(
+            context,
+            Engines { policy: &*self.engine, shadow },
+            answered.as_ref(),
+        )?;
         Ok(approved.reserve(context, salts)?.into_reserved())
     }
 
@@ -232,7 +249,7 @@ impl Kernel {
             label: call.given,
             call_effect: call.effect,
             arguments: Vec::new(),
-            approval: None,
+            approval: call.approval,
             preconditions: Vec::new(),
         };
         let (seq, leaf) = self.append(BodyView::Intent(&intent))?;

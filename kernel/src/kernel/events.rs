@@ -20,7 +20,7 @@ use syscap_format::{
     provenance::Source,
     reason::Refused,
     record::{Durability, Kind, Opened},
-    vault::{CallSalts, VaultEntry},
+    vault::{CallSalts, VaultEntry, VaultText},
 };
 
 /// A call as it comes in.
@@ -94,6 +94,9 @@ pub enum Event {
     /// that it names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the
     /// proof that it is durable; so with those below.
     Control(Ticket, Kind, Control, Option<Ancestor>),
+    /// A signed event of kind `approval`: what a person answers to a call that waits. With it the
+    /// text of the reason that it commits to, where it does.
+    Approve(Ticket, Control, Option<Ancestor>, Option<VaultText>),
     /// A signed event of kind `policy`, and those of the engines that it names which the kernel
     /// does not have.
     Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>),

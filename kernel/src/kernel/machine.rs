@@ -96,6 +96,9 @@ impl Kernel {
             Event::Control(ticket, kind, control, ancestor) => {
                 self.control(ticket, kind, (control, ancestor))
             }
+            Event::Approve(ticket, control, ancestor, why) => {
+                self.approve(ticket, (control, ancestor), why)
+            }
             Event::Policy(ticket, control, ancestor, engines) => {
                 self.policy(ticket, (control, ancestor), engines)
             }

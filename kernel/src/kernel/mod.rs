@@ -20,6 +20,7 @@
 mod admit;
 mod aggregate;
 mod answer;
+mod asks;
 mod boot;
 mod control;
 mod events;
@@ -34,6 +35,7 @@ mod state;
 mod tools;
 
 pub use crate::{state::tokens::TokenView, ticket::Ticket};
+pub use asks::AskView;
 pub use boot::{Anchor, NewHome, Parts};
 pub use events::{Ack, Effect, Event, Lost, Measured, Proposal, SessionView, Submit};
 pub use machine::Kernel;

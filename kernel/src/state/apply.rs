@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use super::{
     agents::AgentState,
+    asks::Asks,
     fold::{Frozen, OpenIntent, State},
     keys::{KeySlot, KeyState, Keys},
     sessions::{Aggregate, Released, Session, Streak},
@@ -69,6 +70,7 @@ impl State {
             open: alloc::collections::BTreeMap::new(),
             running: alloc::collections::BTreeMap::new(),
             keys: Keys::default(),
+            asks: Asks::default(),
             recovered: alloc::collections::BTreeSet::new(),
             unconfirmed_before: None,
             unbound: Streak::default(),
@@ -91,7 +93,7 @@ impl State {
         if record.time < self.time || record.boot != boot {
             return Err(Halt::Contradiction { seq });
         }
-        self.apply_body(record, objects).ok_or(Halt::Contradiction { seq })??;
+        self.apply_body(record, leaf, objects).ok_or(Halt::Contradiction { seq })??;
         self.head = Head { seq, leaf };
         self.time = record.time;
         Ok(())
@@ -101,6 +103,7 @@ impl State {
     fn apply_body(
         &mut self,
         record: RecordView<'_>,
+        leaf: Leaf,
         objects: &mut dyn Objects,
     ) -> Option<Result<(), Halt>> {
         match record.body {
@@ -152,11 +155,14 @@ impl State {
                 self.tokens.settle(token, &slot, &Amounts::ZERO);
             }
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
+            BodyView::Ask(ask) => self.ask((record.seq, leaf, record.time), ask)?,
+            BodyView::Approval(event) => {
+                self.answered(record.seq, record.time, &event.control)?;
+                self.signed(record.seq, &event.control)?;
+            }
             // Reserved: not decoded.
             BodyView::Input(_)
             | BodyView::Declassify(_)
-            | BodyView::Ask(_)
-            | BodyView::Approval(_)
             | BodyView::Cancel(_)
             | BodyView::Redact(_)
             | BodyView::Prune(_)
@@ -309,6 +315,9 @@ impl State {
         }
         session.streak.reset();
         let token = session.token;
+        if let Some(approval) = intent.approval {
+            self.use_up(approval, record.time, &intent.call)?;
+        }
         let key = match &intent.key {
             Some(key) => {
                 let agent = intent.call.agent_id.clone()?;
@@ -361,7 +370,7 @@ impl State {
     }
 
     /// Charges what a refused or repeated call pays: its session's token, if there is one.
-    fn pay(&mut self, session: Option<Seq>, used: &Amounts) -> Option<()> {
+    pub(super) fn pay(&mut self, session: Option<Seq>, used: &Amounts) -> Option<()> {
         if let Some(session) = session {
             let token = self.sessions.get(&session)?.token;
             self.tokens.settle(token, &Amounts::ZERO, used);

@@ -35,7 +35,8 @@ impl State {
             if !signed.iter().all(|signed| set.holds(&signed.key)) {
                 return Err(Forgery::Role);
             }
-            if syscap_format::field::count(signed.len()) < set.threshold {
+            // Approvals come one by one, and are counted by what they answer.
+            if kind != Kind::Approval && syscap_format::field::count(signed.len()) < set.threshold {
                 return Err(Forgery::Threshold);
             }
         }
@@ -111,7 +112,8 @@ impl State {
             | Body::Freeze(event)
             | Body::Policy(event)
             | Body::Tools(event)
-            | Body::Config(event) => &event.control,
+            | Body::Config(event)
+            | Body::Approval(event) => &event.control,
             Body::Recovery(recovery) => match &recovery.control {
                 Some(control) => control,
                 None => return Ok(()),
@@ -136,6 +138,10 @@ impl State {
                 }
                 Err(_) => Err(forged(Forgery::Form)),
             },
+            Body::Approval(_) => {
+                let counts = self.answers(event, record.time).map(drop);
+                counts.map_err(|_| forged(Forgery::Form))
+            }
             Body::Recovery(recovery) => {
                 // The record repeats what was signed, says nothing else, and charges nothing.
                 let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };

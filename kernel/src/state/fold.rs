@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::{
     agents::AgentState,
+    asks::Asks,
     keys::{KeySlot, Keys},
     sessions::{Session, Streak},
     signers::{Replaced, Signer},
@@ -75,6 +76,8 @@ pub(crate) struct State {
     /// Runs that were given up and have not come back: they still hold their slot.
     pub(crate) running: BTreeMap<Seq, TokenIndex>,
     pub(crate) keys: Keys,
+    /// Calls that wait for a person.
+    pub(crate) asks: Asks,
     /// Intents that were found open at boot, and about which no operator has said anything.
     pub(crate) recovered: BTreeSet<Seq>,
     /// Tokens issued before this record wait for an operator to confirm the time.

@@ -84,6 +84,7 @@ impl State {
             }),
             policy_changed: self.replaced.policy,
             tools_changed: self.replaced.tools,
+            asks: self.asks.images().collect(),
         }
         .to_bytes()
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod apply;
+pub(crate) mod asks;
 pub(crate) mod believe;
 pub(crate) mod fold;
 mod image;

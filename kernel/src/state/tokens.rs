@@ -7,6 +7,7 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
     image::TokenImage,
+    sign::PublicKey,
     token::TokenBody,
 };
 
@@ -114,6 +115,11 @@ impl Tokens {
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
         let left = self.chain(token).map(Entry::left);
         left.reduce(|a, b| a.meet(&b)).unwrap_or_default()
+    }
+
+    /// Who holds the token, and those above it.
+    pub(crate) fn holders(&self, token: TokenIndex) -> impl Iterator<Item = PublicKey> {
+        self.chain(token).filter_map(|entry| entry.body.holder)
     }
 
     pub(crate) fn revoke(&mut self, token: TokenIndex) {

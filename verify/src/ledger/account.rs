@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
+    sign::PublicKey,
     token::TokenBody,
 };
 
@@ -60,6 +61,11 @@ impl Accounts {
 
     pub(super) fn is_revoked(&self, account: Account) -> bool {
         self.chain(account).any(|holder| holder.revoked)
+    }
+
+    /// Who holds it, and those that it was derived from.
+    pub(super) fn holders(&self, account: Account) -> Vec<PublicKey> {
+        self.chain(account).filter_map(|holder| holder.body.holder).collect()
     }
 
     pub(super) fn is_exhausted(&self, account: Account) -> bool {

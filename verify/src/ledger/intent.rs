@@ -28,11 +28,14 @@ impl Ledger {
         {
             self.authority(entry, account, agent, tool);
             self.tool(entry, account, tool, &intent);
-            self.policy_of(entry, account, &intent.call);
+            self.policy_of(entry, account, &intent);
             let held = &intent.call.held;
             entry.expect(!self.accounts.is_exhausted(account), Fault::Exhausted);
             entry.expect(self.accounts.covers(account, held), Fault::OverBudget);
             self.accounts.hold(account, held);
+        }
+        if let Some(approval) = intent.approval {
+            self.used_up(entry, approval, &intent.call);
         }
         let slot = slot(&intent);
         if let Some(slot) = &slot {
@@ -129,11 +132,16 @@ impl Ledger {
         entry.expect(in_force && (bound.is_none() || bound == self.policy), Fault::Policy);
     }
 
-    /// The policy in force let it through.
-    fn policy_of(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+    /// The policy in force let it through, or asked for a person, and one has approved.
+    fn policy_of(&self, entry: &mut Entry<'_>, account: Account, intent: &Intent) {
+        let Intent { call, approval, .. } = intent;
         self.in_force(entry, account, call);
         let verdict = call.decision.as_ref().map(|decision| decision.verdict);
-        let allowed = matches!(verdict, Some(Verdict::Allow | Verdict::Degrade));
+        let allowed = match verdict {
+            Some(Verdict::Allow | Verdict::Degrade) => approval.is_none(),
+            Some(Verdict::Ask) => approval.is_some(),
+            _ => false,
+        };
         entry.expect(allowed, Fault::Decision);
     }
 }

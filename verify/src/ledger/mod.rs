@@ -4,6 +4,7 @@
 //! what the log claims and one fault is found once.
 
 mod account;
+mod asks;
 mod boot;
 mod control;
 mod decision;
@@ -36,6 +37,7 @@ use super::{
     source::Source,
 };
 use account::{Account, Accounts};
+use asks::Asks;
 use heads::Heads;
 use leaves::{Leaves, Signer};
 
@@ -67,6 +69,7 @@ pub(super) struct Ledger {
     running: BTreeMap<Seq, Account>,
     unknown: BTreeSet<Seq>,
     keys: HashMap<Slot, KeyUse>,
+    asks: Asks,
     /// Calls with a key that have an outcome.
     finished: HashMap<Seq, Finished>,
     /// Tokens registered before this boot wait for the time to be confirmed.
@@ -221,6 +224,7 @@ impl Ledger {
             running: BTreeMap::new(),
             unknown: BTreeSet::new(),
             keys: HashMap::new(),
+            asks: Asks::new(),
             finished: HashMap::new(),
             unconfirmed_before: Seq::GENESIS,
             unbound: Row::default(),
@@ -255,7 +259,7 @@ impl Ledger {
     /// Holds one more record against all before it.
     pub(super) fn enter<E>(
         &mut self,
-        record: Record,
+        (record, leaf): (Record, Leaf),
         source: &mut dyn Source<Error = E>,
         findings: &mut Findings,
     ) -> Result<(), E> {
@@ -288,11 +292,11 @@ impl Ledger {
             Body::Repeat(body) => self.repeat(&mut entry, &body),
             Body::Late(body) => self.late(&mut entry, &body),
             Body::Recovery(body) => self.recovery(&mut entry, &body, source)?,
+            Body::Ask(body) => self.ask(&mut entry, *body, leaf),
+            Body::Approval(event) => self.approval(&mut entry, &event.control, source)?,
             // The decoder gives out none.
             Body::Input(_)
             | Body::Declassify(_)
-            | Body::Ask(_)
-            | Body::Approval(_)
             | Body::Cancel(_)
             | Body::Redact(_)
             | Body::Prune(_)

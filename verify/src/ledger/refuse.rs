@@ -51,7 +51,11 @@ impl Ledger {
 
     /// What a call that did not run owes: one of `calls`, as long as its token has one. `None`
     /// where the session is not open.
-    fn fee(&mut self, entry: &mut Entry<'_>, call: &CallFields) -> Option<Option<Account>> {
+    pub(super) fn fee(
+        &mut self,
+        entry: &mut Entry<'_>,
+        call: &CallFields,
+    ) -> Option<Option<Account>> {
         let Some(number) = call.session else {
             entry.expect(call.used == Amounts::ZERO, Fault::Fee);
             return Some(None);
@@ -170,8 +174,9 @@ impl Ledger {
     }
 }
 
+/// Or asks, where a person has said yes: what then stood in the way is told as for any other.
 fn lets_through(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Allow | Verdict::Degrade)
+    matches!(verdict, Verdict::Allow | Verdict::Degrade | Verdict::Ask)
 }
 
 /// The refusal's own parts agree.
@@ -187,6 +192,7 @@ fn is_consistent(refusal: &Refusal) -> bool {
             verdict == Some(Verdict::Deny)
         }
         (RefusalKind::Refused, Reason::Asked | Reason::Deferred) => false,
+        (RefusalKind::Refused, Reason::ApprovalDenied) => verdict == Some(Verdict::Ask),
         (RefusalKind::Refused, Reason::Obligation) => verdict.is_some_and(lets_through),
         (RefusalKind::Refused, Reason::Reduced) => verdict == Some(Verdict::Degrade),
         // After a policy that let the call through only its budget is asked.

@@ -1,0 +1,251 @@
+//! `syscap approvals`: calls that wait for a person, and the answers.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use syscap::{
+    Beside, Error, FileKeys, Home, Signer as _, SystemEntropy,
+    approvals::{WaitingCall, reason_given},
+    format::{
+        control::Role,
+        id::Seq,
+        json::from_data,
+        limits::TEXT_BYTES_MAX,
+        record::{Answer, Means},
+        time::UnixMillis,
+        vault::VaultText,
+    },
+    kernel::ports::Entropy as _,
+};
+
+use crate::{
+    exit::{Ended, Exit, Failure},
+    output::{Form, Object, Out, array, plain, quote},
+    runtime,
+    signing::submit,
+    terminal::{self, Terminal},
+    token::now,
+};
+
+/// What to do with calls that wait.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List the calls that wait for a person. Works beside the process that holds the home.
+    List(List),
+    /// Show all of one: its exact arguments, what it would touch, who asks for a person and why.
+    Show(Show),
+    /// Let one run, once: the agent goes on with it by making the same call again.
+    Approve(Give),
+    /// Refuse one; the agent is told so, and the reason where one is given.
+    Deny(Give),
+}
+
+/// Which home.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// The home.
+    home: PathBuf,
+}
+
+/// Which call.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The home.
+    home: PathBuf,
+    /// The number of the record that asks.
+    ask: u64,
+}
+
+/// What is answered.
+#[derive(Args, Debug)]
+pub(crate) struct Give {
+    /// The home.
+    home: PathBuf,
+    /// The number of the record that asks.
+    ask: u64,
+    /// Why: on record as a commitment, the text in the vault. Of a refusal the agent is told it.
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
+}
+
+impl Approvals {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        match self {
+            Self::List(list) => list.run(out),
+            Self::Show(show) => show.run(out),
+            Self::Approve(give) => give.run(Answer::Once, out),
+            Self::Deny(give) => give.run(Answer::Deny, out),
+        }
+    }
+}
+
+/// Those that wait now.
+fn waiting(home: &Path) -> Result<(Vec<WaitingCall>, UnixMillis), Failure> {
+    let log = runtime::look(home)?;
+    let now = now(log.kernel().now());
+    let live = |call: &WaitingCall| now < call.expires;
+    let calls = log.waiting()?.into_iter().filter(live).collect();
+    Ok((calls, now))
+}
+
+fn found(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
+    let (calls, now) = waiting(home)?;
+    let call = calls.into_iter().find(|call| call.ask == Seq::new(ask));
+    let none = || Failure::Usage {
+        what: format!("{ask}"),
+        advice: "no call waits under that record: see `syscap approvals list`".to_owned(),
+    };
+    Ok((call.ok_or_else(none)?, now))
+}
+
+impl List {
+    fn run(self, out: &mut Out) -> Ended {
+        let (calls, now) = waiting(&self.home)?;
+        for call in calls {
+            let minutes = call.expires.since(now).div_ceil(60_000);
+            let text = format!(
+                "{}  {}  {}  {}  {}  {minutes} min left",
+                call.ask,
+                standing(&call),
+                call.agent,
+                call.tool,
+                cut(&arguments(&call)),
+            );
+            out.both(&text, json(&call))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Show {
+    fn run(self, out: &mut Out) -> Ended {
+        let (call, _) = found(&self.home, self.ask)?;
+        match out.form() {
+            Form::Json => out.line(&json(&call).finish())?,
+            Form::Text => text(out, &call)?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Give {
+    fn run(self, answer: Answer, out: &mut Out) -> Ended {
+        let Self { home, ask, because } = self;
+        if because.as_ref().is_some_and(|why| why.len() > TEXT_BYTES_MAX) {
+            let advice = format!("has at most {TEXT_BYTES_MAX} bytes");
+            return Err(Failure::Usage { what: "--because".to_owned(), advice });
+        }
+        let (call, _) = found(&home, ask)?;
+        // What is answered is what is shown.
+        if out.form() == Form::Text {
+            text(out, &call)?;
+            out.flush()?;
+        }
+        let why = because.as_deref().map(salted).transpose()?;
+        let keys = FileKeys::open(&Home::at(&home).keys())?.asking(Terminal);
+        keys.renew(runtime::look(&home)?.kernel().roles());
+        let role = Role::Approver;
+        let means = if keys.needs_person(role) { Means::Terminal } else { Means::Command };
+        terminal::unsealed(|| keys.prepare(role)).map_err(Error::from)?;
+        let key = keys.public_key(role).map_err(Error::from)?;
+        let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
+        let seq = runtime::with(&home, |access| {
+            let sign = |message: &[u8]| keys.sign(role, message);
+            let body = |log: &syscap::Inspection| {
+                let body = log.answer(call.ask, answer, (means, why.as_ref()));
+                body.ok_or_else(|| Failure::Usage {
+                    what: format!("{ask}"),
+                    advice: "is not waiting any more".to_owned(),
+                })
+            };
+            submit(&home, access, (&key, sign), body, (&beside, Failure::from))
+        })?;
+        let json = Object::new()
+            .uint("ask", ask)
+            .text("answer", if answer == Answer::Deny { "deny" } else { "once" })
+            .uint("record", seq.get());
+        let said = if answer == Answer::Deny { "denied" } else { "approved" };
+        out.both(&format!("{said} by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn salted(why: &str) -> Result<VaultText, Failure> {
+    let mut salt = [0; 32];
+    SystemEntropy.fill(&mut salt).map_err(Error::from)?;
+    Ok(reason_given(why, salt))
+}
+
+fn standing(call: &WaitingCall) -> String {
+    match call.approved {
+        None => "answered".to_owned(),
+        Some(approved) if call.threshold > 1 => format!("{approved} of {}", call.threshold),
+        Some(_) => "waits".to_owned(),
+    }
+}
+
+fn arguments(call: &WaitingCall) -> String {
+    call.args.as_ref().map_or_else(|| "erased".to_owned(), |args| from_data(args.item()))
+}
+
+/// Enough to tell one call from another.
+fn cut(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let text = plain(text);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
+    }
+}
+
+fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
+    let constraint = call.constraint.clone().unwrap_or_else(|| "none".to_owned());
+    for (name, value) in [
+        ("ask", call.ask.to_string()),
+        ("standing", standing(call)),
+        ("agent", call.agent.to_string()),
+        ("tool", call.tool.to_string()),
+        ("asked by", constraint),
+        ("since", call.since.to_string()),
+        ("expires", call.expires.to_string()),
+        ("has seen", call.label.to_string()),
+    ] {
+        out.line(&format!("{name:<10} {value}"))?;
+    }
+    for resource in &call.resources {
+        out.line(&format!("touches    {}", plain(resource)))?;
+    }
+    out.line("arguments")?;
+    match &call.args {
+        None => out.line("  erased")?,
+        Some(args) => {
+            for (name, value) in args.item().entries() {
+                out.line(&format!("  {}: {}", plain(name), plain(&from_data(value))))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn json(call: &WaitingCall) -> Object {
+    let object = Object::new()
+        .uint("ask", call.ask.get())
+        .text("standing", if call.approved.is_some() { "waits" } else { "answered" })
+        .uint("approved", call.approved.unwrap_or(call.threshold))
+        .uint("threshold", call.threshold)
+        .shown("agent", &call.agent)
+        .shown("tool", &call.tool)
+        .json("resources", &array(call.resources.iter().map(|one| quote(one))))
+        .shown("label", call.label)
+        .shown("since", call.since)
+        .shown("expires", call.expires)
+        .uint("expires_ms", call.expires.get());
+    let object = match &call.constraint {
+        Some(constraint) => object.text("constraint", constraint),
+        None => object.json("constraint", "null"),
+    };
+    match &call.args {
+        Some(args) => object.json("arguments", &from_data(args.item())),
+        None => object.json("arguments", "null"),
+    }
+}

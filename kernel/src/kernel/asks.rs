@@ -1,0 +1,206 @@
+//! Calls that wait for a person: put on record, answered, and taken up by being made again.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use super::{
+    answer::Reply,
+    events::{Ack, Submit},
+    machine::Kernel,
+};
+use crate::{
+    call::{
+        Stopped,
+        asking::{Asking, waits},
+    },
+    halt::Halt,
+    state::asks::Unanswerable,
+    store::Ancestor,
+    ticket::Ticket,
+};
+use syscap_format::{
+    cbor::Canonical,
+    control::Control,
+    envelope::{Status, TxOutcome},
+    field::count,
+    hash::result_hash,
+    id::Seq,
+    limits::ASK_LIFE_MS,
+    reason::{ErrorKind, Reason, Refused},
+    record::{Ask, BodyView, CallFields, Kind, Means, SignedEvent},
+    sign::PublicKey,
+    time::UnixMillis,
+    vault::{VaultEntry, VaultText, VaultWrite},
+};
+
+/// The keys under which texts of these records are committed to.
+const RESOURCES: u64 = 34;
+const REASON: u64 = 7;
+
+/// A call that waits, for those who look.
+#[derive(Clone, Debug)]
+pub struct AskView {
+    /// The record.
+    pub ask: Seq,
+    /// Its leaf: what an answer is signed over.
+    pub leaf: syscap_format::id::Leaf,
+    /// The agent.
+    pub agent: syscap_format::id::AgentId,
+    /// The tool.
+    pub tool: syscap_format::id::ToolId,
+    /// The keys that may answer.
+    pub eligible: Vec<PublicKey>,
+    /// How many must approve.
+    pub threshold: u64,
+    /// From then on it is expired.
+    pub expires: UnixMillis,
+    /// How many have approved, while more are needed; `None` once it is answered.
+    pub approved: Option<u64>,
+}
+
+impl Kernel {
+    /// Has a call wait for a person, where there is somebody who may answer, and room for it.
+    /// What can't wait is refused as before.
+    pub(super) fn ask(
+        &mut self,
+        submit: &Submit,
+        fields: CallFields,
+        stopped: Stopped,
+        asking: &Asking,
+    ) -> Result<(), Halt> {
+        let Some(ask) = self.askable(submit, &fields, asking)? else {
+            return self.refuse(submit, fields, stopped);
+        };
+        self.close_aggregate(Some(submit.session))?;
+        // It names itself: what is said of it later is found by that.
+        let number = self.state.head.seq.next();
+        let refused = waits(stopped.refused, number);
+        let delivered = refused.error_object(ErrorKind::Asked);
+        let hash = result_hash(&submit.salts.result, Status::Error.code(), delivered.item());
+        let mut ask = Ask { call: fields, ..ask };
+        ask.call.result_hash = Some(hash);
+        ask.call.session = Some(submit.session);
+        ask.call.used = self.refusal_fee(submit.session);
+        let texts = texts(submit, asking);
+        ask.resources = texts.iter().map(VaultText::hash).collect();
+        let (seq, leaf) = self.append(BodyView::Ask(&ask))?;
+        let entry = VaultEntry {
+            salts: Some(submit.salts),
+            args: stopped.args.map(Canonical::into_bytes),
+            result: Some(delivered.as_bytes().into()),
+            texts,
+        };
+        self.pending.keep(VaultWrite { seq, row: entry.to_row() });
+        let reply = Reply {
+            ticket: submit.ticket,
+            intent: None,
+            reason: Some(Reason::Asked),
+            delivered,
+            tx: TxOutcome::NoOp,
+            left: self.left_of(submit.session),
+            degraded: Vec::new(),
+        };
+        self.answer(seq, leaf, &ask.call, reply);
+        Ok(())
+    }
+
+    /// The record of a call that waits, but for what the call itself says; `None` where it can't.
+    fn askable(
+        &mut self,
+        submit: &Submit,
+        fields: &CallFields,
+        asking: &Asking,
+    ) -> Result<Option<Ask>, Halt> {
+        let now = self.now();
+        let Some(session) = self.state.sessions.get(&submit.session) else { return Ok(None) };
+        let Some(token) = self.state.tokens.view(session.token) else { return Ok(None) };
+        let eligible = self.state.eligible(session.token);
+        let threshold = self.state.approvals_needed();
+        // What needs a level that nobody is known to have waits in vain.
+        let asked = fields.decision.as_ref().map_or(&[][..], |decision| &decision.obligations);
+        let elevated = asked.iter().any(|asked| asked.kind.asks_for_a_level());
+        let room = self.state.asks.has_room(&session.agent, now);
+        if !room || elevated || count(eligible.len()) < threshold {
+            return Ok(None);
+        }
+        Ok(Some(Ask {
+            call: CallFields::unknown(),
+            effect: asking.effect,
+            call_effect: asking.effect,
+            arguments: Vec::new(),
+            label: session.label,
+            resources: Vec::new(),
+            preconditions: Vec::new(),
+            eligible,
+            threshold,
+            means: [Means::Terminal, Means::Command, Means::File, Means::Signer].into(),
+            expires: now.plus(ASK_LIFE_MS).min(token.body.expires),
+        }))
+    }
+
+    /// What a person has answered, signed, with the reason that was given.
+    pub(super) fn approve(
+        &mut self,
+        ticket: Ticket,
+        (control, ancestor): (Control, Option<Ancestor>),
+        why: Option<VaultText>,
+    ) -> Result<(), Halt> {
+        let checked = self.authorised(Kind::Approval, &control, ancestor);
+        let checked = checked.and_then(|()| self.answerable(&control, why.as_ref()));
+        if let Err(refused) = checked {
+            return self.refuse_control(ticket, refused);
+        }
+        let event = SignedEvent { control };
+        let (seq, _) = self.append(BodyView::Approval(&event))?;
+        if let Some(why) = why {
+            self.pending.keep(VaultWrite::texts(seq, [why].into()));
+        }
+        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        Ok(())
+    }
+
+    fn answerable(&self, control: &Control, why: Option<&VaultText>) -> Result<(), Refused> {
+        let body = self.state.answers(control, self.now()).map_err(|why| match why {
+            Unanswerable::Form => Refused::new(Reason::BadControl).field("body"),
+            Unanswerable::Unknown => Refused::new(Reason::UnknownAsk).field("ask"),
+            Unanswerable::Expired => Refused::new(Reason::ApprovalExpired).field("ask"),
+            Unanswerable::Answered => Refused::new(Reason::UnknownAsk).field("answer"),
+            Unanswerable::Key => Refused::new(Reason::NotEligible).field("key"),
+        })?;
+        let said = why.map(VaultText::hash);
+        let field = why.is_none_or(|why| why.field == REASON && why.is_short());
+        let same = said == body.reason && field;
+        if same { Ok(()) } else { Err(Refused::new(Reason::BadControl).field("reason")) }
+    }
+
+    /// The calls that wait for a person, or were answered and have not run.
+    pub fn asks(&self) -> impl Iterator<Item = AskView> + '_ {
+        use crate::state::asks::Standing;
+
+        self.state.asks.live(self.now()).map(|(ask, found)| AskView {
+            ask,
+            leaf: found.leaf,
+            agent: found.agent.clone(),
+            tool: found.tool.clone(),
+            eligible: found.eligible.clone(),
+            threshold: found.threshold,
+            expires: found.expires,
+            approved: match &found.standing {
+                Standing::Pending(keys) => Some(count(keys.len())),
+                Standing::Granted(..) | Standing::Denied(_) => None,
+            },
+        })
+    }
+}
+
+/// What it would touch, in words, by the salt of its arguments: they are erased together.
+fn texts(submit: &Submit, asking: &Asking) -> Vec<VaultText> {
+    let text = |resource: &alloc::string::String| VaultText {
+        salt: submit.salts.args,
+        field: RESOURCES,
+        text: Box::from(resource.as_str()),
+    };
+    asking.resources.iter().map(text).filter(VaultText::is_short).take(RESOURCES_MAX).collect()
+}
+
+/// Most resources that an ask names.
+const RESOURCES_MAX: usize = 64;

@@ -1,0 +1,220 @@
+//! Calls that wait for a person, and what was answered.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use super::{fold::State, tokens::TokenIndex};
+use syscap_format::{
+    control::{Control, ControlBody, Role},
+    field::count,
+    id::{AgentId, ArgsHash, Leaf, ObjectId, Seq, ToolId},
+    image::AskImage,
+    record::{self, Answer, ApprovalBody, Means},
+    sign::PublicKey,
+    time::UnixMillis,
+};
+
+/// Most calls that wait for a person in a home, and of one agent: whoever is asked too often does
+/// not read any more.
+pub(crate) const ASKS_MAX: usize = 1_024;
+pub(crate) const ASKS_OF_AGENT_MAX: usize = 32;
+
+/// A call that waits, or was answered and has not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) leaf: Leaf,
+    pub(crate) agent: AgentId,
+    pub(crate) tool: ToolId,
+    pub(crate) manifest: ObjectId,
+    pub(crate) args_hash: ArgsHash,
+    pub(crate) eligible: Vec<PublicKey>,
+    pub(crate) threshold: u64,
+    pub(crate) means: Vec<Means>,
+    pub(crate) expires: UnixMillis,
+    pub(crate) standing: Standing,
+}
+
+/// What was answered so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// These keys approve; more are needed.
+    Pending(Vec<PublicKey>),
+    /// The approval that was the last one needed, and when it ends.
+    Granted(Seq, UnixMillis),
+    /// Somebody said no.
+    Denied(Seq),
+}
+
+/// Why an answer does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswerable {
+    /// It is not of its form, or by a means that does not count.
+    Form,
+    /// There is no such ask, or it is over.
+    Unknown,
+    /// It has expired.
+    Expired,
+    /// It was answered.
+    Answered,
+    /// The key may not answer it, or has.
+    Key,
+}
+
+/// All that wait, by their records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asks(BTreeMap<Seq, Ask>);
+
+impl Asks {
+    /// One more waits. Those that are over by then are forgotten.
+    fn begin(&mut self, seq: Seq, now: UnixMillis, ask: Ask) {
+        self.0.retain(|_, ask| now < ask.expires);
+        self.0.insert(seq, ask);
+    }
+
+    /// Those that are not over, of an agent and a tool as it is now.
+    pub(crate) fn of<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        (tool, manifest): (&'a ToolId, &'a ObjectId),
+        now: UnixMillis,
+    ) -> impl Iterator<Item = (Seq, &'a Ask)> {
+        let same =
+            move |ask: &Ask| ask.agent == *agent && ask.tool == *tool && ask.manifest == *manifest;
+        self.live(now).filter(move |(_, ask)| same(ask))
+    }
+
+    /// Those that are not over.
+    pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &Ask)> {
+        let all = self.0.iter().map(|(seq, ask)| (*seq, ask));
+        all.filter(move |(_, ask)| now < ask.expires)
+    }
+
+    /// Whether there is room for one more of an agent.
+    pub(crate) fn has_room(&self, agent: &AgentId, now: UnixMillis) -> bool {
+        let of_agent = self.live(now).filter(|(_, ask)| ask.agent == *agent).count();
+        of_agent < ASKS_OF_AGENT_MAX && self.live(now).count() < ASKS_MAX
+    }
+
+    /// The ask that an approval has granted.
+    fn granted(&self, approval: Seq) -> Option<(Seq, &Ask)> {
+        let is = |ask: &Ask| matches!(ask.standing, Standing::Granted(by, _) if by == approval);
+        self.0.iter().find(|(_, ask)| is(ask)).map(|(seq, ask)| (*seq, ask))
+    }
+
+    pub(crate) fn images(&self) -> impl Iterator<Item = AskImage> {
+        self.0.iter().map(|(seq, ask)| {
+            let (approved, granted, until, denied) = match &ask.standing {
+                Standing::Pending(keys) => (keys.clone(), None, None, None),
+                Standing::Granted(by, until) => (Vec::new(), Some(*by), Some(*until), None),
+                Standing::Denied(by) => (Vec::new(), None, None, Some(*by)),
+            };
+            AskImage { ask: *seq, leaf: ask.leaf, approved, granted, until, denied }
+        })
+    }
+}
+
+impl State {
+    /// The keys that may answer for a token: those of the approvers, without who holds the token,
+    /// or one above it: nobody approves what is their own.
+    pub(crate) fn eligible(&self, token: TokenIndex) -> Vec<PublicKey> {
+        let holders: Vec<PublicKey> = self.tokens.holders(token).collect();
+        let keys = self.roles.set(Role::Approver).into_iter().flat_map(|set| set.keys());
+        keys.filter(|key| !holders.contains(key)).collect()
+    }
+
+    /// How many of them must approve.
+    pub(crate) fn approvals_needed(&self) -> u64 {
+        self.roles.set(Role::Approver).map_or(1, |set| set.threshold)
+    }
+
+    /// Whether an answer counts that a key has signed.
+    pub(crate) fn answers(
+        &self,
+        control: &Control,
+        now: UnixMillis,
+    ) -> Result<ApprovalBody, Unanswerable> {
+        let body = ApprovalBody::from_bytes(&control.body).map_err(|_| Unanswerable::Form)?;
+        let [signed] = &control.signatures[..] else { return Err(Unanswerable::Form) };
+        let named = self.asks.0.values().find(|ask| ask.leaf == body.ask);
+        let ask = named.ok_or(Unanswerable::Unknown)?;
+        let fine = match body.answer {
+            Answer::Once => body.expires.is_none_or(|until| now < until),
+            Answer::Deny => body.expires.is_none(),
+            Answer::Set => false,
+        };
+        if !fine || body.scopes.is_some() || body.uses.is_some() || !ask.means.contains(&body.means)
+        {
+            return Err(Unanswerable::Form);
+        }
+        if now >= ask.expires {
+            return Err(Unanswerable::Expired);
+        }
+        let Standing::Pending(approved) = &ask.standing else {
+            return Err(Unanswerable::Answered);
+        };
+        if !ask.eligible.contains(&signed.key) || approved.contains(&signed.key) {
+            return Err(Unanswerable::Key);
+        }
+        Ok(body)
+    }
+
+    /// Folds an ask in. `None` where the record contradicts the state.
+    pub(super) fn ask(
+        &mut self,
+        (seq, leaf, time): (Seq, Leaf, UnixMillis),
+        ask: &record::Ask,
+    ) -> Option<()> {
+        self.pay(ask.call.session, &ask.call.used)?;
+        let agent = ask.call.agent_id.clone()?;
+        let ask = Ask {
+            leaf,
+            agent,
+            tool: ask.call.tool_id.clone()?,
+            manifest: ask.call.manifest?,
+            args_hash: ask.call.args_hash?,
+            eligible: ask.eligible.clone(),
+            threshold: ask.threshold,
+            means: ask.means.clone(),
+            expires: ask.expires,
+            standing: Standing::Pending(Vec::new()),
+        };
+        self.asks.begin(seq, time, ask);
+        Some(())
+    }
+
+    /// Folds an answer in.
+    pub(super) fn answered(&mut self, seq: Seq, time: UnixMillis, control: &Control) -> Option<()> {
+        let body = self.answers(control, time).ok()?;
+        let key = control.signatures.first()?.key;
+        let ask = self.asks.0.values_mut().find(|ask| ask.leaf == body.ask)?;
+        let Standing::Pending(approved) = &mut ask.standing else { return None };
+        if body.answer == Answer::Deny {
+            ask.standing = Standing::Denied(seq);
+            return Some(());
+        }
+        approved.push(key);
+        if count(approved.len()) >= ask.threshold {
+            // It never outlives what it answers.
+            let until = body.expires.unwrap_or(ask.expires).min(ask.expires);
+            ask.standing = Standing::Granted(seq, until);
+        }
+        Some(())
+    }
+
+    /// Folds in that an approval was used up by a call.
+    pub(super) fn use_up(
+        &mut self,
+        approval: Seq,
+        now: UnixMillis,
+        call: &record::CallFields,
+    ) -> Option<()> {
+        let (seq, ask) = self.asks.granted(approval)?;
+        let Standing::Granted(_, until) = ask.standing else { return None };
+        let same = call.agent_id.as_ref() == Some(&ask.agent)
+            && call.tool_id.as_ref() == Some(&ask.tool)
+            && call.manifest == Some(ask.manifest);
+        if !same || now >= until {
+            return None;
+        }
+        self.asks.0.remove(&seq).map(drop)
+    }
+}
