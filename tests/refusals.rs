@@ -328,7 +328,8 @@ fn bad_control_events_are_refused_on_record() {
     let mut child = body.clone();
     (child.parent, child.depth, child.depth_max) = (Some(token), 1, 1);
     child.head = None;
-    cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::NoDelegation));
+    // By the issuer, and not by who holds it.
+    cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::WrongIssuer));
     let agent = syscap::format::id::AgentId::new("a1").unwrap();
     cases.push((Event::OpenSession(ticket, agent.clone(), token), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);

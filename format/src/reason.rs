@@ -178,8 +178,8 @@ reasons! {
     814 BadPolicy "bad_policy" Fix "The policy document is not sound; see what is named."
     815 UnknownHead "unknown_head" Fix "The head that it names is no durable record here."
     816 StaleHead "stale_head" Fix "Others, or this key, have signed since: look, and sign anew."
-    817 UnknownAsk "unknown_ask" Fix "No such call waits for an answer; it was answered, or is over."
-    818 ApprovalExpired "approval_expired" Fix "The call has waited too long; it must be made again."
+    817 UnknownAsk "unknown_ask" Fix "No such call waits for an answer any more."
+    818 ApprovalExpired "approval_expired" Fix "It has waited too long; it must be asked anew."
     819 NotEligible "not_eligible" Never "This key may not answer that call, or has answered it."
 }
 

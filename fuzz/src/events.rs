@@ -21,7 +21,7 @@ use syscap::{
         id::{Seq, TokenId},
         object::Object,
         provenance::Source,
-        record::{Body, HomeLimits, Recovered},
+        record::{Answer, Body, HomeLimits, Recovered},
         scope::Rights,
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
@@ -177,7 +177,8 @@ pub fn history() -> Vec<u8> {
     let spend = |key: u8| [7, 0, 15, 15, key << 4];
     let end = |how: u8| [36, how, 0];
     let reopen = [3, 0, 0, 47];
-    let steps: [&[u8]; 22] = [
+    let ask = [7, 0, 21, 21, 240, 47];
+    let steps: [&[u8]; 27] = [
         &[25, 0, 200, 36, 0, 0, 47],
         &spend(0),
         &[47],
@@ -193,6 +194,12 @@ pub fn history() -> Vec<u8> {
         &[30, 0, 1, 255, 0],
         // A freeze of an agent, and its end.
         &[54, 0, 1, 54, 200, 1, 47],
+        // What a person is asked, the answer, and the call that takes it up.
+        &ask,
+        &[52, 0, 0, 47],
+        &ask,
+        &[47],
+        &end(0),
         // What the host charges, the time that an operator confirms, an issuer's second key.
         &[58, 0, 1, 0, 5, 57, 5, 0, 55, 0, 1, 0, 100, 100, 47],
         // A flood of what is no call, and the tick that counts it.
@@ -270,7 +277,9 @@ fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
                 sim.event(Event::Ran(ran, Measured::default()));
             }
         }
-        47..=52 => sim.commit(),
+        47..=50 => sim.commit(),
+        51 => derive(sim, input),
+        52 => answer(sim, input),
         53 => revoke(sim, input),
         54 => freeze(sim, input),
         55 => keys(sim, input),
@@ -334,6 +343,25 @@ fn session(sim: &Sim, input: &mut Bytes<'_>) -> Option<Seq> {
 fn issue(sim: &mut Sim, input: &mut Bytes<'_>) {
     let (agent, calls, units) = (agent(input), input.byte() % 40, input.byte() % 60);
     sim.issue(&agent, calls.into(), units.into(), u64::from(input.pair()) + 1);
+}
+
+fn derive(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let (calls, units) = (input.byte() % 40, input.byte() % 60);
+    if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
+        sim.derive(token, calls.into(), units.into(), u64::from(input.pair()) + 1);
+    }
+}
+
+/// Mostly by who may.
+fn answer(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let place = input.below(sim.kernel.asks().count());
+    let Some(leaf) = sim.kernel.asks().nth(place).map(|ask| ask.leaf) else { return };
+    let (said, role) = match input.byte() {
+        0..=159 => (Answer::Once, Role::Approver),
+        160..=223 => (Answer::Deny, Role::Approver),
+        _ => (Answer::Once, Role::Operator),
+    };
+    sim.answer(leaf, said, role);
 }
 
 fn open(sim: &mut Sim, input: &mut Bytes<'_>) {

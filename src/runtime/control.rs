@@ -85,12 +85,12 @@ impl Runtime {
         self.home.operate(&Command::Revoke(token), here)
     }
 
-    /// Answers a call that [waits for a person](syscap_format::envelope::ToolResult::ask), with this
-    /// process's own key of the approvers: who calls this says that a person did. Once approved, the
-    /// same call goes on when the agent makes it again; `why` of a refusal is told to the agent.
+    /// Answers a call that [waits](syscap_format::envelope::ToolResult::ask) for a person, with this
+    /// process's own key of the approvers: who calls this says that a person did. Once approved,
+    /// the same call goes on when the agent makes it again; `why` of a no is told to the agent.
     ///
     /// # Errors
-    /// [`Error::Refused`] where nothing waits under that number any more, or the key may not answer,
+    /// [`Error::Refused`] where nothing waits there any more, or the key may not answer,
     /// with the reason on record; else as [`Runtime::look`].
     pub fn answer(&self, ask: Seq, answer: Answer, why: Option<&str>) -> Result<Seq, Error> {
         self.here(|holding| holding.answer(ask, answer, why))

@@ -10,7 +10,7 @@ pub mod tools;
 
 use std::collections::VecDeque;
 
-use ed25519_dalek::Signer as _;
+use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
     format::{
@@ -47,7 +47,6 @@ use syscap::{
 };
 
 use flights::Flight;
-use keys::public;
 pub use keys::{key, roles};
 use links::Open;
 pub use tools::Shared;
@@ -368,7 +367,11 @@ impl Sim {
     }
 
     pub fn signed_by<B: ControlBody>(&mut self, body: &B, role: Role) -> Control {
-        let (key, signer) = (public(role), key(role));
+        self.signed_with(body, &key(role))
+    }
+
+    pub fn signed_with<B: ControlBody>(&mut self, body: &B, signer: &SigningKey) -> Control {
+        let key = keys::public_of(signer);
         let counter = self.kernel.counter(&key) + 1;
         let body = body.to_bytes();
         let (home, head) = (self.kernel.home(), self.catch_up(&key));

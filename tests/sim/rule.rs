@@ -50,6 +50,11 @@ impl PolicyEngine for Rule {
             Fact::Missing => 0,
             Fact::Erased => return Decision::plain(Verdict::Deny),
         };
+        match units % 32 {
+            21 => return Decision::plain(Verdict::Ask),
+            23 => return with(Verdict::Ask, vec![Obligation::notify("rule")]),
+            _ => {}
+        }
         said(units, units + aim + u64::from(self.0))
     }
 }
@@ -77,8 +82,6 @@ fn said(units: u64, turn: u64) -> Decision {
         10 => with(Verdict::Allow, vec![notify; 33]),
         11 => Decision { match_count: 3, ..Decision::plain(Verdict::Allow) },
         12 => matched(),
-        13 => Decision::plain(Verdict::Ask),
-        15 => with(Verdict::Ask, vec![notify]),
         _ => Decision::plain(Verdict::Allow),
     }
 }

@@ -178,7 +178,7 @@ pub enum Fault {
     /// A call that waits for a person lacks something, or names others than may answer, or another
     /// time.
     AskForm,
-    /// An answer is to nothing that waits, or by a key that may not; or a call was let through by an
+    /// An answer is to nothing that waits, or by a key that may not; or a call went on by an
     /// approval that there isn't, or that was for another.
     Approval,
 

@@ -182,8 +182,8 @@ impl ToolResult {
         json::from_data(self.delivered.item())
     }
 
-    /// The record under which the call waits for a person, where it does: once somebody has approved
-    /// it, the same call goes on.
+    /// The record under which the call waits for a person, where it does: once somebody has
+    /// approved it, the same call goes on.
     #[must_use]
     pub fn ask(&self) -> Option<Seq> {
         let object = self.delivered.item();

@@ -1,6 +1,7 @@
 //! The real binary on real homes: every command, its flags, its exit codes and its JSON.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+mod approvals;
 mod beside;
 mod calls;
 mod damage;

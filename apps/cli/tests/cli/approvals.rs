@@ -1,0 +1,107 @@
+//! `approvals`: a person at a terminal answers calls that wait.
+
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Serving, TestHome, reason, run, run_with},
+    terminal::{self, Person, sealed},
+};
+
+const POLICY: &str = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
+    "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
+    "on_fail": "ask", "reason": "Somebody looks at what is written."}]}"#;
+
+fn write(path: &str, text: &str) -> String {
+    format!(r#"{{"tool_id": "fs.write", "args": {{"path": "{path}", "text": "{text}"}}}}"#)
+}
+
+/// The ask that a refused call waits under.
+fn ask(result: &Value) -> String {
+    assert_eq!((reason(result), &result["error"]["field"]), ("asked", &json!("approval")));
+    result["error"]["got"].as_str().unwrap().to_owned()
+}
+
+fn asking() -> (TestHome, String) {
+    let home = TestHome::new();
+    let policy = home.file("policy.json", POLICY);
+    run(["policy", "set", &home.path(), &policy]).fine();
+    let token =
+        home.token("a", &["--tool", "fs.write", "--read", "workspace", "--write", "workspace"]);
+    (home, token)
+}
+
+#[test]
+fn calls_that_wait_are_listed_and_answered() {
+    let (home, token) = asking();
+    let path = home.path();
+    assert_eq!(run(["approvals", "list", &path]).fine().out, "");
+    let (one, other) = (write("a.txt", "hello"), write("b.txt", "there"));
+    let first = ask(&home.call("a", &token, one.as_bytes())[0]);
+    let second = ask(&home.call("a", &token, other.as_bytes())[0]);
+    let list = run(["--json", "approvals", "list", &path]).fine().json();
+    let shown: Vec<_> = list.iter().map(|call| call["ask"].to_string()).collect();
+    assert_eq!(shown, [first.clone(), second.clone()]);
+    let call = run(["--json", "approvals", "show", &path, &first]).fine().one();
+    assert_eq!(call["arguments"], json!({"path": "a.txt", "text": "hello"}));
+    assert_eq!(call["resources"], json!(["path: workspace/a.txt"]));
+    assert_eq!((&call["constraint"], &call["standing"]), (&json!("writes"), &json!("waits")));
+    let told = run(["approvals", "show", &path, &first]).fine().out;
+    assert!(told.contains("path: workspace/a.txt") && told.contains("\"hello\""), "{told}");
+    // Beside a process that holds the home, too.
+    let serving = Serving::of(&path, &[]);
+    run(["approvals", "approve", &path, &first, "--because", "it is a draft"]).fine();
+    run(["approvals", "deny", &path, &second, "--because", "not there"]).fine();
+    let done = run_with(["call", &path, "--agent", "a", "--token", &token], one.as_bytes());
+    assert_eq!(done.fine().one()["status"], "ok");
+    serving.stop();
+    assert_eq!(std::fs::read_to_string(home.workspace("a").join("a.txt")).unwrap(), "hello");
+    let refused = home.call("a", &token, other.as_bytes());
+    assert_eq!(reason(&refused[0]), "approval_denied");
+    assert_eq!(refused[0]["error"]["allowed"], "not there");
+    assert!(!home.workspace("a").join("b.txt").exists());
+    // What was used up, or was never there, is not waiting.
+    run(["approvals", "show", &path, &first]).failed(2);
+    run(["approvals", "approve", &path, &first]).failed(2);
+    assert_eq!(run(["approvals", "approve", &path, &second]).code, 3);
+    run(["approvals", "deny", &path, "999999"]).failed(2);
+    assert_eq!(home.verify(), 0);
+}
+
+/// The approvers' key is sealed: an agent's own processes can't approve, a person can.
+#[test]
+fn a_person_approves_at_a_terminal() {
+    if !terminal::is_there() {
+        return;
+    }
+    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    sealed(&home.path(), "secret");
+    let path = home.path();
+    let policy = home.file("policy.json", POLICY);
+    let mut person = Person::runs(["policy", "set", &path, &policy]);
+    person.sees("Enter passphrase for the policy key: ").types("secret");
+    person.end().fine();
+    let token =
+        home.token("a", &["--tool", "fs.write", "--read", "workspace", "--write", "workspace"]);
+    let call = write("a.txt", "hello");
+    let first = ask(&home.call("a", &token, call.as_bytes())[0]);
+    let records = home.log().len();
+    // Without a terminal there is nobody to be asked.
+    let alone = run(["--json", "approvals", "approve", &path, &first]);
+    assert_eq!(alone.code, 1);
+    assert!(alone.err.contains("approver key is sealed"), "{}", alone.err);
+    let mut guess = Person::runs(["approvals", "approve", &path, &first]);
+    for _ in 0..3 {
+        guess.sees("Enter passphrase for the approver key: ").types("wrong");
+    }
+    assert_eq!(guess.end().code, Some(1));
+    assert_eq!(home.log().len(), records);
+    assert_eq!(ask(&home.call("a", &token, call.as_bytes())[0]), first);
+    let mut person = Person::runs(["approvals", "approve", &path, &first]);
+    person.sees("Enter passphrase for the approver key: ").types("secret");
+    let told = person.end().fine();
+    assert!(told.out.contains("approved by record"), "{}", told.out);
+    assert_eq!(home.call("a", &token, call.as_bytes())[0]["status"], "ok");
+    // Once: the same call asks anew.
+    assert_ne!(ask(&home.call("a", &token, call.as_bytes())[0]), first);
+    assert_eq!(home.verify(), 0);
+}
