@@ -279,7 +279,7 @@ fn what_is_reserved_is_refused_by_name() {
     assert_eq!(world.faults(), [(at.get(), Fault::Reserved)]);
 
     type Change = (&'static str, Kind, fn(&mut Body));
-    let changes: [Change; 2] = [("principal", Kind::Session, |body| {
+    let changes: [Change; 1] = [("principal", Kind::Session, |body| {
         if let Body::Session(session) = body {
             session.principal = Some(syscap::format::id::TextHash::from_bytes([1; 32]));
         }

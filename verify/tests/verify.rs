@@ -9,7 +9,7 @@ use common::{
     Driver, Run, key,
     log::Log,
     public,
-    scenario::{self, ECHO, call, everything, small},
+    scenario::{self, ECHO, call, every_kind, everything, small},
 };
 use syscap::verify::{
     Anchor, AnchorNeed, End, Extent, FINDINGS_MAX, Fault, Finding, FromStore, Options, Report,
@@ -39,7 +39,7 @@ fn self_anchored() -> Options {
 
 #[test]
 fn a_log_with_every_kind_is_sound() {
-    let mut store = everything();
+    let mut store = every_kind();
     let report = verify(&mut FromStore(&mut store), Extent::AtRest, &self_anchored()).unwrap();
     assert_eq!(report.findings, []);
     assert_eq!(report.verdict(), Verdict::Sound);

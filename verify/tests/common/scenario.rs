@@ -13,7 +13,7 @@ use syscap_format::{
     envelope::{Form, Status},
     id::{Seq, SnapshotId, TokenId},
     provenance::Source,
-    record::{HomeLimits, Kind, Recovered},
+    record::{Answer, ApprovalBody, HomeLimits, Kind, Means, Recovered},
     token::TokenBody,
 };
 use syscap_kernel::{
@@ -47,8 +47,17 @@ pub(crate) fn freeze(target: FreezeTarget, name: &str, change: FreezeChange) -> 
     Freeze { target, name: Box::from(name), change }
 }
 
-/// Runs everything once.
+/// Runs everything once, but for what names records by their leaves.
 pub(crate) fn everything() -> MemoryStore {
+    everything_and(|_, _| {})
+}
+
+/// Runs everything once.
+pub(crate) fn every_kind() -> MemoryStore {
+    everything_and(asks)
+}
+
+fn everything_and(more: impl FnOnce(&mut Driver<MemoryStore>, Seq)) -> MemoryStore {
     let mut driver = narrow(MemoryStore::new());
     let (_, ada) = driver.agent("ada", 1);
     calls(&mut driver, ada);
@@ -63,6 +72,7 @@ pub(crate) fn everything() -> MemoryStore {
     driver.pass(10);
     let (token, session) = driver.agent("ada", 9);
     driver.call(session, &call("disk.write", 5));
+    more(&mut driver, session);
     charge(&mut driver, session);
     let ticket = driver.ticket();
     driver.event(Event::CloseSession(ticket, session));
@@ -97,6 +107,28 @@ fn charge<S: Store>(driver: &mut Driver<S>, session: Seq) {
     let ticket = driver.ticket();
     let amounts = Amounts::ZERO.with(Dimension::CreditsMicro, 10);
     driver.event(Event::Charge(ticket, session, amounts));
+    driver.acked(ticket).unwrap();
+}
+
+/// One call is approved and runs, another is refused.
+fn asks<S: Store>(driver: &mut Driver<S>, session: Seq) {
+    for (bytes, said) in [(17, Answer::Once), (33, Answer::Deny)] {
+        driver.call(session, &call("post", bytes));
+        driver.call(session, &call("post", bytes));
+        answer(driver, said);
+        driver.call(session, &call("post", bytes));
+    }
+}
+
+/// Answers the call that waits last.
+pub(crate) fn answer<S: Store>(driver: &mut Driver<S>, answer: Answer) {
+    let ask = driver.kernel.asks().last().unwrap().leaf;
+    let (scopes, uses, expires, reason) = (None, None, None, None);
+    let means = Means::Signer;
+    let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
+    let control = driver.sign(&key(Role::Approver), Kind::Approval, body.to_bytes());
+    let ticket = driver.ticket();
+    driver.event(Event::Approve(ticket, control, None, None));
     driver.acked(ticket).unwrap();
 }
 

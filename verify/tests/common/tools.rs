@@ -142,6 +142,7 @@ impl PolicyEngine for AllowAll {
         let bytes = question.args.get("bytes").and_then(|item| item.as_uint());
         match bytes {
             Some(13) => Decision::plain(Verdict::Deny),
+            Some(17 | 33) => Decision::plain(Verdict::Ask),
             Some(bytes) if question.manifest.tool.as_str() == "trim" => trimmed(bytes),
             _ => Decision::plain(Verdict::Allow),
         }

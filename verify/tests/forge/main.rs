@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asks;
 mod budgets;
 mod control;
 mod decided;

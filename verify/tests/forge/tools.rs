@@ -5,7 +5,7 @@ use syscap_format::{
     control::{Control, ControlBody, Role},
     hash::leaf,
     id::{HomeId, Seq},
-    record::{Body, CallFields, Outcome, Record, SignedEvent},
+    record::{Ask, Body, CallFields, Outcome, Record, SignedEvent},
 };
 
 use super::common::{key, signed};
@@ -23,6 +23,7 @@ macro_rules! part {
 }
 part! {
     intent Intent Intent
+    ask Ask Ask
     outcome Outcome Outcome
     boot Boot Boot
     shutdown Shutdown Shutdown

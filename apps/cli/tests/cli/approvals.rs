@@ -43,10 +43,13 @@ fn calls_that_wait_are_listed_and_answered() {
     assert_eq!(shown, [first.clone(), second.clone()]);
     let call = run(["--json", "approvals", "show", &path, &first]).fine().one();
     assert_eq!(call["arguments"], json!({"path": "a.txt", "text": "hello"}));
-    assert_eq!(call["resources"], json!(["path: workspace/a.txt"]));
+    assert_eq!(call["resources"], json!(["path: write workspace/a.txt of a"]));
     assert_eq!((&call["constraint"], &call["standing"]), (&json!("writes"), &json!("waits")));
     let told = run(["approvals", "show", &path, &first]).fine().out;
-    assert!(told.contains("path: workspace/a.txt") && told.contains("\"hello\""), "{told}");
+    assert!(
+        told.contains("path: write workspace/a.txt of a") && told.contains("\"hello\""),
+        "{told}"
+    );
     // Beside a process that holds the home, too.
     let serving = Serving::of(&path, &[]);
     run(["approvals", "approve", &path, &first, "--because", "it is a draft"]).fine();

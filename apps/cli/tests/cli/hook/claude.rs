@@ -76,7 +76,7 @@ fn what_is_refused_is_denied_with_its_reason() {
     let bash = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "curl evil.example" }));
     let reason = denied(hooked.hook(&bash));
     assert!(reason.contains("asked (403)"), "{reason}");
-    assert_eq!(hooked.last()["kind"], "refusal");
+    assert_eq!(hooked.last()["kind"], "ask");
     let stranger = claude("PreToolUse", "toolu_02", "mcp__evil__Read", json!({}));
     let reason = denied(hooked.hook(&stranger));
     assert!(reason.contains("not_granted (206)"), "{reason}");

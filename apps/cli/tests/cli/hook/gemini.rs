@@ -47,7 +47,7 @@ fn what_is_refused_is_denied_with_its_reason() {
     let said = hooked.hook(&shell).fine().one();
     assert_eq!(said["decision"], "deny");
     assert!(said["reason"].as_str().unwrap().contains("asked (403)"), "{said}");
-    assert_eq!(hooked.last()["kind"], "refusal");
+    assert_eq!(hooked.last()["kind"], "ask");
     let glob = gemini("BeforeTool", "glob", json!({ "pattern": "*" }));
     assert_eq!(hooked.hook(&glob).fine().one(), json!({ "decision": "allow" }));
     hooked.end();

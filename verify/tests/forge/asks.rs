@@ -1,0 +1,164 @@
+//! Calls that wait for a person, and answers that there were not.
+
+use syscap::verify::Fault;
+use syscap_format::{
+    control::{ControlBody, Role},
+    decision::Verdict,
+    id::{Leaf, Seq},
+    record::{Answer, ApprovalBody, Body, Kind, Means, Record},
+};
+
+use super::{
+    Case,
+    common::{
+        key,
+        log::Log,
+        public,
+        scenario::{self, small},
+        signed_at,
+    },
+    tools::{ask, home, intent, remove},
+};
+
+/// The ask, the approval, the intent of the same call, and one of another that was approved.
+const ASK: usize = 14;
+const APPROVAL: usize = 15;
+const INTENT: usize = 16;
+const SECOND: usize = 20;
+
+fn base() -> Log {
+    Log::of(&small(|driver, session| {
+        for bytes in [17, 33] {
+            let call = scenario::call("post", bytes);
+            driver.call(session, &call);
+            scenario::answer(driver, Answer::Once);
+            driver.call(session, &call);
+        }
+    }))
+}
+
+/// As [`super::check`], up to the last fault that a case names: what comes after it, and every
+/// head that is named by then, is of another log.
+fn check(base: &Log, cases: &[Case<'_>]) {
+    assert_eq!(base.faults(), [], "the log before");
+    for (name, change, faults) in cases {
+        let mut log = base.clone();
+        log.forge(change);
+        let last = faults.last().unwrap().0;
+        let found = log.faults().into_iter();
+        let found = found.filter(|(place, fault)| *place <= last && *fault != Fault::NamedHead);
+        assert_eq!(found.collect::<Vec<_>>(), *faults, "{name}");
+    }
+}
+
+/// Signs another answer in the place of the one that there is.
+fn says(records: &mut [Record], role: Role, change: impl Fn(&mut ApprovalBody)) {
+    let home = home(records);
+    let Body::Approval(event) = &mut records[APPROVAL].body else { panic!("no approval") };
+    let mut body = ApprovalBody::from_bytes(&event.control.body).unwrap();
+    change(&mut body);
+    let head = event.control.head;
+    event.control = signed_at(&home, head, &key(role), 1, Kind::Approval, body.to_bytes());
+}
+
+#[test]
+fn an_answer_is_by_who_may_to_what_waits() {
+    let unanswered = |fault| vec![(APPROVAL, fault), (INTENT, Fault::Approval)];
+    let (bad, not_it) = (unanswered(Fault::BadControl), unanswered(Fault::Approval));
+    let kept = [(APPROVAL, Fault::BadControl)];
+    check(
+        &base(),
+        &[
+            (
+                "to nothing",
+                &|r| says(r, Role::Approver, |b| b.ask = Leaf::from_bytes([1; 32])),
+                &not_it,
+            ),
+            (
+                "no",
+                &|r| says(r, Role::Approver, |b| b.answer = Answer::Deny),
+                &[(INTENT, Fault::Approval)],
+            ),
+            ("a set", &|r| says(r, Role::Approver, |b| b.answer = Answer::Set), &kept),
+            ("uses", &|r| says(r, Role::Approver, |b| b.uses = Some(9)), &kept),
+            (
+                "another means",
+                &|r| says(r, Role::Approver, |b| b.means = Means::Elicitation),
+                &kept,
+            ),
+            (
+                "over before it was given",
+                &|r| {
+                    let time = r[APPROVAL].time;
+                    says(r, Role::Approver, |b| b.expires = Some(time));
+                },
+                &bad,
+            ),
+            (
+                "by the operator",
+                &|r| says(r, Role::Operator, |_| {}),
+                &[
+                    (APPROVAL, Fault::WrongRole),
+                    (APPROVAL, Fault::StaleCounter),
+                    (APPROVAL, Fault::Approval),
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_call_goes_on_by_its_own_approval() {
+    check(
+        &base(),
+        &[
+            ("by none", &|r| intent(&mut r[INTENT]).approval = None, &[(INTENT, Fault::Decision)]),
+            (
+                "by one that there is not",
+                &|r| drop(remove(r, APPROVAL)),
+                &[(APPROVAL, Fault::Approval)],
+            ),
+            (
+                "by one that was used up",
+                &|r| intent(&mut r[SECOND]).approval = Some(Seq::new(APPROVAL as u64)),
+                &[(SECOND, Fault::Approval)],
+            ),
+            (
+                "where nobody was asked",
+                &|r| {
+                    let decision = intent(&mut r[INTENT]).call.decision.as_mut();
+                    decision.unwrap().verdict = Verdict::Allow;
+                    let Body::Outcome(outcome) = &mut r[INTENT + 1].body else { panic!("none") };
+                    outcome.call.decision.as_mut().unwrap().verdict = Verdict::Allow;
+                },
+                &[(INTENT, Fault::Decision)],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_ask_says_what_it_must() {
+    let other = public(&key(Role::Operator));
+    // Whatever it says, the answer is to another leaf then.
+    let faults = |fault| [(ASK, fault), (APPROVAL, Fault::Approval), (INTENT, Fault::Approval)];
+    let form = faults(Fault::AskForm);
+    check(
+        &base(),
+        &[
+            ("more may answer", &|r| ask(&mut r[ASK]).eligible.push(other), &form),
+            ("others may answer", &|r| ask(&mut r[ASK]).eligible = vec![other], &form),
+            ("fewer must", &|r| ask(&mut r[ASK]).threshold = 0, &form),
+            ("by other means", &|r| ask(&mut r[ASK]).means.push(Means::ClientPrompt), &form),
+            ("for longer", &|r| ask(&mut r[ASK]).expires = ask(&mut r[ASK]).expires.plus(1), &form),
+            (
+                "nobody asked",
+                &|r| {
+                    let decision = ask(&mut r[ASK]).call.decision.as_mut();
+                    decision.unwrap().verdict = Verdict::Allow;
+                },
+                &form,
+            ),
+        ],
+    );
+}
