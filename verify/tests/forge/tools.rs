@@ -5,7 +5,7 @@ use syscap_format::{
     control::{Control, ControlBody, Role},
     hash::leaf,
     id::{HomeId, Seq},
-    record::{Ask, Body, CallFields, Outcome, Record, SignedEvent},
+    record::{Body, CallFields, Outcome, Record, SignedEvent},
 };
 
 use super::common::{key, signed};
