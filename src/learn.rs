@@ -222,6 +222,9 @@ impl<'a> Walk<'a> {
             Body::Refusal(refusal) if new => {
                 self.refuse(seq, &refusal.call, Ended::Refused(refusal.reason));
             }
+            Body::Ask(ask) if new => {
+                self.refuse(seq, &ask.call, Ended::Refused(syscap_format::reason::Reason::Asked));
+            }
             Body::Refusals(run) if new && run.phase != AggregatePhase::Open => {
                 let unnamed = &mut self.recorded.unnamed;
                 *unnamed = unnamed.saturating_add(run.count.unwrap_or(0));

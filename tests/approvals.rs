@@ -427,3 +427,39 @@ fn approvers(sim: &Sim, keys: &[SigningKey], threshold: u64) -> KeyChange {
     let proofs = sorted.iter().map(proof).collect();
     KeyChange { set: RoleSet { threshold, ..set }, proofs, cut_off: None }
 }
+
+/// What was approved under one token does not run under another that the approver holds.
+#[test]
+fn an_approval_is_not_carried_to_an_own_token() {
+    let world = world();
+    let approver = |kernel: &syscap::kernel::kernel::Kernel| {
+        kernel.roles().set(Role::Approver).unwrap().keys().next().unwrap()
+    };
+    let approver = world.rt.look(approver).unwrap();
+    let agent = world.agent("a");
+    let own = Grant::to("a").tools(["mail.send"]).delegable(1).held_by(approver);
+    let own = world.rt.session("a", world.rt.issue(own).unwrap()).unwrap();
+    let ask = send(&agent, "ada").ask().unwrap();
+    world.rt.answer(ask, Answer::Once, None).unwrap();
+    assert_eq!(send(&own, "ada").reason(), Some(Reason::Asked));
+    assert_eq!(world.sent(), 0);
+    assert_eq!(send(&agent, "ada").reason(), None);
+    assert_eq!(world.sent(), 1);
+    world.rt.close().unwrap();
+    assert_eq!(verdict(&world.home), Verdict::Sound);
+}
+
+/// Being refused often is no reason not to be asked about something else.
+#[test]
+fn what_was_refused_takes_no_room() {
+    let world = world();
+    let agent = world.agent("a");
+    for n in 0..40 {
+        let ask = send(&agent, &format!("to {n}")).ask().unwrap();
+        world.rt.answer(ask, Answer::Deny, None).unwrap();
+    }
+    assert_eq!(send(&agent, "to 0").reason(), Some(Reason::ApprovalDenied));
+    assert!(send(&agent, "ada").ask().is_some());
+    world.rt.close().unwrap();
+    assert_eq!(verdict(&world.home), Verdict::Sound);
+}

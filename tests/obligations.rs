@@ -63,6 +63,7 @@ fn last(sim: &mut Sim) -> (CallFields, Option<Refusal>) {
     match records(sim).pop().unwrap().body {
         Body::Outcome(outcome) => (outcome.call, None),
         Body::Refusal(refusal) => (refusal.call.clone(), Some(*refusal)),
+        Body::Ask(ask) => (ask.call, None),
         other => panic!("{:?}", other.kind()),
     }
 }

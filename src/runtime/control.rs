@@ -85,7 +85,7 @@ impl Runtime {
         self.home.operate(&Command::Revoke(token), here)
     }
 
-    /// Answers a call that [waits](syscap_format::envelope::ToolResult::ask) for a person, with this
+    /// Answers a call that [waits](syscap_format::envelope::ToolResult::ask) for a person, by this
     /// process's own key of the approvers: who calls this says that a person did. Once approved,
     /// the same call goes on when the agent makes it again; `why` of a no is told to the agent.
     ///

@@ -52,7 +52,9 @@ impl PolicyEngine for Rule {
         };
         match units % 32 {
             21 => return Decision::plain(Verdict::Ask),
-            23 => return with(Verdict::Ask, vec![Obligation::notify("rule")]),
+            12 if question.manifest.tool.as_str() == "spend" => {
+                return with(Verdict::Ask, vec![Obligation::notify("rule")]);
+            }
             _ => {}
         }
         said(units, units + aim + u64::from(self.0))

@@ -74,14 +74,15 @@ impl<'k> Call<'_, Checked<'k>> {
             (&tool.manifest.tool, &tool.manifest_id),
             context.now,
         );
-        of.filter(|(seq, _)| *seq <= context.durable).collect()
+        let token = context.session.token;
+        of.filter(|(seq, ask)| *seq <= context.durable && ask.is_others(state, token)).collect()
     }
 }
 
 /// What has to be fetched of them.
 pub(crate) fn wanted(asks: &Asks<'_>) -> impl Iterator<Item = (Seq, Seq)> {
     asks.iter().map(|(seq, ask)| match ask.standing {
-        Standing::Denied(by) => (*seq, by),
+        Standing::Denied(by, _) => (*seq, by),
         Standing::Pending(_) | Standing::Granted(..) => (*seq, *seq),
     })
 }
@@ -107,8 +108,9 @@ impl Call<'_, Resolved<'_>> {
             // One that has ended is as none: a person is asked anew.
             Standing::Granted(_, until) if context.now >= *until => return None,
             Standing::Granted(by, _) => Answered::Granted(*by),
-            Standing::Denied(_) => {
-                Answered::Denied(*seq, entry.texts.first().map(|text| String::from(&*text.text)))
+            Standing::Denied(_, why) => {
+                let why = why.as_ref().and_then(|why| entry.text(why));
+                Answered::Denied(*seq, why.map(String::from))
             }
         })
     }

@@ -186,7 +186,7 @@ impl Kernel {
             expires: found.expires,
             approved: match &found.standing {
                 Standing::Pending(keys) => Some(count(keys.len())),
-                Standing::Granted(..) | Standing::Denied(_) => None,
+                Standing::Granted(..) | Standing::Denied(..) => None,
             },
         })
     }

@@ -113,6 +113,7 @@ impl Kernel {
                 let call = match &record.body {
                     Body::Intent(intent) => Some(&intent.call),
                     Body::Refusal(refusal) => Some(&refusal.call),
+                    Body::Ask(ask) => Some(&ask.call),
                     _ => None,
                 };
                 if let Some(call) = call

@@ -316,7 +316,7 @@ impl State {
         session.streak.reset();
         let token = session.token;
         if let Some(approval) = intent.approval {
-            self.use_up(approval, record.time, &intent.call)?;
+            self.use_up(approval, (record.time, token), &intent.call)?;
         }
         let key = match &intent.key {
             Some(key) => {

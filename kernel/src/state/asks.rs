@@ -6,7 +6,7 @@ use super::{fold::State, tokens::TokenIndex};
 use syscap_format::{
     control::{Control, ControlBody, Role},
     field::count,
-    id::{AgentId, ArgsHash, Leaf, ObjectId, Seq, ToolId},
+    id::{AgentId, ArgsHash, Leaf, ObjectId, Seq, TextHash, ToolId},
     image::AskImage,
     record::{self, Answer, ApprovalBody, Means},
     sign::PublicKey,
@@ -40,8 +40,8 @@ pub(crate) enum Standing {
     Pending(Vec<PublicKey>),
     /// The approval that was the last one needed, and when it ends.
     Granted(Seq, UnixMillis),
-    /// Somebody said no.
-    Denied(Seq),
+    /// Somebody said no, and why, where that was said.
+    Denied(Seq, Option<TextHash>),
 }
 
 /// Why an answer does not count.
@@ -64,10 +64,17 @@ pub(crate) enum Unanswerable {
 pub(crate) struct Asks(BTreeMap<Seq, Ask>);
 
 impl Asks {
-    /// One more waits. Those that are over by then are forgotten.
+    /// One more waits. Those that are over by then are forgotten, and the oldest that were refused,
+    /// where there are too many of them.
     fn begin(&mut self, seq: Seq, now: UnixMillis, ask: Ask) {
         self.0.retain(|_, ask| now < ask.expires);
         self.0.insert(seq, ask);
+        let refused = self.0.iter().filter(|(_, ask)| !ask.waits()).map(|(seq, _)| *seq);
+        let refused: Vec<Seq> = refused.collect();
+        let over = refused.len().saturating_sub(ASKS_MAX);
+        for seq in refused.iter().take(over) {
+            self.0.remove(seq);
+        }
     }
 
     /// Those that are not over, of an agent and a tool as it is now.
@@ -90,8 +97,9 @@ impl Asks {
 
     /// Whether there is room for one more of an agent.
     pub(crate) fn has_room(&self, agent: &AgentId, now: UnixMillis) -> bool {
-        let of_agent = self.live(now).filter(|(_, ask)| ask.agent == *agent).count();
-        of_agent < ASKS_OF_AGENT_MAX && self.live(now).count() < ASKS_MAX
+        let waiting = || self.live(now).filter(|(_, ask)| ask.waits());
+        let of_agent = waiting().filter(|(_, ask)| ask.agent == *agent).count();
+        of_agent < ASKS_OF_AGENT_MAX && waiting().count() < ASKS_MAX
     }
 
     /// The ask that an approval has granted.
@@ -102,13 +110,28 @@ impl Asks {
 
     pub(crate) fn images(&self) -> impl Iterator<Item = AskImage> {
         self.0.iter().map(|(seq, ask)| {
-            let (approved, granted, until, denied) = match &ask.standing {
-                Standing::Pending(keys) => (keys.clone(), None, None, None),
-                Standing::Granted(by, until) => (Vec::new(), Some(*by), Some(*until), None),
-                Standing::Denied(by) => (Vec::new(), None, None, Some(*by)),
-            };
+            let (mut granted, mut until, mut denied) = (None, None, None);
+            let mut approved = Vec::new();
+            match &ask.standing {
+                Standing::Pending(keys) => approved.clone_from(keys),
+                Standing::Granted(by, end) => (granted, until) = (Some(*by), Some(*end)),
+                Standing::Denied(by, _) => denied = Some(*by),
+            }
             AskImage { ask: *seq, leaf: ask.leaf, approved, granted, until, denied }
         })
+    }
+}
+
+impl Ask {
+    /// Whether it waits still, or was approved and has not run.
+    const fn waits(&self) -> bool {
+        !matches!(self.standing, Standing::Denied(..))
+    }
+
+    /// Whether none of those who may answer holds the token, or one above it: what was asked under
+    /// one token is no answer to whoever holds another.
+    pub(crate) fn is_others(&self, state: &State, token: TokenIndex) -> bool {
+        state.tokens.holders(token).all(|holder| !self.eligible.contains(&holder))
     }
 }
 
@@ -188,7 +211,7 @@ impl State {
         let ask = self.asks.0.values_mut().find(|ask| ask.leaf == body.ask)?;
         let Standing::Pending(approved) = &mut ask.standing else { return None };
         if body.answer == Answer::Deny {
-            ask.standing = Standing::Denied(seq);
+            ask.standing = Standing::Denied(seq, body.reason);
             return Some(());
         }
         approved.push(key);
@@ -204,12 +227,13 @@ impl State {
     pub(super) fn use_up(
         &mut self,
         approval: Seq,
-        now: UnixMillis,
+        (now, token): (UnixMillis, TokenIndex),
         call: &record::CallFields,
     ) -> Option<()> {
         let (seq, ask) = self.asks.granted(approval)?;
         let Standing::Granted(_, until) = ask.standing else { return None };
-        let same = call.agent_id.as_ref() == Some(&ask.agent)
+        let same = ask.is_others(self, token)
+            && call.agent_id.as_ref() == Some(&ask.agent)
             && call.tool_id.as_ref() == Some(&ask.tool)
             && call.manifest == Some(ask.manifest);
         if !same || now >= until {

@@ -141,6 +141,8 @@ impl Ledger {
     /// A call that was let through by an approval uses it up: one for this agent and this tool,
     /// as it was when a person was asked.
     pub(super) fn used_up(&mut self, entry: &mut Entry<'_>, approval: Seq, call: &CallFields) {
+        let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
+        let holders = account.map(|account| self.accounts.holders(account)).unwrap_or_default();
         let by = |waiting: &Waiting| match waiting.answer {
             Some(Given::Yes(by, until)) => by == approval && entry.time < until,
             _ => false,
@@ -150,7 +152,9 @@ impl Ledger {
             return entry.fault(Fault::Approval);
         };
         let same = (&waiting.agent, &waiting.tool, &waiting.manifest)
-            == (&call.agent_id, &call.tool_id, &call.manifest);
+            == (&call.agent_id, &call.tool_id, &call.manifest)
+            // Nor by who holds the token that it goes on with.
+            && !holders.iter().any(|holder| waiting.eligible.contains(holder));
         entry.expect(same, Fault::Approval);
         self.asks.remove(&leaf);
     }

@@ -10,7 +10,7 @@ use syscap::{
         control::{Control, ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
         decision::Decision,
         id::Seq,
-        record::{Body, CallFields, Record, StateChange},
+        record::{ApprovalBody, Body, CallFields, Record, StateChange},
         sign::PublicKey,
     },
     kernel::store::{Next, StoreError},
@@ -136,6 +136,11 @@ impl Columns {
                 };
                 Self::call(&refusal.call).status(&status)
             }
+            Body::Ask(ask) => {
+                let status = format!("waits until {}", ask.expires);
+                Self::call(&ask.call).status(&status)
+            }
+            Body::Approval(event) => Self::default().status(&answered(&event.control.body)),
             Body::State(change) => Self::call(&change.call).status(&changed(change)),
             Body::Repeat(repeat) => {
                 Self::call(&repeat.call).status(&format!("as record {}", repeat.outcome))
@@ -213,6 +218,12 @@ fn policies(body: &[u8]) -> String {
     };
     let shadow = shadow.map(|shadow| format!(", shadow {}", short(&shadow.to_string())));
     format!("policy {}{}", short(&policy.to_string()), shadow.unwrap_or_default())
+}
+
+/// `once by terminal`.
+fn answered(body: &[u8]) -> String {
+    let said = ApprovalBody::from_bytes(body).ok();
+    said.map_or_else(String::new, |said| format!("{} by {}", said.answer, said.means))
 }
 
 fn revoked(body: &[u8]) -> String {

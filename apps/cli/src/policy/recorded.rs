@@ -108,6 +108,7 @@ const fn call(body: &Body) -> Option<&CallFields> {
         Body::Intent(intent) => Some(&intent.call),
         Body::Outcome(outcome) => Some(&outcome.call),
         Body::Refusal(refusal) => Some(&refusal.call),
+        Body::Ask(ask) => Some(&ask.call),
         Body::Repeat(repeat) => Some(&repeat.call),
         _ => None,
     }

@@ -171,6 +171,10 @@ fn count(counts: &mut Counts, body: &Body) {
             add(&mut counts.calls, 1);
             add(counts.refused.entry(refusal.reason).or_default(), 1);
         }
+        Body::Ask(_) => {
+            add(&mut counts.calls, 1);
+            add(counts.refused.entry(syscap::format::reason::Reason::Asked).or_default(), 1);
+        }
         Body::Refusals(run) if run.phase != AggregatePhase::Open => {
             add(&mut counts.calls, run.count.unwrap_or(0));
         }
