@@ -22,7 +22,7 @@ use syscap::{
         label::Label,
         provenance::Source,
         reason::Reason,
-        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
+        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record, Recovered},
         time::UnixMillis,
     },
     kernel::{
@@ -352,6 +352,7 @@ fn known(kernel: &Kernel) -> Vec<String> {
 fn ruled(point: FaultPoint) -> Sim {
     let store = FaultStore::new(MemoryStore::new(), point);
     let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    sim.world.lock().unwrap().probes = true;
     for agent in ["a0", "a1"] {
         let token = sim.issue(agent, 60, 200, 10_000_000);
         sim.open(agent, token);
@@ -387,6 +388,8 @@ fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
         ("a clock that is not followed", 0),
         ("a revocation between intent and permit", 0),
         ("an intent that a boot closed", 0),
+        ("a write that a probe knows not to be done", 0),
+        ("a write that a probe knows to be done", 0),
         ("an error with a label", 0),
     ]
     .into();
@@ -409,7 +412,14 @@ fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
                 count("an error with a label", labelled);
             }
             Body::Late(late) => drop(out.remove(&late.intent)),
-            Body::Recovery(_) => count("an intent that a boot closed", true),
+            Body::Recovery(recovery) => {
+                let calls = Amounts::ZERO.with(Dimension::Calls, 1);
+                let not_done = recovery.verdict == Recovered::NotDone && recovery.used == calls;
+                count("an intent that a boot closed", true);
+                count("a write that a probe knows not to be done", not_done);
+                let done = recovery.verdict == Recovered::Done;
+                count("a write that a probe knows to be done", done);
+            }
             Body::Boot(boot) => {
                 count("a time-out across a boot", !out.is_empty());
                 count("a clock set back over a boot", boot.wall < last);

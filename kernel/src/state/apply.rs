@@ -406,20 +406,27 @@ impl State {
         match &recovery.control {
             None => {
                 let open = self.open.remove(&recovery.intent)?;
-                self.recovered.insert(recovery.intent);
+                if recovery.verdict == Recovered::Unknown {
+                    self.recovered.insert(recovery.intent);
+                }
                 self.tokens.settle(open.token, &open.held, &recovery.used);
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),
-                        _ => self.keys.end(slot, KeyState::Unknown(seq)),
+                        Recovered::Done => self.keys.end(slot, KeyState::Done(seq)),
+                        Recovered::Unknown => self.keys.end(slot, KeyState::Unknown(seq)),
                     }
                 }
             }
-            // The operator's word changes no charge, and is given once.
+            // The operator's word changes no charge, and settles what was not known.
             Some(control) => {
-                if !self.recovered.remove(&recovery.intent) {
+                if !self.recovered.contains(&recovery.intent) {
                     return None;
                 }
+                if recovery.verdict != Recovered::Unknown {
+                    self.recovered.remove(&recovery.intent);
+                }
+                self.keys.resolve(recovery.intent, recovery.verdict, seq);
                 self.signed(seq, control)?;
             }
         }

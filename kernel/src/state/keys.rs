@@ -8,6 +8,7 @@ use syscap_format::{
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
     label::Label,
     obligation::Obligation,
+    record::Recovered,
     time::UnixMillis,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct KeySlot {
 pub(crate) enum KeyState {
     /// It has no outcome yet.
     InFlight,
-    /// It has one.
+    /// It has one; or it is known to be done, by that record, and its result is lost.
     Done(Seq),
     /// What it did is not known, as this record says.
     Unknown(Seq),
@@ -106,6 +107,19 @@ impl Keys {
             used.result = Some(result);
             used.degraded = degraded;
             used.label = label;
+        }
+    }
+
+    /// An operator has said what became of a call whose end was not known.
+    pub(crate) fn resolve(&mut self, intent: Seq, verdict: Recovered, said: Seq) {
+        let slot = self.used.iter().find(|(_, used)| used.intent == intent);
+        let Some(slot) = slot.map(|(slot, _)| slot.clone()) else {
+            return;
+        };
+        match verdict {
+            Recovered::NotDone => self.release(&slot),
+            Recovered::Done => self.end(&slot, KeyState::Done(said)),
+            Recovered::Unknown => {}
         }
     }
 

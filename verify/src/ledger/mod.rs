@@ -67,7 +67,8 @@ pub(super) struct Ledger {
     frozen: Frozen,
     open: BTreeMap<Seq, Open>,
     running: BTreeMap<Seq, Account>,
-    unknown: BTreeSet<Seq>,
+    /// Intents of which nothing is known, with their keys.
+    unknown: BTreeMap<Seq, Option<Slot>>,
     keys: HashMap<Slot, KeyUse>,
     asks: Asks,
     /// Calls with a key that have an outcome.
@@ -222,7 +223,7 @@ impl Ledger {
             frozen: Frozen::default(),
             open: BTreeMap::new(),
             running: BTreeMap::new(),
-            unknown: BTreeSet::new(),
+            unknown: BTreeMap::new(),
             keys: HashMap::new(),
             asks: Asks::new(),
             finished: HashMap::new(),
@@ -248,7 +249,7 @@ impl Ledger {
     }
 
     pub(super) fn unknown_intents(&self) -> Vec<Seq> {
-        self.unknown.iter().copied().collect()
+        self.unknown.keys().copied().collect()
     }
 
     /// The chain has one more record.
