@@ -271,7 +271,8 @@ fn who_only_looks_probes_nothing() {
     drop(SqliteReader::open(&home).unwrap());
     // Of another's temporary file nothing is taken for its own.
     let own = fs::read_dir(&workspace).unwrap().next().unwrap().unwrap().path();
-    let other = workspace.join(".syscap-3-0123456789abcdef.tmp");
+    let intent = Options::new().inspect(&home).unwrap().kernel().open_intents()[0];
+    let other = workspace.join(format!(".syscap-{intent}-{:016x}.tmp", 0));
     fs::rename(&own, &other).unwrap();
     Runtime::open(&home).unwrap().close().unwrap();
     assert!(other.exists());

@@ -197,6 +197,12 @@ impl Kernel {
         self.state.signer(key).last
     }
 
+    /// The intents that a boot closed as unknown, and of which no operator has said what became.
+    #[must_use]
+    pub fn unresolved(&self) -> Vec<Seq> {
+        self.state.recovered.iter().copied().collect()
+    }
+
     /// The policy on record.
     #[must_use]
     pub const fn policy_hash(&self) -> Option<PolicyHash> {
