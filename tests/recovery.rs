@@ -7,6 +7,8 @@
 mod killed;
 #[path = "recovery/probes.rs"]
 mod probes;
+#[path = "recovery/renewals.rs"]
+mod renewals;
 #[path = "seen/records.rs"]
 mod seen;
 mod sim;

@@ -55,7 +55,7 @@ fn recoveries(sim: &mut Sim) -> Vec<Recovery> {
     records(sim).into_iter().filter_map(|record| recovery(record.body)).collect()
 }
 
-fn spent(sim: &Sim) -> usize {
+pub(crate) fn spent(sim: &Sim) -> usize {
     sim.world.lock().unwrap().spent.len()
 }
 
@@ -64,7 +64,7 @@ fn used(sim: &Sim, token: TokenId) -> Amounts {
 }
 
 /// The verifier agrees, and the log makes the state again.
-fn sound(sim: &mut Sim) {
+pub(crate) fn sound(sim: &mut Sim) {
     let mut source = FromStore(&mut sim.store);
     let report = verify(&mut source, Extent::AtRest, &VerifyOptions::default()).unwrap();
     assert_eq!(report.findings, []);
@@ -72,7 +72,7 @@ fn sound(sim: &mut Sim) {
     assert_eq!(sim.reopened().unwrap().state_image(), live);
 }
 
-fn run(sim: &mut Sim, session: Seq, json: &str) -> Ticket {
+pub(crate) fn run(sim: &mut Sim, session: Seq, json: &str) -> Ticket {
     let ticket = sim.submit_json(session, json);
     sim.commit();
     while !sim.jobs.is_empty() {

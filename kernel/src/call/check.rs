@@ -124,8 +124,9 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
             use KeyState::{Done, InFlight, Unknown};
             // An id that is present must be right, also for an answer that is given again.
             named(self.at.call, context)?;
-            // The answer was given under the first call's token: another may not permit it.
-            if used.token != context.session.token {
+            // The answer was given under the first call's token: another may not permit it, unless
+            // its issuer has said that it takes the place of that one.
+            if !context.state.tokens.renews(context.session.token, used.token) {
                 return Err(keyed(Reason::NotBound).into());
             }
             return match used.state {

@@ -159,6 +159,7 @@ struct Finished {
     label: Label,
     agent: AgentId,
     tool: ToolId,
+    account: Option<Account>,
 }
 
 /// What is stopped.
