@@ -9,7 +9,7 @@ use crate::{
     diagnostics::{keyed, named, over_budget, unknown_record, with_tools},
     registry::{Registered, Registry},
     state::{
-        keys::{KeySlot, KeyState},
+        keys::{KeySlot, KeyState, Moment},
         sessions::Released,
     },
 };
@@ -118,8 +118,10 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
         if context.token.lacks(&Amounts::ZERO.with(Dimension::Calls, 1)).is_some() {
             return Err(over_budget(context, Dimension::Calls, 1).into());
         }
+        let unconfirmed = context.state.unconfirmed_before;
+        let now = Moment { time: context.now, unconfirmed };
         if let Some(slot) = self.key_slot(context)
-            && let Some(used) = context.state.keys.get(&slot, context.now)
+            && let Some(used) = context.state.keys.get(&slot, now)
         {
             use KeyState::{Done, InFlight, Unknown};
             // An id that is present must be right, also for an answer that is given again.

@@ -6,7 +6,7 @@ use super::{
     agents::AgentState,
     asks::Asks,
     fold::{Frozen, OpenIntent, State},
-    keys::{KeySlot, KeyState, Keys},
+    keys::{KeySlot, KeyState, Keys, Moment},
     sessions::{Aggregate, Released, Session, Streak},
     signers::{Replaced, Signer},
     tokens::Tokens,
@@ -116,10 +116,11 @@ impl State {
                 self.running.clear();
                 self.unbound = Streak::default();
                 self.tokens.free_gauge();
-                self.keys.forget(record.time);
                 if record.clock.has(ClockFlags::GAP) {
                     self.unconfirmed_before = Some(record.seq);
                 }
+                let (time, unconfirmed) = (record.time, self.unconfirmed_before);
+                self.keys.forget(Moment { time, unconfirmed });
             }
             BodyView::Shutdown(_) => self.ended = Ended::Clean,
             BodyView::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),

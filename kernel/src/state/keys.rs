@@ -49,9 +49,18 @@ pub(crate) struct KeyUse {
 }
 
 impl KeyUse {
-    fn is_kept(&self, now: UnixMillis) -> bool {
-        !matches!(self.state, KeyState::Done(_)) || now < self.until
+    fn is_kept(&self, now: Moment) -> bool {
+        let over = now.time >= self.until && now.unconfirmed.is_none_or(|boot| self.intent >= boot);
+        !matches!(self.state, KeyState::Done(_)) || !over
     }
+}
+
+/// What time it is, and before which record nobody can tell how long ago it was, since the clock
+/// leapt and no operator has confirmed it.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) time: UnixMillis,
+    pub(crate) unconfirmed: Option<Seq>,
 }
 
 /// All keys that were used.
@@ -63,7 +72,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// The first call with a key, as long as it is kept. One whose end is not known is kept for
     /// ever: to run it again could double what it did.
-    pub(crate) fn get(&self, slot: &KeySlot, now: UnixMillis) -> Option<&KeyUse> {
+    pub(crate) fn get(&self, slot: &KeySlot, now: Moment) -> Option<&KeyUse> {
         self.used.get(slot).filter(|used| used.is_kept(now))
     }
 
@@ -85,7 +94,7 @@ impl Keys {
     }
 
     /// Drops the keys that are not kept any more.
-    pub(crate) fn forget(&mut self, now: UnixMillis) {
+    pub(crate) fn forget(&mut self, now: Moment) {
         self.used.retain(|_, used| used.is_kept(now));
     }
 

@@ -1,5 +1,7 @@
 //! Boots, recoveries, shutdowns.
 
+use std::mem::take;
+
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{ControlBody, Resolution},
@@ -33,8 +35,10 @@ impl Ledger {
         self.unbound = Row::default();
         self.accounts.free_gauge();
         // What is not answered any more need not be remembered.
-        self.keys.retain(|_, used| !used.ended || entry.time < used.until);
-        self.finished.retain(|_, finished| entry.time < finished.until);
+        let (mut keys, mut finished) = (take(&mut self.keys), take(&mut self.finished));
+        keys.retain(|_, used| self.is_kept(used, entry.time));
+        finished.retain(|intent, done| !self.is_over(*intent, done.until, entry.time));
+        (self.keys, self.finished) = (keys, finished);
     }
 
     pub(super) fn recovery<E>(

@@ -146,6 +146,7 @@ type Slot = (AgentId, ToolId, IdempotencyKey);
 /// The first call with an idempotency key.
 #[derive(Clone, Copy, Debug)]
 struct KeyUse {
+    intent: Seq,
     /// From then on the key may be used again, if the call has a known end.
     until: UnixMillis,
     ended: bool,

@@ -156,7 +156,7 @@ impl Ledger {
     pub(super) fn repeat(&mut self, entry: &mut Entry<'_>, repeat: &Repeat) {
         let call = &repeat.call;
         let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
-            entry.time < finished.until
+            !self.is_over(repeat.intent, finished.until, entry.time)
                 && finished.outcome == repeat.outcome
                 && finished.label == repeat.label
                 && Some(&finished.agent) == call.agent_id.as_ref()
