@@ -39,6 +39,7 @@ use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 enum Step {
     Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
     Derive { parent: usize, calls: u64, units: u64, life_ms: u64 },
+    Renew { old: usize, calls: u64, units: u64 },
     Open { agent: u8, token: usize },
     Spend { session: usize, units: u64, tries: u64, lost: bool, key: Option<u8> },
     Trim { session: usize, units: u64, lie: &'static str, named: Option<usize> },
@@ -113,6 +114,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
             |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
         ),
+        4 => (0_usize..6, 10_u64..40, 10_u64..60)
+            .prop_map(|(old, calls, units)| Step::Renew { old, calls, units }),
         8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
             small.clone(),
@@ -171,6 +174,11 @@ fn apply(sim: &mut Sim, step: &Step) {
             // Of the last ones: so that there are children of children.
             if let Some((parent, _)) = sim.tokens.iter().rev().nth(*parent).copied() {
                 sim.derive(parent, *calls, *units, *life_ms);
+            }
+        }
+        Step::Renew { old, calls, units } => {
+            if let Some((old, _)) = sim.tokens.iter().rev().nth(*old).copied() {
+                sim.renew(old, *calls, *units);
             }
         }
         Step::Open { agent, token } => {
@@ -382,6 +390,7 @@ fn cases() -> u32 {
 fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
     let mut seen: BTreeMap<&str, u32> = [
         ("a repeat", 0),
+        ("a repeat under a token that renews the first", 0),
         ("an unknown outcome", 0),
         ("a time-out across a boot", 0),
         ("a clock set back over a boot", 0),
@@ -394,12 +403,20 @@ fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
     ]
     .into();
     let mut count = |name, is: bool| *seen.entry(name).or_default() += u32::from(is);
-    let mut out = BTreeSet::new();
+    let (mut out, mut paid) = (BTreeSet::new(), BTreeMap::new());
     let mut last = UnixMillis::default();
     for record in log {
         count("a clock that is not followed", record.clock.has(ClockFlags::SKEWED));
         match &record.body {
-            Body::Repeat(_) => count("a repeat", true),
+            Body::Intent(intent) => {
+                paid.insert(record.seq, intent.call.capability_token_id);
+            }
+            Body::Repeat(repeat) => {
+                let token = repeat.call.capability_token_id;
+                let renewed = paid.get(&repeat.intent) != Some(&token);
+                count("a repeat", true);
+                count("a repeat under a token that renews the first", renewed);
+            }
             Body::Outcome(outcome) => {
                 if outcome.flags.has(OutcomeFlags::RUNNING) {
                     out.insert(outcome.intent);

@@ -112,3 +112,27 @@ fn a_holder_may_be_there() {
     assert_eq!(list(&home).out, "");
     drop(holder);
 }
+
+/// What an agent had sent under one token it can send again under the next.
+#[test]
+fn a_token_that_renews_another_repeats_what_that_did() {
+    let home = TestHome::new();
+    let old = home.worker("a");
+    let first = again(&home, &old, "turn-1");
+    assert_eq!(first["error"], json!(null));
+    let flags = ["--tool", "fs.write", "--write", "workspace"];
+    let other = home.token("a", &flags);
+    assert_eq!(again(&home, &other, "turn-1")["error"]["reason"], "not_bound");
+    let new = home.token("a", &[&flags[..], &["--renews", &old]].concat());
+    let repeated = again(&home, &new, "turn-1");
+    assert_eq!((&repeated["status"], &repeated["result"]), (&first["status"], &first["result"]));
+    let shown = run(["token", "show", &home.path(), &new, "--json"]).fine().one();
+    assert_eq!(shown["renews"], json!(old));
+    let issue =
+        ["token", "issue", &home.path(), "--agent", "b", "--tool", "echo", "--renews", &old];
+    let line = run(issue).failed(3).err;
+    assert!(line.contains("bad_token (804)"), "{line}");
+    run(["revoke", &home.path(), &old]).fine();
+    assert_eq!(again(&home, &new, "turn-1")["result"], first["result"]);
+    assert_eq!(home.verify(), 0);
+}
