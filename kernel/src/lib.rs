@@ -9,8 +9,8 @@
 //!
 //! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
 //!
-//! Reading order: [`tool`], [`registry`], [`resolve`], [`probe`] and [`policy`] (what is asked), [`kernel`]
-//! (what happens), [`store`] (what lasts), [`halt`] (when it stops).
+//! Reading order: [`tool`], [`registry`], [`resolve`], [`probe`] and [`policy`] (what is asked),
+//! [`kernel`] (what happens), [`store`] (what lasts), [`halt`] (when it stops).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
