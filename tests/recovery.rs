@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
+#[path = "recovery/hosts.rs"]
+mod hosts;
 #[path = "recovery/killed.rs"]
 mod killed;
 #[path = "recovery/probes.rs"]
