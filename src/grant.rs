@@ -63,6 +63,8 @@ shape! {
         11 => pub(crate) holder: Option<PublicKey>,
         /// Limits that are others than those of its budget.
         12 => limits: Vec<(Dimension, u64)> [..LIMITS_MAX],
+        /// The token that it takes the place of.
+        13 => pub(crate) renews: Option<TokenId>,
     }
 }
 
@@ -92,6 +94,7 @@ impl Grant {
             levels: 0,
             holder: None,
             limits: Vec::new(),
+            renews: None,
         }
     }
 
@@ -195,6 +198,16 @@ impl Grant {
     #[must_use]
     pub fn held_by(mut self, holder: PublicKey) -> Self {
         self.holder = Some(holder);
+        self
+    }
+
+    /// Takes the place of another token of the same agent, which was issued and not revoked: a
+    /// call that repeats an idempotency key of that one, or of one that it renewed itself, gets the
+    /// first outcome, as far as this grants the tool. It gives nothing else, and takes nothing from
+    /// the other.
+    #[must_use]
+    pub fn renews(mut self, token: TokenId) -> Self {
+        self.renews = Some(token);
         self
     }
 

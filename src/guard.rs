@@ -7,6 +7,7 @@ use std::{
 };
 use syscap_kernel::{
     policy::{Advice, PolicyEngine, Question, object_of},
+    probe::{Broken, Finding},
     resolve::Resolve,
     tool::{ReadTool, Request, Tool},
 };
@@ -50,6 +51,10 @@ impl<T: Tool> Tool for Guarded<T> {
 
     fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
         caught(|| self.0.plan(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
+    }
+
+    fn probe(&self, broken: &Broken<'_>) -> Finding {
+        caught(|| self.0.probe(broken)).unwrap_or(Finding::Unknown)
     }
 }
 

@@ -56,6 +56,7 @@ pub mod learn;
 mod operator;
 mod options;
 pub mod provide;
+mod recover;
 mod run;
 mod runtime;
 mod sent;
@@ -79,6 +80,7 @@ pub use crate::{
     keys::{FileKeys, Signer, SignerError},
     operator::Operator,
     options::Options,
+    recover::Unresolved,
     runtime::Runtime,
     sent::{CallWith, Written},
     session::Session,

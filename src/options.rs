@@ -15,6 +15,7 @@ use syscap_kernel::{
     kernel::{Anchor, Event, Kernel, NewHome, Parts},
     policy::PolicyEngine,
     ports::{Clock, Entropy},
+    probe::Probed,
     registry::{Registry, RegistryError, ToolsDelta},
     store::{Store, StoreError},
     tool::{ReadTool, Tool},
@@ -32,7 +33,7 @@ use crate::{
     entropy::{Salts, SystemEntropy},
     error::Error,
     files::write_new,
-    guard::{Guarded, GuardedEngine, SharedEngine},
+    guard::{Guarded, GuardedEngine, SharedEngine, caught},
     holding::By,
     holding::{Holding, acknowledged},
     home::{BasePlace, Home, Kept},
@@ -313,7 +314,7 @@ impl Options {
         write_new(&home.trust(), &trust.to_bytes())?;
         let (providers, absent) = (Arc::default(), ToolsDelta::default());
         let store = Held { store, _lock: lock };
-        let opened = Opened { kernel, signer, files, providers, absent };
+        let opened = Opened { kernel, signer, files, providers, absent, probed: Vec::new() };
         self.boot(home, store, opened)
     }
 
@@ -348,7 +349,8 @@ impl Options {
         let providers = Arc::default();
         let absent = tools::adopt(&mut kernel, store, &providers)?;
         signer.renew(kernel.roles());
-        Ok(Opened { kernel, signer, files, providers, absent })
+        let probed = probed(&kernel, store)?;
+        Ok(Opened { kernel, signer, files, providers, absent, probed })
     }
 
     /// Replays the log of a home, to look at: out of the store that these options have, or the
@@ -448,12 +450,13 @@ impl Options {
 
     /// Boots the kernel; puts tools and policy on record where they are others than those there.
     fn boot(&self, home: Home, store: Held, opened: Opened) -> Result<Holding, Error> {
-        let Opened { kernel, signer, files, providers, absent } = opened;
+        let Opened { kernel, signer, files, providers, absent, probed } = opened;
         let salts = Salts::new(Arc::clone(&self.entropy));
         let core = Core::new(kernel, store, Arc::clone(&self.clock), salts);
         let (id, durability) = (core.salts.bytes()?, self.durability);
         let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
-        acknowledged(core.request(|ticket| Event::Boot { ticket, id, software, durability }))?;
+        let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };
+        acknowledged(core.request(boot))?;
         let holding = Holding::new(core, providers, (signer, files, home), absent);
         let (tools, on_record) = holding.look(|k| (k.registry_hash(), k.tools_hash()));
         if on_record != Some(tools) {
@@ -479,6 +482,18 @@ struct Opened {
     providers: Arc<Providers>,
     /// The tools on record that the kernel still lacks.
     absent: ToolsDelta,
+    /// What the tools could say of runs that were broken off.
+    probed: Vec<Probed>,
+}
+
+/// Asks the tools what became of the runs that were broken off. One that panics says nothing.
+fn probed(kernel: &Kernel, store: &mut dyn Store) -> Result<Vec<Probed>, Error> {
+    let mut probed = Vec::new();
+    for intent in kernel.open_intents() {
+        let probing = kernel.probing(intent, store)?;
+        probed.extend(probing.and_then(|probing| caught(|| probing.run())));
+    }
+    Ok(probed)
 }
 
 #[cfg(feature = "sqlite")]

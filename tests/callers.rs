@@ -6,7 +6,7 @@ use std::{
     hint::spin_loop,
     sync::{
         Arc, Barrier,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{RecvTimeoutError, channel},
     },
     thread,
@@ -134,4 +134,47 @@ fn of_a_few_callers_none_waits_for_ever() {
 #[test]
 fn of_many_callers_none_waits_for_ever() {
     call(48, 150, true);
+}
+
+/// So many who send the same call at once, with one key: it runs once, and who is not told to wait
+/// has the one answer.
+#[test]
+fn duplicates_that_come_at_once_run_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&runs);
+    let write = HostTool::new("t.count", EffectClass::LocalWrite).unwrap();
+    let write = write.run(move |_| Ok(counted.fetch_add(1, Ordering::SeqCst)));
+    let options = Options::new().durability(Durability::Memory).store(MemoryStore::new());
+    let rt = options.tool(write).unwrap().create(dir.path().join("home")).unwrap();
+    let budget = Budget::standard().with(Dimension::Calls, 1 << 40);
+    let budget = budget.with(Dimension::WallUs, 1 << 50).with(Dimension::CpuUs, 1 << 50);
+    let grant = || Grant::to("a").tools(["t.count"]).budget(budget);
+    let old = rt.issue(grant()).unwrap();
+    let new = rt.issue(grant().renews(old)).unwrap();
+    for round in 0..20_u64 {
+        let begin = Arc::new(Barrier::new(16));
+        // Half of them under a token that renews the other's; who takes the key first is open.
+        let callers = (0..16).map(|caller| {
+            let (rt, begin) = (rt.clone(), Arc::clone(&begin));
+            thread::spawn(move || {
+                let token = if caller % 2 == 0 { old } else { new };
+                let agent = rt.session("a", token).unwrap();
+                begin.wait();
+                let answer = agent.call_once(&format!("k{round}"), "t.count", args! {}).unwrap();
+                (answer.reason(), answer.value().ok().and_then(|item| item.as_uint()))
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        for caller in callers {
+            match caller.join().unwrap() {
+                (None, answer) => assert_eq!(answer, Some(round), "the one answer"),
+                // The older token does not answer for the one that renews it.
+                (Some(Reason::KeyInFlight | Reason::NotBound), None) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(runs.load(Ordering::SeqCst), round + 1, "once");
+    }
+    rt.close().unwrap();
 }

@@ -323,18 +323,33 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
     let change = KeyChange { set, proofs: Vec::new(), cut_off: None };
     let event = event_of(&world, Kind::Key, Role::Operator, change.to_bytes());
     refused(&world, Body::Key(event), &[], "publisher");
+}
 
+/// A token that renews what it may not opens no home: another agent's, or one that was revoked.
+#[test]
+fn a_token_that_renews_what_it_may_not_opens_no_home() {
+    let forge = |world: &World, change: &dyn Fn(&mut TokenBody)| {
+        let mut body = body_of(world);
+        (body.nonce, body.head, body.renews) =
+            ([9; 16], Some(head_of(&world.home)), Some(world.token));
+        change(&mut body);
+        let bytes = body.to_bytes();
+        let token = TokenBody::id_of(&bytes);
+        let message = preimage(syscap::format::token::TOKEN_CONTEXT, &bytes);
+        let signature = syscap::Signer::sign(&world.keys(), Role::Issuer, &message).unwrap();
+        let wire = Token::wire(&bytes, &signature);
+        let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
+        let issue = Issue { token, issuer: body.issuer, parent: None, agent: body.agent };
+        world.append(vec![Body::Issue(Box::new(issue))], &[wire]);
+        world.halt()
+    };
+    let renewal = |halt| matches!(halt, Halt::Forged { why: Forgery::Renewal, .. });
     let world = World::new(|_, _, _| {});
-    let mut body = body_of(&world);
-    (body.nonce, body.head, body.renews) = ([9; 16], Some(head_of(&world.home)), Some(world.token));
-    let bytes = body.to_bytes();
-    let token = TokenBody::id_of(&bytes);
-    let message = preimage(syscap::format::token::TOKEN_CONTEXT, &bytes);
-    let signature = syscap::Signer::sign(&world.keys(), Role::Issuer, &message).unwrap();
-    let wire = Token::wire(&bytes, &signature);
-    let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
-    let issue = Issue { token, issuer: body.issuer, parent: None, agent: body.agent };
-    refused(&world, Body::Issue(Box::new(issue)), &[wire], "renews");
+    assert!(renewal(forge(&world, &|body| body.agent = AgentId::new("another").unwrap())));
+    let world = World::new(|_, _, _| {});
+    assert!(renewal(forge(&world, &|body| body.renews = Some(TokenId::from_bytes([7; 32])))));
+    let world = World::new(|rt, _, token| assert!(rt.revoke(token).is_ok()));
+    assert!(renewal(forge(&world, &|_| ())));
 }
 
 /// A home from before the formats were settled is refused with a word that says so.

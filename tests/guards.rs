@@ -9,19 +9,21 @@ use syscap::{
     audit::memory::MemoryStore,
     format::{
         budget::{Amounts, Dimension},
-        control::{FreezeChange, Resolution},
+        control::{ConfigChange, FreezeChange, Resolution},
         envelope::{Status, TxOutcome},
         id::{ObjectId, Seq, TokenId},
         label::Label,
         object::Object,
         reason::Reason,
         record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal},
+        time::UnixMillis,
     },
     kernel::{
         halt::{Forgery, Halt},
         kernel::{Anchor, Event, Kernel, Ticket},
         store::{Batch, Next, Room, Store, StoreError},
     },
+    verify::{Extent, FromStore, Options as VerifyOptions, verify},
 };
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
@@ -47,6 +49,12 @@ fn held(sim: &Sim, token: TokenId) -> Amounts {
 
 fn spent(sim: &Sim) -> usize {
     sim.world.lock().unwrap().spent.len()
+}
+
+fn verifies(sim: &mut Sim) {
+    let mut source = FromStore(&mut sim.store);
+    let report = verify(&mut source, Extent::AtRest, &VerifyOptions::default()).unwrap();
+    assert_eq!(report.findings, []);
 }
 
 fn last_refusal(sim: &mut Sim) -> Refusal {
@@ -310,6 +318,45 @@ fn a_key_is_kept_as_long_as_the_home_says() {
     let ticket = run(&mut sim, session, lost);
     assert_eq!(sim.reason_of(ticket), Some(Reason::OutcomeUnknown));
     assert_eq!(spent(&sim), 7);
+}
+
+/// A clock that leapt ahead makes no key free before an operator has said that it is right: what
+/// is sent again meanwhile would run twice.
+#[test]
+fn a_key_is_not_over_by_a_time_that_nobody_confirmed() {
+    let (mut sim, session) = seated();
+    let call = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+    run(&mut sim, session, call);
+    let old = sim.tokens[0].0;
+    sim.crash().unwrap();
+    let before = sim.wall;
+    sim.wall += 200 * 86_400_000;
+    sim.boot();
+    let mut body =
+        sim.token_body("a0", syscap::format::budget::Budget::standard(), 90 * 86_400_000);
+    body.renews = Some(old);
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    let token = syscap::format::token::TokenBody::id_of(&body.to_bytes());
+    sim.tokens.push((token, 1 << 40));
+    let session = sim.seat(token);
+    let ticket = run(&mut sim, session, call);
+    assert_eq!((sim.reason_of(ticket), spent(&sim)), (None, 3), "the first outcome");
+    // The same after another boot, and until somebody says that so much time has passed.
+    sim.crash().unwrap();
+    sim.boot();
+    let session = sim.seat(token);
+    run(&mut sim, session, call);
+    assert_eq!(spent(&sim), 3);
+    let confirmed = ConfigChange { confirm_time: Some(UnixMillis::new(before)) };
+    let signed = sim.signed(&confirmed);
+    let ticket = sim.ticket();
+    sim.event(Event::Control(ticket, Kind::Config, signed, None));
+    sim.commit();
+    verifies(&mut sim);
+    run(&mut sim, session, call);
+    assert_eq!(spent(&sim), 6, "its time is over");
+    verifies(&mut sim);
 }
 
 /// A call that is refused pays one of `calls`, and nothing else.

@@ -6,6 +6,7 @@ mod host {
     mod futures;
     mod offers;
     mod sessions;
+    mod transactions;
     mod typed;
     mod uses;
     pub(crate) mod world;

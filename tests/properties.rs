@@ -22,7 +22,7 @@ use syscap::{
         label::Label,
         provenance::Source,
         reason::Reason,
-        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record},
+        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record, Recovered},
         time::UnixMillis,
     },
     kernel::{
@@ -39,6 +39,7 @@ use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 enum Step {
     Issue { agent: u8, calls: u64, units: u64, life_ms: u64 },
     Derive { parent: usize, calls: u64, units: u64, life_ms: u64 },
+    Renew { old: usize, calls: u64, units: u64 },
     Open { agent: u8, token: usize },
     Spend { session: usize, units: u64, tries: u64, lost: bool, key: Option<u8> },
     Trim { session: usize, units: u64, lie: &'static str, named: Option<usize> },
@@ -113,6 +114,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
             |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
         ),
+        4 => (0_usize..6, 10_u64..40, 10_u64..60)
+            .prop_map(|(old, calls, units)| Step::Renew { old, calls, units }),
         8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
             small.clone(),
@@ -171,6 +174,11 @@ fn apply(sim: &mut Sim, step: &Step) {
             // Of the last ones: so that there are children of children.
             if let Some((parent, _)) = sim.tokens.iter().rev().nth(*parent).copied() {
                 sim.derive(parent, *calls, *units, *life_ms);
+            }
+        }
+        Step::Renew { old, calls, units } => {
+            if let Some((old, _)) = sim.tokens.iter().rev().nth(*old).copied() {
+                sim.renew(old, *calls, *units);
             }
         }
         Step::Open { agent, token } => {
@@ -352,6 +360,7 @@ fn known(kernel: &Kernel) -> Vec<String> {
 fn ruled(point: FaultPoint) -> Sim {
     let store = FaultStore::new(MemoryStore::new(), point);
     let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    sim.world.lock().unwrap().probes = true;
     for agent in ["a0", "a1"] {
         let token = sim.issue(agent, 60, 200, 10_000_000);
         sim.open(agent, token);
@@ -381,22 +390,33 @@ fn cases() -> u32 {
 fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
     let mut seen: BTreeMap<&str, u32> = [
         ("a repeat", 0),
+        ("a repeat under a token that renews the first", 0),
         ("an unknown outcome", 0),
         ("a time-out across a boot", 0),
         ("a clock set back over a boot", 0),
         ("a clock that is not followed", 0),
         ("a revocation between intent and permit", 0),
         ("an intent that a boot closed", 0),
+        ("a write that a probe knows not to be done", 0),
+        ("a write that a probe knows to be done", 0),
         ("an error with a label", 0),
     ]
     .into();
     let mut count = |name, is: bool| *seen.entry(name).or_default() += u32::from(is);
-    let mut out = BTreeSet::new();
+    let (mut out, mut paid) = (BTreeSet::new(), BTreeMap::new());
     let mut last = UnixMillis::default();
     for record in log {
         count("a clock that is not followed", record.clock.has(ClockFlags::SKEWED));
         match &record.body {
-            Body::Repeat(_) => count("a repeat", true),
+            Body::Intent(intent) => {
+                paid.insert(record.seq, intent.call.capability_token_id);
+            }
+            Body::Repeat(repeat) => {
+                let token = repeat.call.capability_token_id;
+                let renewed = paid.get(&repeat.intent) != Some(&token);
+                count("a repeat", true);
+                count("a repeat under a token that renews the first", renewed);
+            }
             Body::Outcome(outcome) => {
                 if outcome.flags.has(OutcomeFlags::RUNNING) {
                     out.insert(outcome.intent);
@@ -409,7 +429,14 @@ fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
                 count("an error with a label", labelled);
             }
             Body::Late(late) => drop(out.remove(&late.intent)),
-            Body::Recovery(_) => count("an intent that a boot closed", true),
+            Body::Recovery(recovery) => {
+                let calls = Amounts::ZERO.with(Dimension::Calls, 1);
+                let not_done = recovery.verdict == Recovered::NotDone && recovery.used == calls;
+                count("an intent that a boot closed", true);
+                count("a write that a probe knows not to be done", not_done);
+                let done = recovery.verdict == Recovered::Done;
+                count("a write that a probe knows to be done", done);
+            }
             Body::Boot(boot) => {
                 count("a time-out across a boot", !out.is_empty());
                 count("a clock set back over a boot", boot.wall < last);

@@ -47,6 +47,7 @@ const STATED: &[Stated] = &[
     (Reason::NotEligible, ["key", "", ""], "control"),
     (Reason::OutcomeUnknown, ["idempotency_key", "", ""], "after a crash"),
     (Reason::OutcomeErased, ["idempotency_key", "", ""], "after a redaction"),
+    (Reason::OutcomeLost, ["idempotency_key", "", ""], "after a crash"),
     (Reason::WrongLane, ["", "", ""], "by the socket"),
     (Reason::ReferenceErased, ["$ref", "", ""], "after a redaction"),
     (Reason::ReferenceInFlight, ["$ref.record", "", ""], "a race"),

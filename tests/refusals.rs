@@ -528,6 +528,7 @@ fn nothing_runs_before_a_policy_is_in_force() {
         id: [0; 16],
         software: Box::from("x"),
         durability: syscap::format::record::Durability::Memory,
+        probed: Vec::new(),
     });
     sim.tokens.clear();
     sim.sessions.clear();

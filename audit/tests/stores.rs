@@ -148,6 +148,7 @@ fn boot_event() -> syscap_kernel::kernel::Event {
         id: [2; 16],
         software: Box::from("test"),
         durability: Durability::Full,
+        probed: Vec::new(),
     }
 }
 

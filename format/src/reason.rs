@@ -111,6 +111,7 @@ reasons! {
     222 KeyInFlight "key_in_flight" Wait "The call with this idempotency key is not done yet."
     223 OutcomeUnknown "outcome_unknown" Ask "What the first call did is not known; ask a person."
     224 OutcomeErased "outcome_erased" Never "The first call's result was erased."
+    225 OutcomeLost "outcome_lost" Never "The first call was done, but its result is lost."
     231 WrongLane "wrong_lane" Never "The agents' lane takes calls only; an operator does this."
     251 UnknownReference "unknown_reference" Fix "Refer to a result given to this session."
     252 ReferenceErased "reference_erased" Never "The result that is referred to was erased."

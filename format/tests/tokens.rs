@@ -197,7 +197,12 @@ fn forms_that_version_one_does_not_have_are_refused() {
         (Reason::BadToken, |b| b.version = 1),
         (Reason::BadToken, |b| b.version = 3),
         (Reason::BadToken, |b| b.head = None),
-        (Reason::UnknownAuthority, |b| b.renews = Some(TokenId::from_bytes([1; 32]))),
+        // Only a root takes the place of another.
+        (Reason::BadToken, |b| {
+            let other = TokenId::from_bytes([1; 32]);
+            (b.parent, b.depth, b.depth_max, b.head) = (Some(other), 1, 1, None);
+            b.renews = Some(other);
+        }),
         (Reason::BadToken, |b| b.depth_max = TOKEN_DEPTH_MAX + 1),
         (Reason::BadToken, |b| (b.depth, b.depth_max) = (1, 1)),
         (Reason::BadToken, |b| b.parent = Some(TokenId::from_bytes([1; 32]))),

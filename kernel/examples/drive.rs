@@ -288,7 +288,13 @@ fn clocks() -> Reading {
 /// The order in which a home comes to take calls.
 fn ready(host: &mut Host) -> Result<(Seq, TokenId), Refused> {
     let (software, durability) = (Box::from("example"), Durability::Memory);
-    host.ask(Event::Boot { ticket: Ticket(0), id: [2; 16], software, durability })?;
+    host.ask(Event::Boot {
+        ticket: Ticket(0),
+        id: [2; 16],
+        software,
+        durability,
+        probed: Vec::new(),
+    })?;
     let tools = host.signed(&ToolsChange { tools: host.kernel.registry_hash() });
     host.ask(Event::Tools(Ticket(0), tools, None, ToolsDelta::default()))?;
     let policy = PolicyChange { policy: host.kernel.engine_hash(), shadow: None };

@@ -136,6 +136,9 @@ pub enum Forgery {
     /// It gives more than what it was derived from.
     #[error("it gives more than what it was derived from")]
     Attenuation,
+    /// It renews what it may not.
+    #[error("it renews another agent's token, one that was revoked, or one that is no root")]
+    Renewal,
     /// A key that is new to a role does not prove to be held.
     #[error("a key that is new to a role does not prove to be held")]
     Possession,

@@ -9,8 +9,8 @@
 //!
 //! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
 //!
-//! Reading order: [`tool`], [`registry`], [`resolve`] and [`policy`] (what is asked), [`kernel`]
-//! (what happens), [`store`] (what lasts), [`halt`] (when it stops).
+//! Reading order: [`tool`], [`registry`], [`resolve`], [`probe`] and [`policy`] (what is asked),
+//! [`kernel`] (what happens), [`store`] (what lasts), [`halt`] (when it stops).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
@@ -26,6 +26,7 @@ pub mod kernel;
 mod lookups;
 pub mod policy;
 pub mod ports;
+pub mod probe;
 pub mod registry;
 pub mod resolve;
 mod state;

@@ -114,7 +114,13 @@ mod tests {
         let parts = Parts { engine: Box::new(Allows), registry };
         let mut kernel = Kernel::create(new, parts, reading()).ok()?;
         let (software, durability) = (Box::from("here"), Durability::Memory);
-        let boot = Event::Boot { ticket: Ticket(0), id: [0; 16], software, durability };
+        let boot = Event::Boot {
+            ticket: Ticket(0),
+            id: [0; 16],
+            software,
+            durability,
+            probed: Vec::new(),
+        };
         kernel.handle(boot, reading());
         let agent = AgentId::new("a0")?;
         let body = TokenBody {

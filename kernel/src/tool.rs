@@ -9,7 +9,11 @@
 use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
-use crate::{resolve::Resolve, ticket::Ticket};
+use crate::{
+    probe::{Broken, Finding},
+    resolve::Resolve,
+    ticket::Ticket,
+};
 use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, Profile},
@@ -86,6 +90,13 @@ pub trait Tool: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with them, by [`Refused`].
     fn plan(&self, request: &Request<'_>) -> Result<Self::Plan, Refused>;
+
+    /// Says what became of a run that a crash broke off, and clears away what it left. Asked while
+    /// a home is opened, before anything is called; nobody asks a tool that only reads. What it
+    /// does not prove it must not say.
+    fn probe(&self, _broken: &Broken<'_>) -> Finding {
+        Finding::Unknown
+    }
 }
 
 /// Parsed arguments of a [`Tool`], ready to run.
@@ -461,6 +472,7 @@ pub(crate) trait AnyTool: Send + Sync {
     fn manifest(&self) -> &Manifest;
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused>;
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
+    fn probe(&self, broken: &Broken<'_>) -> Finding;
 }
 
 pub(crate) fn full<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
@@ -483,6 +495,10 @@ impl<T: Tool> AnyTool for Full<T> {
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
         Ok(Box::new(Full(self.0.plan(request)?)))
     }
+
+    fn probe(&self, broken: &Broken<'_>) -> Finding {
+        self.0.probe(broken)
+    }
 }
 
 impl<T: ReadTool> AnyTool for Reading<T> {
@@ -496,5 +512,9 @@ impl<T: ReadTool> AnyTool for Reading<T> {
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
         Ok(Box::new(Reading(self.0.plan(request)?)))
+    }
+
+    fn probe(&self, _: &Broken<'_>) -> Finding {
+        Finding::Unknown
     }
 }

@@ -63,7 +63,7 @@ impl Holding {
             ext: MapBuilder::new().finish(),
             audience: home,
             head,
-            renews: None,
+            renews: grant.renews,
         }
         .to_bytes();
         let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
@@ -102,7 +102,7 @@ impl Holding {
             ext: MapBuilder::new().finish(),
             audience: above.audience,
             head: None,
-            renews: None,
+            renews: grant.renews,
         }
         .to_bytes();
         let signature = self.inner.signer.sign_as_holder(&preimage(TOKEN_CONTEXT, &body))?;

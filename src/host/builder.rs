@@ -15,6 +15,7 @@ use super::{
     closure::{ClosureTool, Ended},
     failure::Failure,
     future::{Task, block_on},
+    transaction::{Transactional, TransactionalTool},
     typed::{Typed, TypedTool},
 };
 use crate::{args::IntoArg, error::Error};
@@ -158,5 +159,11 @@ impl HostTool {
     #[must_use]
     pub fn typed<P: Typed>(self) -> TypedTool<P> {
         TypedTool::new(self.manifest)
+    }
+
+    /// Runs it by a type that prepares its effect and then makes it: see [`Transactional`].
+    #[must_use]
+    pub fn transactional<P: Transactional>(self) -> TransactionalTool<P> {
+        TransactionalTool::new(self.manifest)
     }
 }

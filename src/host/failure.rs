@@ -50,6 +50,12 @@ impl Failure {
         self
     }
 
+    /// The same, where it says nothing of the effect.
+    pub(super) fn or_without_effect(self) -> Self {
+        let tx = self.tx.or(Some(TxOutcome::NoOp));
+        Self { tx, ..self }
+    }
+
     pub(super) fn into_parts(self) -> (Refused, Option<TxOutcome>) {
         (self.why, self.tx)
     }

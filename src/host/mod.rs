@@ -20,10 +20,11 @@
 //! # }
 //! ```
 //!
-//! * [`HostTool`] says what the kernel must know, and ends in one of three ways:
+//! * [`HostTool`] says what the kernel must know, and ends in one of four ways:
 //!   [`run`](HostTool::run) takes a closure, [`run_async`](HostTool::run_async) one that makes a
 //!   future, [`typed`](HostTool::typed) a type that parses its arguments once and says which
-//!   scopes it needs.
+//!   scopes it needs, [`transactional`](HostTool::transactional) one that besides prepares its
+//!   effect before it makes it.
 //! * [`HostTools`] offers closures from another process than the one that holds the home.
 //! * [`AsyncSession`] and [`in_background`] make calls from asynchronous code.
 //!
@@ -38,6 +39,7 @@ pub(crate) mod closure;
 mod failure;
 mod future;
 mod offered;
+mod transaction;
 mod typed;
 pub(crate) mod uses;
 
@@ -49,6 +51,7 @@ pub use self::{
     failure::Failure,
     future::Task,
     offered::HostTools,
+    transaction::{Transactional, TransactionalPlan, TransactionalTool},
     typed::{Planned, Typed, TypedPlan, TypedTool},
     uses::{Begun, Reported, ToolUse},
 };

@@ -72,6 +72,10 @@ impl<P> Planned<P> {
         Self { value, demands: Demands::default() }
     }
 
+    pub(super) fn into_parts(self) -> (P, Demands) {
+        (self.value, self.demands)
+    }
+
     /// Touches a resource, which the token's scope in that dimension must permit. The argument
     /// that named it stands in the refusal.
     #[must_use]

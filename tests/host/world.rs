@@ -6,7 +6,7 @@ use syscap::{
         decision::{Decision, Verdict},
         object::EngineIdentity,
         obligation::Obligation,
-        record::{Body, Durability, Outcome, Record},
+        record::{Body, Durability, Late, Outcome, Record},
     },
     kernel::{
         kernel::Kernel,
@@ -75,6 +75,15 @@ impl World {
             _ => None,
         });
         outcomes.collect()
+    }
+
+    /// What the runs that had been given up came to.
+    pub(crate) fn lates(&self) -> Vec<Late> {
+        let late = |record: Record| match record.body {
+            Body::Late(late) => Some(*late),
+            _ => None,
+        };
+        self.records().into_iter().filter_map(late).collect()
     }
 
     /// The last outcome.

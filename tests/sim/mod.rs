@@ -37,6 +37,7 @@ use syscap::{
             Ticket,
         },
         policy::{PolicyEngine, object_of},
+        probe::Probing,
         registry::{Registry, ToolsDelta},
         resolve::Resolving,
         store::{Next, Store, vault_entry},
@@ -186,7 +187,10 @@ impl Sim {
         let id = [u8::try_from(self.salt % 251).unwrap(); 16];
         let ticket = self.ticket();
         let software = Box::from("sim");
-        self.event(Event::Boot { ticket, id, software, durability: Durability::Memory });
+        let open = self.kernel.open_intents().into_iter();
+        let probing = open.filter_map(|seq| self.kernel.probing(seq, &mut self.store).unwrap());
+        let probed: Vec<_> = probing.map(Probing::run).collect();
+        self.event(Event::Boot { ticket, id, software, durability: Durability::Memory, probed });
         self.commit();
         if self.kernel.tools_hash().is_none() && self.kernel.halted().is_none() {
             let tools = self.kernel.registry_hash();

@@ -104,6 +104,19 @@ impl Sim {
         self.tokens.push((TokenBody::id_of(&body.to_bytes()), 0));
     }
 
+    /// Lets a token take the place of another of its agent, whether that may be or not, and opens a
+    /// session with it.
+    pub fn renew(&mut self, old: TokenId, calls: u64, units: u64) {
+        let Some(agent) = self.kernel.token(&old).map(|old| old.body.agent.clone()) else { return };
+        let mut body = self.token_body(agent.as_str(), budget(calls, units), 1_000_000);
+        body.renews = Some(old);
+        let ticket = self.ticket();
+        self.event(Event::Issue(ticket, Self::wire(&body), None));
+        let id = TokenBody::id_of(&body.to_bytes());
+        self.tokens.push((id, units));
+        self.open(agent.as_str(), id);
+    }
+
     /// Registers a token with so many calls and units, which can be handed on.
     pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
         let mut body = self.token_body(agent, budget(calls, units), life_ms);

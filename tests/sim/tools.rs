@@ -15,7 +15,10 @@ use syscap::{
         manifest::{EffectClass, Manifest, Param, ParamType},
         reason::{Reason, Refused},
     },
-    kernel::tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+    kernel::{
+        probe::{Broken, Finding},
+        tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+    },
 };
 
 /// Effects that the tools really made, by intent.
@@ -27,6 +30,8 @@ pub struct World {
     pub links: BTreeMap<String, String>,
     /// How often links were followed.
     pub lookups: u64,
+    /// Whether what spends can tell, after a crash, what it did.
+    pub probes: bool,
     /// What was really opened since the process began: intent and path.
     pub opened: Vec<(Seq, String)>,
 }
@@ -51,6 +56,13 @@ impl Spend {
         manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
         Self { manifest, world: Arc::clone(world) }
     }
+
+    /// Another definition of it.
+    pub fn described(world: &Shared, description: &str) -> Self {
+        let mut spend = Self::new(world);
+        spend.manifest.description = Box::from(description);
+        spend
+    }
 }
 
 impl Tool for Spend {
@@ -68,6 +80,20 @@ impl Tool for Spend {
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
         let demands = Demands { resources: Vec::new(), hold };
         Ok(SpendPlan { demands, tries, lost, world: Arc::clone(&self.world) })
+    }
+
+    /// What it has not begun is not done; of the rest it knows all but what its answer was.
+    fn probe(&self, broken: &Broken<'_>) -> Finding {
+        let world = self.world.lock().unwrap();
+        let units = broken.request.args.get("units").and_then(Item::as_uint).unwrap();
+        let spent = world.spent.iter().filter(|(intent, _)| *intent == broken.intent).count();
+        match (world.probes, u64::try_from(spent).unwrap()) {
+            (false, _) => Finding::Unknown,
+            // It asks for more than it may have: that is cut down.
+            (true, 0) => Finding::NotDone(Amounts::ZERO.with(Dimension::CreditsMicro, 1 << 50)),
+            (true, spent) if spent >= units => Finding::Done,
+            (true, _) => Finding::Unknown,
+        }
     }
 }
 

@@ -101,6 +101,7 @@ pub(crate) fn opened(registry: Registry) -> Kernel {
         id: [0xb0; 16],
         software: Box::from("syscap 0.1.0"),
         durability: Durability::Full,
+        probed: Vec::new(),
     };
     kernel.handle(boot, reading(1));
     kernel

@@ -94,6 +94,8 @@ pub enum Fault {
     IssuedTwice,
     /// A token gives more than its parent.
     Attenuation,
+    /// A token renews what it may not.
+    Renewal,
     /// An `issue` record and its token differ.
     IssueForm,
     /// A token is not registered.

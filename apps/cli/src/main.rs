@@ -23,6 +23,7 @@ mod output;
 mod parse;
 mod policy;
 mod recording;
+mod recover;
 mod runtime;
 mod serve;
 mod signing;
@@ -86,6 +87,9 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Judge the tools that an agent's client runs itself: run by the client, before and after.
     Hook(hook::Hook),
+    /// List calls that a crash broke off, and say what became of them.
+    #[command(subcommand)]
+    Recover(recover::Recover),
     /// Propose the least capability that recorded calls show a need for.
     Learn(learn::Learn),
     /// Hold a home, and serve it to other processes.
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Command::Call(call) => call.run(&mut out),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
+        Command::Recover(recover) => recover.run(&mut out),
         Command::Learn(learn) => learn.run(&mut out),
         Command::Serve(serve) => serve.run(),
         Command::Top(top) => top.run(&mut out),

@@ -52,6 +52,18 @@ pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
     Ok(Hand::Person(Box::new(Person { home: home.to_path_buf(), role, keys })))
 }
 
+/// The same for what is signed here in any case: by the key that lies in the home, sealed or not.
+pub(crate) fn own(home: &Path, role: Role) -> Result<Person, Failure> {
+    match hand(home, role)? {
+        Hand::Person(person) => Ok(*person),
+        Hand::Holder => {
+            let keys = FileKeys::open(&Home::at(home).keys())?.asking(Terminal);
+            keys.renew(runtime::look(home)?.kernel().roles());
+            Ok(Person { home: home.to_path_buf(), role, keys })
+        }
+    }
+}
+
 impl Person {
     /// Has an event recorded that is made from the log as it is.
     pub(crate) fn submit<B: ControlBody>(

@@ -152,7 +152,13 @@ impl Script {
     fn set_up(&mut self) -> Result<(), Found> {
         let ticket = self.ticket();
         let software = Box::from("syscap-kit");
-        self.handle(Event::Boot { ticket, id: [1; 16], software, durability: Durability::Full })?;
+        self.handle(Event::Boot {
+            ticket,
+            id: [1; 16],
+            software,
+            durability: Durability::Full,
+            probed: Vec::new(),
+        })?;
         let tools = self.kernel.registry_hash();
         let (ticket, control) = (self.ticket(), self.signed(&ToolsChange { tools })?);
         self.handle(Event::Tools(ticket, control, None, ToolsDelta::default()))?;

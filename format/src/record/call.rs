@@ -320,7 +320,8 @@ code! {
 }
 
 shape! {
-    /// An intent was found open at boot: all that it held is charged. Or an operator says,
+    /// An intent was found open at boot: all that it held is charged, unless its tool has proved
+    /// that it was not done. Or an operator says,
     /// signed, what became of it; the charge stands.
     pub struct Recovery {
         /// The intent.

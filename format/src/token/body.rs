@@ -75,7 +75,8 @@ shape! {
         /// Of a root where the log ended, as its issuer saw it: nothing up to there can be cut
         /// out. Null for a derived token.
         18 => pub head: Option<Head>,
-        /// Reserved: the token whose idempotency keys it answers; null.
+        /// The token, also a root, that it takes the place of: it answers the idempotency keys of
+        /// that one besides its own. Null for none, and in a derived token.
         19 => pub renews: Option<TokenId>,
     }
 }
@@ -116,8 +117,8 @@ impl TokenBody {
         if self.head.is_some() != self.parent.is_none() {
             return Err(bad("head"));
         }
-        if self.renews.is_some() {
-            return Err(Refused::new(Reason::UnknownAuthority).field("renews"));
+        if self.renews.is_some() && self.parent.is_some() {
+            return Err(bad("renews"));
         }
         if self.ext.item().kind() != Kind::Map {
             return Err(bad("ext"));

@@ -9,7 +9,7 @@ use crate::{
     diagnostics::{keyed, named, over_budget, unknown_record, with_tools},
     registry::{Registered, Registry},
     state::{
-        keys::{KeySlot, KeyState},
+        keys::{KeySlot, KeyState, Moment},
         sessions::Released,
     },
 };
@@ -118,14 +118,17 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
         if context.token.lacks(&Amounts::ZERO.with(Dimension::Calls, 1)).is_some() {
             return Err(over_budget(context, Dimension::Calls, 1).into());
         }
+        let unconfirmed = context.state.unconfirmed_before;
+        let now = Moment { time: context.now, unconfirmed };
         if let Some(slot) = self.key_slot(context)
-            && let Some(used) = context.state.keys.get(&slot, context.now)
+            && let Some(used) = context.state.keys.get(&slot, now)
         {
             use KeyState::{Done, InFlight, Unknown};
             // An id that is present must be right, also for an answer that is given again.
             named(self.at.call, context)?;
-            // The answer was given under the first call's token: another may not permit it.
-            if used.token != context.session.token {
+            // The answer was given under the first call's token: another may not permit it, unless
+            // its issuer has said that it takes the place of that one.
+            if !context.state.tokens.renews(context.session.token, used.token) {
                 return Err(keyed(Reason::NotBound).into());
             }
             return match used.state {

@@ -336,12 +336,13 @@ fn first_outcome(
     entry: Option<&VaultEntry>,
 ) -> Result<Repeated, Refused> {
     let erased = || keyed(Reason::OutcomeErased);
-    let (hash, status) = used.result.ok_or_else(erased)?;
-    let entry = entry.filter(|entry| entry.result.is_some()).ok_or_else(erased)?;
-    let salts = entry.salts.as_ref().ok_or_else(erased)?;
-    if call.sent_by(salts) != used.sent {
+    let salts = entry.and_then(|entry| entry.salts.as_ref());
+    if salts.is_some_and(|salts| call.sent_by(salts) != used.sent) {
         return Err(keyed(Reason::KeyReused).allowed("a new key, or left out"));
     }
+    // It is known to be done, but not what it brought.
+    let (hash, status) = used.result.ok_or_else(|| keyed(Reason::OutcomeLost))?;
+    let entry = entry.filter(|_| salts.is_some()).ok_or_else(erased)?;
     let delivered = entry.committed(Commitment::Result(hash, status)).ok_or_else(erased)?;
     let (degraded, label) = (used.degraded.clone(), used.label);
     Ok(Repeated { intent: used.intent, outcome, delivered, status, degraded, label })

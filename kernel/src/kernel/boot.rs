@@ -10,6 +10,7 @@ use super::{aggregate::Counted, events::Ack, machine::Kernel, pending::Pending, 
 use crate::{
     halt::{Foreign, Halt},
     policy::{PolicyEngine, object_of},
+    probe::{Finding, Probed},
     registry::Registry,
     state::{
         apply::Objects,
@@ -24,7 +25,7 @@ use syscap_format::{
     budget::Dimension,
     control::{Role, Roles, Trust},
     hash::leaf,
-    id::{Leaf, ObjectId, RecoveryHash, Seq},
+    id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq},
     limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     record::{
@@ -179,9 +180,8 @@ impl Kernel {
     pub(super) fn boot(
         &mut self,
         ticket: Ticket,
-        id: [u8; 16],
-        software: Box<str>,
-        durability: Durability,
+        (id, software, durability): ([u8; 16], Box<str>, Durability),
+        probed: &[Probed],
         reading: Reading,
     ) -> Result<(), Halt> {
         // A kernel boots once: a second boot would recover what this one still runs.
@@ -204,7 +204,8 @@ impl Kernel {
         };
         let (mut seq, _) = self.append(BodyView::Boot(&boot))?;
         while let Some((intent, open)) = self.state.open.first_key_value() {
-            let recovery = recovery_of(*intent, open);
+            let finding = found(probed, self.state.home, *intent);
+            let recovery = recovery_of(*intent, open, finding);
             (seq, _) = self.append(BodyView::Recovery(&recovery))?;
         }
         self.closing = false;
@@ -228,12 +229,26 @@ impl Kernel {
     }
 }
 
-/// An intent without an outcome: it is charged in full, since what it did is not known.
-fn recovery_of(intent: Seq, open: &OpenIntent) -> Recovery {
-    // A read leaves everything as it was, and its answer never left.
-    let read_only = open.effect.is_read_only();
-    let verdict = if read_only { Recovered::NotDone } else { Recovered::Unknown };
-    let used = open.held.with(Dimension::Concurrent, 0);
+/// What a probe found of an intent of this home.
+fn found(probed: &[Probed], home: HomeId, intent: Seq) -> Finding {
+    let own = probed.iter().find(|probed| probed.home == home && probed.intent == intent);
+    own.map_or(Finding::Unknown, |probed| probed.finding)
+}
+
+/// An intent without an outcome: it is charged in full, unless a probe has shown that its effect
+/// was not made.
+fn recovery_of(intent: Seq, open: &OpenIntent, finding: Finding) -> Recovery {
+    let held = open.held.with(Dimension::Concurrent, 0);
+    let (verdict, used) = match finding {
+        // A read leaves everything as it was, and its answer never left.
+        _ if open.effect.is_read_only() => (Recovered::NotDone, held),
+        Finding::NotDone(used) => {
+            let calls = held.get(Dimension::Calls);
+            (Recovered::NotDone, held.meet(&used).with(Dimension::Calls, calls))
+        }
+        Finding::Done => (Recovered::Done, held),
+        Finding::Unknown => (Recovered::Unknown, held),
+    };
     Recovery { intent, verdict, used, control: None }
 }
 

@@ -322,6 +322,8 @@ impl Kernel {
                     Forgery::Role => Refused::new(Reason::WrongIssuer).field("issuer"),
                     other => unsigned(other, Role::Issuer.name()),
                 })?;
+                let renewable = self.state.renewable(body);
+                renewable.map_err(|reason| Refused::new(reason).field("renews"))?;
                 let head = body.head.ok_or(Refused::new(Reason::BadToken).field("head"))?;
                 self.is_durable(&head, ancestor)?;
             }

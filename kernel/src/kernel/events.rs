@@ -4,6 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     policy::PolicyEngine,
+    probe::Probed,
     registry::ToolsDelta,
     resolve::{Found, Resolving},
     store::{Ancestor, Room, Stored},
@@ -74,6 +75,10 @@ pub enum Event {
         software: Box<str>,
         /// What an acknowledged record survives from here on.
         durability: Durability,
+        /// What came of the [probes](Kernel::probing) of the intents that are open.
+        ///
+        /// [Kernel::probing]: crate::kernel::Kernel::probing
+        probed: Vec<Probed>,
     },
     /// A call.
     Submit(Submit),

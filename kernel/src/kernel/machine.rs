@@ -46,7 +46,7 @@ pub struct Kernel {
     pub(super) shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
     /// The values of the agents' facts: what the state knows by commitment only.
     pub(super) facts: BTreeMap<AgentId, Facts>,
-    pub(super) registry: Registry,
+    pub(crate) registry: Registry,
     pub(super) tools_hash: ToolsHash,
     pub(super) clock: Option<KernelClock>,
     pub(super) gap: bool,
@@ -83,8 +83,8 @@ impl Kernel {
 
     fn dispatch(&mut self, event: Event, reading: Reading) -> Result<(), Halt> {
         match event {
-            Event::Boot { ticket, id, software, durability } => {
-                self.boot(ticket, id, software, durability, reading)
+            Event::Boot { ticket, id, software, durability, probed } => {
+                self.boot(ticket, (id, software, durability), &probed, reading)
             }
             Event::Submit(submit) => self.submit(submit, None, None),
             Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
@@ -195,6 +195,12 @@ impl Kernel {
     #[must_use]
     pub fn last_signed(&self, key: &PublicKey) -> Seq {
         self.state.signer(key).last
+    }
+
+    /// The intents that a boot closed as unknown, and of which no operator has said what became.
+    #[must_use]
+    pub fn unresolved(&self) -> Vec<Seq> {
+        self.state.recovered.iter().copied().collect()
     }
 
     /// The policy on record.

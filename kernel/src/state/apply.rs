@@ -6,7 +6,7 @@ use super::{
     agents::AgentState,
     asks::Asks,
     fold::{Frozen, OpenIntent, State},
-    keys::{KeySlot, KeyState, Keys},
+    keys::{KeySlot, KeyState, Keys, Moment},
     sessions::{Aggregate, Released, Session, Streak},
     signers::{Replaced, Signer},
     tokens::Tokens,
@@ -116,10 +116,11 @@ impl State {
                 self.running.clear();
                 self.unbound = Streak::default();
                 self.tokens.free_gauge();
-                self.keys.forget(record.time);
                 if record.clock.has(ClockFlags::GAP) {
                     self.unconfirmed_before = Some(record.seq);
                 }
+                let (time, unconfirmed) = (record.time, self.unconfirmed_before);
+                self.keys.forget(Moment { time, unconfirmed });
             }
             BodyView::Shutdown(_) => self.ended = Ended::Clean,
             BodyView::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),
@@ -406,20 +407,27 @@ impl State {
         match &recovery.control {
             None => {
                 let open = self.open.remove(&recovery.intent)?;
-                self.recovered.insert(recovery.intent);
+                if recovery.verdict == Recovered::Unknown {
+                    self.recovered.insert(recovery.intent);
+                }
                 self.tokens.settle(open.token, &open.held, &recovery.used);
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),
-                        _ => self.keys.end(slot, KeyState::Unknown(seq)),
+                        Recovered::Done => self.keys.end(slot, KeyState::Done(seq)),
+                        Recovered::Unknown => self.keys.end(slot, KeyState::Unknown(seq)),
                     }
                 }
             }
-            // The operator's word changes no charge, and is given once.
+            // The operator's word changes no charge, and settles what was not known.
             Some(control) => {
-                if !self.recovered.remove(&recovery.intent) {
+                if !self.recovered.contains(&recovery.intent) {
                     return None;
                 }
+                if recovery.verdict != Recovered::Unknown {
+                    self.recovered.remove(&recovery.intent);
+                }
+                self.keys.resolve(recovery.intent, recovery.verdict, seq);
                 self.signed(seq, control)?;
             }
         }

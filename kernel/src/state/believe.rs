@@ -13,7 +13,7 @@ use syscap_format::{
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
     record::{Body, Head, Issue, Kind, Record},
-    token::{Token, attenuates},
+    token::{Token, TokenBody, attenuates},
 };
 
 /// Where the fold finds what lies before a record.
@@ -103,6 +103,23 @@ impl State {
         }
     }
 
+    /// Whether a root token may answer the idempotency keys of the one that it renews: that is a
+    /// root of the same agent, and was not revoked.
+    pub(crate) fn renewable(&self, body: &TokenBody) -> Result<(), Reason> {
+        let Some(renews) = &body.renews else {
+            return Ok(());
+        };
+        let old = self.tokens.find(renews).and_then(|old| self.tokens.view(old));
+        match old {
+            None => Err(Reason::UnknownToken),
+            Some(old) if old.revoked => Err(Reason::Revoked),
+            Some(old) if old.body.parent.is_some() || old.body.agent != body.agent => {
+                Err(Reason::BadToken)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Holds a record of a log that is opened against its signatures.
     pub(crate) fn believe(&self, record: &Record, past: &mut dyn Past) -> Result<(), Halt> {
         let forged = |why| Halt::Forged { seq: record.seq, why };
@@ -157,7 +174,7 @@ impl State {
         let forged = |why| Halt::Forged { seq, why };
         let token = wire(seq, issue.token.as_bytes(), past)?;
         let token = Token::read(&token).map_err(|refused| {
-            let mut reserved = ["renews", "caveats", "flags"].into_iter();
+            let mut reserved = ["caveats", "flags"].into_iter();
             match reserved.find(|field| refused.is_about(field)) {
                 Some(name) => Halt::Reserved { seq, name },
                 None if refused.reason() == Reason::BadSignature => forged(Forgery::Signature),
@@ -174,6 +191,7 @@ impl State {
         }
         let Some(parent) = body.parent else {
             self.issues(&token).map_err(forged)?;
+            self.renewable(body).map_err(|_| forged(Forgery::Renewal))?;
             let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
             return is_before(seq, &head, past);
         };

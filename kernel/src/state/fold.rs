@@ -78,7 +78,8 @@ pub(crate) struct State {
     pub(crate) keys: Keys,
     /// Calls that wait for a person.
     pub(crate) asks: Asks,
-    /// Intents that were found open at boot, and about which no operator has said anything.
+    /// Intents that were found open at boot, of which nothing is known, and about which no operator
+    /// has said anything.
     pub(crate) recovered: BTreeSet<Seq>,
     /// Tokens issued before this record wait for an operator to confirm the time.
     pub(crate) unconfirmed_before: Option<Seq>,

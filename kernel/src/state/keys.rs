@@ -8,6 +8,7 @@ use syscap_format::{
     id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
     label::Label,
     obligation::Obligation,
+    record::Recovered,
     time::UnixMillis,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct KeySlot {
 pub(crate) enum KeyState {
     /// It has no outcome yet.
     InFlight,
-    /// It has one.
+    /// It has one; or it is known to be done, by that record, and its result is lost.
     Done(Seq),
     /// What it did is not known, as this record says.
     Unknown(Seq),
@@ -48,9 +49,18 @@ pub(crate) struct KeyUse {
 }
 
 impl KeyUse {
-    fn is_kept(&self, now: UnixMillis) -> bool {
-        !matches!(self.state, KeyState::Done(_)) || now < self.until
+    fn is_kept(&self, now: Moment) -> bool {
+        let over = now.time >= self.until && now.unconfirmed.is_none_or(|boot| self.intent >= boot);
+        !matches!(self.state, KeyState::Done(_)) || !over
     }
+}
+
+/// What time it is, and before which record nobody can tell how long ago it was, since the clock
+/// leapt and no operator has confirmed it.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) time: UnixMillis,
+    pub(crate) unconfirmed: Option<Seq>,
 }
 
 /// All keys that were used.
@@ -62,7 +72,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// The first call with a key, as long as it is kept. One whose end is not known is kept for
     /// ever: to run it again could double what it did.
-    pub(crate) fn get(&self, slot: &KeySlot, now: UnixMillis) -> Option<&KeyUse> {
+    pub(crate) fn get(&self, slot: &KeySlot, now: Moment) -> Option<&KeyUse> {
         self.used.get(slot).filter(|used| used.is_kept(now))
     }
 
@@ -84,7 +94,7 @@ impl Keys {
     }
 
     /// Drops the keys that are not kept any more.
-    pub(crate) fn forget(&mut self, now: UnixMillis) {
+    pub(crate) fn forget(&mut self, now: Moment) {
         self.used.retain(|_, used| used.is_kept(now));
     }
 
@@ -106,6 +116,19 @@ impl Keys {
             used.result = Some(result);
             used.degraded = degraded;
             used.label = label;
+        }
+    }
+
+    /// An operator has said what became of a call whose end was not known.
+    pub(crate) fn resolve(&mut self, intent: Seq, verdict: Recovered, said: Seq) {
+        let slot = self.used.iter().find(|(_, used)| used.intent == intent);
+        let Some(slot) = slot.map(|(slot, _)| slot.clone()) else {
+            return;
+        };
+        match verdict {
+            Recovered::NotDone => self.release(&slot),
+            Recovered::Done => self.end(&slot, KeyState::Done(said)),
+            Recovered::Unknown => {}
         }
     }
 

@@ -106,6 +106,20 @@ impl Tokens {
         self.entry(token).map(|entry| &entry.body)
     }
 
+    /// Whether a token takes the place of another: it renews it, or one that does so itself.
+    pub(crate) fn renews(&self, token: TokenIndex, old: TokenIndex) -> bool {
+        let mut at = token;
+        // Each was registered after the one that it renews.
+        while at > old {
+            let renewed = self.body(at).and_then(|body| body.renews);
+            match renewed.and_then(|id| self.index.get(&id)) {
+                Some(before) if *before < at => at = *before,
+                _ => return false,
+            }
+        }
+        at == old
+    }
+
     /// Whether the token or one of its ancestors was revoked.
     pub(crate) fn is_revoked(&self, token: TokenIndex) -> bool {
         self.chain(token).any(|entry| entry.revoked)

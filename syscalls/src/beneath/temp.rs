@@ -46,8 +46,12 @@ impl TempName {
 /// What [`Base::discard`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Discarded {
-    /// The temporary file was there and is gone.
-    Removed,
+    /// The temporary file was there and is gone, durably: the write has not been made and can't be
+    /// any more.
+    Removed {
+        /// Its size.
+        size_bytes: u64,
+    },
     /// It was not there.
     Absent,
 }
@@ -66,10 +70,16 @@ impl Base {
             Err(FsError::NotFound) => return Ok(Discarded::Absent),
             opened => opened?,
         };
-        match rustix::fs::unlinkat(&dir, temp.as_str(), AtFlags::empty()) {
+        let name = temp.as_str();
+        let size_bytes = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => u64::try_from(found.st_size).unwrap_or(u64::MAX),
+            Err(Errno::NOENT) => return Ok(Discarded::Absent),
+            Err(errno) => return Err(errno.into()),
+        };
+        match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
             Ok(()) => {
                 rustix::fs::fsync(&dir)?;
-                Ok(Discarded::Removed)
+                Ok(Discarded::Removed { size_bytes })
             }
             Err(Errno::NOENT) => Ok(Discarded::Absent),
             Err(errno) => Err(errno.into()),

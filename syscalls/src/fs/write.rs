@@ -6,11 +6,13 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
+    id::{Leaf, Seq},
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     scope::Rights,
 };
 use syscap_kernel::{
+    probe::{Broken, Finding},
     resolve::Resolve,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
@@ -21,8 +23,8 @@ use super::{
     refusal,
 };
 use crate::beneath::{
-    Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, TempName,
-    Write, WriteFailure, Written,
+    Charge, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore,
+    TempName, Write, WriteFailure, Written,
 };
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -85,14 +87,7 @@ impl Tool for FsWrite {
         let parents =
             if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
         let existing = if set("create_only") { Existing::Refuse } else { Existing::Replace };
-        let folders = match parents {
-            Parents::Create(_) => place.depth(),
-            Parents::Require => 0,
-        };
-        let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
-        let hold = Amounts::ZERO
-            .with(Dimension::DiskWriteBytes, size)
-            .with(Dimension::DiskFiles, folders.saturating_add(1));
+        let hold = uses(u64::try_from(content.len()).unwrap_or(u64::MAX), &place, parents);
         Ok(FsWritePlan {
             demands: Demands { resources: vec![place.demand()], hold },
             place,
@@ -102,6 +97,43 @@ impl Tool for FsWrite {
             base: Arc::clone(&self.base),
         })
     }
+
+    /// The temporary file is there from before the first byte until it takes its name, in one step
+    /// of the file system. So whoever takes it away has proved that the file was not written, and
+    /// a run that is still on its way fails. Where it is not there nothing is proved: the run may
+    /// not have begun, or be done and the file have been changed since.
+    fn probe(&self, broken: &Broken<'_>) -> Finding {
+        let Ok(plan) = self.plan(&broken.request) else {
+            return Finding::Unknown;
+        };
+        let location = plan.place.file().ok();
+        let temp = temp_name(broken.intent, broken.leaf).ok();
+        let discarded = location.zip(temp).map(|(at, temp)| self.base.discard(&at, &temp));
+        match discarded {
+            Some(Ok(Discarded::Removed { size_bytes })) => {
+                Finding::NotDone(uses(size_bytes, &plan.place, plan.parents))
+            }
+            _ => Finding::Unknown,
+        }
+    }
+}
+
+/// What a run's temporary file is called. The leaf tells homes that share a base apart, the intent
+/// tells calls apart.
+fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
+    let leaf = leaf.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
+    TempName::new(&format!("{intent}-{:016x}", u64::from_be_bytes(leaf)))
+}
+
+/// The most that a write of that size uses: how many folders it has to make is not known before.
+fn uses(size_bytes: u64, place: &Place, parents: Parents) -> Amounts {
+    let folders = match parents {
+        Parents::Create(_) => place.depth(),
+        Parents::Require => 0,
+    };
+    Amounts::ZERO
+        .with(Dimension::DiskWriteBytes, size_bytes)
+        .with(Dimension::DiskFiles, folders.saturating_add(1))
 }
 
 /// A planned `fs.write`.
@@ -140,10 +172,8 @@ impl FsWritePlan {
     fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
-        // The leaf tells homes that share a base apart, the intent tells calls apart.
-        let leaf = permit.leaf().as_bytes().first_chunk::<8>().copied().unwrap_or_default();
-        let unique = format!("{}-{:016x}", permit.intent(), u64::from_be_bytes(leaf));
-        let temp = TempName::new(&unique).map_err(|error| not_done(refusal(error)))?;
+        let temp = temp_name(permit.intent(), permit.leaf());
+        let temp = temp.map_err(|error| not_done(refusal(error)))?;
         let job = Write {
             at: &location,
             content: &self.content,

@@ -212,7 +212,7 @@ fn a_leftover_of_a_crash_is_kept_apart_and_discarded_by_name() {
     let done = world.base.write(&job, &mut |_| Ok(()));
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));
     assert_eq!(fs::read(&leftover).unwrap(), b"half", "what is not ours is not written");
-    assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed));
+    assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed { size_bytes: 4 }));
     assert!(!leftover.exists());
     assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Absent));
     assert_eq!(world.base.discard(&at(&["none", "f"]), &temp), Ok(Discarded::Absent));
@@ -235,7 +235,7 @@ fn a_temporary_name_that_is_a_symlink_is_not_written_through() {
     let done = world.base.write(&job, &mut |_| Ok(()));
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));
     assert_eq!(snapshot(world.root()), before);
-    assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed));
+    assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed { size_bytes: 17 }));
     assert!(world.outside("secret").exists());
 }
 

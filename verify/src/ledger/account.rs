@@ -10,7 +10,7 @@ use syscap_format::{
 };
 
 /// Number of a token's account. Accounts are never dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Account(usize);
 
 /// One token.
@@ -52,6 +52,15 @@ impl Accounts {
 
     pub(super) fn body(&self, account: Account) -> Option<&TokenBody> {
         self.holders.get(account.0).map(|holder| &holder.body)
+    }
+
+    /// Whether a token is the old one, renews it, or renews one that does.
+    pub(super) fn renews(&self, token: Account, old: Account) -> bool {
+        let before = |at: &Account| {
+            let renewed = self.body(*at).and_then(|body| body.renews);
+            renewed.and_then(|id| self.find(&id)).filter(|renewed| renewed < at)
+        };
+        std::iter::successors(Some(token), before).any(|at| at == old)
     }
 
     /// The record that registered the root of its chain: nothing of it is younger.

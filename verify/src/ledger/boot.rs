@@ -1,5 +1,7 @@
 //! Boots, recoveries, shutdowns.
 
+use std::mem::take;
+
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{ControlBody, Resolution},
@@ -7,7 +9,7 @@ use syscap_format::{
     record::{Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
 };
 
-use super::{Entry, Fault, Ledger, Phase, Row, Source};
+use super::{Entry, Fault, Ledger, Phase, Row, Slot, Source};
 
 impl Ledger {
     pub(super) fn boot(&mut self, entry: &mut Entry<'_>, boot: &Boot, clock: ClockFlags) {
@@ -33,8 +35,10 @@ impl Ledger {
         self.unbound = Row::default();
         self.accounts.free_gauge();
         // What is not answered any more need not be remembered.
-        self.keys.retain(|_, used| !used.ended || entry.time < used.until);
-        self.finished.retain(|_, finished| entry.time < finished.until);
+        let (mut keys, mut finished) = (take(&mut self.keys), take(&mut self.finished));
+        keys.retain(|_, used| self.is_kept(used, entry.time));
+        finished.retain(|intent, done| !self.is_over(*intent, done.until, entry.time));
+        (self.keys, self.finished) = (keys, finished);
     }
 
     pub(super) fn recovery<E>(
@@ -49,11 +53,11 @@ impl Ledger {
                 self.signed(entry, Kind::Recovery, control, source)?;
                 let resolution = Resolution::from_bytes(&control.body);
                 let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
-                let known = recovery.intent < entry.seq && !self.open.contains_key(&said.intent);
-                let fine = resolution == Ok(said) && known;
+                let fine = resolution == Ok(said) && self.unknown.contains_key(&recovery.intent);
                 entry.expect(fine && recovery.used == Amounts::ZERO, Fault::BadControl);
                 if recovery.verdict != Recovered::Unknown {
-                    self.unknown.remove(&recovery.intent);
+                    let slot = self.unknown.remove(&recovery.intent);
+                    self.key_after(recovery.verdict, slot.flatten());
                 }
             }
         }
@@ -66,19 +70,39 @@ impl Ledger {
         let Some(open) = self.open.remove(&recovery.intent) else {
             return entry.fault(Fault::Recovery);
         };
-        // A read left everything as it was; of anything else nothing is known.
-        let verdict =
-            if open.effect.is_read_only() { Recovered::NotDone } else { Recovered::Unknown };
-        let owed = open.call.held.with(Dimension::Concurrent, 0);
-        entry.expect(recovery.verdict == verdict && recovery.used == owed, Fault::Recovery);
+        let (used, owed) = (&recovery.used, open.call.held.with(Dimension::Concurrent, 0));
+        let fine = match (open.effect.is_read_only(), recovery.verdict) {
+            // A read left everything as it was.
+            (true, verdict) => verdict == Recovered::NotDone && *used == owed,
+            // A probe has shown that nothing was done: no more than was set aside, and the call.
+            (false, Recovered::NotDone) => {
+                let calls = |amounts: &Amounts| amounts.get(Dimension::Calls);
+                used.leq(&owed) && calls(used) == calls(&owed)
+            }
+            (false, Recovered::Done | Recovered::Unknown) => *used == owed,
+        };
+        entry.expect(fine, Fault::Recovery);
         if let Some(account) = open.account {
             self.accounts.free(account, &open.call.held);
             self.accounts.pay(account, &recovery.used);
         }
-        match (recovery.verdict, open.slot) {
+        if recovery.verdict == Recovered::Unknown {
+            self.unknown.insert(recovery.intent, open.slot);
+        } else {
+            self.key_after(recovery.verdict, open.slot);
+        }
+    }
+
+    /// What was not done may be sent again; what was done has an end, though no result.
+    fn key_after(&mut self, verdict: Recovered, slot: Option<Slot>) {
+        match (verdict, slot) {
             (Recovered::NotDone, Some(slot)) => drop(self.keys.remove(&slot)),
-            (Recovered::NotDone, None) => {}
-            (Recovered::Done | Recovered::Unknown, _) => drop(self.unknown.insert(recovery.intent)),
+            (Recovered::Done, Some(slot)) => {
+                if let Some(used) = self.keys.get_mut(&slot) {
+                    used.ended = true;
+                }
+            }
+            (Recovered::Unknown, _) | (_, None) => {}
         }
     }
 

@@ -4,10 +4,11 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     decision::Verdict,
     envelope::Filled,
-    id::{AgentId, ToolId},
+    id::{AgentId, Seq, ToolId},
     label::Label,
     manifest::Manifest,
     record::{CallFields, Intent, RunMode},
+    time::UnixMillis,
     token::TokenFlags,
 };
 
@@ -39,11 +40,11 @@ impl Ledger {
         }
         let slot = slot(&intent);
         if let Some(slot) = &slot {
-            let kept = |used: &KeyUse| !used.ended || entry.time < used.until;
-            let taken = self.keys.get(slot).is_some_and(kept);
+            let taken = self.keys.get(slot).is_some_and(|used| self.is_kept(used, entry.time));
             entry.expect(!taken, Fault::KeyReused);
             let until = entry.time.plus(self.limits.key_life_ms);
-            self.keys.insert(slot.clone(), KeyUse { until, ended: false });
+            let used = KeyUse { intent: entry.seq, until, ended: false };
+            self.keys.insert(slot.clone(), used);
         }
         let given = intent.call.session.and_then(|number| self.sessions.get(&number));
         let given = given.map_or(Label::PUBLIC, |session| session.label);
@@ -52,6 +53,17 @@ impl Ledger {
         let label = tool.map_or(Label::PUBLIC, |tool| tool.manifest.label);
         let Intent { call, effect, .. } = intent;
         self.open.insert(entry.seq, Open { call, account, effect, label, slot });
+    }
+
+    /// Whether a key still stands for its first call.
+    pub(super) fn is_kept(&self, used: &KeyUse, now: UnixMillis) -> bool {
+        !used.ended || !self.is_over(used.intent, used.until, now)
+    }
+
+    /// Whether a key's time is over. While the time is not confirmed nobody can tell that of what
+    /// lies before.
+    pub(super) fn is_over(&self, intent: Seq, until: UnixMillis, now: UnixMillis) -> bool {
+        now >= until && intent >= self.unconfirmed_before
     }
 
     /// The session's account, if agent and token are the session's.

@@ -67,7 +67,8 @@ pub(super) struct Ledger {
     frozen: Frozen,
     open: BTreeMap<Seq, Open>,
     running: BTreeMap<Seq, Account>,
-    unknown: BTreeSet<Seq>,
+    /// Intents of which nothing is known, with their keys.
+    unknown: BTreeMap<Seq, Option<Slot>>,
     keys: HashMap<Slot, KeyUse>,
     asks: Asks,
     /// Calls with a key that have an outcome.
@@ -145,6 +146,7 @@ type Slot = (AgentId, ToolId, IdempotencyKey);
 /// The first call with an idempotency key.
 #[derive(Clone, Copy, Debug)]
 struct KeyUse {
+    intent: Seq,
     /// From then on the key may be used again, if the call has a known end.
     until: UnixMillis,
     ended: bool,
@@ -158,6 +160,7 @@ struct Finished {
     label: Label,
     agent: AgentId,
     tool: ToolId,
+    account: Option<Account>,
 }
 
 /// What is stopped.
@@ -222,7 +225,7 @@ impl Ledger {
             frozen: Frozen::default(),
             open: BTreeMap::new(),
             running: BTreeMap::new(),
-            unknown: BTreeSet::new(),
+            unknown: BTreeMap::new(),
             keys: HashMap::new(),
             asks: Asks::new(),
             finished: HashMap::new(),
@@ -248,7 +251,7 @@ impl Ledger {
     }
 
     pub(super) fn unknown_intents(&self) -> Vec<Seq> {
-        self.unknown.iter().copied().collect()
+        self.unknown.keys().copied().collect()
     }
 
     /// The chain has one more record.

@@ -146,14 +146,22 @@ impl Ledger {
         }
     }
 
+    /// The call's token is the first call's, or renews it.
+    fn answers(&self, call: &CallFields, first: Option<Account>) -> bool {
+        let token = call.session.and_then(|number| self.sessions.get(&number));
+        let token = token.map(|session| session.account);
+        token.zip(first).is_some_and(|(token, first)| self.accounts.renews(token, first))
+    }
+
     pub(super) fn repeat(&mut self, entry: &mut Entry<'_>, repeat: &Repeat) {
         let call = &repeat.call;
         let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
-            entry.time < finished.until
+            !self.is_over(repeat.intent, finished.until, entry.time)
                 && finished.outcome == repeat.outcome
                 && finished.label == repeat.label
                 && Some(&finished.agent) == call.agent_id.as_ref()
                 && Some(&finished.tool) == call.tool_id.as_ref()
+                && self.answers(call, finished.account)
         });
         let whole = call.session.is_some()
             && call.result_hash.is_some()

@@ -70,6 +70,7 @@ impl Ledger {
                 entry.expect(head.seq >= last, Fault::StaleHead);
                 entry.expect(self.leaves.has(&head, source)?, Fault::NamedHead);
             }
+            self.renewal(entry, token.body());
             return Ok(None);
         };
         let Some(account) = self.accounts.find(&parent) else {
@@ -83,6 +84,21 @@ impl Ledger {
             above.is_some_and(|above| attenuates(token.body(), (parent, above.body())).is_ok());
         entry.expect(narrower, Fault::Attenuation);
         Ok(Some(account))
+    }
+
+    /// A root that takes the place of another is of the same agent as that, which is a root and was
+    /// not revoked.
+    fn renewal(&self, entry: &mut Entry<'_>, body: &TokenBody) {
+        let Some(renews) = &body.renews else {
+            return;
+        };
+        let Some(old) = self.accounts.find(renews) else {
+            return entry.fault(Fault::UnknownToken);
+        };
+        entry.expect(!self.accounts.is_revoked(old), Fault::Revoked);
+        let said = self.accounts.body(old);
+        let fine = said.is_some_and(|old| old.parent.is_none() && old.agent == body.agent);
+        entry.expect(fine, Fault::Renewal);
     }
 
     pub(super) fn session<E>(

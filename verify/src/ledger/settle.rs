@@ -47,7 +47,9 @@ impl Ledger {
                         used.until
                     });
                     let (agent, tool, _) = slot;
-                    let finished = Finished { until, outcome: entry.seq, label, agent, tool };
+                    let (outcome_seq, account) = (entry.seq, open.account);
+                    let finished =
+                        Finished { until, outcome: outcome_seq, label, agent, tool, account };
                     self.finished.insert(outcome.intent, finished);
                 }
             }

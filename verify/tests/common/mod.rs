@@ -300,6 +300,7 @@ impl<S: Store> Driver<S> {
             id: [1; 16],
             software: Box::from("test"),
             durability: Durability::Full,
+            probed: Vec::new(),
         });
         self.acked(ticket).unwrap();
     }

@@ -75,7 +75,6 @@ fn every_open_intent_is_recovered_first() {
                 &[(12, Fault::RecoveryMissing), (15, Fault::Recovery)],
             ),
             ("twice", &|r| insert_copy(r, 11), &[(12, Fault::Recovery)]),
-            ("known, by nobody", &|r| recovery(&mut r[11]).verdict = Recovered::NotDone, wrong),
             (
                 "a read, done",
                 &|r| recovery(&mut r[10]).verdict = Recovered::Done,
@@ -100,6 +99,48 @@ fn every_open_intent_is_recovered_first() {
                     (13, Fault::BadControl),
                     (18, Fault::ShutdownForm),
                 ],
+            ),
+        ],
+    );
+}
+
+/// What a probe can have said.
+#[test]
+fn what_was_not_done_pays_its_call_and_no_more_than_was_set_aside() {
+    check(
+        &crashed(),
+        &[
+            (
+                "not done, for no call",
+                &|r| {
+                    let recovery = recovery(&mut r[11]);
+                    (recovery.verdict, recovery.used) = (Recovered::NotDone, Amounts::ZERO);
+                },
+                // And what is known is not for an operator to say.
+                &[(11, Fault::Recovery), (13, Fault::BadControl)],
+            ),
+            (
+                "not done, for more than was set aside",
+                &|r| {
+                    let recovery = recovery(&mut r[11]);
+                    let used = recovery.used.with(Dimension::EgressBytes, 1 << 40);
+                    (recovery.verdict, recovery.used) = (Recovered::NotDone, used);
+                },
+                &[(11, Fault::Recovery), (13, Fault::BadControl)],
+            ),
+            (
+                "done, for less than was set aside",
+                &|r| {
+                    let recovery = recovery(&mut r[11]);
+                    let calls = Amounts::ZERO.with(Dimension::Calls, 1);
+                    (recovery.verdict, recovery.used) = (Recovered::Done, calls);
+                },
+                &[(11, Fault::Recovery), (13, Fault::BadControl)],
+            ),
+            (
+                "not done, and yet resolved",
+                &|r| recovery(&mut r[11]).verdict = Recovered::NotDone,
+                &[(13, Fault::BadControl)],
             ),
         ],
     );

@@ -20,7 +20,7 @@ use super::{
         HOUR_MS, START_MS, agent, body, key, key_change,
         log::Log,
         public,
-        scenario::{ECHO, small, small_with},
+        scenario::{ECHO, keyed, small, small_with},
         sign,
     },
     tools::{boxed, event, home, insert, issue, outcome, session},
@@ -39,6 +39,11 @@ fn signed_by(key: &SigningKey, body: &TokenBody) -> Object {
 
 /// Puts another token in the place of bob's, in every record that names it.
 fn with_token(base: &Log, key: &SigningKey, body: &TokenBody) -> Log {
+    with_token_at(base, 6, key, body)
+}
+
+/// The same for the token that a record registers.
+fn with_token_at(base: &Log, place: usize, key: &SigningKey, body: &TokenBody) -> Log {
     let object = signed_by(key, body);
     let id = TokenId::from_bytes(*object.id.as_bytes());
     let snapshot = Snapshot::genesis(body.agent.clone());
@@ -48,7 +53,7 @@ fn with_token(base: &Log, key: &SigningKey, body: &TokenBody) -> Log {
     let bytes = snapshot.to_bytes();
     log.objects.push(Object { kind: ObjectKind::Snapshot, id: snapshot_id, bytes });
     log.forge(|records| {
-        let old = issue(&mut records[6]).token;
+        let old = issue(&mut records[place]).token;
         for record in records.iter_mut() {
             replace(record, old, id, body);
         }
@@ -69,6 +74,9 @@ fn replace(record: &mut Record, old: TokenId, new: TokenId, token: &TokenBody) {
             change.token = new;
             change.agent = token.agent.clone();
             change.snapshot = snapshot;
+        }
+        Body::Repeat(repeat) if repeat.call.capability_token_id == Some(old) => {
+            repeat.call.capability_token_id = Some(new);
         }
         Body::Intent(_) | Body::Outcome(_) => {
             let call = match &mut record.body {
@@ -139,6 +147,56 @@ fn a_token_is_of_the_right_form_and_by_the_issuer() {
     assert_eq!(names(6, 5), Some(Fault::NamedHead), "its own place");
     assert_eq!(names(3, 3), Some(Fault::StaleHead), "before the issuer's last token");
     assert_eq!(names(4, 4), None, "the issuer's last token");
+}
+
+/// Ada's token, and another of hers, which renews it: the place of that, and of a repeat under it.
+fn renewed(revoked: bool) -> (Log, TokenBody, usize, usize) {
+    let mut said = None;
+    let log = Log::of(&small(|driver, _| {
+        let first = driver.kernel.tokens().next().unwrap().id;
+        let mut body = body(driver.kernel.home(), 9, &agent("ada"));
+        body.head = driver.kernel.durable();
+        body.renews = Some(first).filter(|_| !revoked);
+        if revoked {
+            driver.control(Role::Revoker, &Revocation::subtree(first)).unwrap();
+        }
+        let token = driver.issue(&body);
+        let session = driver.session(&agent("ada"), token);
+        driver.call(session, &keyed("post", 100, if revoked { "other" } else { "first" }));
+        said = Some(TokenBody { renews: Some(first), ..body });
+    }));
+    let issued = log.places(Kind::Issue)[2];
+    let repeat = log.places(Kind::Repeat).first().copied().unwrap_or_default();
+    (log, said.unwrap(), issued, repeat)
+}
+
+#[test]
+fn a_token_renews_a_root_of_its_agent_that_was_not_revoked() {
+    let (log, body, place, _) = renewed(false);
+    let found = |log: &Log, place: usize, change: &dyn Fn(&mut TokenBody)| {
+        let mut body = body.clone();
+        change(&mut body);
+        let faults = with_token_at(log, place, &key(Role::Issuer), &body).faults();
+        faults.into_iter().find(|(at, _)| *at == place).map(|(_, fault)| fault)
+    };
+    assert_eq!(log.faults(), []);
+    assert_eq!(found(&log, place, &|body| body.nonce = [8; 16]), None);
+    let another = |body: &mut TokenBody| body.agent = agent("bob");
+    assert_eq!(found(&log, place, &another), Some(Fault::Renewal));
+    let nobodys = |body: &mut TokenBody| body.renews = Some(TokenId::from_bytes([3; 32]));
+    assert_eq!(found(&log, place, &nobodys), Some(Fault::UnknownToken));
+    let (log, body, place, _) = renewed(true);
+    let faults = with_token_at(&log, place, &key(Role::Issuer), &body).faults();
+    assert!(faults.contains(&(place, Fault::Revoked)), "{faults:?}");
+}
+
+#[test]
+fn a_repeat_is_under_the_first_token_or_one_that_renews_it() {
+    let (log, mut body, place, repeat) = renewed(false);
+    assert!(repeat > place);
+    body.renews = None;
+    let faults = with_token_at(&log, place, &key(Role::Issuer), &body).faults();
+    assert_eq!(faults, [(repeat, Fault::RepeatForm)]);
 }
 
 #[test]

@@ -31,6 +31,10 @@ pub(crate) struct Issue {
     /// The public key, in hexadecimal digits, of who may hand it on in the place of this home.
     #[arg(long, value_name = "KEY", value_parser = parse::key)]
     held_by: Option<PublicKey>,
+    /// The token of the same agent that it takes the place of: it answers that one's idempotency
+    /// keys, so that what is sent again is not done again.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    renews: Option<TokenId>,
 }
 
 /// What is handed on, and to whom.
@@ -76,8 +80,9 @@ struct Part {
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, part, held_by } = self;
+        let Self { home, part, held_by, renews } = self;
         let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
+        let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let issue = |access: &Runtime| access.issue(grant.clone());
         part.tell(&home, issue, out)
     }

@@ -50,6 +50,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
     let body = token.body;
     let none = || "none".to_owned();
     let chain = body.parent.map_or_else(none, |parent| parent.to_string());
+    let renews = body.renews.map_or_else(none, |renewed| renewed.to_string());
     let holder = body.holder.map_or_else(none, |key| hex(key.as_bytes()));
     let policy = body.policy.map_or_else(|| "any".to_owned(), |policy| policy.to_string());
     for (name, value) in [
@@ -61,6 +62,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
         ("audience", body.audience.to_string()),
         ("holder", holder),
         ("parent", format!("{chain} (depth {} of {})", body.depth, body.depth_max)),
+        ("renews", renews),
         ("epoch", body.epoch.to_string()),
         ("policy", policy),
         ("flags", flags(body.flags).join(", ")),
@@ -120,6 +122,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
         .json("ext", &syscap::format::json::from_data(body.ext.item()));
     let object = optional(object, "holder", body.holder.map(|key| hex(key.as_bytes())));
     let object = optional(object, "parent", body.parent.map(|parent| parent.to_string()));
+    let object = optional(object, "renews", body.renews.map(|renewed| renewed.to_string()));
     let object = optional(object, "policy", body.policy.map(|policy| policy.to_string()));
     let mut grants = Object::new();
     for (tool, grant) in body.grants.iter() {

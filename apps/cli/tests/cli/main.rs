@@ -15,6 +15,7 @@ mod learn;
 mod logs;
 mod policy;
 mod readme;
+mod recovers;
 mod serving;
 mod states;
 mod streams;

@@ -1,0 +1,160 @@
+//! `syscap recover`: calls that a crash broke off, and what became of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use syscap::{
+    Beside, Inspection, Unresolved,
+    format::{
+        control::{Resolution, Role},
+        id::Seq,
+        json,
+        record::Recovered,
+    },
+};
+
+use crate::{
+    exit::{Ended, Exit, Failure},
+    output::{Form, Object, Out, quote},
+    runtime, signing,
+};
+
+/// How many characters of the arguments a row shows.
+const ARGS_MAX: usize = 120;
+
+/// What to do about calls that were broken off.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Recover {
+    /// List the calls of which nobody knows what became. Works beside the process that holds the
+    /// home.
+    List(List),
+    /// Say what became of one: its idempotency key follows that.
+    Resolve(Resolve),
+}
+
+impl Recover {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        match self {
+            Self::List(list) => list.run(out),
+            Self::Resolve(resolve) => resolve.run(out),
+        }
+    }
+}
+
+/// Which home.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+When a home is opened after a crash, each call that was running is closed. What only reads was not
+done; of the rest a tool may be able to prove what became of it, as fs.write by its temporary file.
+What is listed here nobody could prove: it is charged in full, and its key is refused until an
+operator has looked and says it by `syscap recover resolve`.")]
+pub(crate) struct List {
+    /// The home.
+    home: PathBuf,
+}
+
+impl List {
+    fn run(self, out: &mut Out) -> Ended {
+        let mut log = runtime::look(&self.home)?;
+        if !log.kernel().open_intents().is_empty() {
+            // They run, or nobody has opened the home since they were broken off.
+            runtime::with(&self.home, |_| Ok(()))?;
+            log = runtime::look(&self.home)?;
+        }
+        for call in log.unresolved()? {
+            match out.form() {
+                Form::Text => out.line(&row(&call))?,
+                Form::Json => out.line(&object(&call).finish())?,
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn row(call: &Unresolved) -> String {
+    let none = || "-".to_owned();
+    let (agent, tool) = (
+        call.agent.as_ref().map_or_else(none, ToString::to_string),
+        call.tool.as_ref().map_or_else(none, ToString::to_string),
+    );
+    let key = call.key.as_ref().map_or_else(none, ToString::to_string);
+    let args = match &call.args {
+        Some(args) => short(&json::from_data(args.item())),
+        None => "(erased)".to_owned(),
+    };
+    let (intent, time) = (call.intent, call.time.to_string());
+    format!("{intent:>7}  {time:<24}  {agent:<16}  {tool:<12}  {key:<16}  {args}")
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(ARGS_MAX) {
+        Some((end, _)) => format!("{}..", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn object(call: &Unresolved) -> Object {
+    let text = |text: Option<String>| text.map_or("null".to_owned(), |text| quote(&text));
+    let args = call.args.as_ref().map(|args| json::from_data(args.item()));
+    Object::new()
+        .uint("intent", call.intent.get())
+        .shown("time", call.time)
+        .json("agent", &text(call.agent.as_ref().map(ToString::to_string)))
+        .json("tool", &text(call.tool.as_ref().map(ToString::to_string)))
+        .json("key", &text(call.key.as_ref().map(ToString::to_string)))
+        .amounts("charged", &call.held)
+        .json("args", args.as_deref().unwrap_or("null"))
+}
+
+/// Which call, and what became of it.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Signed by the operator, and said once. `not-done` frees the call's idempotency key: the same call
+runs if it is sent again. `done` does not: a repeat is told that it was done and that its result is
+lost. What the call was charged stands either way.")]
+pub(crate) struct Resolve {
+    /// The home.
+    home: PathBuf,
+    /// The call, by its intent's number, as `syscap recover list` shows it.
+    intent: u64,
+    /// What became of it.
+    #[arg(value_enum)]
+    verdict: Verdict,
+}
+
+/// What an operator can say.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Verdict {
+    /// Its effect was made.
+    Done,
+    /// Its effect was not made.
+    NotDone,
+}
+
+impl Resolve {
+    fn run(self, out: &mut Out) -> Ended {
+        let intent = Seq::new(self.intent);
+        let verdict = match self.verdict {
+            Verdict::Done => Recovered::Done,
+            Verdict::NotDone => Recovered::NotDone,
+        };
+        let resolution = |log: &Inspection| {
+            if log.kernel().unresolved().contains(&intent) {
+                return Ok(Resolution { intent, verdict });
+            }
+            let advice = "is no call of which nothing is known; see `syscap recover list`";
+            Err(Failure::Usage { what: intent.to_string(), advice: advice.to_owned() })
+        };
+        // Where nobody holds the home this closes what the last holder left open.
+        let person = signing::own(&self.home, Role::Operator)?;
+        let seq = runtime::with(&self.home, |access| {
+            person.submit(access, resolution, &Beside::Nothing, Failure::from)
+        })?;
+        let json = Object::new()
+            .uint("intent", self.intent)
+            .text("verdict", verdict.name())
+            .uint("record", seq.get());
+        out.both(&format!("{intent}: {verdict} by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}

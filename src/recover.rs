@@ -1,0 +1,71 @@
+//! Calls that a crash broke off and of which nothing is known: what an operator is asked about.
+
+use syscap_format::{
+    budget::Amounts,
+    cbor::Canonical,
+    id::{AgentId, IdempotencyKey, Seq, ToolId},
+    record::{Body, Intent, Record},
+    time::UnixMillis,
+    vault::Commitment,
+};
+use syscap_kernel::store::{Next, Store, vault_entry};
+
+use crate::{Error, Inspection};
+
+/// A call that a boot closed as unknown, and of which no operator has said what became of it: by a
+/// [`Resolution`](syscap_format::control::Resolution).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// Its intent.
+    pub intent: Seq,
+    /// When it was about to run.
+    pub time: UnixMillis,
+    /// The agent.
+    pub agent: Option<AgentId>,
+    /// The tool.
+    pub tool: Option<ToolId>,
+    /// Its idempotency key: it is refused until somebody knows more.
+    pub key: Option<IdempotencyKey>,
+    /// What was set aside for it, and is charged.
+    pub held: Amounts,
+    /// Its arguments; `None` where they were erased, or are not those that were recorded.
+    pub args: Option<Canonical>,
+}
+
+impl Inspection {
+    /// The calls that boots have closed as unknown, and that nobody has resolved.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`]: the log or the vault can't be read.
+    pub fn unresolved(&self) -> Result<Vec<Unresolved>, Error> {
+        let mut store = self.store();
+        let mut all = Vec::new();
+        for intent in self.kernel().unresolved() {
+            if let Some((time, said)) = intent_at(&mut **store, intent)? {
+                let entry = vault_entry(&mut **store, intent, intent).map_err(Error::Home)?;
+                let call = said.call;
+                let named = call.args_hash.zip(call.tool_id.as_ref()).zip(call.manifest.as_ref());
+                let args = named.and_then(|((hash, tool), manifest)| {
+                    entry.committed(Commitment::Arguments(hash, tool, manifest))
+                });
+                let (agent, tool, held) = (call.agent_id, call.tool_id, call.held);
+                all.push(Unresolved { intent, time, agent, tool, key: said.key, held, args });
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn intent_at(store: &mut dyn Store, seq: Seq) -> Result<Option<(UnixMillis, Intent)>, Error> {
+    let mut found = None;
+    let read = store.records(seq, &mut |at, bytes| {
+        if at == seq
+            && let Ok(Record { time, body: Body::Intent(intent), .. }) = Record::decode(bytes)
+        {
+            found = Some((time, *intent));
+        }
+        Next::Enough
+    });
+    read.map_err(Error::Home)?;
+    Ok(found)
+}
