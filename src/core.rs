@@ -226,7 +226,14 @@ impl Core {
             };
             let answer = match delivery {
                 Delivery::Reply(result) => Some(Answer::Reply(result)),
-                Delivery::Ack(ack) => Some(Answer::Ack(ack)),
+                Delivery::Ack(ack) => {
+                    if let Ok(Ack::Cancelled(_, intent)) = &ack {
+                        drop(held.take());
+                        let running = |k: &Kernel| k.running().map(|(seq, ..)| seq).collect();
+                        self.cancels.cancel(*intent, &self.look(running));
+                    }
+                    Some(Answer::Ack(ack))
+                }
                 Delivery::Closed(halt) => break Err(halt),
                 Delivery::Job(job) => {
                     drop(held.take());

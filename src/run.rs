@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -45,7 +45,7 @@ pub(crate) fn run(
         Some(ms) => {
             // A run that is given up says so to nobody but itself: the caller may have others.
             let own = cancel.part();
-            let _running = core.cancels.enter(&own);
+            let _running = core.cancels.enter(job.intent(), &own);
             run_apart(core, job, (out, &own), Duration::from_millis(ms))
         }
     }
@@ -57,17 +57,35 @@ pub(crate) struct Cancels(Mutex<Waited>);
 
 #[derive(Default)]
 struct Waited {
-    last: u64,
-    out: BTreeMap<u64, Cancel>,
+    out: BTreeMap<Seq, Cancel>,
+    /// Calls that were cancelled between their permit and their run.
+    told: BTreeSet<Seq>,
 }
 
 impl Cancels {
-    fn enter(&self, cancel: &Cancel) -> Entered<'_> {
+    fn enter(&self, intent: Seq, cancel: &Cancel) -> Entered<'_> {
         let mut runs = self.lock();
-        runs.last = runs.last.wrapping_add(1);
-        let number = runs.last;
-        runs.out.insert(number, cancel.clone());
-        Entered(self, number)
+        runs.out.insert(intent, cancel.clone());
+        let told = runs.told.remove(&intent);
+        drop(runs);
+        if told {
+            cancel.cancel();
+        }
+        Entered(self, intent)
+    }
+
+    /// A call was cancelled: its run is told, or is when it begins. `in_flight` are all that may
+    /// begin yet.
+    pub(crate) fn cancel(&self, intent: Seq, in_flight: &BTreeSet<Seq>) {
+        let mut runs = self.lock();
+        let run = runs.out.get(&intent).cloned();
+        if run.is_none() {
+            runs.told.insert(intent);
+            runs.told.retain(|told| in_flight.contains(told));
+        }
+        drop(runs);
+        // What was registered is the host's code: nothing is locked meanwhile.
+        run.iter().for_each(Cancel::cancel);
     }
 
     /// Nobody waits for any of them any more.
@@ -83,7 +101,7 @@ impl Cancels {
 }
 
 /// A run, taken off when it has ended.
-struct Entered<'a>(&'a Cancels, u64);
+struct Entered<'a>(&'a Cancels, Seq);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {

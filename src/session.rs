@@ -14,7 +14,9 @@ use syscap_format::{
 
 use crate::{
     Args, Changed, Error,
-    attach::{AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken, client::Step},
+    attach::{
+        Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken, client::Step,
+    },
     holding::LocalSession,
     runtime::{
         failover::{Side, Term},
@@ -353,6 +355,24 @@ impl Session {
             (Seated::Here(session), _) => Step::Done(session.charge(amounts)),
             (Seated::There(session), Side::There(holder)) => {
                 holder.ask(&Ask::Charge(Charge { session, amounts }))
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })
+    }
+
+    /// Cancels a call of this session that is out, by its intent: what has not begun does not run,
+    /// and costs nothing; what runs is told, and its outcome says that it was cancelled. It is on
+    /// record. An operator cancels any call, by a signed
+    /// [`CancelBody`](syscap_format::record::CancelBody). Not on the agents' lane.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`NotOpen`](Reason::NotOpen) where it is not a call of this session
+    /// that is out, or was cancelled before; else as [`Session::call`].
+    pub fn cancel(&self, intent: Seq) -> Result<Seq, Error> {
+        self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => Step::Done(session.cancel(intent)),
+            (Seated::There(session), Side::There(holder)) => {
+                holder.ask(&Ask::Abort(Aborted { session, intent }))
             }
             (Seated::There(_), Side::Here(_)) => Step::Again,
         })

@@ -11,7 +11,10 @@ use syscap_format::{
     sign::{PublicKey, Signature, preimage},
     vault::VaultText,
 };
-use syscap_kernel::{halt::Halt, kernel::Kernel};
+use syscap_kernel::{
+    halt::Halt,
+    kernel::{Event, Kernel},
+};
 
 use crate::{
     Error, Inspection,
@@ -33,7 +36,7 @@ choice! {
         4 => Forgotten(Vec<ToolId> [..DELEGATED_MAX]),
         /// The tools that the holder has itself.
         5 => OwnTools,
-        /// The reason that an answer commits to.
+        /// The text of the reason that an answer, a revocation or a `cancel` commits to.
         6 => Why(VaultText),
     }
 }
@@ -63,6 +66,12 @@ impl Holding {
             (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
             (Kind::Approval, Beside::Nothing) => self.submit_answer(control, None),
             (Kind::Approval, Beside::Why(why)) => self.submit_answer(control, Some(why.clone())),
+            (Kind::Revoke | Kind::Cancel, Beside::Why(why)) => {
+                let (kind, why) = (*kind, why.clone());
+                self.submit_as(control, |ticket, control, ancestor| {
+                    Event::Because(ticket, kind, control, ancestor, why)
+                })
+            }
             // The kernel refuses what is of no such kind, on the record.
             (_, Beside::Nothing) => self.submit(*kind, control),
             _ => Err(Error::Refused(Refused::new(Reason::BadControl).field("kind"))),

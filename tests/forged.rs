@@ -11,11 +11,11 @@ use syscap::{
     format::{
         control::{
             CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange,
-            Possession, Revocation, RevokeTarget, Role, RoleSet, Signed, possession,
+            Possession, Revocation, Role, RoleSet, Signed, possession,
         },
         id::{HomeId, Seq},
         object::{Object, ObjectKind},
-        record::{Body, Cancel, Head, Issue, Kind, SignedEvent},
+        record::{Body, Checkpoint, Head, Issue, Kind, SignedEvent},
         sign::{PublicKey, Signature, preimage},
         token::{Token, TokenBody},
     },
@@ -273,9 +273,9 @@ fn shift(body: &mut Body, place: u64) {
 #[test]
 fn what_is_reserved_is_refused_by_name() {
     let world = World::new(|_, session, _| call(session, "a.txt"));
-    let cancel = Cancel { intent: Seq::new(7), session: Some(Seq::new(5)), control: None };
-    let at = Seq::new(world.append(vec![Body::Cancel(Box::new(cancel))], &[]));
-    assert_eq!(world.halt(), Halt::Reserved { seq: at, name: "cancel" });
+    let checkpoint = Checkpoint { size: 7, root: [1; 32], state: None, note: vec![1] };
+    let at = Seq::new(world.append(vec![Body::Checkpoint(Box::new(checkpoint))], &[]));
+    assert_eq!(world.halt(), Halt::Reserved { seq: at, name: "checkpoint" });
     assert_eq!(world.faults(), [(at.get(), Fault::Reserved)]);
 
     type Change = (&'static str, Kind, fn(&mut Body));
@@ -306,18 +306,6 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
         let at = Seq::new(world.append(vec![body], objects));
         assert_eq!(world.halt(), Halt::Reserved { seq: at, name });
     };
-    let text = syscap::format::id::TextHash::from_bytes([1; 32]);
-    let world = World::new(|_, _, _| {});
-    let caused = Revocation { cause: Some(text), ..Revocation::subtree(world.token) };
-    let event = event_of(&world, Kind::Revoke, Role::Revoker, caused.to_bytes());
-    refused(&world, Body::Revoke(event), &[], "cause");
-
-    let world = World::new(|_, _, _| {});
-    let children =
-        Revocation { target: RevokeTarget::Children, ..Revocation::subtree(world.token) };
-    let event = event_of(&world, Kind::Revoke, Role::Revoker, children.to_bytes());
-    refused(&world, Body::Revoke(event), &[], "children");
-
     let world = World::new(|_, _, _| {});
     let set = RoleSet::any_of(Role::Publisher, [public(&SigningKey::from_bytes(&[66; 32]))]);
     let change = KeyChange { set, proofs: Vec::new(), cut_off: None };

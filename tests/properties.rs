@@ -15,10 +15,11 @@ use syscap::{
     format::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, Item, Profile},
-        control::{FreezeChange, Role},
+        control::{FreezeChange, Revocation, Role},
         decision::Verdict as PolicySays,
         envelope::TxOutcome,
         hash::args_hash,
+        id::Seq,
         label::Label,
         provenance::Source,
         reason::Reason,
@@ -52,7 +53,8 @@ enum Step {
     Found { lookup: usize, ending: Ending },
     Bad { session: usize, form: u8 },
     Close { session: usize },
-    Revoke { token: usize },
+    Revoke { token: usize, how: u8 },
+    Cancel { call: usize, session: Option<usize> },
     Freeze(bool),
     Charge { session: usize, tokens: u64 },
     Answer { ask: usize, yes: bool, by: Role },
@@ -130,6 +132,10 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (small.clone(), 0_u64..24, lie(), proptest::option::of(0_usize..4)).prop_map(
             |(session, units, lie, named)| Step::Trim { session, units, lie, named }
         ),
+        // One that is asked about, as often alike as it takes until somebody has answered.
+        4 => (0_usize..2).prop_map(|session| {
+            Step::Spend { session, units: 21, tries: 21, lost: false, key: None }
+        }),
         6 => small.clone().prop_map(|session| Step::Look { session }),
         12 => (small.clone(), writer(), 0_u8..12, proptest::option::weighted(0.3, 0_usize..8))
             .prop_map(|(session, writer, change, base)| {
@@ -145,7 +151,9 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (small.clone(), ending()).prop_map(|(lookup, ending)| Step::Found { lookup, ending }),
         6 => (small.clone(), 0_u8..8).prop_map(|(session, form)| Step::Bad { session, form }),
         1 => small.clone().prop_map(|session| Step::Close { session }),
-        1 => small.clone().prop_map(|token| Step::Revoke { token }),
+        1 => (small.clone(), 0_u8..80).prop_map(|(token, how)| Step::Revoke { token, how }),
+        1 => (small.clone(), proptest::option::of(small.clone()))
+            .prop_map(|(call, session)| Step::Cancel { call, session }),
         1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
@@ -271,10 +279,26 @@ fn apply(sim: &mut Sim, step: &Step) {
                 sim.event(Event::CloseSession(ticket, session));
             }
         }
-        Step::Revoke { token } => {
+        Step::Revoke { token, how } => {
             if let Some((token, _)) = sim.tokens.get(token % sim.tokens.len().max(1)).copied() {
-                sim.revoke(token);
+                let holder = sim.kernel.token(&token).and_then(|view| view.body.holder);
+                let revocation = match (how, holder) {
+                    (0..=11, _) => Revocation::children(token),
+                    (12 | 13, _) => Revocation::epoch(sim.kernel.epoch() + 1),
+                    (14, Some(holder)) => Revocation::key(holder),
+                    _ => Revocation::subtree(token),
+                };
+                sim.end(&revocation);
             }
+        }
+        Step::Cancel { call, session } => {
+            let running: Vec<_> = sim.kernel.running().map(|(intent, ..)| intent).collect();
+            let intent = running.get(call % running.len().max(1)).copied();
+            let intent = intent.unwrap_or(Seq::new(*call as u64));
+            match session.and_then(|session| pick(sim, session)) {
+                Some(session) => sim.cancel_by(session, intent),
+                None => sim.cancel(intent),
+            };
         }
         Step::Freeze(on) => {
             sim.freeze(if *on { FreezeChange::Freeze } else { FreezeChange::Thaw });

@@ -87,6 +87,7 @@ const STATED: &[Stated] = &[
     (Reason::BadPolicy, ["constraints[3].when", "unknown operator \"equals\"", ""], "control"),
     (Reason::UnknownHead, ["head", "4711", ""], "control"),
     (Reason::StaleHead, ["head", "", ""], "control"),
+    (Reason::NotOpen, ["intent", "4711", ""], "control"),
 ];
 
 /// The first error object of each reason that a home gives.

@@ -83,6 +83,10 @@ shape! {
         29 => pub tools_changed: Seq,
         /// The calls that wait for a person.
         30 => pub asks: Vec<AskImage>,
+        /// The least epoch of a root token that stays.
+        31 => pub epoch: u64,
+        /// The keys by which, and for which, no token is registered any more.
+        32 => pub revoked_keys: Vec<PublicKey>,
     }
 }
 
@@ -247,6 +251,8 @@ shape! {
         7 => pub key_tool: Option<ToolId>,
         /// Its key.
         8 => pub key: Option<IdempotencyKey>,
+        /// Whether it was cancelled.
+        9 => pub cancelled: bool,
     }
 }
 

@@ -158,7 +158,7 @@ reasons! {
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
     751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."
-    753 NotRun "not_run" Ask "Before the run it was revoked or frozen, or nobody waited any more."
+    753 NotRun "not_run" Ask "It was revoked, frozen, cancelled or given up before the run."
     754 Abandoned "abandoned" Never "The run was given up; what it did is not known."
     755 OverHold "over_hold" Fix "The run needed more than was set aside for it."
     756 Cancelled "cancelled" Never "The caller gave the call up; what it did is not known."
@@ -182,6 +182,7 @@ reasons! {
     817 UnknownAsk "unknown_ask" Fix "No such call waits for an answer any more."
     818 ApprovalExpired "approval_expired" Fix "It has waited too long; it must be asked anew."
     819 NotEligible "not_eligible" Never "This key may not answer that call, or has answered it."
+    820 NotOpen "not_open" Never "No such call is open: it has ended, or was cancelled before."
 }
 
 impl Reason {

@@ -15,7 +15,7 @@ use syscap::{
         budget::{Amounts, Dimension},
         control::{
             ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            POSSESSION_CONTEXT, Possession, Resolution, Role, RoleSet, possession,
+            POSSESSION_CONTEXT, Possession, Resolution, Revocation, Role, RoleSet, possession,
         },
         hash::leaf,
         id::{Seq, TokenId},
@@ -178,7 +178,7 @@ pub fn history() -> Vec<u8> {
     let end = |how: u8| [36, how, 0];
     let reopen = [3, 0, 0, 47];
     let ask = [7, 0, 21, 21, 240, 47];
-    let steps: [&[u8]; 27] = [
+    let steps: [&[u8]; 28] = [
         &[25, 0, 200, 36, 0, 0, 47],
         &spend(0),
         &[47],
@@ -208,7 +208,9 @@ pub fn history() -> Vec<u8> {
         // A link, what it leads to, and the answer.
         &[67, 0, 1, 64, 0, 0, 255, 68, 0, 0, 47],
         // A revocation between an intent that is on its way and its run.
-        &[7, 1, 5, 5, 240, 71, 53, 1, 75, 78, 47],
+        &[7, 1, 5, 5, 240, 71, 53, 1, 0, 75, 78, 47],
+        // A call is cancelled in its run.
+        &[7, 0, 5, 5, 240, 47, 53, 0, 232, 0, 0, 0, 36, 0, 0, 47],
         // The process dies in a run, comes back, ends in order, and comes back.
         &[7, 0, 5, 5, 240, 47, 62, 200],
         &reopen,
@@ -454,9 +456,38 @@ fn signed<B: ControlBody>(sim: &mut Sim, body: &B) {
 }
 
 fn revoke(sim: &mut Sim, input: &mut Bytes<'_>) {
-    if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
-        sim.revoke(token);
+    let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() else { return };
+    let body = |sim: &Sim| sim.kernel.token(&token).map(|view| view.body.clone());
+    match input.byte() {
+        0..=159 => sim.revoke(token),
+        160..=191 => {
+            sim.end(&Revocation::children(token));
+        }
+        192..=223 => {
+            let least = sim.kernel.epoch() + u64::from(input.byte() % 2);
+            sim.end(&Revocation::epoch(least));
+        }
+        224..=231 => {
+            if let Some(body) = body(sim) {
+                let key = body.holder.unwrap_or(body.issuer);
+                sim.end(&Revocation::key(key));
+            }
+        }
+        n => cancel(sim, n % 2 == 0, input),
     }
+}
+
+/// A call is cancelled, by the revoker or by a session.
+fn cancel(sim: &mut Sim, signed: bool, input: &mut Bytes<'_>) {
+    let running: Vec<Seq> = sim.kernel.running().map(|(intent, ..)| intent).collect();
+    let intent = match running.get(input.below(running.len().max(1))) {
+        Some(intent) if input.byte() < 224 => *intent,
+        _ => Seq::new(input.byte().into()),
+    };
+    match session(sim, input) {
+        Some(session) if !signed => sim.cancel_by(session, intent),
+        _ => sim.cancel(intent),
+    };
 }
 
 fn freeze(sim: &mut Sim, input: &mut Bytes<'_>) {

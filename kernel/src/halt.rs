@@ -139,6 +139,9 @@ pub enum Forgery {
     /// It renews what it may not.
     #[error("it renews another agent's token, one that was revoked, or one that is no root")]
     Renewal,
+    /// Its epoch, its issuer's key or its holder's was revoked before.
+    #[error("its epoch, its issuer's key or its holder's was revoked before")]
+    Ended,
     /// A key that is new to a role does not prove to be held.
     #[error("a key that is new to a role does not prove to be held")]
     Possession,

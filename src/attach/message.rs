@@ -64,6 +64,7 @@ choice! {
         18 => View,
         19 => Tool(ToolId),
         20 => Manifests(Whose),
+        21 => Abort(Aborted),
     }
 }
 
@@ -104,6 +105,14 @@ shape! {
     pub(crate) struct Opening {
         1 => pub(crate) agent: String,
         2 => pub(crate) token: TokenId,
+    }
+}
+
+shape! {
+    /// A call of a session that is cancelled, on record.
+    pub(crate) struct Aborted {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) intent: Seq,
     }
 }
 

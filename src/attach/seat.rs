@@ -23,7 +23,7 @@ use super::{
         ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
         TRY_PAUSE,
     },
-    message::{AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
+    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
     peer::Peer,
     relay::Relay,
     reply::{Answered, Leave, Offers, Reply, Taken},
@@ -206,6 +206,10 @@ impl Seat {
             Ask::Charge(Charge { session, amounts }) => {
                 let session = self.session(session);
                 Reply::of(session.and_then(|session| session.charge(amounts)))
+            }
+            Ask::Abort(Aborted { session, intent }) => {
+                let session = self.session(session);
+                Reply::of(session.and_then(|session| session.cancel(intent)))
             }
             Ask::Propose(proposed) => Reply::of(self.propose(*proposed)),
             Ask::Provide(tools) => {

@@ -24,7 +24,7 @@ use super::{
     frame::{Carries, Frame, Message as _, frame, take},
     lend::SessionTicket,
     limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX},
-    message::{AgentAsk, Ask, Begin, Call, Charge, Opening, Order, Proposed, Settle},
+    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Opening, Order, Proposed, Settle},
     reply::{Answered, Leave, Offers, Ran, Reply, Taken},
     wire::{Broken, Partial, Reader, Writer},
 };
@@ -117,6 +117,7 @@ fn asks() -> Vec<Ask> {
         Ask::Open(Opening { agent: "no agent".to_owned(), token }),
         Ask::Lend(session),
         Ask::Charge(Charge { session, amounts }),
+        Ask::Abort(Aborted { session, intent: Seq::new(9) }),
         Ask::Propose(Box::new(proposed(None))),
         Ask::Propose(Box::new(proposed(Some(SnapshotId::from_bytes([1; 32]))))),
         Ask::Provide(vec![manifest.clone(), manifest.clone()]),

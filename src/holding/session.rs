@@ -92,6 +92,11 @@ impl LocalSession {
         acknowledged(self.core.request(|ticket| Event::Charge(ticket, self.number, amounts)))
     }
 
+    /// Cancels a call of the session.
+    pub(crate) fn cancel(&self, intent: Seq) -> Result<Seq, Error> {
+        acknowledged(self.core.request(|ticket| Event::Cancel(ticket, self.number, intent)))
+    }
+
     /// Changes the state of the session's agent.
     pub(crate) fn change(
         &self,
@@ -178,7 +183,7 @@ fn read_arguments(envelope: Vec<u8>, escapes: Escapes) -> (Vec<u8>, Form) {
 /// The record that a control event came to.
 pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
     match answer? {
-        Answer::Ack(Ok(Ack::Recorded(seq))) => Ok(seq),
+        Answer::Ack(Ok(Ack::Recorded(seq) | Ack::Cancelled(seq, _))) => Ok(seq),
         Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
         _ => Err(Error::Halted(Halt::Halted)),
     }

@@ -6,12 +6,13 @@ use syscap_format::{
     budget::Budget,
     cbor::MapBuilder,
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
-    id::{AgentId, Seq, TokenId, ToolId},
+    id::{AgentId, Salt, Seq, TextHash, TokenId, ToolId},
     manifest::Manifest,
     record::{Head, Kind},
     scope::{Root, Scope},
     sign::{PublicKey, preimage},
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
+    vault::VaultText,
 };
 use syscap_kernel::{
     halt::Halt,
@@ -42,7 +43,8 @@ impl Holding {
         let holder = self.holder_of(&grant)?;
         let _one_at_a_time = self.signing();
         let issuer = self.signing_key(Role::Issuer)?;
-        let (home, now, head) = self.core.look(|k| (k.home(), k.now(), k.durable()));
+        let look = |k: &Kernel| (k.home(), k.now(), k.durable(), k.epoch());
+        let (home, now, head, epoch) = self.core.look(look);
         let body = TokenBody {
             version: 2,
             nonce: self.core.salts.bytes()?,
@@ -54,7 +56,7 @@ impl Holding {
             depth_max: grant.levels,
             not_before: now,
             expires: now.plus(grant.life_ms().unwrap_or(LIFE_MS)),
-            epoch: 0,
+            epoch,
             grants,
             budget: grant.budget_or(Budget::standard()),
             caveats: Vec::new(),
@@ -159,6 +161,20 @@ impl Holding {
     pub(crate) fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
         self.sign(body, |ticket, control, ancestor| {
             Event::Control(ticket, B::KIND, control, ancestor)
+        })
+    }
+
+    /// See [`Runtime::control_because`](crate::Runtime::control_because).
+    pub(crate) fn control_because<B: ControlBody>(
+        &self,
+        why: &str,
+        body: impl FnOnce(TextHash) -> B,
+    ) -> Result<Seq, Error> {
+        let salt = Salt::from_bytes(self.core.salts.bytes()?);
+        let text = VaultText { salt, field: B::CAUSE, text: Box::from(why) };
+        let body = body(text.hash());
+        self.sign(&body, |ticket, control, ancestor| {
+            Event::Because(ticket, B::KIND, control, ancestor, text)
         })
     }
 

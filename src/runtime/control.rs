@@ -2,7 +2,7 @@
 
 use syscap_format::{
     control::{Control, ControlBody, Freeze},
-    id::{ObjectId, Seq, TokenId, ToolId},
+    id::{ObjectId, Seq, TextHash, TokenId, ToolId},
     object::PolicyObject,
     record::{Answer, Kind},
 };
@@ -120,12 +120,58 @@ impl Runtime {
         self.home.operate(&Command::Freeze(freeze.clone()), here)
     }
 
-    /// Signs a control event of any kind that needs nothing but itself.
+    /// Signs a control event of any kind that needs nothing but itself: a revocation of another
+    /// target than [`Runtime::revoke`]'s, say, or the end of a call that is out.
+    ///
+    /// ```
+    /// use syscap::{format::control::Revocation, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let team = rt.issue(Grant::to("team").tools(["echo"]).delegable(1))?;
+    /// let part = rt.attenuate(team, Grant::to("team/a").tools(["echo"]))?;
+    /// // What was derived from it so far ends, and it lives.
+    /// rt.control(&Revocation::children(team))?;
+    /// let revoked = |token| rt.view().map(|view| view.token(token).is_some_and(|t| t.revoked));
+    /// assert_eq!((revoked(team)?, revoked(part)?), (false, true));
+    /// // So ends every root token that there is.
+    /// rt.control(&Revocation::epoch(1))?;
+    /// assert!(revoked(team)?);
+    /// # rt.close()
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Refused`], with the reason on record; else as [`Runtime::look`].
     pub fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
         self.here(|holding| holding.control(body))
+    }
+
+    /// The same with a reason in a person's words: `body` is given the commitment to it. The words
+    /// lie in the vault, under the record, and can be erased.
+    ///
+    /// ```
+    /// use syscap::{format::control::Revocation, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let token = rt.issue(Grant::to("a").tools(["echo"]))?;
+    /// rt.control_because("left the team", |why| Revocation::subtree(token).because(why))?;
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Runtime::control`]; so too where the body does not commit to it, or it is empty or
+    /// longer than [`TEXT_BYTES_MAX`](syscap_format::limits::TEXT_BYTES_MAX).
+    pub fn control_because<B: ControlBody>(
+        &self,
+        why: &str,
+        body: impl Fn(TextHash) -> B,
+    ) -> Result<Seq, Error> {
+        self.here(|holding| holding.control_because(why, &body))
     }
 
     /// Records a control event that was signed elsewhere, by as many keys of its role as that

@@ -1,6 +1,7 @@
 //! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
 //! that are held back, a store that can fail; and what must hold after every step.
 
+mod ends;
 pub mod flights;
 pub mod keys;
 pub mod links;
@@ -248,7 +249,9 @@ impl Sim {
                             assert!(*seq <= self.durable_head());
                             self.snapshots.push(*snapshot);
                         }
-                        Ok(Ack::Recorded(seq)) => assert!(*seq <= self.durable_head()),
+                        Ok(Ack::Recorded(seq) | Ack::Cancelled(seq, _)) => {
+                            assert!(*seq <= self.durable_head());
+                        }
                         _ => {}
                     }
                     self.acks.push((ticket, ack));

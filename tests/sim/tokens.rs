@@ -40,7 +40,7 @@ impl Sim {
             depth_max: 0,
             not_before: now,
             expires: now.plus(life_ms),
-            epoch: 0,
+            epoch: self.kernel.epoch(),
             grants,
             budget,
             caveats: Vec::new(),

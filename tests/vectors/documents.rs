@@ -6,14 +6,14 @@ use syscap::{
         cbor::MapBuilder,
         control::{
             ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, RevokeTarget,
-            Role, RoleSet, ToolsChange, Trust, possession,
+            POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
+            ToolsChange, Trust, possession,
         },
         hash::fact_id,
-        id::{AgentId, FactKey, Salt, Seq, TokenId, ToolId},
+        id::{AgentId, FactKey, Salt, Seq, TextHash, TokenId, ToolId},
         json,
         manifest::{EffectClass, Manifest, Param, ParamType},
-        record::Recovered,
+        record::{CancelBody, Recovered},
         scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope},
         sign::{PublicKey, Signature, preimage},
         snapshot::Snapshot,
@@ -36,14 +36,6 @@ pub(crate) fn control() -> Seeds {
     let sim = sim::home();
     let token = TokenId::from_bytes([0xbb; 32]);
     let key = token::issuer();
-    let revocation = Revocation {
-        target: RevokeTarget::Epoch,
-        epoch: Some(7),
-        token: None,
-        ..Revocation::subtree(token)
-    };
-    let by_key =
-        Revocation { target: RevokeTarget::Key, key: Some(key), ..Revocation::subtree(token) };
     let freeze = |target, name: &str, change| Freeze { target, name: Box::from(name), change };
     let manifest = Manifest::new(ToolId::new("fs.read").unwrap(), EffectClass::Read)
         .param(Param::required("path", ParamType::Path, "Where."))
@@ -64,8 +56,10 @@ pub(crate) fn control() -> Seeds {
                 .to_bytes(),
         ),
         ("revoke", Revocation::subtree(token).to_bytes()),
-        ("revoke-epoch", revocation.to_bytes()),
-        ("revoke-key", by_key.to_bytes()),
+        ("revoke-children", Revocation::children(token).to_bytes()),
+        ("revoke-epoch", Revocation::epoch(7).to_bytes()),
+        ("revoke-key", Revocation::key(key).because(TextHash::from_bytes([7; 32])).to_bytes()),
+        ("cancel", CancelBody { intent: Seq::new(9), cause: None }.to_bytes()),
         ("freeze", freeze(FreezeTarget::Kernel, "", FreezeChange::Freeze).to_bytes()),
         ("freeze-agent", freeze(FreezeTarget::Agent, "a/b", FreezeChange::Freeze).to_bytes()),
         ("thaw-tool", freeze(FreezeTarget::Tool, "spend", FreezeChange::Thaw).to_bytes()),

@@ -150,7 +150,7 @@ pub enum Fault {
     KeyReused,
     /// More calls were in flight than the home's limit.
     InFlight,
-    /// An outcome has no open intent.
+    /// An outcome has no open intent, or a cancel none that was not cancelled before.
     NoIntent,
     /// An outcome's call is not its intent's.
     OutcomeCall,

@@ -22,8 +22,8 @@ use syscap::format::{
     provenance::{Provenance, Source},
     reason::Reason,
     record::{
-        AggregatePhase, ArgumentLabel, COMMON_FIELDS, Durability, Ended, HomeLimits, Kind,
-        Precondition, Record, Recovered, RefusalKind, RunMode, SessionPhase,
+        AggregatePhase, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability, Ended, HomeLimits,
+        Kind, Precondition, Record, Recovered, RefusalKind, RunMode, SessionPhase,
     },
 };
 
@@ -132,6 +132,7 @@ fn said_by(kind: Kind) -> Vec<FieldSpec> {
         Kind::Tools => ToolsChange::fields(),
         Kind::Config => ConfigChange::fields(),
         Kind::Recovery => Resolution::fields(),
+        Kind::Cancel => CancelBody::fields(),
         _ => Vec::new(),
     }
 }

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod call;
+mod cancel;
 mod demo;
 mod doctor;
 mod exit;
@@ -63,10 +64,12 @@ enum Command {
     /// Calls that wait for a person: list, show, approve, deny.
     #[command(subcommand)]
     Approvals(approvals::Approvals),
-    /// End a token, and all that was derived from it, for ever.
+    /// End a token and all that was derived from it, an epoch, or all of a key, for ever.
     Revoke(token::Revoke),
     /// Stop the calls of an agent or of a tool, or all, until they are thawed.
     Freeze(freeze::Frozen),
+    /// End a call that is out: what has not begun does not run, what runs is told.
+    Cancel(cancel::Cancel),
     /// Let go on what was frozen.
     Thaw(freeze::Frozen),
     /// List, add, remove and rotate the keys that sign.
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Approvals(approvals) => approvals.run(&mut out),
         Command::Revoke(revoke) => revoke.run(&mut out),
         Command::Freeze(frozen) => frozen.run(FreezeChange::Freeze, &mut out),
+        Command::Cancel(cancel) => cancel.run(&mut out),
         Command::Thaw(frozen) => frozen.run(FreezeChange::Thaw, &mut out),
         Command::Keys(keys) => keys.run(&mut out),
         Command::Tools(tools) => tools.run(&mut out),

@@ -9,7 +9,7 @@ use syscap::{
         control::Role,
         id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
         json,
-        limits::TOKEN_LIFE_MS_MAX,
+        limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
         manifest::EffectClass,
         sign::{PublicKey, Signature},
     },
@@ -53,8 +53,16 @@ pub(crate) enum BadWord {
     Key,
     #[error("a proof has 128 hexadecimal digits")]
     Proof,
+    #[error("a reason has 1 to {TEXT_BYTES_MAX} bytes")]
+    Why,
     #[error("write a percentage as a number from 0 to 100")]
     Percent,
+}
+
+/// Why something is ended.
+pub(crate) fn why(text: &str) -> Result<String, BadWord> {
+    let fits = (1..=TEXT_BYTES_MAX).contains(&text.len());
+    if fits { Ok(text.to_owned()) } else { Err(BadWord::Why) }
 }
 
 /// A token's id.

@@ -8,10 +8,12 @@ use syscap::{
     Beside, Error, FileKeys, Home, Inspection, Runtime, Signer, SignerError,
     format::{
         control::{ControlBody, Role},
-        id::Seq,
+        id::{Salt, Seq, TextHash},
         reason::Reason,
         sign::{PublicKey, Signature},
+        vault::VaultText,
     },
+    kernel::ports::Entropy as _,
 };
 
 use crate::{
@@ -62,6 +64,28 @@ pub(crate) fn own(home: &Path, role: Role) -> Result<Person, Failure> {
             Ok(Person { home: home.to_path_buf(), role, keys })
         }
     }
+}
+
+/// Has an event recorded that the key which lies in this home signs here, whoever holds the home,
+/// with the reason for it.
+pub(crate) fn because<B: ControlBody>(
+    home: &Path,
+    role: Role,
+    body: impl Fn(Option<TextHash>) -> B,
+    why: Option<&str>,
+) -> Result<Seq, Failure> {
+    let person = own(home, role)?;
+    let why = why.map(salted::<B>).transpose()?;
+    let cause = why.as_ref().map(VaultText::hash);
+    let beside = why.map_or(Beside::Nothing, Beside::Why);
+    runtime::with(home, |access| person.submit(access, |_| Ok(body(cause)), &beside, Failure::from))
+}
+
+/// A reason, as a body of that form commits to it.
+fn salted<B: ControlBody>(why: &str) -> Result<VaultText, Failure> {
+    let mut salt = [0; 32];
+    syscap::SystemEntropy.fill(&mut salt).map_err(Error::from)?;
+    Ok(VaultText { salt: Salt::from_bytes(salt), field: B::CAUSE, text: Box::from(why) })
 }
 
 impl Person {

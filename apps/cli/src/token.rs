@@ -1,21 +1,21 @@
 //! `syscap token`: what agents may do.
 
 mod issue;
+mod revoke;
 mod show;
 mod tree;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{
-    format::{id::TokenId, time::UnixMillis},
-    kernel::kernel::TokenView,
-};
+use syscap::{format::time::UnixMillis, kernel::kernel::TokenView};
+
+pub(crate) use revoke::{Revoke, said};
 
 use crate::{
     exit::{Ended, Exit},
     output::{Object, Out, array, quote},
-    parse, runtime,
+    runtime,
 };
 
 /// What to do with tokens.
@@ -84,25 +84,6 @@ impl List {
                 .amounts("left", &token.left);
             out.both(&text, json)?;
         }
-        Ok(Exit::Done)
-    }
-}
-
-/// Which token to end.
-#[derive(Args, Debug)]
-pub(crate) struct Revoke {
-    /// The home.
-    home: PathBuf,
-    /// The token.
-    #[arg(value_parser = parse::token)]
-    id: TokenId,
-}
-
-impl Revoke {
-    pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let seq = runtime::operate(&self.home, |operator| operator.revoke(self.id))?;
-        let json = Object::new().shown("token_id", self.id).uint("record", seq.get());
-        out.both(&format!("revoked by record {seq}"), json)?;
         Ok(Exit::Done)
     }
 }

@@ -163,11 +163,11 @@ code! {
     pub enum RevokeTarget {
         /// A token and all that was derived from it.
         Subtree = 1 "subtree",
-        /// Reserved: all that was derived from a token, but not the token.
+        /// All that was derived from a token so far, but not the token.
         Children = 2 "children",
-        /// Reserved: all tokens of epochs before one.
+        /// All root tokens of epochs before one, and what was derived from them.
         Epoch = 3 "epoch",
-        /// Reserved: all tokens that a key has issued.
+        /// All tokens that a key has issued or holds, and what was derived from them.
         Key = 4 "key",
     }
 }
@@ -183,37 +183,72 @@ shape! {
         3 => pub epoch: Option<u64>,
         /// The key; null for all others.
         4 => pub key: Option<PublicKey>,
-        /// Why: a salted commitment, the text in the vault. Reserved: null.
+        /// Why: a salted commitment, the text in the vault; null where nothing was said.
         5 => pub cause: Option<TextHash>,
     }
 }
 
-impl Revocation {
+/// What a revocation ends, by what names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revoked {
     /// A token and all that was derived from it.
+    Subtree(TokenId),
+    /// All that was derived from a token so far.
+    Children(TokenId),
+    /// Root tokens of all epochs before this one.
+    Epoch(u64),
+    /// Tokens by this key, or held by it.
+    Key(PublicKey),
+}
+
+impl Revocation {
+    /// Ends a token and all that was derived from it, or is yet.
     #[must_use]
     pub const fn subtree(token: TokenId) -> Self {
-        let target = RevokeTarget::Subtree;
-        Self { target, token: Some(token), epoch: None, key: None, cause: None }
+        Self { token: Some(token), ..Self::of(RevokeTarget::Subtree) }
     }
 
-    /// The token, where this is a revocation that this version carries out.
+    /// Ends all that was derived from a token so far. The token lives, and can be handed on anew.
     #[must_use]
-    pub const fn of_subtree(&self) -> Option<TokenId> {
-        match self {
-            Self { target: RevokeTarget::Subtree, token, epoch: None, key: None, cause: None } => {
-                *token
-            }
+    pub const fn children(token: TokenId) -> Self {
+        Self { token: Some(token), ..Self::of(RevokeTarget::Children) }
+    }
+
+    /// Ends every root token of an epoch before this one, and what was derived from it. From then
+    /// on none is registered below it, and new ones are of this epoch.
+    #[must_use]
+    pub const fn epoch(least: u64) -> Self {
+        Self { epoch: Some(least), ..Self::of(RevokeTarget::Epoch) }
+    }
+
+    /// Ends every token by a key or held by it, and what was derived from it. From then on none is
+    /// registered that is.
+    #[must_use]
+    pub const fn key(key: PublicKey) -> Self {
+        Self { key: Some(key), ..Self::of(RevokeTarget::Key) }
+    }
+
+    /// The same, with the commitment to why: of the text under the body's key 5.
+    #[must_use]
+    pub const fn because(self, cause: TextHash) -> Self {
+        Self { cause: Some(cause), ..self }
+    }
+
+    /// What it ends; `None` where it names something else than its target, or more.
+    #[must_use]
+    pub const fn revoked(&self) -> Option<Revoked> {
+        let Self { target, token, epoch, key, cause: _ } = *self;
+        match (target, token, epoch, key) {
+            (RevokeTarget::Subtree, Some(token), None, None) => Some(Revoked::Subtree(token)),
+            (RevokeTarget::Children, Some(token), None, None) => Some(Revoked::Children(token)),
+            (RevokeTarget::Epoch, None, Some(least), None) => Some(Revoked::Epoch(least)),
+            (RevokeTarget::Key, None, None, Some(key)) => Some(Revoked::Key(key)),
             _ => None,
         }
     }
 
-    /// What of it is settled and not built yet.
-    #[must_use]
-    pub const fn reserved(&self) -> &'static str {
-        match (self.target, self.cause) {
-            (RevokeTarget::Subtree, Some(_)) => "cause",
-            (target, _) => target.name(),
-        }
+    const fn of(target: RevokeTarget) -> Self {
+        Self { target, token: None, epoch: None, key: None, cause: None }
     }
 }
 
@@ -323,6 +358,10 @@ shape! {
 pub trait ControlBody: Sized {
     /// The kind of event that it is the body of.
     const KIND: Kind;
+    /// The key under which it commits to why; 0 where it has none.
+    const CAUSE: u64;
+    /// The commitment to why, where it has one.
+    fn cause(&self) -> Option<TextHash>;
     /// The canonical bytes.
     fn to_bytes(&self) -> Vec<u8>;
     /// Reads the canonical bytes.
@@ -334,9 +373,15 @@ pub trait ControlBody: Sized {
 
 /// Ties bodies to their kinds.
 macro_rules! bodies {
-    ($($kind:ident $name:ident)*) => {$(
+    ($($kind:ident $name:ident $([$cause:literal $field:ident])?)*) => {$(
         impl ControlBody for $name {
             const KIND: Kind = Kind::$kind;
+            const CAUSE: u64 = 0 $(+ $cause)?;
+
+            fn cause(&self) -> Option<TextHash> {
+                let said: &[Option<TextHash>] = &[$(self.$field)?];
+                said.first().copied().flatten()
+            }
 
             fn to_bytes(&self) -> Vec<u8> {
                 encode(self)
@@ -349,7 +394,7 @@ macro_rules! bodies {
     )*};
 }
 bodies! {
-    Key KeyChange Revoke Revocation Freeze Freeze Policy PolicyChange Tools ToolsChange
-    Config ConfigChange Approval ApprovalBody Cancel CancelBody Recovery Resolution
-    Redact RedactBody Prune PruneBody
+    Key KeyChange Revoke Revocation [5 cause] Freeze Freeze Policy PolicyChange
+    Tools ToolsChange Config ConfigChange Approval ApprovalBody [7 reason]
+    Cancel CancelBody [2 cause] Recovery Resolution Redact RedactBody [2 cause] Prune PruneBody
 }

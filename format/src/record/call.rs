@@ -187,7 +187,7 @@ flags! {
     pub struct OutcomeFlags {
         /// Measured time exceeded what was set aside: the token is exhausted.
         OVERRUN = 1,
-        /// The token was revoked during the run.
+        /// The token was revoked during the run, or before it.
         REVOKED = 2,
         /// A freeze began during the run.
         FROZEN = 4,
@@ -196,6 +196,8 @@ flags! {
         /// Nobody waited for the run any more, or the home closed, before it began: the host gave
         /// its permit back.
         GIVEN_BACK = 16,
+        /// The call was cancelled during the run, or before it.
+        CANCELLED = 32,
     }
 }
 
@@ -290,6 +292,29 @@ shape! {
         31 => pub outcome: Seq,
         /// What the first outcome carries.
         32 => pub label: Label,
+    }
+}
+
+shape! {
+    /// A call was cancelled: by the revoker, signed, or by the session that it is of. What has not
+    /// begun does not run; what runs is told, and its outcome says so.
+    pub struct Cancel {
+        /// The intent.
+        10 => pub intent: Seq,
+        /// The session; null where it is signed.
+        11 => pub session: Option<Seq>,
+        /// The signed event, a [`CancelBody`]; null where its own caller cancels.
+        12 => pub control: Option<Control>,
+    }
+}
+
+shape! {
+    /// Body of a `cancel` event.
+    pub struct CancelBody {
+        /// The intent.
+        1 => pub intent: Seq,
+        /// Why: a salted commitment, the text in the vault; null where nothing was said.
+        2 => pub cause: Option<TextHash>,
     }
 }
 

@@ -11,9 +11,9 @@ mod reserved;
 mod state;
 
 pub use call::{
-    AggregatePhase, ArgumentLabel, ArgumentSource, CallFields, Intent, Late, Outcome, OutcomeFlags,
-    Precondition, PreconditionKind, Recovered, Recovery, Refusal, RefusalKind, Refusals, Repeat,
-    RunMode,
+    AggregatePhase, ArgumentLabel, ArgumentSource, CallFields, Cancel, CancelBody, Intent, Late,
+    Outcome, OutcomeFlags, Precondition, PreconditionKind, Recovered, Recovery, Refusal,
+    RefusalKind, Refusals, Repeat, RunMode,
 };
 pub use head::Head;
 pub use life::{
@@ -22,8 +22,8 @@ pub use life::{
 };
 
 pub use reserved::{
-    Answer, ApprovalBody, Ask, Cancel, CancelBody, Checkpoint, Declassify, Input, Means, Prune,
-    PruneBody, Redact, RedactBody,
+    Answer, ApprovalBody, Ask, Checkpoint, Declassify, Input, Means, Prune, PruneBody, Redact,
+    RedactBody,
 };
 pub use state::StateChange;
 
@@ -52,7 +52,7 @@ code! {
         Issue = 5 "issue",
         /// A session was opened or closed.
         Session = 6 "session",
-        /// A token was revoked.
+        /// Tokens were revoked.
         Revoke = 7 "revoke",
         /// A freeze began or ended.
         Freeze = 8 "freeze",
@@ -84,7 +84,7 @@ code! {
         Refusals = 21 "refusals",
         /// A call repeated an idempotency key and got the first outcome.
         Repeat = 22 "repeat",
-        /// Reserved: a call was cancelled.
+        /// A call was cancelled.
         Cancel = 23 "cancel",
         /// A run that was given up came back.
         Late = 24 "late",
@@ -199,7 +199,7 @@ bodies! {
     written Refusal 2 Refusal,
     written Refusals 2 Refusals,
     written Repeat 2 Repeat,
-    reserved Cancel 2 Cancel,
+    written Cancel 2 Cancel,
     written Late 2 Late,
     written Recovery 2 Recovery,
     reserved Redact 2 Redact,

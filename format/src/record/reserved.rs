@@ -127,28 +127,6 @@ shape! {
 }
 
 shape! {
-    /// A call was cancelled: by the revoker, signed, or by the session that it is of.
-    pub struct Cancel {
-        /// The intent, or the ask.
-        10 => pub intent: Seq,
-        /// The session; null where it is signed.
-        11 => pub session: Option<Seq>,
-        /// The signed event, a [`CancelBody`]; null where its own caller cancels.
-        12 => pub control: Option<Control>,
-    }
-}
-
-shape! {
-    /// Body of a `cancel` event.
-    pub struct CancelBody {
-        /// The intent, or the ask.
-        1 => pub intent: Seq,
-        /// Commitment to the reason; null for none.
-        2 => pub cause: Option<TextHash>,
-    }
-}
-
-shape! {
     /// Payloads were erased: the event's body is a [`RedactBody`].
     pub struct Redact {
         /// The signed event.

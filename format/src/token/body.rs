@@ -82,6 +82,12 @@ shape! {
 }
 
 impl TokenBody {
+    /// Whether it is by that key, or held by it.
+    #[must_use]
+    pub fn concerns(&self, key: &PublicKey) -> bool {
+        self.issuer == *key || self.holder == Some(*key)
+    }
+
     /// The canonical bytes: what is hashed and signed.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -15,16 +15,17 @@ use syscap_format::{
         ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
         Resolution, Revocation, Role,
     },
-    id::{AgentId, PolicyHash, Seq, SnapshotId, TokenId},
-    limits::{OBJECT_BYTES_MAX, SESSIONS_MAX},
+    id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId},
+    limits::{OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
     object::Object,
     reason::{Reason, Refused},
     record::{
-        BodyView, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange, SessionPhase,
-        SignedEvent,
+        BodyView, Cancel, CancelBody, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange,
+        SessionPhase, SignedEvent,
     },
     snapshot::Snapshot,
     token::{Token, TokenBody, attenuates},
+    vault::{VaultText, VaultWrite},
 };
 
 /// What a change of policy leads to.
@@ -43,18 +44,27 @@ enum NewShadow {
 }
 
 impl Kernel {
-    /// A signed event that needs nothing but itself.
+    /// A signed event that needs nothing but itself, and the text that it commits to, where that
+    /// was brought along.
     pub(super) fn control(
         &mut self,
         ticket: Ticket,
         kind: Kind,
         (control, ancestor): (Control, Option<Ancestor>),
+        text: Option<VaultText>,
     ) -> Result<(), Halt> {
         let checked = self.authorised(kind, &control, ancestor);
         let checked = checked.and_then(|()| self.sensible(kind, &control));
+        let checked = checked.and_then(|()| match &text {
+            Some(text) => is_the_cause(kind, &control.body, text),
+            // A commitment without its text stands as one whose text was erased: nothing that
+            // stops is turned away for its words.
+            None => Ok(()),
+        });
         if let Err(refused) = checked {
             return self.refuse_control(ticket, refused);
         }
+        let texts = |seq| text.map(|text| VaultWrite::texts(seq, [text].into()));
         let event = SignedEvent { control };
         let body = match kind {
             Kind::Key => BodyView::Key(&event),
@@ -62,14 +72,48 @@ impl Kernel {
             Kind::Freeze => BodyView::Freeze(&event),
             Kind::Config => BodyView::Config(&event),
             Kind::Recovery => return self.resolve(ticket, event.control),
+            Kind::Cancel => {
+                let intent = CancelBody::from_bytes(&event.control.body).map(|body| body.intent);
+                let intent =
+                    intent.map_err(|_| Halt::Contradiction { seq: self.state.head.seq })?;
+                let control = Some(event.control);
+                let seq = self.cancel(ticket, &Cancel { intent, session: None, control })?;
+                texts(seq).into_iter().for_each(|write| self.pending.keep(write));
+                return Ok(());
+            }
             _ => return self.refuse_control(ticket, Refused::new(Reason::BadControl)),
         };
         if kind == Kind::Config {
             self.gap = false;
         }
         let (seq, _) = self.append(body)?;
+        texts(seq).into_iter().for_each(|write| self.pending.keep(write));
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
         Ok(())
+    }
+
+    /// A session cancels a call of its own.
+    pub(super) fn cancel_own(
+        &mut self,
+        ticket: Ticket,
+        session: Seq,
+        intent: Seq,
+    ) -> Result<(), Halt> {
+        match self.state.cancellable(intent, Some(session)) {
+            Ok(intent) => {
+                let session = Some(session);
+                self.cancel(ticket, &Cancel { intent, session, control: None }).map(drop)
+            }
+            Err(refused) => self.refuse_control(ticket, refused),
+        }
+    }
+
+    /// A call is cancelled, by its session or by a signed event. Once that is durable whoever asked
+    /// is told, and tells the run.
+    fn cancel(&mut self, ticket: Ticket, cancel: &Cancel) -> Result<Seq, Halt> {
+        let (seq, _) = self.append(BodyView::Cancel(cancel))?;
+        self.acknowledge(seq, ticket, Ack::Cancelled(seq, cancel.intent));
+        Ok(seq)
     }
 
     /// Keys of the role signed it, as many as it asks for, each with a counter that has grown,
@@ -120,9 +164,12 @@ impl Kernel {
             }
             Kind::Revoke => {
                 let revocation = Revocation::from_bytes(body).map_err(|_| bad("body"))?;
-                let token = revocation.of_subtree().ok_or_else(|| bad(revocation.reserved()))?;
-                let token = self.state.tokens.find(&token);
-                token.map(|_| ()).ok_or(Refused::new(Reason::UnknownToken).field("token"))
+                self.state.ended_by(&revocation).map(drop)
+            }
+            Kind::Cancel => {
+                let CancelBody { intent, .. } =
+                    CancelBody::from_bytes(body).map_err(|_| bad("body"))?;
+                self.state.cancellable(intent, None).map(drop)
             }
             Kind::Freeze => {
                 let freeze = Freeze::from_bytes(body).map_err(|_| bad("body"))?;
@@ -314,6 +361,9 @@ impl Kernel {
         if self.state.tokens.find(&token.id()).is_some() {
             return Err(Refused::new(Reason::AlreadyIssued));
         }
+        if let Some(field) = self.state.ended_before(body) {
+            return Err(Refused::new(Reason::Revoked).field(field));
+        }
         match body.parent {
             Some(parent) => self.derives(body, parent)?,
             None => {
@@ -437,6 +487,23 @@ impl Kernel {
 
     pub(super) fn acknowledge(&mut self, seq: Seq, ticket: Ticket, ack: Ack) {
         self.waiting.push_back((seq, Waiting::Ack(ticket, Ok(ack))));
+    }
+}
+
+/// The text is the one that the body commits to.
+fn is_the_cause(kind: Kind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
+    fn cause<B: ControlBody>(body: &[u8]) -> Option<(u64, TextHash)> {
+        B::from_bytes(body).ok().and_then(|body| body.cause()).map(|cause| (B::CAUSE, cause))
+    }
+    let cause = match kind {
+        Kind::Revoke => cause::<Revocation>(body),
+        Kind::Cancel => cause::<CancelBody>(body),
+        _ => None,
+    };
+    let fits = (1..=TEXT_BYTES_MAX).contains(&text.text.len());
+    match cause {
+        Some(cause) if fits && cause == (text.field, text.hash()) => Ok(()),
+        _ => Err(Refused::new(Reason::BadControl).field("cause")),
     }
 }
 

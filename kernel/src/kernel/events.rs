@@ -95,13 +95,19 @@ pub enum Event {
     GivenBack(Box<Job>),
     /// A batch is durable.
     Stored(Stored),
-    /// A signed event: of kind `key`, `revoke`, `freeze`, `config` or `recovery`. Where the head
-    /// that it names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the
-    /// proof that it is durable; so with those below.
+    /// A signed event: of kind `key`, `revoke`, `freeze`, `config`, `cancel` or `recovery`. Where
+    /// the head that it names is none that
+    /// [the kernel remembers](crate::kernel::Kernel::remembers), the proof that it is durable; so
+    /// with those below.
     Control(Ticket, Kind, Control, Option<Ancestor>),
     /// A signed event of kind `approval`: what a person answers to a call that waits. With it the
     /// text of the reason that it commits to, where it does.
     Approve(Ticket, Control, Option<Ancestor>, Option<VaultText>),
+    /// The same of kind `revoke` or `cancel`, with the text of the cause that it commits to: it is
+    /// kept in the vault, under the record.
+    Because(Ticket, Kind, Control, Option<Ancestor>, VaultText),
+    /// A session cancels a call of its own: the session, the intent.
+    Cancel(Ticket, Seq, Seq),
     /// A signed event of kind `policy`, and those of the engines that it names which the kernel
     /// does not have.
     Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>),
@@ -133,6 +139,8 @@ pub enum Event {
 pub enum Ack {
     /// It is on record.
     Recorded(Seq),
+    /// By this record that call is cancelled: the intent. Its run, if it is out, is to be told.
+    Cancelled(Seq, Seq),
     /// A token is registered.
     Token(TokenId),
     /// A session is open.

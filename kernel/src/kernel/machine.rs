@@ -94,11 +94,15 @@ impl Kernel {
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
             Event::Control(ticket, kind, control, ancestor) => {
-                self.control(ticket, kind, (control, ancestor))
+                self.control(ticket, kind, (control, ancestor), None)
             }
             Event::Approve(ticket, control, ancestor, why) => {
                 self.approve(ticket, (control, ancestor), why)
             }
+            Event::Because(ticket, kind, control, ancestor, text) => {
+                self.control(ticket, kind, (control, ancestor), Some(text))
+            }
+            Event::Cancel(ticket, session, intent) => self.cancel_own(ticket, session, intent),
             Event::Policy(ticket, control, ancestor, engines) => {
                 self.policy(ticket, (control, ancestor), engines)
             }
@@ -201,6 +205,12 @@ impl Kernel {
     #[must_use]
     pub fn unresolved(&self) -> Vec<Seq> {
         self.state.recovered.iter().copied().collect()
+    }
+
+    /// The least epoch that a root token may be of: what is issued is of this one.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.state.epoch
     }
 
     /// The policy on record.

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     halt::Halt,
+    state::fold::State,
     tool::{AnyPlan, Job, Live, PermitCore, Ran},
 };
 use syscap_format::{
@@ -41,7 +42,7 @@ impl Kernel {
         match waiting {
             Waiting::Reply(ticket, result) => self.emit(Effect::Reply(ticket, result)),
             Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
-            Waiting::Intent(flight, plan) => match self.stopped(&flight) {
+            Waiting::Intent(flight, plan) => match self.stopped(seq, &flight) {
                 // The permit has not been made: nothing ran, and nothing will.
                 Some(flag) => return self.not_run(seq, flight, flag),
                 None => self.start(seq, flight, plan),
@@ -66,13 +67,21 @@ impl Kernel {
         self.in_flight.insert(seq, flight);
     }
 
-    /// Whether the token was revoked or a freeze began since admission.
-    fn stopped(&self, flight: &InFlight) -> Option<OutcomeFlags> {
-        if self.state.tokens.is_revoked(flight.token) {
-            return Some(OutcomeFlags::REVOKED);
-        }
-        let frozen = self.state.frozen.stops(&flight.agent, flight.tool.as_str());
-        frozen.then_some(OutcomeFlags::FROZEN)
+    /// Whether since admission the token was revoked, a freeze began or the call was cancelled.
+    fn stopped(&self, seq: Seq, flight: &InFlight) -> Option<OutcomeFlags> {
+        let State { tokens, frozen, open, .. } = &self.state;
+        let flags = if tokens.is_revoked(flight.token) {
+            OutcomeFlags::REVOKED
+        } else if frozen.stops(&flight.agent, flight.tool.as_str()) {
+            OutcomeFlags::FROZEN
+        } else {
+            OutcomeFlags::default()
+        };
+        let flags = match open.get(&seq) {
+            Some(open) if open.cancelled => flags.and(OutcomeFlags::CANCELLED),
+            _ => flags,
+        };
+        (flags != OutcomeFlags::default()).then_some(flags)
     }
 
     fn not_run(
@@ -97,8 +106,9 @@ impl Kernel {
     /// meanwhile, and the home is not closing.
     #[must_use]
     pub fn may_begin(&self, job: &Job) -> bool {
-        let flight = self.in_flight.get(&job.permit.intent);
-        !self.closing && flight.is_some_and(|flight| self.stopped(flight).is_none())
+        let seq = job.permit.intent;
+        let flight = self.in_flight.get(&seq);
+        !self.closing && flight.is_some_and(|flight| self.stopped(seq, flight).is_none())
     }
 
     /// A job came back that has not begun.
@@ -109,7 +119,7 @@ impl Kernel {
             // It is not this kernel's.
             _ => return Ok(()),
         };
-        let flags = self.stopped(&flight).unwrap_or(OutcomeFlags::GIVEN_BACK);
+        let flags = self.stopped(seq, &flight).unwrap_or(OutcomeFlags::GIVEN_BACK);
         self.not_run(seq, flight, flags)
     }
 
@@ -131,7 +141,7 @@ impl Kernel {
             tx => tx,
         };
         let (used, overrun) = with_measured(used, &held, measured);
-        let flags = overrun.and(self.stopped(&flight).unwrap_or_default());
+        let flags = overrun.and(self.stopped(seq, &flight).unwrap_or_default());
         let end = End {
             reason: ran.reason,
             delivered: ran.delivered,
@@ -159,7 +169,7 @@ impl Kernel {
         }
         let held = flight.fields.held;
         let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
-        let flags = overrun.and(running).and(self.stopped(&flight).unwrap_or_default());
+        let flags = overrun.and(running).and(self.stopped(seq, &flight).unwrap_or_default());
         let read_only = flight.effect.is_read_only();
         let tx = if read_only { TxOutcome::NoOp } else { TxOutcome::Unknown };
         let end = End {

@@ -64,6 +64,8 @@ impl State {
             shadow: None,
             tools: None,
             tokens: Tokens::default(),
+            epoch: 0,
+            revoked_keys: alloc::collections::BTreeSet::new(),
             sessions: alloc::collections::BTreeMap::new(),
             agents: alloc::collections::BTreeMap::new(),
             frozen: Frozen::default(),
@@ -161,10 +163,16 @@ impl State {
                 self.answered(record.seq, record.time, &event.control)?;
                 self.signed(record.seq, &event.control)?;
             }
+            BodyView::Cancel(cancel) => {
+                if let Some(control) = &cancel.control {
+                    self.signed(record.seq, control)?;
+                }
+                let intent = self.cancellable(cancel.intent, cancel.session).ok()?;
+                self.open.get_mut(&intent)?.cancelled = true;
+            }
             // Reserved: not decoded.
             BodyView::Input(_)
             | BodyView::Declassify(_)
-            | BodyView::Cancel(_)
             | BodyView::Redact(_)
             | BodyView::Prune(_)
             | BodyView::Checkpoint(_) => return None,
@@ -235,8 +243,8 @@ impl State {
         match record.body {
             BodyView::Key(_) => self.change_keys(record.seq, KeyChange::from_bytes(bytes).ok()?),
             BodyView::Revoke(_) => {
-                let token = Revocation::from_bytes(bytes).ok()?.of_subtree()?;
-                self.tokens.revoke(self.tokens.find(&token)?);
+                let revocation = Revocation::from_bytes(bytes).ok()?;
+                self.end(self.ended_by(&revocation).ok()?);
             }
             BodyView::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
             BodyView::Policy(_) => {
@@ -332,7 +340,8 @@ impl State {
         };
         self.tokens.hold(token, &intent.call.held);
         let (held, effect) = (intent.call.held, intent.effect);
-        self.open.insert(seq, OpenIntent { token, session: number, held, effect, key });
+        let open = OpenIntent { token, session: number, held, effect, key, cancelled: false };
+        self.open.insert(seq, open);
         Some(())
     }
 

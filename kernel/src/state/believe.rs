@@ -12,7 +12,7 @@ use syscap_format::{
     },
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
-    record::{Body, Head, Issue, Kind, Record},
+    record::{Body, CancelBody, Head, Issue, Kind, Record},
     token::{Token, TokenBody, attenuates},
 };
 
@@ -135,6 +135,12 @@ impl State {
                 Some(control) => control,
                 None => return Ok(()),
             },
+            // By the one or by the other.
+            Body::Cancel(cancel) => match (&cancel.control, cancel.session) {
+                (Some(control), None) => control,
+                (None, Some(_)) => return Ok(()),
+                _ => return Err(forged(Forgery::Form)),
+            },
             Body::Issue(issue) => return self.believe_token(record.seq, issue, past),
             _ => return Ok(()),
         };
@@ -149,11 +155,13 @@ impl State {
                 Err(_) => Err(forged(Forgery::Form)),
             },
             Body::Revoke(_) => match Revocation::from_bytes(&event.body) {
-                Ok(revocation) if revocation.of_subtree().is_some() => Ok(()),
-                Ok(revocation) => {
-                    Err(Halt::Reserved { seq: record.seq, name: revocation.reserved() })
-                }
-                Err(_) => Err(forged(Forgery::Form)),
+                Ok(revocation) if revocation.revoked().is_some() => Ok(()),
+                _ => Err(forged(Forgery::Form)),
+            },
+            // The record repeats what was signed.
+            Body::Cancel(cancel) => match CancelBody::from_bytes(&event.body) {
+                Ok(said) if said.intent == cancel.intent => Ok(()),
+                _ => Err(forged(Forgery::Form)),
             },
             Body::Approval(_) => {
                 let counts = self.answers(event, record.time).map(drop);
@@ -188,6 +196,9 @@ impl State {
         // The record repeats what the token says: it must not say otherwise.
         if (issue.issuer, issue.parent, &issue.agent) != (body.issuer, body.parent, &body.agent) {
             return Err(forged(Forgery::Form));
+        }
+        if self.ended_before(body).is_some() {
+            return Err(forged(Forgery::Ended));
         }
         let Some(parent) = body.parent else {
             self.issues(&token).map_err(forged)?;

@@ -28,6 +28,8 @@ pub(crate) struct OpenIntent {
     pub(crate) held: Amounts,
     pub(crate) effect: EffectClass,
     pub(crate) key: Option<KeySlot>,
+    /// Whether its session, or the revoker, has cancelled it.
+    pub(crate) cancelled: bool,
 }
 
 /// What is stopped for now.
@@ -69,6 +71,10 @@ pub(crate) struct State {
     pub(crate) shadow: Option<PolicyHash>,
     pub(crate) tools: Option<ToolsHash>,
     pub(crate) tokens: Tokens,
+    /// Root tokens of earlier epochs have ended, and none is registered.
+    pub(crate) epoch: u64,
+    /// No token by these, or held by them, is registered any more.
+    pub(crate) revoked_keys: BTreeSet<PublicKey>,
     pub(crate) sessions: BTreeMap<Seq, Session>,
     pub(crate) agents: BTreeMap<AgentId, AgentState>,
     pub(crate) frozen: Frozen,

@@ -68,6 +68,7 @@ impl State {
                     key_agent: slot.map(|slot| slot.agent.clone()),
                     key_tool: slot.map(|slot| slot.tool.clone()),
                     key: slot.map(|slot| slot.key.clone()),
+                    cancelled: open.cancelled,
                 }
             }),
             running: each(&self.running, |(intent, token)| RunningImage {
@@ -85,6 +86,8 @@ impl State {
             policy_changed: self.replaced.policy,
             tools_changed: self.replaced.tools,
             asks: self.asks.images().collect(),
+            epoch: self.epoch,
+            revoked_keys: self.revoked_keys.iter().copied().collect(),
         }
         .to_bytes()
     }

@@ -7,6 +7,7 @@ pub(crate) mod believe;
 pub(crate) mod fold;
 mod image;
 pub(crate) mod keys;
+mod revoke;
 pub(crate) mod sessions;
 pub(crate) mod signers;
 pub(crate) mod tokens;

@@ -142,6 +142,23 @@ impl Tokens {
         }
     }
 
+    /// Ends what was derived from it so far: with its children all that is below them.
+    pub(crate) fn revoke_children(&mut self, token: TokenIndex) {
+        let children = self.entries.iter_mut().filter(|entry| entry.parent == Some(token));
+        children.for_each(|entry| entry.revoked = true);
+    }
+
+    /// Ends the tokens by a key, or held by it.
+    pub(crate) fn revoke_key(&mut self, key: &PublicKey) {
+        let ended = self.entries.iter_mut().filter(|entry| entry.body.concerns(key));
+        ended.for_each(|entry| entry.revoked = true);
+    }
+
+    /// Whether there is a token by that key, or held by it.
+    pub(crate) fn concerns(&self, key: &PublicKey) -> bool {
+        self.entries.iter().any(|entry| entry.body.concerns(key))
+    }
+
     /// Ends the root tokens of which `ends` says so, by their bodies and records.
     pub(crate) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
         let roots = self.entries.iter_mut().filter(|entry| entry.parent.is_none());

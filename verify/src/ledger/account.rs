@@ -98,6 +98,24 @@ impl Accounts {
         roots.for_each(|holder| holder.revoked |= ends(&holder.body, holder.issued));
     }
 
+    /// Ends what was derived from it so far, by ending its children.
+    pub(super) fn revoke_below(&mut self, account: Account) {
+        for holder in &mut self.holders {
+            holder.revoked |= holder.parent == Some(account);
+        }
+    }
+
+    /// Ends the tokens by a key or held by it; says whether there are any.
+    pub(super) fn revoke_by(&mut self, key: &PublicKey) -> bool {
+        let mut any = false;
+        for holder in &mut self.holders {
+            let of_key = holder.body.issuer == *key || holder.body.holder.as_ref() == Some(key);
+            holder.revoked |= of_key;
+            any |= of_key;
+        }
+        any
+    }
+
     pub(super) fn revoke(&mut self, account: Account) {
         if let Some(holder) = self.holders.get_mut(account.0) {
             holder.revoked = true;

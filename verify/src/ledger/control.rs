@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use syscap_format::{
     control::{
         ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Revocation, Role, ToolsChange, recovery_hash,
+        PolicyChange, Revocation, RevokeTarget, Role, ToolsChange, recovery_hash,
     },
     id::{AgentId, ObjectId, Seq, ToolId},
     manifest::Manifest,
     object::{ObjectKind, ToolsObject},
-    record::Kind,
+    record::{Cancel, CancelBody, Kind},
     token::TokenBody,
 };
 
@@ -110,13 +110,58 @@ impl Ledger {
         let Some(revocation) = self.event::<Revocation, _>(entry, control, source)? else {
             return Ok(());
         };
-        let Some(token) = revocation.of_subtree() else {
-            entry.fault(Fault::Reserved);
-            return Ok(());
-        };
-        match self.accounts.find(&token) {
-            Some(account) => self.accounts.revoke(account),
-            None => entry.fault(Fault::UnknownToken),
+        let Revocation { target, token, epoch, key, cause: _ } = revocation;
+        match (target, token, epoch, key) {
+            (RevokeTarget::Subtree, Some(token), None, None) => match self.accounts.find(&token) {
+                Some(account) => self.accounts.revoke(account),
+                None => entry.fault(Fault::UnknownToken),
+            },
+            (RevokeTarget::Children, Some(token), None, None) => match self.accounts.find(&token) {
+                Some(account) => self.accounts.revoke_below(account),
+                None => entry.fault(Fault::UnknownToken),
+            },
+            (RevokeTarget::Epoch, None, Some(least), None) => {
+                entry.expect(least > self.epoch, Fault::BadControl);
+                self.epoch = least.max(self.epoch);
+                self.accounts.revoke_roots(|body, _| body.epoch < least);
+            }
+            (RevokeTarget::Key, None, None, Some(key)) => {
+                let issues = self.roles.holds(Role::Issuer, &key);
+                let known = self.accounts.revoke_by(&key) || issues;
+                entry.expect(known, Fault::BadControl);
+                self.revoked_keys.insert(key);
+            }
+            _ => entry.fault(Fault::BadControl),
+        }
+        Ok(())
+    }
+
+    /// A call that is open, and was not cancelled before: by the revoker, or by the session that it
+    /// is of.
+    pub(super) fn cancel<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        cancel: &Cancel,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        match (&cancel.control, cancel.session) {
+            (Some(control), None) => {
+                let said = self.event::<CancelBody, _>(entry, control, source)?;
+                let same = said.is_none_or(|said| said.intent == cancel.intent);
+                entry.expect(same, Fault::BadControl);
+            }
+            (None, Some(session)) => {
+                let is_open = self.sessions.contains_key(&session);
+                entry.expect(is_open, Fault::UnknownSession);
+                let open = self.open.get(&cancel.intent);
+                let own = open.is_none_or(|open| open.call.session == Some(session));
+                entry.expect(own, Fault::NotBound);
+            }
+            _ => entry.fault(Fault::BadControl),
+        }
+        match self.open.get_mut(&cancel.intent) {
+            Some(open) if !open.cancelled => open.cancelled = true,
+            _ => entry.fault(Fault::NoIntent),
         }
         Ok(())
     }

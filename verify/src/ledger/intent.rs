@@ -52,7 +52,8 @@ impl Ledger {
         let tool = intent.call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let label = tool.map_or(Label::PUBLIC, |tool| tool.manifest.label);
         let Intent { call, effect, .. } = intent;
-        self.open.insert(entry.seq, Open { call, account, effect, label, slot });
+        let cancelled = false;
+        self.open.insert(entry.seq, Open { call, account, effect, label, slot, cancelled });
     }
 
     /// Whether a key still stands for its first call.

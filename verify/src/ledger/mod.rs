@@ -62,6 +62,10 @@ pub(super) struct Ledger {
     shadow: Option<PolicyHash>,
     tools: BTreeMap<ToolId, Registered>,
     accounts: Accounts,
+    /// Root tokens of earlier epochs have ended.
+    epoch: u64,
+    /// By these, and for these, no token is registered any more.
+    revoked_keys: BTreeSet<PublicKey>,
     sessions: HashMap<Seq, Session>,
     heads: BTreeMap<AgentId, Heads>,
     frozen: Frozen,
@@ -138,6 +142,8 @@ struct Open {
     /// What its outcome must carry.
     label: Label,
     slot: Option<Slot>,
+    /// Whether a `cancel` of it is on record.
+    cancelled: bool,
 }
 
 /// Where an idempotency key belongs.
@@ -220,6 +226,8 @@ impl Ledger {
             shadow: None,
             tools: BTreeMap::new(),
             accounts: Accounts::default(),
+            epoch: 0,
+            revoked_keys: BTreeSet::new(),
             sessions: HashMap::new(),
             heads: BTreeMap::new(),
             frozen: Frozen::default(),
@@ -297,10 +305,10 @@ impl Ledger {
             Body::Recovery(body) => self.recovery(&mut entry, &body, source)?,
             Body::Ask(body) => self.ask(&mut entry, *body, leaf),
             Body::Approval(event) => self.approval(&mut entry, &event.control, source)?,
+            Body::Cancel(body) => self.cancel(&mut entry, &body, source)?,
             // The decoder gives out none.
             Body::Input(_)
             | Body::Declassify(_)
-            | Body::Cancel(_)
             | Body::Redact(_)
             | Body::Prune(_)
             | Body::Checkpoint(_) => entry.fault(Fault::Reserved),

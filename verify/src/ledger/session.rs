@@ -44,6 +44,10 @@ impl Ledger {
             entry.fault(Fault::IssuedTwice);
             return Ok(());
         }
+        let ended = self.revoked_keys.contains(&body.issuer)
+            || body.holder.is_some_and(|holder| self.revoked_keys.contains(&holder))
+            || (body.parent.is_none() && body.epoch < self.epoch);
+        entry.expect(!ended, Fault::Revoked);
         let parent = self.parent(entry, &token, source)?;
         if body.parent.is_none() {
             let signer = self.signers.entry(body.issuer).or_default();

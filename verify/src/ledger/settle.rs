@@ -89,13 +89,15 @@ impl Ledger {
         let given_back = outcome.reason == Some(Reason::NotRun)
             && outcome.flags.has(OutcomeFlags::GIVEN_BACK)
             && !revoked
-            && !frozen;
+            && !frozen
+            && !open.cancelled;
         let when = |holds, flag| if holds { flag } else { OutcomeFlags::default() };
         when(overrun, OutcomeFlags::OVERRUN)
             .and(when(revoked, OutcomeFlags::REVOKED))
             .and(when(frozen && !revoked, OutcomeFlags::FROZEN))
             .and(when(running, OutcomeFlags::RUNNING))
             .and(when(given_back, OutcomeFlags::GIVEN_BACK))
+            .and(when(open.cancelled, OutcomeFlags::CANCELLED))
     }
 
     pub(super) fn late(&mut self, entry: &mut Entry<'_>, late: &Late) {
@@ -115,7 +117,12 @@ fn is_consistent(outcome: &Outcome) -> bool {
     let delivered = call.result_hash.is_some() && call.enforcement.is_some();
     let error = outcome.status == Status::Error;
     let not_run = outcome.reason == Some(Reason::NotRun);
-    let why = [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN, OutcomeFlags::GIVEN_BACK];
+    let why = [
+        OutcomeFlags::REVOKED,
+        OutcomeFlags::FROZEN,
+        OutcomeFlags::GIVEN_BACK,
+        OutcomeFlags::CANCELLED,
+    ];
     let stopped = why.into_iter().any(|why| outcome.flags.has(why));
     delivered
         && error == outcome.reason.is_some()

@@ -243,6 +243,11 @@ fn late<S: Store>(driver: &mut Driver<S>, session: Seq) {
     driver.call(session, ECHO);
     let job = driver.jobs.remove(0);
     driver.lost(job.intent(), Lost::Abandoned);
+    driver.call(session, &call("post", 52));
+    let job = driver.jobs.remove(0);
+    let ticket = driver.ticket();
+    driver.event(Event::Cancel(ticket, session, job.intent()));
+    driver.ran(job.run());
     driver.run = Run::AtOnce;
 }
 

@@ -12,6 +12,7 @@ mod budgets;
 mod control;
 mod decided;
 mod decisions;
+mod ends;
 mod intents;
 mod keys;
 mod labels;

@@ -137,6 +137,10 @@ fn references(record: &mut Record, now: &dyn Fn(Seq) -> Seq) {
             repeat.outcome = now(repeat.outcome);
         }
         Body::Late(late) => late.intent = now(late.intent),
+        Body::Cancel(cancel) => {
+            cancel.intent = now(cancel.intent);
+            cancel.session = cancel.session.map(now);
+        }
         Body::Recovery(recovery) => recovery.intent = now(recovery.intent),
         _ => {}
     }

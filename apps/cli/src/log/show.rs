@@ -20,6 +20,7 @@ use crate::{
     exit::{Ended, Exit, Failure},
     fields,
     output::{Form, Object, Out},
+    token,
 };
 
 /// How many records are read before they are printed: whoever reads the output may be slow, and
@@ -164,6 +165,11 @@ impl Columns {
             Body::Boot(boot) => Self::default().status(&format!("before: {}", boot.before)),
             Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
             Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
+            Body::Cancel(cancel) => {
+                let by =
+                    cancel.session.map_or_else(|| "signed".to_owned(), |by| format!("by {by}"));
+                Self::default().status(&format!("{}: {by}", cancel.intent))
+            }
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
             Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
             Body::Key(event) => Self::default().status(&keys(&event.control)),
@@ -227,8 +233,7 @@ fn answered(body: &[u8]) -> String {
 }
 
 fn revoked(body: &[u8]) -> String {
-    let token = Revocation::from_bytes(body).ok().and_then(|revocation| revocation.token);
-    token.map_or_else(String::new, |token| format!("token {}", short(&token.to_string())))
+    Revocation::from_bytes(body).map_or_else(|_| String::new(), |body| token::said(&body))
 }
 
 /// `operator: 2 keys, 1 signs`.

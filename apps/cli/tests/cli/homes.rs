@@ -74,7 +74,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 37] = [
+    let commands: [&[&str]; 38] = [
         &["init"],
         &["keys", "list"],
         &["keys", "new"],
@@ -98,6 +98,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
         &["token", "show"],
         &["token", "revoke"],
         &["revoke"],
+        &["cancel"],
         &["freeze"],
         &["thaw"],
         &["tools", "list"],
@@ -128,7 +129,7 @@ fn a_home_that_is_missing_is_4() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     let id = "0".repeat(64);
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 21] = [
         &["keys", "list", &home],
         &["keys", "rotate", &home, "--role", "issuer"],
         &["token", "issue", &home, "--agent", "a", "--tool", "echo"],
@@ -136,6 +137,8 @@ fn a_home_that_is_missing_is_4() {
         &["token", "show", &home, &id],
         &["token", "revoke", &home, &id],
         &["revoke", &home, &id],
+        &["revoke", &home, "--epoch", "1"],
+        &["cancel", &home, "7"],
         &["freeze", &home, "--all"],
         &["thaw", &home, "--all"],
         &["tools", "list", &home],

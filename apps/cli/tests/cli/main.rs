@@ -7,6 +7,7 @@ mod calls;
 mod damage;
 mod demo;
 mod doctor;
+mod ends;
 mod full;
 mod homes;
 mod hook;

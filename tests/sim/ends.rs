@@ -1,0 +1,37 @@
+//! What ends for good in the simulated home: tokens, and calls that are out.
+
+use syscap::{
+    format::{
+        control::{ControlBody, Revocation},
+        id::Seq,
+        record::{CancelBody, Kind},
+    },
+    kernel::kernel::{Event, Ticket},
+};
+
+use super::Sim;
+
+impl Sim {
+    pub fn control<B: ControlBody>(&mut self, body: &B) -> Ticket {
+        let (control, ticket) = (self.signed(body), self.ticket());
+        self.event(Event::Control(ticket, B::KIND, control, None));
+        ticket
+    }
+
+    pub fn end(&mut self, revocation: &Revocation) -> Ticket {
+        self.control(revocation)
+    }
+
+    /// The revoker cancels a call.
+    pub fn cancel(&mut self, intent: Seq) -> Ticket {
+        assert_eq!(CancelBody::KIND, Kind::Cancel);
+        self.control(&CancelBody { intent, cause: None })
+    }
+
+    /// A session cancels a call.
+    pub fn cancel_by(&mut self, session: Seq, intent: Seq) -> Ticket {
+        let ticket = self.ticket();
+        self.event(Event::Cancel(ticket, session, intent));
+        ticket
+    }
+}

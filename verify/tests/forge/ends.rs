@@ -1,0 +1,220 @@
+//! What ended for good, and what went on all the same.
+
+use ed25519_dalek::SigningKey;
+use syscap::verify::Fault;
+use syscap_format::{
+    control::{Revocation, Role},
+    id::Seq,
+    record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record},
+    token::{TOKEN_CONTEXT, Token},
+};
+use syscap_kernel::kernel::{Ack, Event};
+
+use super::{
+    check,
+    common::{
+        Run, agent, body, key,
+        log::Log,
+        public,
+        scenario::{call, small},
+        sign,
+    },
+    tools::{boxed, event, home, insert, issue, outcome},
+};
+
+/// A token of bob's at 14, and its session at 15.
+fn base() -> Log {
+    let log = Log::of(&small(|driver, _| {
+        driver.pass(1);
+        driver.agent("bob", 9);
+    }));
+    assert_eq!(log.places(Kind::Issue).last(), Some(&14));
+    log
+}
+
+#[test]
+fn a_revocation_names_what_there_is_and_never_goes_back() {
+    let nobody = public(&SigningKey::from_bytes(&[99; 32]));
+    let bad: &[(usize, Fault)] = &[(15, Fault::BadControl)];
+    let revoke = |r: &mut Vec<Record>, revocation: &Revocation| {
+        let control = event(&home(r), 1, revocation);
+        insert(r, 15, Body::Revoke(boxed(control)));
+    };
+    check(
+        &base(),
+        &[
+            ("no epoch", &|r| revoke(r, &Revocation::epoch(0)), bad),
+            ("a key that nobody has", &|r| revoke(r, &Revocation::key(nobody)), bad),
+            (
+                "two things",
+                &|r| {
+                    let token = issue(&mut r[4]).token;
+                    revoke(r, &Revocation { epoch: Some(1), ..Revocation::subtree(token) });
+                },
+                bad,
+            ),
+            (
+                "children of nothing",
+                &|r| {
+                    let none = syscap_format::id::TokenId::from_bytes([1; 32]);
+                    revoke(r, &Revocation::children(none));
+                },
+                &[(15, Fault::UnknownToken)],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn nothing_is_issued_of_what_has_ended() {
+    let before = |r: &mut Vec<Record>, revocation: &Revocation| {
+        let control = event(&home(r), 1, revocation);
+        insert(r, 14, Body::Revoke(boxed(control)));
+    };
+    check(
+        &base(),
+        &[
+            ("of an epoch", &|r| before(r, &Revocation::epoch(1)), &[(15, Fault::Revoked)]),
+            (
+                "by a key",
+                &|r| before(r, &Revocation::key(public(&key(Role::Issuer)))),
+                &[(15, Fault::Revoked)],
+            ),
+        ],
+    );
+}
+
+/// A token, one that is derived from it, and a call by that one.
+#[test]
+fn what_was_derived_has_ended_with_it() {
+    let log = Log::of(&small(|driver, _| {
+        let holder = SigningKey::from_bytes(&[0x55; 32]);
+        let mut root = body(driver.kernel.home(), 7, &agent("ada"));
+        (root.holder, root.depth_max) = (Some(public(&holder)), 1);
+        (root.not_before, root.head) = (driver.kernel.now(), driver.kernel.durable());
+        let parent = driver.issue(&root);
+        let mut child = root.clone();
+        (child.nonce, child.issuer, child.parent) = ([8; 16], public(&holder), Some(parent));
+        (child.depth, child.holder, child.head) = (1, None, None);
+        let bytes = child.to_bytes();
+        let wire = Token::wire(&bytes, &sign(&holder, TOKEN_CONTEXT, &bytes));
+        let ticket = driver.ticket();
+        driver.event(Event::Issue(ticket, wire, None));
+        let Ack::Token(child) = driver.acked(ticket).unwrap() else { panic!("no token") };
+        let session = driver.session(&agent("ada"), child);
+        driver.call(session, &call("post", 1));
+    }));
+    let intent = *log.places(Kind::Intent).last().unwrap();
+    let (revoked, flags) = (Fault::Revoked, Fault::OutcomeFlags);
+    let before = |r: &mut Vec<Record>, revocation: &Revocation| {
+        let control = event(&home(r), 1, revocation);
+        insert(r, intent, Body::Revoke(boxed(control)));
+    };
+    let ended: &[(usize, Fault)] = &[(intent + 1, revoked), (intent + 2, flags)];
+    check(
+        &log,
+        &[
+            (
+                "children",
+                &|r| {
+                    let token = issue(&mut r[14]).token;
+                    before(r, &Revocation::children(token));
+                },
+                ended,
+            ),
+            ("epoch", &|r| before(r, &Revocation::epoch(1)), ended),
+            (
+                "key",
+                &|r| {
+                    let holder = SigningKey::from_bytes(&[0x55; 32]);
+                    before(r, &Revocation::key(public(&holder)));
+                },
+                ended,
+            ),
+        ],
+    );
+}
+
+/// A call that ran after it was cancelled by its session, at its place; the next is the outcome.
+fn cancelled() -> (Log, usize) {
+    let log = Log::of(&small(|driver, session| {
+        driver.run = Run::Later;
+        driver.call(session, &call("post", 1));
+        let intent = driver.kernel.running().next().unwrap().0;
+        let ticket = driver.ticket();
+        driver.event(Event::Cancel(ticket, session, intent));
+        driver.acked(ticket).unwrap();
+        let job = driver.jobs.remove(0);
+        driver.ran(job.run());
+        driver.run = Run::AtOnce;
+    }));
+    let place = log.places(Kind::Cancel)[0];
+    assert_eq!(log.record(place + 1).body.kind(), Kind::Outcome);
+    (log, place)
+}
+
+#[test]
+fn a_call_is_cancelled_once_while_it_is_out_by_whoever_may() {
+    let (log, place) = cancelled();
+    let cancel = |r: &mut Vec<Record>| match &mut r[place].body {
+        Body::Cancel(cancel) => (**cancel).clone(),
+        body => panic!("{body:?}"),
+    };
+    let put = |r: &mut Vec<Record>, change: &dyn Fn(&mut Cancel)| {
+        let mut made = cancel(r);
+        change(&mut made);
+        r[place].body = Body::Cancel(Box::new(made));
+    };
+    let none: &[(usize, Fault)] = &[(place, Fault::NoIntent), (place + 1, Fault::OutcomeFlags)];
+    check(
+        &log,
+        &[
+            ("of none", &|r| put(r, &|cancel| cancel.intent = Seq::new(3)), none),
+            (
+                "by no session",
+                &|r| put(r, &|cancel| cancel.session = Some(Seq::new(3))),
+                &[(place, Fault::UnknownSession), (place, Fault::NotBound)],
+            ),
+            (
+                "by nobody",
+                &|r| put(r, &|cancel| cancel.session = None),
+                &[(place, Fault::BadControl)],
+            ),
+            (
+                "of another than was signed",
+                &|r| {
+                    let body = CancelBody { intent: Seq::new(3), cause: None };
+                    let control = event(&home(r), 1, &body);
+                    put(r, &|cancel| {
+                        (cancel.session, cancel.control) = (None, Some(control.clone()));
+                    });
+                },
+                &[(place, Fault::BadControl)],
+            ),
+            (
+                "by a key of another role",
+                &|r| {
+                    let body = CancelBody { intent: cancel(r).intent, cause: None };
+                    let by = super::tools::event_by(&home(r), &key(Role::Approver), 9, &body);
+                    put(r, &|cancel| {
+                        (cancel.session, cancel.control) = (None, Some(by.clone()));
+                    });
+                },
+                &[(place, Fault::WrongRole)],
+            ),
+            (
+                "twice",
+                &|r| {
+                    let again = Body::Cancel(Box::new(cancel(r)));
+                    insert(r, place + 1, again);
+                },
+                &[(place + 1, Fault::NoIntent)],
+            ),
+            (
+                "not flagged",
+                &|r| outcome(&mut r[place + 1]).flags = OutcomeFlags::default(),
+                &[(place + 1, Fault::OutcomeFlags)],
+            ),
+        ],
+    );
+}
