@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
             |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
         ),
-        4 => (0_usize..6, 10_u64..40, 10_u64..60)
+        2 => (0_usize..6, 10_u64..40, 10_u64..60)
             .prop_map(|(old, calls, units)| Step::Renew { old, calls, units }),
         8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
