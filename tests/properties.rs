@@ -4,9 +4,11 @@
 #![allow(clippy::too_many_lines, reason = "tables")]
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
+#[path = "properties/oddities.rs"]
+mod oddities;
 mod sim;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -17,14 +19,11 @@ use syscap::{
         cbor::{Canonical, Item, Profile},
         control::{FreezeChange, Revocation, Role},
         decision::Verdict as PolicySays,
-        envelope::TxOutcome,
         hash::args_hash,
         id::Seq,
-        label::Label,
         provenance::Source,
         reason::Reason,
-        record::{Answer, Body, ClockFlags, HomeLimits, OutcomeFlags, Record, Recovered},
-        time::UnixMillis,
+        record::{Answer, Body, HomeLimits},
     },
     kernel::{
         kernel::{Event, Kernel},
@@ -33,6 +32,7 @@ use syscap::{
     verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
 };
 
+use oddities::oddities;
 use proptest::{prelude::*, strategy::ValueTree as _};
 use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
 
@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
             |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
         ),
-        2 => (0_usize..6, 10_u64..40, 10_u64..60)
+        3 => (0_usize..6, 10_u64..40, 10_u64..60)
             .prop_map(|(old, calls, units)| Step::Renew { old, calls, units }),
         8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
@@ -410,76 +410,13 @@ fn cases() -> u32 {
     if std::env::var_os("SYSCAP_LONG").is_some() { 20_000 } else { 600 }
 }
 
-/// What goes wrong at an awkward moment, counted.
-fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {
-    let mut seen: BTreeMap<&str, u32> = [
-        ("a repeat", 0),
-        ("a repeat under a token that renews the first", 0),
-        ("an unknown outcome", 0),
-        ("a time-out across a boot", 0),
-        ("a clock set back over a boot", 0),
-        ("a clock that is not followed", 0),
-        ("a revocation between intent and permit", 0),
-        ("an intent that a boot closed", 0),
-        ("a write that a probe knows not to be done", 0),
-        ("a write that a probe knows to be done", 0),
-        ("an error with a label", 0),
-    ]
-    .into();
-    let mut count = |name, is: bool| *seen.entry(name).or_default() += u32::from(is);
-    let (mut out, mut paid) = (BTreeSet::new(), BTreeMap::new());
-    let mut last = UnixMillis::default();
-    for record in log {
-        count("a clock that is not followed", record.clock.has(ClockFlags::SKEWED));
-        match &record.body {
-            Body::Intent(intent) => {
-                paid.insert(record.seq, intent.call.capability_token_id);
-            }
-            Body::Repeat(repeat) => {
-                let token = repeat.call.capability_token_id;
-                let renewed = paid.get(&repeat.intent) != Some(&token);
-                count("a repeat", true);
-                count("a repeat under a token that renews the first", renewed);
-            }
-            Body::Outcome(outcome) => {
-                if outcome.flags.has(OutcomeFlags::RUNNING) {
-                    out.insert(outcome.intent);
-                }
-                let not_run = outcome.reason == Some(Reason::NotRun);
-                let revoked = outcome.flags.has(OutcomeFlags::REVOKED);
-                count("an unknown outcome", outcome.tx == TxOutcome::Unknown);
-                count("a revocation between intent and permit", not_run && revoked);
-                let labelled = outcome.label != Label::PUBLIC && outcome.reason.is_some();
-                count("an error with a label", labelled);
-            }
-            Body::Late(late) => drop(out.remove(&late.intent)),
-            Body::Recovery(recovery) => {
-                let calls = Amounts::ZERO.with(Dimension::Calls, 1);
-                let not_done = recovery.verdict == Recovered::NotDone && recovery.used == calls;
-                count("an intent that a boot closed", true);
-                count("a write that a probe knows not to be done", not_done);
-                let done = recovery.verdict == Recovered::Done;
-                count("a write that a probe knows to be done", done);
-            }
-            Body::Boot(boot) => {
-                count("a time-out across a boot", !out.is_empty());
-                count("a clock set back over a boot", boot.wall < last);
-                out.clear();
-            }
-            _ => {}
-        }
-        last = record.time;
-    }
-    seen.into_iter().collect()
-}
-
 /// The random histories reach what there is to reach.
 #[test]
 fn histories_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let steps = proptest::collection::vec(step(), 60..120);
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..250 {
+    for _ in 0..500 {
         let mut sim = ruled(FaultPoint::Nowhere);
         steps.new_tree(&mut runner).unwrap().current().iter().for_each(|s| apply(&mut sim, s));
         sim.commit();
