@@ -44,9 +44,9 @@ impl Answered {
     /// What the caller is told where it does not go on.
     pub(crate) fn refusal(&self) -> Refused {
         match self {
-            Self::Waits(ask) | Self::Granted(ask) => waits(Refused::new(Reason::Asked), *ask),
+            Self::Waits(ask) | Self::Granted(ask) => waits(*ask),
             Self::Denied(ask, why) => {
-                let refused = waits(Refused::new(Reason::ApprovalDenied), *ask);
+                let refused = about(Reason::ApprovalDenied, *ask);
                 match why {
                     Some(why) => refused.allowed(why),
                     None => refused,
@@ -56,9 +56,14 @@ impl Answered {
     }
 }
 
+/// What is said of a call that waits under that record.
+pub(crate) fn waits(ask: Seq) -> Refused {
+    about(Reason::Asked, ask).allowed("the same call, once a person has approved it")
+}
+
 /// Names the ask that a refusal is about.
-pub(crate) fn waits(refused: Refused, ask: Seq) -> Refused {
-    refused.field("approval").got(&ask)
+fn about(reason: Reason, ask: Seq) -> Refused {
+    Refused::new(reason).field("approval").got(&ask)
 }
 
 /// Calls of the same agent and tool that wait, or were answered: each may be the same call.

@@ -73,7 +73,7 @@ impl Kernel {
         self.close_aggregate(Some(submit.session))?;
         // It names itself: what is said of it later is found by that.
         let number = self.state.head.seq.next();
-        let refused = waits(stopped.refused, number);
+        let refused = waits(number);
         let delivered = refused.error_object(ErrorKind::Asked);
         let hash = result_hash(&submit.salts.result, Status::Error.code(), delivered.item());
         let mut ask = Ask { call: fields, ..ask };
