@@ -463,3 +463,25 @@ fn what_was_refused_takes_no_room() {
     world.rt.close().unwrap();
     assert_eq!(verdict(&world.home), Verdict::Sound);
 }
+
+/// What would be refused anyway is refused at once: nobody is asked in vain.
+#[test]
+fn nobody_is_asked_in_vain() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let tool = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
+    let tool = tool.text("to", "To whom.").hold(Dimension::EgressBytes, 64).run(|_| Ok("sent"));
+    let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
+    let grant = |egress| {
+        let budget = Budget::standard().with(Dimension::EgressBytes, egress);
+        Grant::to("a").tools(["mail.send"]).budget(budget)
+    };
+    let poor = rt.session("a", rt.issue(grant(63)).unwrap()).unwrap();
+    let refused = send(&poor, "ada");
+    assert_eq!((refused.reason(), refused.ask()), (Some(Reason::OverBudget), None));
+    assert_eq!(rt.look(|kernel| kernel.asks().count()).unwrap(), 0);
+    let rich = rt.session("a", rt.issue(grant(64)).unwrap()).unwrap();
+    assert!(send(&rich, "ada").ask().is_some());
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}

@@ -15,10 +15,12 @@ use crate::{
     tool::{Demand, Demands, Live, Request},
 };
 use syscap_format::{
+    budget::{Amounts, Dimension},
     cbor::Canonical,
     decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
     id::Seq,
+    manifest::Manifest,
     reason::{Reason, Refused},
     record::RefusalKind,
     token::Grant,
@@ -116,11 +118,22 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
             }
             (Verdict::Ask, Some(answered)) => Err((answered.refusal(), RefusalKind::Refused)),
             (verdict, _) => {
-                let advice = engines.policy.advise(&question, &decision);
-                if verdict == Verdict::Ask {
-                    asking = Some(Asking::of(question.manifest.effect, &demands));
+                let vain = match verdict {
+                    Verdict::Ask => {
+                        in_vain(context, question.manifest, &decision, &needed, planned)
+                    }
+                    _ => None,
+                };
+                match vain {
+                    Some(refused) => Err((refused, RefusalKind::Refused)),
+                    None => {
+                        if verdict == Verdict::Ask {
+                            asking = Some(Asking::of(question.manifest.effect, &demands));
+                        }
+                        let advice = engines.policy.advise(&question, &decision);
+                        Err(refusal(verdict, &advice, args))
+                    }
                 }
-                Err(refusal(verdict, &advice, args))
             }
         };
         fields.decision = Some(decision);
@@ -134,16 +147,39 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
     }
 }
 
+/// The token, and all above it, have room for that.
+fn has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
+    if context.token.exhausted {
+        return Err(Reason::Exhausted.into());
+    }
+    match context.token.lacks(hold) {
+        Some(dimension) => Err(over_budget(context, dimension, hold.get(dimension))),
+        None => Ok(()),
+    }
+}
+
+/// Why a call would not go on even if a person approved it: then nobody is asked. Places come back
+/// by themselves, and what only somebody of a level may approve is refused as it is.
+fn in_vain(
+    context: &Context<'_>,
+    manifest: &Manifest,
+    decision: &Decision,
+    needed: &Amounts,
+    mut hold: Amounts,
+) -> Option<Refused> {
+    if decision.obligations.iter().any(|asked| asked.kind.asks_for_a_level()) {
+        return None;
+    }
+    let kept = keep(&decision.obligations, manifest, needed, &mut hold).map(drop);
+    hold.set(Dimension::Concurrent, 0);
+    kept.and_then(|()| has_room(context, &hold)).err()
+}
+
 impl<'c> Call<'c, Approved<'_>> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
         let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
-        if context.token.exhausted {
-            return Err(Reason::Exhausted.into());
-        }
-        if let Some(dimension) = context.token.lacks(&hold) {
-            return Err(over_budget(context, dimension, hold.get(dimension)).into());
-        }
+        has_room(context, &hold)?;
         let (call, session) = (resolved.call, context.session);
         let (tool, args) = (resolved.found.tool, resolved.args());
         let manifest = &tool.manifest;
