@@ -8,7 +8,7 @@ use syscap_format::{
     time::UnixMillis,
     vault::Commitment,
 };
-use syscap_kernel::store::{Next, Store, vault_entry};
+use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
 
 use crate::{Error, Inspection};
 
@@ -41,31 +41,24 @@ impl Inspection {
         let mut store = self.store();
         let mut all = Vec::new();
         for intent in self.kernel().unresolved() {
-            if let Some((time, said)) = intent_at(&mut **store, intent)? {
-                let entry = vault_entry(&mut **store, intent, intent).map_err(Error::Home)?;
-                let call = said.call;
-                let named = call.args_hash.zip(call.tool_id.as_ref()).zip(call.manifest.as_ref());
-                let args = named.and_then(|((hash, tool), manifest)| {
-                    entry.committed(Commitment::Arguments(hash, tool, manifest))
-                });
-                let (agent, tool, held) = (call.agent_id, call.tool_id, call.held);
-                all.push(Unresolved { intent, time, agent, tool, key: said.key, held, args });
-            }
+            let (time, said) = intent_at(&mut **store, intent)?;
+            let entry = vault_entry(&mut **store, intent, intent)?;
+            let call = said.call;
+            let named = call.args_hash.zip(call.tool_id.as_ref()).zip(call.manifest.as_ref());
+            let args = named.and_then(|((hash, tool), manifest)| {
+                entry.committed(Commitment::Arguments(hash, tool, manifest))
+            });
+            let (agent, tool, held) = (call.agent_id, call.tool_id, call.held);
+            all.push(Unresolved { intent, time, agent, tool, key: said.key, held, args });
         }
         Ok(all)
     }
 }
 
-fn intent_at(store: &mut dyn Store, seq: Seq) -> Result<Option<(UnixMillis, Intent)>, Error> {
-    let mut found = None;
-    let read = store.records(seq, &mut |at, bytes| {
-        if at == seq
-            && let Ok(Record { time, body: Body::Intent(intent), .. }) = Record::decode(bytes)
-        {
-            found = Some((time, *intent));
-        }
-        Next::Enough
-    });
-    read.map_err(Error::Home)?;
-    Ok(found)
+fn intent_at(store: &mut dyn Store, seq: Seq) -> Result<(UnixMillis, Intent), StoreError> {
+    let bytes = record_at(store, seq)?.ok_or(StoreError::Damaged)?;
+    match Record::decode(&bytes).map_err(|_| StoreError::Damaged)? {
+        Record { time, body: Body::Intent(intent), .. } => Ok((time, *intent)),
+        _ => Err(StoreError::Damaged),
+    }
 }

@@ -11,7 +11,7 @@ use core::fmt;
 use crate::{
     halt::Halt,
     kernel::Kernel,
-    store::{Next, Store, vault_entry},
+    store::{Store, record_at, vault_entry},
     tool::{AnyTool, Request},
 };
 use syscap_format::{
@@ -123,15 +123,4 @@ impl Kernel {
         };
         Ok(probing())
     }
-}
-
-fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, Halt> {
-    let mut found = None;
-    store.records(seq, &mut |at, bytes| {
-        if at == seq {
-            found = Some(Vec::from(bytes));
-        }
-        Next::Enough
-    })?;
-    Ok(found)
 }

@@ -117,20 +117,25 @@ impl Ancestor {
 
 /// The leaf of the record at a position.
 pub(crate) fn leaf_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Leaf>, StoreError> {
+    Ok(record_at(store, seq)?.map(|bytes| leaf(&bytes)))
+}
+
+/// The bytes of the record at a position; `None` where the log ends before it.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
     let mut found = None;
     store.records(seq, &mut |at, bytes| {
-        if at == seq {
-            found = Some(leaf(bytes));
-        }
+        found = (at == seq).then(|| Vec::from(bytes));
         Next::Enough
     })?;
     Ok(found)
 }
 
 /// What the vault has of a call: salts and arguments under `first`, the result and what was written
-/// beside it under `outcome`. A
-/// row that is not of a form that this version reads counts as erased: what it held is held against
-/// its commitment anyway.
+/// beside it under `outcome`. A row that is not of a form that this version reads counts as erased:
+/// what it held is held against its commitment anyway.
 ///
 /// # Errors
 /// [`StoreError`].

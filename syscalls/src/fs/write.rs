@@ -106,13 +106,15 @@ impl Tool for FsWrite {
         let Ok(plan) = self.plan(&broken.request) else {
             return Finding::Unknown;
         };
-        let location = plan.place.file().ok();
-        let temp = temp_name(broken.intent, broken.leaf).ok();
-        let discarded = location.zip(temp).map(|(at, temp)| self.base.discard(&at, &temp));
-        match discarded {
-            Some(Ok(Discarded::Removed { size_bytes })) => {
+        let temp = temp_name(broken.intent, broken.leaf);
+        let (Ok(location), Ok(temp)) = (plan.place.file(), temp) else {
+            return Finding::Unknown;
+        };
+        match self.base.discard(&location, &temp) {
+            Ok(Discarded::Removed { size_bytes }) => {
                 Finding::NotDone(uses(size_bytes, &plan.place, plan.parents))
             }
+            // Whatever went wrong, nothing was proved: the call stands as unknown, charged in full.
             _ => Finding::Unknown,
         }
     }

@@ -9,7 +9,7 @@ use syscap::{
         id::{ConstraintId, Seq},
         record::{Body, CallFields, Record},
     },
-    kernel::store::{Next, StoreError},
+    kernel::store::{StoreError, record_at},
 };
 
 use super::{json, target::Loaded};
@@ -92,15 +92,11 @@ fn reason(policy: &Loaded, id: &ConstraintId) -> Option<String> {
 fn find(home: &Path, seq: Seq) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let mut found = None;
-    if i64::try_from(seq.get()).is_ok() {
-        let mut keep = |at, bytes: &[u8]| {
-            found = (at == seq).then(|| bytes.to_vec());
-            Next::Enough
-        };
-        reader.records(seq, &mut keep).map_err(failed)?;
+    // A number that no log reaches is of no record.
+    if i64::try_from(seq.get()).is_err() {
+        return Ok(None);
     }
-    Ok(found)
+    record_at(&mut reader, seq).map_err(failed)
 }
 
 const fn call(body: &Body) -> Option<&CallFields> {
