@@ -2,22 +2,61 @@
 
 use syscap_format::{
     cbor::Canonical,
-    id::{AgentId, Seq, TokenId, ToolId},
+    id::{AgentId, Leaf, Seq, TokenId, ToolId},
     label::Label,
     record::{Answer, ApprovalBody, Body, Means, Record},
     sign::PublicKey,
     time::UnixMillis,
+    token::Grants,
     vault::{Commitment, VaultText},
 };
 use syscap_kernel::{
-    kernel::AskView,
-    store::{Next, Store, StoreError, vault_entry},
+    kernel::{AskView, Kernel},
+    store::{Store, StoreError, record_at, vault_entry},
 };
 
 use crate::{Error, Inspection};
 
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
+
+/// An answer for more than one call: for those that touch nothing but what the one that waits does,
+/// or what lies in further scopes of its tool, made by the same agent under the same token, policy
+/// and manifest, while its session has been given nothing else than what was shown, and no other
+/// constraint asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetTerms {
+    /// For how many calls, the one that waits among them: 1 to the [`uses_max`](WaitingCall) of it.
+    pub uses: u64,
+    /// What is covered besides. Needs an end, and is refused where the session had been given a
+    /// stranger's word; lists of names can't be widened.
+    pub scopes: Option<Grants>,
+    /// When it ends, a day from now at the latest. `None`: with the session that asked.
+    pub expires: Option<UnixMillis>,
+}
+
+/// What is signed to answer the call whose record has that leaf.
+pub(crate) fn body(
+    leaf: Leaf,
+    (answer, set): (Answer, Option<&SetTerms>),
+    (means, why): (Means, Option<&VaultText>),
+) -> ApprovalBody {
+    ApprovalBody {
+        ask: leaf,
+        answer,
+        means,
+        scopes: set.and_then(|set| set.scopes.clone()),
+        uses: set.map(|set| set.uses),
+        expires: set.and_then(|set| set.expires),
+        reason: why.map(VaultText::hash),
+    }
+}
+
+/// What can be answered under that number: a call that waits, or one that a set was given for.
+pub(crate) fn answerable(kernel: &Kernel, ask: Seq) -> Option<Leaf> {
+    let waits = kernel.asks().find(|waiting| waiting.ask == ask).map(|waiting| waiting.leaf);
+    waits.or_else(|| kernel.sets().find(|set| set.ask == ask).map(|set| set.leaf))
+}
 
 /// A call that waits for a person.
 #[derive(Clone, Debug)]
@@ -50,6 +89,12 @@ pub struct WaitingCall {
     pub threshold: u64,
     /// How many have; `None` once it is answered.
     pub approved: Option<u64>,
+    /// The session that asked, while it is open.
+    pub session: Option<Seq>,
+    /// Most calls that one answer may let through; 0: this one alone.
+    pub uses_max: u64,
+    /// Whether an answer may cover more than the resources that it touches.
+    pub may_widen: bool,
 }
 
 impl Inspection {
@@ -62,22 +107,32 @@ impl Inspection {
         let mut store = self.store();
         let asks: Vec<AskView> = self.kernel().asks().collect();
         let shown = asks.into_iter().map(|ask| shown(&mut **store, ask));
-        Ok(shown.collect::<Result<Vec<_>, StoreError>>()?.into_iter().flatten().collect())
+        Ok(shown.collect::<Result<_, StoreError>>()?)
     }
 
-    /// What is to be signed to answer a call that waits; `None` where none does under that number.
+    /// What is to be signed to answer a call that waits, or by a no to end a set that was given for
+    /// one; `None` where there is neither under that number.
     /// With a reason, its salted text goes [beside](crate::Beside::Why) the event.
     #[must_use]
     pub fn answer(
         &self,
         ask: Seq,
         answer: Answer,
-        (means, why): (Means, Option<&VaultText>),
+        by: (Means, Option<&VaultText>),
     ) -> Option<ApprovalBody> {
-        let found = self.kernel().asks().find(|waiting| waiting.ask == ask)?;
-        let reason = why.map(VaultText::hash);
-        let (scopes, uses, expires) = (None, None, None);
-        Some(ApprovalBody { ask: found.leaf, answer, means, scopes, uses, expires, reason })
+        Some(body(answerable(self.kernel(), ask)?, (answer, None), by))
+    }
+
+    /// What is to be signed to answer more calls than the one that waits, within these terms;
+    /// `None` where none does under that number.
+    #[must_use]
+    pub fn answer_set(
+        &self,
+        ask: Seq,
+        terms: &SetTerms,
+        by: (Means, Option<&VaultText>),
+    ) -> Option<ApprovalBody> {
+        Some(body(answerable(self.kernel(), ask)?, (Answer::Set, Some(terms)), by))
     }
 }
 
@@ -88,9 +143,10 @@ pub fn reason_given(why: &str, salt: [u8; 32]) -> VaultText {
     VaultText { salt, field: REASON, text: Box::from(why) }
 }
 
-fn shown(store: &mut dyn Store, view: AskView) -> Result<Option<WaitingCall>, StoreError> {
-    let Some(record) = record(store, view.ask)? else { return Ok(None) };
-    let Body::Ask(ask) = record.body else { return Ok(None) };
+fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError> {
+    let bytes = record_at(store, view.ask)?.ok_or(StoreError::Damaged)?;
+    let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
+    let Body::Ask(ask) = record.body else { return Err(StoreError::Damaged) };
     let entry = vault_entry(store, view.ask, view.ask)?;
     let call = &ask.call;
     let arguments = match (call.args_hash, &call.tool_id, &call.manifest) {
@@ -101,7 +157,7 @@ fn shown(store: &mut dyn Store, view: AskView) -> Result<Option<WaitingCall>, St
     };
     let resources = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
     let deciding = call.decision.as_ref().and_then(|decision| decision.deciding.as_ref());
-    Ok(Some(WaitingCall {
+    Ok(WaitingCall {
         ask: view.ask,
         since: record.time,
         expires: view.expires,
@@ -115,16 +171,8 @@ fn shown(store: &mut dyn Store, view: AskView) -> Result<Option<WaitingCall>, St
         eligible: view.eligible,
         threshold: view.threshold,
         approved: view.approved,
-    }))
-}
-
-fn record(store: &mut dyn Store, seq: Seq) -> Result<Option<Record>, StoreError> {
-    let mut found = None;
-    store.records(seq, &mut |at, bytes| {
-        if at == seq {
-            found = Record::decode(bytes).ok();
-        }
-        Next::Enough
-    })?;
-    Ok(found)
+        session: view.session,
+        uses_max: view.uses_max,
+        may_widen: view.may_widen,
+    })
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 use syscap_kernel::{
-    policy::{Advice, PolicyEngine, Question, object_of},
+    policy::{Advice, Level, PolicyEngine, Question, object_of},
     probe::{Broken, Finding},
     resolve::Resolve,
     tool::{ReadTool, Request, Tool},
@@ -105,6 +105,10 @@ impl<E: PolicyEngine> PolicyEngine for GuardedEngine<E> {
         caught(|| self.engine.tools()).unwrap_or_default()
     }
 
+    fn level(&self, name: &str) -> Option<Level> {
+        caught(|| self.engine.level(name)).flatten()
+    }
+
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {
         caught(|| self.engine.advise(question, decision)).unwrap_or_default()
     }
@@ -128,6 +132,10 @@ impl PolicyEngine for SharedEngine {
 
     fn tools(&self) -> Vec<ToolId> {
         self.0.tools()
+    }
+
+    fn level(&self, name: &str) -> Option<Level> {
+        self.0.level(name)
     }
 
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {

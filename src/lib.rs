@@ -55,6 +55,7 @@ pub mod keys;
 pub mod learn;
 mod operator;
 mod options;
+mod proposals;
 pub mod provide;
 mod recover;
 mod run;
@@ -89,7 +90,8 @@ pub use crate::{
 };
 /// Calls that wait for a person, and what is answered.
 pub mod approvals {
-    pub use crate::asks::{WaitingCall, reason_given};
+    pub use crate::asks::{SetTerms, WaitingCall, reason_given};
+    pub use crate::proposals::Proposal;
 }
 
 pub use syscap_analysis as analysis;

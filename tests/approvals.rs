@@ -258,8 +258,8 @@ fn an_answer_that_does_not_count_changes_nothing() {
     let other = ApprovalBody { ask: nothing, ..good.clone() };
     cases.push((by(&mut sim, &other, approver), None, Reason::UnknownAsk));
     for change in [
-        // Bounded sets are not known yet.
-        ApprovalBody { answer: Answer::Set, uses: Some(3), ..good.clone() },
+        ApprovalBody { answer: Answer::Set, ..good.clone() },
+        ApprovalBody { answer: Answer::Set, uses: Some(0), ..good.clone() },
         ApprovalBody { uses: Some(3), ..good.clone() },
         ApprovalBody { scopes: Some(Default::default()), ..good.clone() },
         ApprovalBody { means: Means::ClientPrompt, ..good.clone() },

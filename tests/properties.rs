@@ -17,13 +17,14 @@ use syscap::{
     format::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, Item, Profile},
-        control::{FreezeChange, Revocation, Role},
+        control::{ControlBody as _, FreezeChange, Revocation, Role},
         decision::Verdict as PolicySays,
         hash::args_hash,
         id::Seq,
         provenance::Source,
         reason::Reason,
-        record::{Answer, Body, HomeLimits},
+        record::{Answer, ApprovalBody, Body, HomeLimits},
+        token::{Grant, Grants},
     },
     kernel::{
         kernel::{Event, Kernel},
@@ -34,7 +35,7 @@ use syscap::{
 
 use oddities::oddities;
 use proptest::{prelude::*, strategy::ValueTree as _};
-use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule};
+use sim::{Ending, Policed, Sim, links::PLACES, rule::Rule, tokens::rows};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -57,7 +58,7 @@ enum Step {
     Cancel { call: usize, session: Option<usize> },
     Freeze(bool),
     Charge { session: usize, tokens: u64 },
-    Answer { ask: usize, yes: bool, by: Role },
+    Answer { ask: usize, said: u8, by: Role },
     End { job: usize, ending: Ending },
     Late,
     Commit,
@@ -116,7 +117,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0_usize..3, 0_u64..40, 0_u64..60, 1_u64..80_000).prop_map(
             |(parent, calls, units, life_ms)| Step::Derive { parent, calls, units, life_ms }
         ),
-        3 => (0_usize..6, 10_u64..40, 10_u64..60)
+        4 => (0_usize..6, 10_u64..40, 10_u64..60)
             .prop_map(|(old, calls, units)| Step::Renew { old, calls, units }),
         8 => (0_u8..3, 0_usize..10).prop_map(|(agent, token)| Step::Open { agent, token }),
         20 => (
@@ -157,8 +158,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
-        4 => (small.clone(), proptest::bool::weighted(0.8), answerer())
-            .prop_map(|(ask, yes, by)| Step::Answer { ask, yes, by }),
+        4 => (small.clone(), 0_u8..8, answerer())
+            .prop_map(|(ask, said, by)| Step::Answer { ask, said, by }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
         2 => Just(Step::Late),
         10 => Just(Step::Commit),
@@ -310,11 +311,23 @@ fn apply(sim: &mut Sim, step: &Step) {
                 sim.event(Event::Charge(ticket, session, amounts));
             }
         }
-        Step::Answer { ask, yes, by } => {
-            let count = sim.kernel.asks().count().max(1);
-            let found = sim.kernel.asks().nth(ask % count).map(|found| found.leaf);
-            if let Some(leaf) = found {
-                sim.answer(leaf, if *yes { Answer::Once } else { Answer::Deny }, *by);
+        Step::Answer { ask, said, by } => {
+            let waiting = sim.kernel.asks().map(|found| (found.leaf, found.tool));
+            let sets = sim.kernel.sets().map(|found| (found.leaf, found.tool));
+            let all: Vec<_> = waiting.chain(sets).collect();
+            if let Some((leaf, tool)) = all.get(ask % all.len().max(1)) {
+                let until = Some(sim.kernel.now().plus(20_000));
+                let grant = Grant::new().with("row", rows(0, 2));
+                let rows = Grants::new().with(tool.clone(), grant);
+                let (answer, terms) = match said {
+                    0 => (Answer::Deny, (None, None, None)),
+                    1 | 2 => (Answer::Once, (None, None, None)),
+                    3 => (Answer::Set, (Some(2), None, None)),
+                    4 => (Answer::Set, (Some(3), None, until)),
+                    5 => (Answer::Set, (Some(0), None, until)),
+                    _ => (Answer::Set, (Some(4), Some(rows), until)),
+                };
+                sim.answer_set(*leaf, answer, terms, *by);
             }
         }
         Step::End { job, ending } => sim.end_job(*job, *ending),
@@ -424,11 +437,22 @@ fn histories_have_everything_in_them() {
         for (name, count) in oddities(&log) {
             *seen.entry(name).or_default() += count;
         }
-        for record in log {
+        for record in &log {
             let approved =
                 matches!(&record.body, Body::Intent(intent) if intent.approval.is_some());
             *seen.entry("approved, ran").or_default() += u32::from(approved);
             *seen.entry("waits").or_default() += u32::from(matches!(record.body, Body::Ask(_)));
+            if let Body::Intent(intent) = &record.body
+                && let Some(by) = intent.approval
+            {
+                let of = &log[usize::try_from(by.get()).unwrap()].body;
+                let Body::Approval(event) = of else { panic!("{of:?}") };
+                let body = ApprovalBody::from_bytes(&event.control.body).unwrap();
+                let set = body.answer == Answer::Set;
+                *seen.entry("approved by a set, ran").or_default() += u32::from(set);
+                let wide = body.scopes.is_some();
+                *seen.entry("approved by a wider set, ran").or_default() += u32::from(wide);
+            }
             let answered = matches!(record.body, Body::Approval(_));
             *seen.entry("answered").or_default() += u32::from(answered);
             let call = match &record.body {

@@ -34,8 +34,8 @@ use syscap::{
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         image::{
             AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
-            ReleasedImage, RowImage, RunningImage, SessionImage, SignerImage, StateImage,
-            TokenImage,
+            ReleasedImage, RowImage, RunningImage, SessionImage, SetImage, SignerImage, StateImage,
+            TermsImage, TokenImage,
         },
         label::{Confidentiality, Integrity},
         limits,
@@ -73,7 +73,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage KeysChangedImage AskImage
+        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage
     }
 }
 
@@ -354,7 +354,7 @@ fn limits_have_their_values() {
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
         DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
         FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX ROLE_KEYS_MAX RECENT_HEADS_MAX
-        TEXT_BYTES_MAX ASK_LIFE_MS
+        TEXT_BYTES_MAX ASK_LIFE_MS SET_USES_MAX SET_LIFE_MS SETS_MAX
         (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
         (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX

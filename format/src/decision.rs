@@ -69,6 +69,12 @@ impl Decision {
         }
     }
 
+    /// Whether it asks for somebody of a level.
+    #[must_use]
+    pub fn asks_for_a_level(&self) -> bool {
+        self.obligations.iter().any(|asked| asked.kind.asks_for_a_level())
+    }
+
     /// Whether it fits into a record, and its parts agree: a verifier refuses any other.
     pub fn is_sound(&self) -> bool {
         let named = self.obligations.iter().filter_map(|asked| asked.name.as_ref());

@@ -18,6 +18,7 @@ use crate::{
     record::{Durability, Ended, Head, HomeLimits},
     sign::PublicKey,
     time::UnixMillis,
+    token::Grants,
 };
 
 shape! {
@@ -87,6 +88,8 @@ shape! {
         31 => pub epoch: u64,
         /// The keys by which, and for which, no token is registered any more.
         32 => pub revoked_keys: Vec<PublicKey>,
+        /// The approvals of more than one call that stand.
+        33 => pub sets: Vec<SetImage>,
     }
 }
 
@@ -155,6 +158,42 @@ shape! {
         5 => pub until: Option<UnixMillis>,
         /// The answer that said no; null where nobody has.
         6 => pub denied: Option<Seq>,
+        /// What those that have approved agree on so far; null before the first of several.
+        7 => pub terms: Option<TermsImage>,
+    }
+}
+
+shape! {
+    /// What an approval lets through.
+    pub struct TermsImage {
+        /// For how many calls; null for the one that waits.
+        1 => pub uses: Option<u64>,
+        /// What it covers beside the resources of that call.
+        2 => pub scopes: Option<Grants>,
+        /// When it ends, as far as that was said.
+        3 => pub expires: Option<UnixMillis>,
+        /// Whether it ends with the session that asked.
+        4 => pub with_session: bool,
+    }
+}
+
+shape! {
+    /// An approval of more than one call.
+    pub struct SetImage {
+        /// The approval that was the last one needed.
+        1 => pub set: Seq,
+        /// The call that asked.
+        2 => pub ask: Seq,
+        /// The place of the token that it is for.
+        3 => pub token: u64,
+        /// The session that it ends with; null for none.
+        4 => pub session: Option<Seq>,
+        /// For how many calls it still stands.
+        5 => pub left: u64,
+        /// When it ends.
+        6 => pub until: UnixMillis,
+        /// What it covers beside the resources of that call.
+        7 => pub scopes: Option<Grants>,
     }
 }
 

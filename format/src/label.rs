@@ -96,6 +96,12 @@ impl Label {
         matches!(self.integrity, Integrity::Untrusted)
     }
 
+    /// Whether the other says as much as this, and maybe more.
+    #[must_use]
+    pub fn leq(self, other: Self) -> bool {
+        self.join(other) == other
+    }
+
     /// The label of what is made from both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {

@@ -72,6 +72,12 @@ pub const ROLE_KEYS_MAX: usize = 16;
 pub const RECENT_HEADS_MAX: usize = 1_024;
 /// How long a call waits for a person: a day, so that one that comes at night is seen.
 pub const ASK_LIFE_MS: u64 = 86_400_000;
+/// Most calls that one approval may let through.
+pub const SET_USES_MAX: u64 = 1_000;
+/// How long an approval of more than one call stands at most: a day.
+pub const SET_LIFE_MS: u64 = 86_400_000;
+/// Most approvals of more than one call that stand at once; the oldest goes first.
+pub const SETS_MAX: usize = 1_024;
 /// Longest text that a person writes, or name that stands for one, in bytes: as long as a path.
 pub const TEXT_BYTES_MAX: usize = 4_096;
 /// Most texts that one row of the vault has: a record names no more.

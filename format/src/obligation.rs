@@ -25,6 +25,8 @@ code! {
         Approval = 4 "approval",
         /// The record is marked for whoever watches the log, run or not.
         Notify = 5 "notify",
+        /// An approval is for at most so many calls; 0: for this one alone.
+        ApprovalUses = 6 "approval_uses",
     }
 }
 
@@ -49,7 +51,7 @@ shape! {
         1 => pub kind: ObligationKind,
         /// Of `budget_cut` the dimension, of `approval` the level, of `notify` the topic.
         2 => pub name: Option<Box<str>>,
-        /// Of `result_cap` and `budget_cut` the most.
+        /// Of `result_cap`, `budget_cut` and `approval_uses` the most.
         3 => pub max: Option<u64>,
     }
 }
@@ -85,6 +87,12 @@ impl Obligation {
         Self { kind: ObligationKind::Approval, name, max: None }
     }
 
+    /// At most so many calls by one approval.
+    #[must_use]
+    pub const fn approval_uses(max: u64) -> Self {
+        Self { kind: ObligationKind::ApprovalUses, name: None, max: Some(max) }
+    }
+
     /// A mark of that topic in the record.
     #[must_use]
     pub fn notify(topic: &str) -> Self {
@@ -101,7 +109,9 @@ impl Obligation {
         let kind = *ObligationKind::ALL.iter().find(|known| known.name() == kind)?;
         let (name, max) = match (kind, rest) {
             (ObligationKind::ReadOnly, None) => (None, None),
-            (ObligationKind::ResultCap, Some(max)) => (None, Some(max)),
+            (ObligationKind::ResultCap | ObligationKind::ApprovalUses, Some(max)) => {
+                (None, Some(max))
+            }
             (ObligationKind::BudgetCut, Some(rest)) => {
                 let (name, max) = rest.split_once(' ')?;
                 (Some(name), Some(max))

@@ -61,8 +61,8 @@ pub(crate) struct Kept {
 /// [`Reason::Obligation`] for the first that can't be kept: a tool that is not told to, or could
 /// not, must not be taken to have done so. [`Reason::Reduced`] where the plan needs more than a cut
 /// leaves.
-pub(crate) fn keep(
-    obligations: &[Obligation],
+pub(crate) fn keep<'o>(
+    obligations: impl Iterator<Item = &'o Obligation>,
     manifest: &Manifest,
     needed: &Amounts,
     hold: &mut Amounts,
@@ -93,8 +93,9 @@ pub(crate) fn keep(
                 }
                 hold.set(dimension, hold.get(dimension).min(max));
             }
-            // The decision stands in the record: that is the notice.
-            (ObligationKind::Notify, _, _) => {}
+            // The decision stands in the record: that is the notice. How many calls an approval is
+            // for is held against the answer.
+            (ObligationKind::Notify | ObligationKind::ApprovalUses, _, _) => {}
             _ => return Err(unkept().got(manifest.tool.as_str())),
         }
     }

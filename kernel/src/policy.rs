@@ -11,6 +11,8 @@ use syscap_format::{
     manifest::Manifest,
     object::{EngineIdentity, PolicyObject},
     provenance::Source,
+    record::Means,
+    sign::PublicKey,
     time::UnixMillis,
     token::{Grant, TokenBody},
 };
@@ -26,6 +28,17 @@ pub struct Advice {
     pub argument: Option<Box<str>>,
     /// What would be allowed there, or what the author says.
     pub allowed: Option<Box<str>>,
+}
+
+/// Who may approve what needs a level, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The keys that count, of those of the approvers.
+    pub keys: Vec<PublicKey>,
+    /// How many of them must approve, where the role asks for fewer.
+    pub approvals: u64,
+    /// The means that count, of those that do otherwise.
+    pub means: Vec<Means>,
 }
 
 /// What a policy is asked. All of it is the kernel's own: nothing here can be handed in.
@@ -71,6 +84,11 @@ pub trait PolicyEngine: Send {
     /// calls are decided under the tool's own id, and what is said of the alias would be lost.
     fn tools(&self) -> Vec<ToolId> {
         Vec::new()
+    }
+    /// Who may approve what needs that level: asked of calls that wait for somebody of it. `None`
+    /// where the policy names nobody; then such a call is refused.
+    fn level(&self, _name: &str) -> Option<Level> {
+        None
     }
     /// What the caller of a call that is not allowed may be told. Asked for refusals only.
     fn advise(&self, _question: &Question<'_>, _decision: &Decision) -> Advice {

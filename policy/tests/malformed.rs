@@ -320,7 +320,7 @@ fn what_a_closed_attribute_never_is_is_refused() {
 fn an_obligation_that_can_not_be_is_refused() {
     use LoadFault as Fault;
     let first = "constraints[0].obligations[0]";
-    let kinds = "result_cap, read_only, budget_cut, approval, notify";
+    let kinds = "result_cap, read_only, budget_cut, approval, notify, approval_uses";
     let on_allow = |obligation: &str| one(&[("obligations", &format!("[{obligation}]"))]);
     let cuts = |from: u32| {
         let each = (0..16).map(|n| format!(r#"{{"type":"notify","topic":"t{}"}}"#, from + n));

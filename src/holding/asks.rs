@@ -4,13 +4,16 @@ use syscap_format::{
     control::{Control, ControlBody},
     id::Seq,
     reason::{Reason, Refused},
-    record::{Answer, ApprovalBody, Kind, Means},
+    record::{Answer, Kind, Means},
     vault::VaultText,
 };
 use syscap_kernel::kernel::Event;
 
 use super::Holding;
-use crate::{asks::reason_given, error::Error};
+use crate::{
+    asks::{SetTerms, answerable, body, reason_given},
+    error::Error,
+};
 
 impl Holding {
     /// An answer that was signed elsewhere.
@@ -25,25 +28,19 @@ impl Holding {
     }
 
     /// See [`Runtime::answer`](crate::Runtime::answer).
-    pub(crate) fn answer(&self, ask: Seq, answer: Answer, why: Option<&str>) -> Result<Seq, Error> {
+    pub(crate) fn answer(
+        &self,
+        ask: Seq,
+        said: (Answer, Option<&SetTerms>),
+        why: Option<&str>,
+    ) -> Result<Seq, Error> {
         let why = match why {
             Some(why) => Some(reason_given(why, self.core.salts.bytes()?)),
             None => None,
         };
-        let find = |kernel: &syscap_kernel::kernel::Kernel| {
-            kernel.asks().find(|waiting| waiting.ask == ask).map(|waiting| waiting.leaf)
-        };
-        let leaf = self.core.look(find);
+        let leaf = self.core.look(|kernel| answerable(kernel, ask));
         let leaf = leaf.ok_or(Refused::new(Reason::UnknownAsk).field("ask").got(&ask))?;
-        let body = ApprovalBody {
-            ask: leaf,
-            answer,
-            means: Means::Signer,
-            scopes: None,
-            uses: None,
-            expires: None,
-            reason: why.as_ref().map(VaultText::hash),
-        };
+        let body = body(leaf, said, (Means::Signer, why.as_ref()));
         self.sign_made(
             Kind::Approval,
             || Ok(body.to_bytes()),

@@ -12,6 +12,7 @@ use syscap_policy::Policy;
 use super::{Runtime, failover::Side};
 use crate::{
     Error, Grant,
+    asks::SetTerms,
     attach::{Ask, Command, client::Step},
     engine,
     guard::GuardedEngine,
@@ -87,13 +88,22 @@ impl Runtime {
 
     /// Answers a call that [waits](syscap_format::envelope::ToolResult::ask) for a person, by this
     /// process's own key of the approvers: who calls this says that a person did. Once approved,
-    /// the same call goes on when the agent makes it again; `why` of a no is told to the agent.
+    /// the same call goes on when the agent makes it again; `why` of a no is told to the agent. A
+    /// no also ends what was answered by [`Runtime::answer_set`].
     ///
     /// # Errors
-    /// [`Error::Refused`] where nothing waits there any more, or the key may not answer,
+    /// [`Error::Refused`] where nothing waits there any more, the key may not answer, or not that,
     /// with the reason on record; else as [`Runtime::look`].
     pub fn answer(&self, ask: Seq, answer: Answer, why: Option<&str>) -> Result<Seq, Error> {
-        self.here(|holding| holding.answer(ask, answer, why))
+        self.here(|holding| holding.answer(ask, (answer, None), why))
+    }
+
+    /// As [`Runtime::answer`], for more calls than the one that waits.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`]; [`Error::Refused`] too where these terms are none that may be given.
+    pub fn answer_set(&self, ask: Seq, terms: &SetTerms, why: Option<&str>) -> Result<Seq, Error> {
+        self.here(|holding| holding.answer(ask, (Answer::Set, Some(terms)), why))
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.

@@ -29,6 +29,7 @@ use syscap::{
         scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
+        token::Grants,
         vault::{CallSalts, VaultEntry},
     },
     kernel::{
@@ -415,8 +416,18 @@ impl Sim {
 
     /// Answers a call that waits, with the key of a role.
     pub fn answer(&mut self, ask: Leaf, answer: Answer, by: Role) {
-        let (scopes, uses, expires, reason) = (None, None, None, None);
-        let means = Means::Signer;
+        self.answer_set(ask, answer, (None, None, None), by);
+    }
+
+    /// The same for as many calls, within scopes, until then.
+    pub fn answer_set(
+        &mut self,
+        ask: Leaf,
+        answer: Answer,
+        (uses, scopes, expires): (Option<u64>, Option<Grants>, Option<UnixMillis>),
+        by: Role,
+    ) {
+        let (means, reason) = (Means::Signer, None);
         let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
         let control = self.signed_by(&body, by);
         let ticket = self.ticket();

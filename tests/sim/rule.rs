@@ -15,10 +15,11 @@ use syscap::{
         object::EngineIdentity,
         obligation::{Obligation, ObligationKind},
         reason::{Reason, Refused},
+        scope::Resource,
     },
     kernel::{
         policy::{PolicyEngine, Question},
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
+        tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
     },
 };
 
@@ -116,6 +117,7 @@ impl Trim {
             .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("greedy", ParamType::Bool, ""))
             .param(Param::optional("long", ParamType::Bool, ""))
+            .needs("row")
             .honours(ObligationKind::ResultCap)
             .honours(ObligationKind::ReadOnly);
         manifest.hold = Amounts::ZERO
@@ -139,7 +141,10 @@ impl Tool for Trim {
         let is = |name| request.args.get(name).and_then(Item::as_bool).unwrap_or(false);
         let (greedy, long) = (is("greedy"), is("long"));
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
-        let demands = Demands { resources: Vec::new(), hold };
+        // What it touches is named by the units, many to one.
+        let resource = Resource::Int(i128::from(units / 32));
+        let row = Demand { dimension: "row", resource, argument: "units" };
+        let demands = Demands { resources: vec![row], hold };
         Ok(TrimPlan { demands, units, greedy, long, world: Arc::clone(&self.world) })
     }
 }

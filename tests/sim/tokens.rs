@@ -7,6 +7,7 @@ use syscap::{
         cbor::MapBuilder,
         control::Role,
         id::{AgentId, TokenId, ToolId},
+        scope::Scope,
         sign::{Signature, preimage},
         token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
     },
@@ -18,6 +19,11 @@ use super::{
     keys::{holder, key, public, public_of},
 };
 
+/// Rows of what `trim` works on.
+pub fn rows(least: i128, greatest: i128) -> Scope {
+    Scope::ints(least, greatest).unwrap()
+}
+
 impl Sim {
     pub fn token_body(&mut self, agent: &str, budget: Budget, life_ms: u64) -> TokenBody {
         self.salt += 1;
@@ -25,8 +31,8 @@ impl Sim {
         nonce[..8].copy_from_slice(&self.salt.to_le_bytes());
         let now = self.kernel.now();
         let grants = Grants::new()
-            .with(ToolId::new("spend").unwrap(), Grant::new())
-            .with(ToolId::new("trim").unwrap(), Grant::new())
+            .with(ToolId::new("spend").unwrap(), Grant::new().with("row", rows(0, 1 << 40)))
+            .with(ToolId::new("trim").unwrap(), Grant::new().with("row", rows(0, 1 << 40)))
             .with(ToolId::new("look").unwrap(), Grant::new())
             .with(ToolId::new("open").unwrap(), Grant::new().with("path", self.paths.clone()));
         TokenBody {

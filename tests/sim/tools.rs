@@ -14,10 +14,11 @@ use syscap::{
         label::Label,
         manifest::{EffectClass, Manifest, Param, ParamType},
         reason::{Reason, Refused},
+        scope::Resource,
     },
     kernel::{
         probe::{Broken, Finding},
-        tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+        tool::{Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
 };
 
@@ -48,6 +49,7 @@ pub struct Spend {
 impl Spend {
     pub fn new(world: &Shared) -> Self {
         let mut manifest = Manifest::new(ToolId::new("spend").unwrap(), EffectClass::LocalWrite)
+            .needs("row")
             .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("note", ParamType::Any, ""))
@@ -78,7 +80,10 @@ impl Tool for Spend {
         let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
         let lost = request.args.get("lost").is_some();
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
-        let demands = Demands { resources: Vec::new(), hold };
+        // What it touches is named by the units, many to one.
+        let resource = Resource::Int(i128::from(units / 32));
+        let row = Demand { dimension: "row", resource, argument: "units" };
+        let demands = Demands { resources: vec![row], hold };
         Ok(SpendPlan { demands, tries, lost, world: Arc::clone(&self.world) })
     }
 

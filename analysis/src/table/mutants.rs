@@ -104,7 +104,7 @@ fn legal(mut constraint: Constraint) -> Constraint {
     constraint.obligations.retain(|asked| match (effect, on_fail) {
         (Effect::Deny, OnFail::Ask) => true,
         (Effect::Deny, OnFail::Block | OnFail::Defer) => asked.kind == ObligationKind::Notify,
-        _ => asked.kind != ObligationKind::Approval,
+        _ => !matches!(asked.kind, ObligationKind::Approval | ObligationKind::ApprovalUses),
     });
     constraint
 }

@@ -113,6 +113,9 @@ fn obligation(item: Item<'_>, place: &str) -> Result<Obligation, TableError> {
             let dimension = words(dimension).and_then(|name| Dimension::from_name(&name));
             dimension.zip(number(max)).and_then(|(of, max)| Obligation::budget_cut(of, max))
         }
+        Some(ObligationKind::ApprovalUses) if only([false, false, true, false, false]) => {
+            number(max).map(Obligation::approval_uses)
+        }
         Some(ObligationKind::Approval) if only([false, false, false, true, false]) => {
             let elevated = words(level).filter(|level| **level == *Obligation::ELEVATED);
             elevated.map(|_| Obligation::elevated())

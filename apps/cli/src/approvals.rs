@@ -1,11 +1,16 @@
 //! `syscap approvals`: calls that wait for a person, and the answers.
 
-use std::path::{Path, PathBuf};
+mod sets;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use syscap::{
     Beside, Error, FileKeys, Home, Signer as _, SystemEntropy,
-    approvals::{WaitingCall, reason_given},
+    approvals::{SetTerms, WaitingCall, reason_given},
     format::{
         control::Role,
         id::Seq,
@@ -21,7 +26,7 @@ use syscap::{
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array, plain, quote},
-    runtime,
+    parse, runtime,
     signing::submit,
     terminal::{self, Terminal},
     token::now,
@@ -34,10 +39,13 @@ pub(crate) enum Approvals {
     List(List),
     /// Show all of one: its exact arguments, what it would touch, who asks for a person and why.
     Show(Show),
-    /// Let one run, once: the agent goes on with it by making the same call again.
-    Approve(Give),
-    /// Refuse one; the agent is told so, and the reason where one is given.
+    /// Let one run, once or so many times: the agent goes on with it by making the same call again.
+    Approve(Approve),
+    /// Refuse one; the agent is told so, and the reason where one is given. Where one was approved
+    /// for more calls, that ends.
     Deny(Give),
+    /// List what was approved for more than one call, and how much of it is left.
+    Sets(List),
 }
 
 /// Which home.
@@ -68,13 +76,32 @@ pub(crate) struct Give {
     because: Option<String>,
 }
 
+/// What is approved.
+#[derive(Args, Debug)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    give: Give,
+    /// For so many calls, this one among them, that touch nothing but what this one does: by the
+    /// same agent, token and policy. Without --for until its session ends.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    uses: Option<u64>,
+    /// How long it stands: 30m, 8h; a day at most.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse::life)]
+    life: Option<Duration>,
+    /// Not only what this call touches, but all in the folders that it lies in, as `show` proposes.
+    /// Needs --for.
+    #[arg(long, requires_all = ["uses", "life"])]
+    wider: bool,
+}
+
 impl Approvals {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::List(list) => list.run(out),
             Self::Show(show) => show.run(out),
-            Self::Approve(give) => give.run(Answer::Once, out),
-            Self::Deny(give) => give.run(Answer::Deny, out),
+            Self::Approve(approve) => approve.run(out),
+            Self::Deny(give) => give.run(Answer::Deny, None, out),
+            Self::Sets(list) => sets::list(&list.home, out),
         }
     }
 }
@@ -120,26 +147,39 @@ impl List {
 impl Show {
     fn run(self, out: &mut Out) -> Ended {
         let (call, _) = found(&self.home, self.ask)?;
+        let proposals = runtime::look(&self.home)?.proposals(&call)?;
         match out.form() {
-            Form::Json => out.line(&json(&call).finish())?,
-            Form::Text => text(out, &call)?,
+            Form::Json => {
+                let all = proposals.iter().map(|one| sets::json(one).finish());
+                out.line(&json(&call).json("proposals", &array(all)).finish())?;
+            }
+            Form::Text => {
+                text(out, &call)?;
+                sets::proposed(out, &call, &proposals)?;
+            }
         }
         Ok(Exit::Done)
     }
 }
 
 impl Give {
-    fn run(self, answer: Answer, out: &mut Out) -> Ended {
+    fn run(self, answer: Answer, terms: Option<&SetTerms>, out: &mut Out) -> Ended {
         let Self { home, ask, because } = self;
         if because.as_ref().is_some_and(|why| why.len() > TEXT_BYTES_MAX) {
             let advice = format!("has at most {TEXT_BYTES_MAX} bytes");
             return Err(Failure::Usage { what: "--because".to_owned(), advice });
         }
-        let (call, _) = found(&home, ask)?;
-        // What is answered is what is shown.
-        if out.form() == Form::Text {
-            text(out, &call)?;
-            out.flush()?;
+        // What is answered is what is shown. What a no ends was shown when it was given.
+        let ends = answer == Answer::Deny && sets::stands(&home, ask)?;
+        if !ends {
+            let (call, _) = found(&home, ask)?;
+            if out.form() == Form::Text {
+                text(out, &call)?;
+                if let Some(terms) = terms {
+                    sets::given(out, terms)?;
+                }
+                out.flush()?;
+            }
         }
         let why = because.as_deref().map(salted).transpose()?;
         let keys = FileKeys::open(&Home::at(&home).keys())?.asking(Terminal);
@@ -152,7 +192,11 @@ impl Give {
         let seq = runtime::with(&home, |access| {
             let sign = |message: &[u8]| keys.sign(role, message);
             let body = |log: &syscap::Inspection| {
-                let body = log.answer(call.ask, answer, (means, why.as_ref()));
+                let (ask, by) = (Seq::new(ask), (means, why.as_ref()));
+                let body = match terms {
+                    Some(terms) => log.answer_set(ask, terms, by),
+                    None => log.answer(ask, answer, by),
+                };
                 body.ok_or_else(|| Failure::Usage {
                     what: format!("{ask}"),
                     advice: "is not waiting any more".to_owned(),
@@ -160,13 +204,27 @@ impl Give {
             };
             submit(&home, access, (&key, sign), body, (&beside, Failure::from))
         })?;
-        let json = Object::new()
-            .uint("ask", ask)
-            .text("answer", if answer == Answer::Deny { "deny" } else { "once" })
-            .uint("record", seq.get());
+        let json =
+            Object::new().uint("ask", ask).text("answer", answer.name()).uint("record", seq.get());
         let said = if answer == Answer::Deny { "denied" } else { "approved" };
         out.both(&format!("{said} by record {seq}"), json)?;
         Ok(Exit::Done)
+    }
+}
+
+impl Approve {
+    fn run(self, out: &mut Out) -> Ended {
+        let Self { give, uses, life, wider } = self;
+        let Some(uses) = uses else {
+            if life.is_some() {
+                let advice = "say for how many calls, with --uses N".to_owned();
+                return Err(Failure::Usage { what: "--for".to_owned(), advice });
+            }
+            return give.run(Answer::Once, None, out);
+        };
+        let (call, now) = found(&give.home, give.ask)?;
+        let terms = sets::terms(&give.home, &call, (uses, life.map(|life| (now, life)), wider))?;
+        give.run(Answer::Set, Some(&terms), out)
     }
 }
 
@@ -235,6 +293,7 @@ fn json(call: &WaitingCall) -> Object {
         .uint("threshold", call.threshold)
         .shown("agent", &call.agent)
         .shown("tool", &call.tool)
+        .uint("uses_max", call.uses_max)
         .json("resources", &array(call.resources.iter().map(|one| quote(one))))
         .shown("label", call.label)
         .shown("since", call.since)

@@ -114,12 +114,12 @@ shape! {
         2 => pub answer: Answer,
         /// By which means.
         3 => pub means: Means,
-        /// Of a bounded set what it covers; names in it that people wrote stand as the
-        /// hexadecimal digits of their commitments. Null otherwise.
+        /// Of a bounded set what it covers beside the resources of the `ask`: scopes of its tool,
+        /// none of which lists names. Null: nothing, and otherwise.
         4 => pub scopes: Option<Grants>,
-        /// Of a bounded set how often it may be used; null otherwise.
+        /// Of a bounded set for how many calls it stands; null otherwise.
         5 => pub uses: Option<u64>,
-        /// When the answer ends; null with the session.
+        /// When the answer ends. Null: with what it answers, and a bounded set with the session.
         6 => pub expires: Option<UnixMillis>,
         /// Commitment to the reason that was given; null for none.
         7 => pub reason: Option<TextHash>,

@@ -1,9 +1,12 @@
 //! Paths below roots, and rights to them.
 
-use alloc::{string::String, sync::Arc};
+use alloc::{borrow::ToOwned as _, format, string::String, sync::Arc};
 use core::{cmp::Ordering, fmt};
 
-use super::{ScopeError, shown::Shown};
+use super::{
+    ScopeError,
+    shown::{Shown, Whole},
+};
 use crate::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
     field::Field,
@@ -208,6 +211,32 @@ impl RootedPath {
     #[must_use]
     pub fn below(&self) -> &str {
         &self.below
+    }
+
+    /// As `{:#}`, escaped and not cut.
+    pub(super) fn in_full(&self) -> String {
+        let below = Whole(&self.below);
+        let name = self.root.name();
+        match (self.below.is_empty(), self.root.owner()) {
+            (true, None) => name.to_owned(),
+            (false, None) => format!("{name}/{below}"),
+            (true, Some(owner)) => format!("{name} of {owner}"),
+            (false, Some(owner)) => format!("{name}/{below} of {owner}"),
+        }
+    }
+
+    /// Reads it.
+    pub(super) fn from_full(text: &str) -> Option<Self> {
+        let (name, below) = text.split_once('/').unwrap_or((text, ""));
+        let workspace = text.strip_prefix(Root::WORKSPACE);
+        let (root, below) = match workspace.and_then(|rest| rest.rsplit_once(" of ")) {
+            Some((below, owner)) => {
+                (Root::Workspace(AgentId::new(owner)?), below.strip_prefix('/').unwrap_or(below))
+            }
+            None => (Root::named(name).ok()?, below),
+        };
+        let components = below.split('/').filter(|component| !component.is_empty());
+        Self::new(root, components).ok()
     }
 
     /// The components.

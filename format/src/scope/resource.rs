@@ -1,8 +1,12 @@
 //! What a call touches, and the types of it.
 
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 use core::{fmt, net::IpAddr};
 
-use super::{Host, Name, Rights, RootedPath};
+use super::{Host, Name, Rights, RootedPath, shown::Whole};
 
 /// One thing that a call touches. Its dimension is named beside it, by the tool's manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +42,32 @@ impl Resource {
             Self::Port(_) => ScopeType::Ports,
             Self::Addr(_) => ScopeType::Cidrs,
         }
+    }
+
+    /// The same text as `{:#}`, escaped and never cut: within one type no two resources have the
+    /// same. It is what a person approves, and what a bounded set is held against.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        match self {
+            Self::Name(name) => Whole(name.as_str()).to_string(),
+            Self::Host(host) => Whole(host.as_str()).to_string(),
+            Self::Path { path, needs } => format!("{needs} {}", path.in_full()),
+            Self::Int(_) | Self::Port(_) | Self::Addr(_) => self.to_string(),
+        }
+    }
+}
+
+impl Resource {
+    /// Reads what [`in_full`](Self::in_full) writes of a path. `None` for any other text, and where
+    /// something is escaped.
+    #[must_use]
+    pub fn path_in_full(text: &str) -> Option<Self> {
+        let all = (1..=Rights::ALL.bits()).filter_map(Rights::from_bits);
+        let mut read = all.filter_map(|needs| {
+            let path = text.strip_prefix(&format!("{needs} "))?;
+            RootedPath::from_full(path).map(|path| Self::Path { path, needs })
+        });
+        read.find(|resource| resource.in_full() == text)
     }
 }
 

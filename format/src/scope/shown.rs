@@ -21,14 +21,25 @@ pub(super) struct Shown<'a>(pub(super) &'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars().take(CHARS_MAX) {
-            match char {
-                '\'' | '"' => f.write_char(char)?,
-                _ => write!(f, "{}", char.escape_debug())?,
-            }
-        }
+        self.0.chars().take(CHARS_MAX).try_for_each(|char| escaped(char, f))?;
         let cut = self.0.chars().nth(CHARS_MAX).is_some();
         if cut { f.write_str("...") } else { Ok(()) }
+    }
+}
+
+/// Text whose control and invisible characters are escaped, all of it.
+pub(super) struct Whole<'a>(pub(super) &'a str);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|char| escaped(char, f))
+    }
+}
+
+fn escaped(char: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match char {
+        '\'' | '"' => f.write_char(char),
+        _ => write!(f, "{}", char.escape_debug()),
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 
 use super::{
     Approved, Call, Checked, Planned, Reserved, Resolved, Stepped, Stopped,
-    asking::{Answered, Asking},
+    asking::{Answered, Asking, Said, denied, waits},
     question::question,
 };
 use crate::{
@@ -21,6 +21,7 @@ use syscap_format::{
     hash::{args_hash, call_digest, sent_hash},
     id::Seq,
     manifest::Manifest,
+    obligation::Obligation,
     reason::{Reason, Refused},
     record::RefusalKind,
     token::Grant,
@@ -91,7 +92,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         self,
         context: &Context<'k>,
         engines: Engines<'_>,
-        answered: Option<&Answered>,
+        answered: &Answered<'_>,
     ) -> Stepped<'c, Approved<'k>> {
         let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
         named(resolved.call, context)?;
@@ -102,21 +103,23 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
         let (mut approval, mut asking) = (None, None);
-        let mut keep = |decision: &Decision| {
-            keep(&decision.obligations, question.manifest, &needed, &mut hold)
+        let mut keep = |asked: &mut dyn Iterator<Item = &Obligation>| {
+            keep(asked, question.manifest, &needed, &mut hold)
                 .map_err(|refused| (refused, RefusalKind::Refused))
         };
-        let kept = match (decision.verdict, answered) {
-            (Verdict::Allow | Verdict::Degrade, _) => keep(&decision),
-            // A person said yes to this very call, and the policy still asks for no more.
-            (Verdict::Ask, Some(Answered::Granted(by))) => {
-                approval = Some(*by);
-                keep(&decision)
+        let said = answered.to(&decision).filter(|_| decision.verdict == Verdict::Ask);
+        let kept = match (decision.verdict, said) {
+            (Verdict::Allow | Verdict::Degrade, _) => keep(&mut decision.obligations.iter()),
+            // A person said yes to this very call, or to such as it, and the policy still asks for
+            // no more.
+            (Verdict::Ask, Some(Said::Granted(by, _))) => {
+                approval = Some(by);
+                keep(&mut by_tool(&decision))
             }
-            (Verdict::Ask, Some(answered @ Answered::Waits(_))) => {
-                Err((answered.refusal(), RefusalKind::Asked))
+            (Verdict::Ask, Some(Said::Waits(ask))) => Err((waits(ask), RefusalKind::Asked)),
+            (Verdict::Ask, Some(Said::Denied(ask, why))) => {
+                Err((denied(ask, why.as_deref()), RefusalKind::Refused))
             }
-            (Verdict::Ask, Some(answered)) => Err((answered.refusal(), RefusalKind::Refused)),
             (verdict, _) => {
                 let vain = match verdict {
                     Verdict::Ask => {
@@ -158,8 +161,13 @@ fn has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
     }
 }
 
+/// What is asked of the run: who lets it run is seen to where it is approved.
+fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
+    decision.obligations.iter().filter(|asked| !asked.kind.asks_for_a_level())
+}
+
 /// Why a call would not go on even if a person approved it: then nobody is asked. Places come back
-/// by themselves, and what only somebody of a level may approve is refused as it is.
+/// by themselves.
 fn in_vain(
     context: &Context<'_>,
     manifest: &Manifest,
@@ -167,10 +175,7 @@ fn in_vain(
     needed: &Amounts,
     mut hold: Amounts,
 ) -> Option<Refused> {
-    if decision.obligations.iter().any(|asked| asked.kind.asks_for_a_level()) {
-        return None;
-    }
-    let kept = keep(&decision.obligations, manifest, needed, &mut hold).map(drop);
+    let kept = keep(by_tool(decision), manifest, needed, &mut hold).map(drop);
     hold.set(Dimension::Concurrent, 0);
     kept.and_then(|()| has_room(context, &hold)).err()
 }

@@ -152,7 +152,7 @@ impl Kernel {
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
         let asks = match needs {
-            Needs::Repeat(..) => Vec::new(),
+            Needs::Repeat(..) => asking::Asks::default(),
             Needs::Nothing | Needs::Results(_) => checked.asks(context),
         };
         let mut wanted = needs.wanted();
@@ -182,14 +182,11 @@ impl Kernel {
             return Err(Pause::Resolve(lookup, resolving));
         }
         let of_asks = entries.get(of_call..).unwrap_or_default();
-        let answered = followed.answered(&asks, of_asks, context);
         let planned = followed.plan(context, live)?;
+        let answered = planned.answered(&asks, of_asks, context);
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
-        let approved = planned.decide(
-            context,
-            Engines { policy: &*self.engine, shadow },
-            answered.as_ref(),
-        )?;
+        let approved =
+            planned.decide(context, Engines { policy: &*self.engine, shadow }, &answered)?;
         Ok(approved.reserve(context, salts)?.into_reserved())
     }
 

@@ -13,7 +13,10 @@ use crate::{
         asking::{Asking, waits},
     },
     halt::Halt,
-    state::asks::Unanswerable,
+    state::{
+        asks::{Standing, Unanswerable},
+        sets::RESOURCES,
+    },
     store::Ancestor,
     ticket::Ticket,
 };
@@ -23,18 +26,21 @@ use syscap_format::{
     envelope::{Status, TxOutcome},
     field::count,
     hash::result_hash,
-    id::Seq,
+    id::{AgentId, Leaf, Seq, ToolId},
     limits::ASK_LIFE_MS,
     reason::{ErrorKind, Reason, Refused},
     record::{Ask, BodyView, CallFields, Kind, Means, SignedEvent},
     sign::PublicKey,
     time::UnixMillis,
+    token::Grants,
     vault::{VaultEntry, VaultText, VaultWrite},
 };
 
-/// The keys under which texts of these records are committed to.
-const RESOURCES: u64 = 34;
+/// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
+
+/// By which means a person may answer, where the policy asks for no other.
+const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
 
 /// A call that waits, for those who look.
 #[derive(Clone, Debug)]
@@ -42,11 +48,11 @@ pub struct AskView {
     /// The record.
     pub ask: Seq,
     /// Its leaf: what an answer is signed over.
-    pub leaf: syscap_format::id::Leaf,
+    pub leaf: Leaf,
     /// The agent.
-    pub agent: syscap_format::id::AgentId,
+    pub agent: AgentId,
     /// The tool.
-    pub tool: syscap_format::id::ToolId,
+    pub tool: ToolId,
     /// The keys that may answer.
     pub eligible: Vec<PublicKey>,
     /// How many must approve.
@@ -55,6 +61,38 @@ pub struct AskView {
     pub expires: UnixMillis,
     /// How many have approved, while more are needed; `None` once it is answered.
     pub approved: Option<u64>,
+    /// The session that asked, while it is open: what an answer without an end ends with.
+    pub session: Option<Seq>,
+    /// Most calls that one answer may let through; 0: this one alone.
+    pub uses_max: u64,
+    /// Whether an answer may cover more than the resources that this call touches: not where its
+    /// session had been given a stranger's word.
+    pub may_widen: bool,
+}
+
+/// An approval of more than one call, for those who look.
+#[derive(Clone, Debug)]
+pub struct SetView {
+    /// The approval that was the last one needed.
+    pub set: Seq,
+    /// The call that asked.
+    pub ask: Seq,
+    /// Its leaf: by a no to it the set ends.
+    pub leaf: Leaf,
+    /// The agent.
+    pub agent: AgentId,
+    /// The tool.
+    pub tool: ToolId,
+    /// The session that it ends with; `None` for none.
+    pub session: Option<Seq>,
+    /// What it covers beside the resources of that call.
+    pub scopes: Option<Grants>,
+    /// For how many calls it still stands.
+    pub left: u64,
+    /// When it ends.
+    pub until: UnixMillis,
+    /// The keys that may end it.
+    pub eligible: Vec<PublicKey>,
 }
 
 impl Kernel {
@@ -67,7 +105,8 @@ impl Kernel {
         stopped: Stopped,
         asking: &Asking,
     ) -> Result<(), Halt> {
-        let Some(ask) = self.askable(submit, &fields, asking)? else {
+        let texts = texts(submit, asking);
+        let Some((ask, texts)) = self.askable(submit, &fields, asking).zip(texts) else {
             return self.refuse(submit, fields, stopped);
         };
         self.close_aggregate(Some(submit.session))?;
@@ -80,7 +119,6 @@ impl Kernel {
         ask.call.result_hash = Some(hash);
         ask.call.session = Some(submit.session);
         ask.call.used = self.refusal_fee(submit.session);
-        let texts = texts(submit, asking);
         ask.resources = texts.iter().map(VaultText::hash).collect();
         let (seq, leaf) = self.append(BodyView::Ask(&ask))?;
         let entry = VaultEntry {
@@ -104,25 +142,26 @@ impl Kernel {
     }
 
     /// The record of a call that waits, but for what the call itself says; `None` where it can't.
-    fn askable(
-        &mut self,
-        submit: &Submit,
-        fields: &CallFields,
-        asking: &Asking,
-    ) -> Result<Option<Ask>, Halt> {
+    fn askable(&self, submit: &Submit, fields: &CallFields, asking: &Asking) -> Option<Ask> {
         let now = self.now();
-        let Some(session) = self.state.sessions.get(&submit.session) else { return Ok(None) };
-        let Some(token) = self.state.tokens.view(session.token) else { return Ok(None) };
-        let eligible = self.state.eligible(session.token);
-        let threshold = self.state.approvals_needed();
-        // What needs a level that nobody is known to have waits in vain.
+        let session = self.state.sessions.get(&submit.session)?;
+        let token = self.state.tokens.view(session.token)?;
+        let mut eligible = self.state.eligible(session.token);
+        let mut threshold = self.state.approvals_needed();
+        let mut means = Vec::from(MEANS);
         let asked = fields.decision.as_ref().map_or(&[][..], |decision| &decision.obligations);
-        let elevated = asked.iter().any(|asked| asked.kind.asks_for_a_level());
-        let room = self.state.asks.has_room(&session.agent, now);
-        if !room || elevated || count(eligible.len()) < threshold {
-            return Ok(None);
+        for asked in asked.iter().filter(|asked| asked.kind.asks_for_a_level()) {
+            // What needs a level that nobody is known to have waits in vain.
+            let level = self.engine.level(asked.name.as_deref()?)?;
+            eligible.retain(|key| level.keys.contains(key));
+            threshold = threshold.max(level.approvals);
+            means.retain(|one| level.means.contains(one));
         }
-        Ok(Some(Ask {
+        let room = self.state.asks.has_room(&session.agent, now);
+        if !room || means.is_empty() || count(eligible.len()) < threshold {
+            return None;
+        }
+        Some(Ask {
             call: CallFields::unknown(),
             effect: asking.effect,
             call_effect: asking.effect,
@@ -132,9 +171,9 @@ impl Kernel {
             preconditions: Vec::new(),
             eligible,
             threshold,
-            means: [Means::Terminal, Means::Command, Means::File, Means::Signer].into(),
+            means,
             expires: now.plus(ASK_LIFE_MS).min(token.body.expires),
-        }))
+        })
     }
 
     /// What a person has answered, signed, with the reason that was given.
@@ -174,8 +213,6 @@ impl Kernel {
 
     /// The calls that wait for a person, or were answered and have not run.
     pub fn asks(&self) -> impl Iterator<Item = AskView> + '_ {
-        use crate::state::asks::Standing;
-
         self.state.asks.live(self.now()).map(|(ask, found)| AskView {
             ask,
             leaf: found.leaf,
@@ -185,21 +222,42 @@ impl Kernel {
             threshold: found.threshold,
             expires: found.expires,
             approved: match &found.standing {
-                Standing::Pending(keys) => Some(count(keys.len())),
+                Standing::Pending(keys, _) => Some(count(keys.len())),
                 Standing::Granted(..) | Standing::Denied(..) => None,
             },
+            session: found.bounds.session().filter(|open| self.state.sessions.contains_key(open)),
+            uses_max: found.bounds.uses_max,
+            may_widen: found.bounds.may_widen(),
+        })
+    }
+
+    /// The approvals of more than one call that stand.
+    pub fn sets(&self) -> impl Iterator<Item = SetView> + '_ {
+        self.state.sets.live(self.now()).map(|(by, set)| SetView {
+            set: by,
+            ask: set.ask,
+            leaf: set.leaf,
+            agent: set.agent.clone(),
+            tool: set.tool.clone(),
+            session: set.session,
+            scopes: set.scopes.clone(),
+            left: set.left,
+            until: set.until,
+            eligible: set.eligible.clone(),
         })
     }
 }
 
-/// What it would touch, in words, by the salt of its arguments: they are erased together.
-fn texts(submit: &Submit, asking: &Asking) -> Vec<VaultText> {
+/// What it would touch, in words, by the salt of its arguments: they are erased together. `None`
+/// where not all of it can be shown: nobody approves what they have not seen.
+fn texts(submit: &Submit, asking: &Asking) -> Option<Vec<VaultText>> {
     let text = |resource: &alloc::string::String| VaultText {
         salt: submit.salts.args,
         field: RESOURCES,
         text: Box::from(resource.as_str()),
     };
-    asking.resources.iter().map(text).filter(VaultText::is_short).take(RESOURCES_MAX).collect()
+    let texts: Vec<VaultText> = asking.resources.iter().map(text).collect();
+    (texts.len() <= RESOURCES_MAX && texts.iter().all(VaultText::is_short)).then_some(texts)
 }
 
 /// Most resources that an ask names.

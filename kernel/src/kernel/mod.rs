@@ -35,7 +35,7 @@ mod state;
 mod tools;
 
 pub use crate::{state::tokens::TokenView, ticket::Ticket};
-pub use asks::AskView;
+pub use asks::{AskView, SetView};
 pub use boot::{Anchor, NewHome, Parts};
 pub use events::{Ack, Effect, Event, Lost, Measured, Proposal, SessionView, Submit};
 pub use machine::Kernel;

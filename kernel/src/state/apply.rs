@@ -8,6 +8,7 @@ use super::{
     fold::{Frozen, OpenIntent, State},
     keys::{KeySlot, KeyState, Keys, Moment},
     sessions::{Aggregate, Released, Session, Streak},
+    sets::Sets,
     signers::{Replaced, Signer},
     tokens::Tokens,
 };
@@ -73,6 +74,7 @@ impl State {
             running: alloc::collections::BTreeMap::new(),
             keys: Keys::default(),
             asks: Asks::default(),
+            sets: Sets::default(),
             recovered: alloc::collections::BTreeSet::new(),
             unconfirmed_before: None,
             unbound: Streak::default(),
@@ -115,6 +117,7 @@ impl State {
                 self.ended = Ended::Unclean;
                 self.durability = boot.durability;
                 self.sessions.clear();
+                self.sets.close(None);
                 self.running.clear();
                 self.unbound = Streak::default();
                 self.tokens.free_gauge();
@@ -216,6 +219,7 @@ impl State {
             }
             (SessionPhase::Close, Some(session)) => {
                 self.sessions.remove(&session)?;
+                self.sets.close(Some(session));
             }
             _ => return None,
         }

@@ -2,11 +2,16 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::{fold::State, tokens::TokenIndex};
+use super::{
+    fold::State,
+    sets::{Bounds, Place, Set, Terms, is_formed},
+    tokens::TokenIndex,
+};
 use syscap_format::{
     control::{Control, ControlBody, Role},
+    decision::Decision,
     field::count,
-    id::{AgentId, ArgsHash, Leaf, ObjectId, Seq, TextHash, ToolId},
+    id::{AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Seq, TextHash, ToolId},
     image::AskImage,
     record::{self, Answer, ApprovalBody, Means},
     sign::PublicKey,
@@ -30,14 +35,17 @@ pub(crate) struct Ask {
     pub(crate) threshold: u64,
     pub(crate) means: Vec<Means>,
     pub(crate) expires: UnixMillis,
+    /// Whether somebody of a level was asked.
+    pub(crate) elevated: bool,
+    pub(crate) bounds: Bounds,
     pub(crate) standing: Standing,
 }
 
 /// What was answered so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// These keys approve; more are needed.
-    Pending(Vec<PublicKey>),
+    /// These keys approve, and agree on that; more are needed.
+    Pending(Vec<PublicKey>, Option<Terms>),
     /// The approval that was the last one needed, and when it ends.
     Granted(Seq, UnixMillis),
     /// Somebody said no, and why, where that was said.
@@ -111,13 +119,16 @@ impl Asks {
     pub(crate) fn images(&self) -> impl Iterator<Item = AskImage> {
         self.0.iter().map(|(seq, ask)| {
             let (mut granted, mut until, mut denied) = (None, None, None);
-            let mut approved = Vec::new();
+            let (mut approved, mut terms) = (Vec::new(), None);
             match &ask.standing {
-                Standing::Pending(keys) => approved.clone_from(keys),
+                Standing::Pending(keys, agreed) => {
+                    approved.clone_from(keys);
+                    terms = agreed.as_ref().map(Terms::image);
+                }
                 Standing::Granted(by, end) => (granted, until) = (Some(*by), Some(*end)),
                 Standing::Denied(by, _) => denied = Some(*by),
             }
-            AskImage { ask: *seq, leaf: ask.leaf, approved, granted, until, denied }
+            AskImage { ask: *seq, leaf: ask.leaf, approved, granted, until, denied, terms }
         })
     }
 }
@@ -126,6 +137,11 @@ impl Ask {
     /// Whether it waits still, or was approved and has not run.
     const fn waits(&self) -> bool {
         !matches!(self.standing, Standing::Denied(..))
+    }
+
+    /// Whether it asked for somebody of the level that this policy means.
+    pub(crate) fn is_of_level(&self, policy: Option<PolicyHash>) -> bool {
+        self.elevated && policy == Some(self.bounds.policy)
     }
 
     /// Whether none of those who may answer holds the token, or one above it: what was asked under
@@ -157,25 +173,40 @@ impl State {
     ) -> Result<ApprovalBody, Unanswerable> {
         let body = ApprovalBody::from_bytes(&control.body).map_err(|_| Unanswerable::Form)?;
         let [signed] = &control.signatures[..] else { return Err(Unanswerable::Form) };
+        if let Some(set) = self.sets.has(body.ask, now) {
+            return if body.answer != Answer::Deny {
+                Err(Unanswerable::Answered)
+            } else if !is_formed(&body, now) || !set.means.contains(&body.means) {
+                Err(Unanswerable::Form)
+            } else if set.eligible.contains(&signed.key) {
+                Ok(body)
+            } else {
+                Err(Unanswerable::Key)
+            };
+        }
         let named = self.asks.0.values().find(|ask| ask.leaf == body.ask);
         let ask = named.ok_or(Unanswerable::Unknown)?;
-        let fine = match body.answer {
-            Answer::Once => body.expires.is_none_or(|until| now < until),
-            Answer::Deny => body.expires.is_none(),
-            Answer::Set => false,
-        };
-        if !fine || body.scopes.is_some() || body.uses.is_some() || !ask.means.contains(&body.means)
+        let set = body.answer == Answer::Set;
+        let session = ask.bounds.session();
+        let open = session.is_some_and(|session| self.sessions.contains_key(&session));
+        if !is_formed(&body, now)
+            || !ask.means.contains(&body.means)
+            || (set && !ask.bounds.permit(&ask.tool, &body, open))
         {
             return Err(Unanswerable::Form);
         }
         if now >= ask.expires {
             return Err(Unanswerable::Expired);
         }
-        let Standing::Pending(approved) = &ask.standing else {
+        let Standing::Pending(approved, agreed) = &ask.standing else {
             return Err(Unanswerable::Answered);
         };
         if !ask.eligible.contains(&signed.key) || approved.contains(&signed.key) {
             return Err(Unanswerable::Key);
+        }
+        let agrees = |agreed: &Terms| agreed.clone().meet(&Terms::of(&body)).is_some();
+        if body.answer != Answer::Deny && !agreed.as_ref().is_none_or(agrees) {
+            return Err(Unanswerable::Form);
         }
         Ok(body)
     }
@@ -187,6 +218,9 @@ impl State {
         ask: &record::Ask,
     ) -> Option<()> {
         self.pay(ask.call.session, &ask.call.used)?;
+        let token = self.tokens.find(&ask.call.capability_token_id?)?;
+        let elevated = elevated(&ask.call);
+        let bounds = Bounds::of(ask, token)?;
         let agent = ask.call.agent_id.clone()?;
         let ask = Ask {
             leaf,
@@ -198,7 +232,9 @@ impl State {
             threshold: ask.threshold,
             means: ask.means.clone(),
             expires: ask.expires,
-            standing: Standing::Pending(Vec::new()),
+            elevated,
+            bounds,
+            standing: Standing::Pending(Vec::new(), None),
         };
         self.asks.begin(seq, time, ask);
         Some(())
@@ -208,37 +244,74 @@ impl State {
     pub(super) fn answered(&mut self, seq: Seq, time: UnixMillis, control: &Control) -> Option<()> {
         let body = self.answers(control, time).ok()?;
         let key = control.signatures.first()?.key;
-        let ask = self.asks.0.values_mut().find(|ask| ask.leaf == body.ask)?;
-        let Standing::Pending(approved) = &mut ask.standing else { return None };
+        if body.answer == Answer::Deny && self.sets.end(body.ask) {
+            return Some(());
+        }
+        let (number, ask) = self.asks.0.iter_mut().find(|(_, ask)| ask.leaf == body.ask)?;
+        let number = *number;
+        let Standing::Pending(approved, agreed) = &mut ask.standing else { return None };
         if body.answer == Answer::Deny {
             ask.standing = Standing::Denied(seq, body.reason);
             return Some(());
         }
         approved.push(key);
-        if count(approved.len()) >= ask.threshold {
+        let said = Terms::of(&body);
+        let terms = match agreed.take() {
+            Some(agreed) => agreed.meet(&said)?,
+            None => said,
+        };
+        if count(approved.len()) < ask.threshold {
+            *agreed = Some(terms);
+        } else if terms.is_set() {
+            let ask = self.asks.0.remove(&number)?;
+            let end = self.tokens.body(ask.bounds.token)?.expires;
+            let of = (ask.agent, ask.tool, ask.manifest);
+            let by = (ask.eligible, ask.means);
+            let set = Set::begin((number, ask.leaf, time), of, by, (ask.bounds, end), terms)?;
+            self.sets.begin(seq, time, set);
+        } else {
             // It never outlives what it answers.
-            let until = body.expires.unwrap_or(ask.expires).min(ask.expires);
+            let until = terms.expires().unwrap_or(ask.expires).min(ask.expires);
             ask.standing = Standing::Granted(seq, until);
         }
         Some(())
     }
 
-    /// Folds in that an approval was used up by a call.
+    /// Folds in that an approval let a call through, and is used up, or one use of it is.
     pub(super) fn use_up(
         &mut self,
         approval: Seq,
         (now, token): (UnixMillis, TokenIndex),
         call: &record::CallFields,
     ) -> Option<()> {
-        let (seq, ask) = self.asks.granted(approval)?;
+        let Some((seq, ask)) = self.asks.granted(approval) else {
+            let session = call.session.and_then(|session| self.sessions.get(&session))?;
+            let place = Place {
+                agent: call.agent_id.as_ref()?,
+                tool: call.tool_id.as_ref()?,
+                manifest: call.manifest.as_ref()?,
+                token,
+                session: call.session?,
+                policy: call.policy_hash,
+                label: session.label,
+                now,
+            };
+            return self.sets.spend(approval, &place, call.decision.as_ref()?);
+        };
         let Standing::Granted(_, until) = ask.standing else { return None };
         let same = ask.is_others(self, token)
             && call.agent_id.as_ref() == Some(&ask.agent)
             && call.tool_id.as_ref() == Some(&ask.tool)
-            && call.manifest == Some(ask.manifest);
+            && call.manifest == Some(ask.manifest)
+            && (ask.is_of_level(call.policy_hash) || !elevated(call));
         if !same || now >= until {
             return None;
         }
         self.asks.0.remove(&seq).map(drop)
     }
+}
+
+/// Whether the policy asked for somebody of a level.
+fn elevated(call: &record::CallFields) -> bool {
+    call.decision.as_ref().is_some_and(Decision::asks_for_a_level)
 }

@@ -7,6 +7,7 @@ use super::{
     asks::Asks,
     keys::{KeySlot, Keys},
     sessions::{Session, Streak},
+    sets::Sets,
     signers::{Replaced, Signer},
     tokens::{TokenIndex, Tokens},
 };
@@ -84,6 +85,8 @@ pub(crate) struct State {
     pub(crate) keys: Keys,
     /// Calls that wait for a person.
     pub(crate) asks: Asks,
+    /// Approvals of more than one call.
+    pub(crate) sets: Sets,
     /// Intents that were found open at boot, of which nothing is known, and about which no operator
     /// has said anything.
     pub(crate) recovered: BTreeSet<Seq>,

@@ -86,6 +86,7 @@ impl State {
             policy_changed: self.replaced.policy,
             tools_changed: self.replaced.tools,
             asks: self.asks.images().collect(),
+            sets: self.sets.images().collect(),
             epoch: self.epoch,
             revoked_keys: self.revoked_keys.iter().copied().collect(),
         }

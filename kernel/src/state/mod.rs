@@ -9,5 +9,6 @@ mod image;
 pub(crate) mod keys;
 mod revoke;
 pub(crate) mod sessions;
+pub(crate) mod sets;
 pub(crate) mod signers;
 pub(crate) mod tokens;

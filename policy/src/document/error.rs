@@ -156,6 +156,14 @@ pub enum LoadFault {
     /// Points of risk beyond 100.
     #[error("risk is 0 to 100")]
     Risk,
+    /// `params.elevated` says what can't be met, or what counts for nobody.
+    #[error(
+        "elevated has up to 16 keys, approvals of 1 to as many as keys, and at least one means"
+    )]
+    Level,
+    /// A key that is none, or that stands there twice.
+    #[error("a key is 64 lower-case hexadecimal digits, as syscap keys list shows it, each once")]
+    LevelKey,
     /// Not a kind of obligation.
     #[error("no obligation has this name")]
     UnknownObligation,

@@ -5,6 +5,7 @@ mod condition;
 mod constant;
 mod constraint;
 mod error;
+mod level;
 mod obligations;
 mod params;
 mod parse;

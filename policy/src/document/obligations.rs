@@ -41,7 +41,7 @@ pub(super) fn read(
 const fn fits(kind: ObligationKind, effect: Effect, on_fail: OnFail) -> bool {
     match (kind, effect, on_fail) {
         (ObligationKind::Notify, _, _) | (_, Effect::Deny, OnFail::Ask) => true,
-        (ObligationKind::Approval, _, _) => false,
+        (ObligationKind::Approval | ObligationKind::ApprovalUses, _, _) => false,
         (_, Effect::Allow, _) | (_, Effect::Deny, OnFail::Degrade) => true,
         (_, Effect::Deny, OnFail::Block | OnFail::Defer) => false,
     }
@@ -85,6 +85,11 @@ fn one(node: &Node<'_, '_>) -> Result<Obligation, LoadError> {
                     Err(level.not_one_of(LoadFault::BadObligation, other, &[Obligation::ELEVATED]))
                 }
             }
+        }
+        ObligationKind::ApprovalUses => {
+            let [_, max] = node.keys(["type", "max"])?;
+            let max = node.below("max", node.need("max", max)?);
+            Ok(Obligation::approval_uses(max.uint()?))
         }
         ObligationKind::Notify => {
             let [_, topic] = node.keys(["type", "topic"])?;
@@ -130,6 +135,7 @@ fn write(obligation: &Obligation) -> Canonical {
         ObligationKind::ReadOnly => map,
         ObligationKind::BudgetCut => map.text("dimension", name).uint("max", max),
         ObligationKind::Approval => map.text("level", name),
+        ObligationKind::ApprovalUses => map.uint("max", max),
         ObligationKind::Notify => map.text("topic", name),
     }
     .finish()

@@ -15,12 +15,15 @@ use syscap_format::{
     id::{AgentId, ConstraintId, ToolId},
 };
 
+use syscap_kernel::policy::Level;
+
 use super::{
     attribute::Attribute,
     condition::{Ask, Condition, Constant, Test},
     constant,
     constraint::{Constraint, Effect, OnFail, Subject},
     error::{LoadError, LoadFault},
+    level,
     place::Node,
     suggestion,
 };
@@ -30,7 +33,7 @@ use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARA
 pub(super) const RESERVED: &str = "params.";
 
 /// The names that have a meaning of their own.
-const MEANING: [&str; 3] = ["tools", "agents", "risk"];
+const MEANING: [&str; 4] = ["tools", "agents", "risk", "elevated"];
 
 /// What a name of a parameter stands for.
 enum Value {
@@ -48,6 +51,7 @@ pub(super) struct Params<'a> {
     tools: Option<Vec<ToolId>>,
     agents: Option<Vec<(AgentId, Vec<ToolId>)>>,
     pub(super) risk: BTreeMap<ToolId, u8>,
+    pub(super) elevated: Option<Level>,
 }
 
 impl<'a> Params<'a> {
@@ -63,6 +67,7 @@ impl<'a> Params<'a> {
                 "tools" => params.tools = Some(tools(&value)?),
                 "agents" => params.agents = Some(agents(&value)?),
                 "risk" => params.risk = risk(&value)?,
+                "elevated" => params.elevated = Some(level::read(&value)?),
                 _ if is_name(name) => {
                     params.named.insert(name, (named(&value)?, Cell::new(false)));
                 }

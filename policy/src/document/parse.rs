@@ -9,6 +9,8 @@ use syscap_format::{
     json::{self, JsonFault},
 };
 
+use syscap_kernel::policy::Level;
+
 use super::{
     attribute::Type,
     condition::{Ask, Condition, Constant},
@@ -35,6 +37,8 @@ pub(crate) struct Parsed<'a> {
     pub(crate) examples: Vec<Example<'a>>,
     /// Every tool that it names.
     pub(crate) tools: BTreeSet<ToolId>,
+    /// Who may approve what needs that level.
+    pub(crate) elevated: Option<Level>,
 }
 
 /// What must hold in one scenario.
@@ -281,7 +285,8 @@ impl<'a> Found<'a> {
         constraints.sort_by(|a, b| a.id.cmp(&b.id));
         let bytes = bytes.into_bytes().into_boxed_slice();
         let document = Document { constraints, risk: params.risk.clone() };
-        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools })
+        let elevated = params.elevated.clone();
+        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools, elevated })
     }
 }
 

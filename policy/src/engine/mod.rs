@@ -19,12 +19,13 @@ mod words;
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
-use syscap_kernel::policy::{Advice, PolicyEngine, Question, object_of};
+use syscap_kernel::policy::{Advice, Level, PolicyEngine, Question, object_of};
 
 use syscap_format::{
     decision::Decision,
     id::{PolicyHash, ToolId},
     object::{EngineIdentity, PolicyObject},
+    obligation::Obligation,
 };
 
 pub use explain::{Explained, Explanation, Tree};
@@ -61,6 +62,7 @@ pub struct Policy {
     bytes: Box<[u8]>,
     compiled: Compiled,
     tools: Box<[ToolId]>,
+    elevated: Option<Level>,
 }
 
 impl Policy {
@@ -99,9 +101,10 @@ impl Policy {
 
     /// A policy and its examples, which are not held against it.
     fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
-        let Parsed { document, bytes, examples, tools } = Parsed::read(bytes)?;
+        let Parsed { document, bytes, examples, tools, elevated } = Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
-        Ok((Self { document, bytes, compiled, tools: tools.into_iter().collect() }, examples))
+        let tools = tools.into_iter().collect();
+        Ok((Self { document, bytes, compiled, tools, elevated }, examples))
     }
 
     /// What is written.
@@ -189,6 +192,10 @@ impl PolicyEngine for Policy {
 
     fn tools(&self) -> Vec<ToolId> {
         self.tools.to_vec()
+    }
+
+    fn level(&self, name: &str) -> Option<Level> {
+        self.elevated.clone().filter(|_| name == Obligation::ELEVATED)
     }
 
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {

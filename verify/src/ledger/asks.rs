@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use syscap_format::{
     control::{Control, ControlBody, Role},
     decision::Verdict,
-    id::{AgentId, Leaf, ObjectId, Seq, ToolId},
-    limits::ASK_LIFE_MS,
+    id::{Leaf, Seq},
+    limits::{ASK_LIFE_MS, SETS_MAX},
     obligation::ObligationKind,
     record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means},
     sign::PublicKey,
     time::UnixMillis,
 };
 
-use super::{Account, Entry, Fault, Ledger, Phase, Source};
+use super::{
+    Account, Entry, Fault, Ledger, Phase, Source,
+    sets::{Bounds, Of, Set, Terms},
+};
 
 /// The means that count.
 const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
@@ -21,13 +24,16 @@ const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::
 /// A call that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    agent: Option<AgentId>,
-    tool: Option<ToolId>,
-    manifest: Option<ObjectId>,
+    of: Of,
     eligible: Vec<PublicKey>,
     threshold: u64,
+    means: Vec<Means>,
     expires: UnixMillis,
+    /// Whether somebody of a level was asked.
+    elevated: bool,
+    bounds: Bounds,
     approved: Vec<PublicKey>,
+    agreed: Option<Terms>,
     answer: Option<Given>,
 }
 
@@ -73,11 +79,20 @@ impl Ledger {
         self.accounts.pay(account, &call.used);
         let now = entry.time;
         self.asks.retain(|_, waiting| now < waiting.expires);
-        let Ask { call, eligible, threshold, expires, .. } = ask;
-        let CallFields { agent_id: agent, tool_id: tool, manifest, .. } = call;
-        let (approved, answer) = (Vec::new(), None);
-        let waiting =
-            Waiting { agent, tool, manifest, eligible, threshold, expires, approved, answer };
+        let (bounds, elevated) = (Bounds::of(&ask), asks_for_a_level(&ask.call));
+        let Ask { call, eligible, threshold, means, expires, .. } = ask;
+        let waiting = Waiting {
+            of: Of::call(&call),
+            eligible,
+            threshold,
+            means,
+            expires,
+            elevated,
+            bounds,
+            approved: Vec::new(),
+            agreed: None,
+            answer: None,
+        };
         self.asks.insert(leaf, waiting);
     }
 
@@ -88,14 +103,19 @@ impl Ledger {
         let eligible = set.keys().filter(|key| !holders.contains(key));
         let eligible: Vec<PublicKey> = eligible.collect();
         let end = self.accounts.body(account).map(|body| body.expires);
-        let asked = ask.call.decision.as_ref().map_or(&[][..], |said| &said.obligations);
-        let level = asked.iter().any(|asked| asked.kind == ObligationKind::Approval);
-        ask.eligible == eligible
-            && ask.threshold == set.threshold
-            && u64::try_from(eligible.len()).unwrap_or(0) >= set.threshold
-            && ask.means == MEANS
+        // Of a level a policy may name fewer keys and means, and ask for more of them.
+        let fewer = asks_for_a_level(&ask.call);
+        let some = |all: &[PublicKey]| eligible.iter().filter(|key| all.contains(key)).count();
+        let named = ask.eligible == eligible
+            || (fewer && some(&ask.eligible) == ask.eligible.len() && ask.eligible.is_sorted());
+        let many = ask.threshold == set.threshold || (fewer && ask.threshold > set.threshold);
+        let meant = ask.means == MEANS
+            || (fewer && !ask.means.is_empty() && ask.means.iter().all(|one| MEANS.contains(one)));
+        named
+            && many
+            && meant
+            && u64::try_from(ask.eligible.len()).unwrap_or(0) >= ask.threshold
             && Some(ask.expires) == end.map(|end| now.plus(ASK_LIFE_MS).min(end))
-            && !level
     }
 
     pub(super) fn approval<E>(
@@ -109,33 +129,69 @@ impl Ledger {
             entry.fault(Fault::BadControl);
             return Ok(());
         };
-        let fine = match body.answer {
-            Answer::Once => body.expires.is_none_or(|until| entry.time < until),
-            Answer::Deny => body.expires.is_none(),
-            Answer::Set => false,
-        };
-        let bare = body.scopes.is_none() && body.uses.is_none() && MEANS.contains(&body.means);
-        entry.expect(fine && bare, Fault::BadControl);
-        let ([signed], Some(waiting)) = (&control.signatures[..], self.asks.get_mut(&body.ask))
-        else {
-            entry.fault(Fault::Approval);
-            return Ok(());
+        match &control.signatures[..] {
+            [signed] => self.answered(entry, &body, signed.key),
+            _ => entry.fault(Fault::Approval),
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, entry: &mut Entry<'_>, body: &ApprovalBody, key: PublicKey) {
+        let now = entry.time;
+        let later = body.expires.is_none_or(|until| now < until);
+        let bare = body.scopes.is_none() && body.uses.is_none();
+        let formed = MEANS.contains(&body.means)
+            && match body.answer {
+                Answer::Once => bare && later,
+                Answer::Deny => bare && body.expires.is_none(),
+                Answer::Set => body.uses.is_some() && later,
+            };
+        let set = self.sets.iter().find(|(_, set)| set.leaf == body.ask && now < set.until);
+        if let Some((by, set)) = set.map(|(by, set)| (*by, set)) {
+            // A no of somebody who might have given it ends it.
+            let ends = body.answer == Answer::Deny && set.eligible.contains(&key);
+            entry.expect(formed, Fault::BadControl);
+            entry.expect(ends, Fault::Approval);
+            self.sets.remove(&by);
+            return;
+        }
+        let permitted = self.asks.get(&body.ask).is_none_or(|waiting| {
+            let set = body.answer == Answer::Set;
+            let session = waiting.bounds.session();
+            let open = session.is_some_and(|session| self.sessions.contains_key(&session));
+            let permit = || waiting.bounds.permit(waiting.of.tool.as_ref(), body, open);
+            waiting.means.contains(&body.means) && (!set || permit())
+        });
+        entry.expect(formed && permitted, Fault::BadControl);
+        let Some(waiting) = self.asks.get_mut(&body.ask) else {
+            return entry.fault(Fault::Approval);
         };
         let counts = waiting.answer.is_none()
-            && entry.time < waiting.expires
-            && waiting.eligible.contains(&signed.key)
-            && !waiting.approved.contains(&signed.key);
+            && now < waiting.expires
+            && waiting.eligible.contains(&key)
+            && !waiting.approved.contains(&key);
         entry.expect(counts, Fault::Approval);
         if body.answer == Answer::Deny {
             waiting.answer = Some(Given::No);
-            return Ok(());
+            return;
         }
-        waiting.approved.push(signed.key);
-        if u64::try_from(waiting.approved.len()).unwrap_or(u64::MAX) >= waiting.threshold {
-            let until = body.expires.unwrap_or(waiting.expires).min(waiting.expires);
+        waiting.approved.push(key);
+        let said = Terms::of(body);
+        let terms = match waiting.agreed.take() {
+            Some(agreed) => agreed.and(said),
+            None => Some(said),
+        };
+        let Some(terms) = terms else { return entry.fault(Fault::Approval) };
+        if u64::try_from(waiting.approved.len()).unwrap_or(u64::MAX) < waiting.threshold {
+            waiting.agreed = Some(terms);
+        } else if terms.is_set() {
+            if let Some(waiting) = self.asks.remove(&body.ask) {
+                self.begin_set(entry, (body.ask, waiting), &terms);
+            }
+        } else {
+            let until = terms.expires.map_or(waiting.expires, |end| end.min(waiting.expires));
             waiting.answer = Some(Given::Yes(entry.seq, until));
         }
-        Ok(())
     }
 
     /// A call that was let through by an approval uses it up: one for this agent and this tool,
@@ -149,13 +205,57 @@ impl Ledger {
         };
         let found = self.asks.iter().find(|(_, waiting)| by(waiting));
         let Some((leaf, waiting)) = found.map(|(leaf, waiting)| (*leaf, waiting)) else {
-            return entry.fault(Fault::Approval);
+            return self.use_set(entry, approval, call);
         };
-        let same = (&waiting.agent, &waiting.tool, &waiting.manifest)
-            == (&call.agent_id, &call.tool_id, &call.manifest)
+        let elevated = waiting.elevated && waiting.bounds.policy() == call.policy_hash;
+        let same = waiting.of == Of::call(call)
             // Nor by who holds the token that it goes on with.
-            && !holders.iter().any(|holder| waiting.eligible.contains(holder));
+            && !holders.iter().any(|holder| waiting.eligible.contains(holder))
+            && (elevated || !asks_for_a_level(call));
         entry.expect(same, Fault::Approval);
         self.asks.remove(&leaf);
     }
+
+    fn begin_set(
+        &mut self,
+        entry: &mut Entry<'_>,
+        (leaf, waiting): (Leaf, Waiting),
+        terms: &Terms,
+    ) {
+        let Waiting { of, eligible, bounds, .. } = waiting;
+        let account = bounds.token().and_then(|token| self.accounts.find(&token));
+        let end = account.and_then(|account| self.accounts.body(account)).map(|body| body.expires);
+        let now = entry.time;
+        let begun = end.and_then(|end| Set::begin((of, leaf, eligible), (bounds, end), now, terms));
+        let Some(set) = begun else { return entry.fault(Fault::Approval) };
+        self.sets.retain(|_, set| now < set.until);
+        self.sets.insert(entry.seq, set);
+        while self.sets.len() > SETS_MAX {
+            self.sets.pop_first();
+        }
+    }
+
+    /// A call was let through by a set.
+    fn use_set(&mut self, entry: &mut Entry<'_>, by: Seq, call: &CallFields) {
+        let given = call.session.and_then(|number| self.sessions.get(&number));
+        let given = given.map(|session| session.label);
+        let Some(set) = self.sets.get_mut(&by) else {
+            return entry.fault(Fault::Approval);
+        };
+        entry.expect(set.spend(call, given, entry.time), Fault::Approval);
+        if set.is_used_up() {
+            self.sets.remove(&by);
+        }
+    }
+
+    /// Sets that were to end with a session, or with all of them, end.
+    pub(super) fn end_sets(&mut self, session: Option<Seq>) {
+        self.sets.retain(|_, set| !set.ends_with(session));
+    }
+}
+
+/// Whether the policy asked for somebody of a level.
+pub(super) fn asks_for_a_level(call: &CallFields) -> bool {
+    let asked = call.decision.as_ref().map_or(&[][..], |said| &said.obligations);
+    asked.iter().any(|asked| asked.kind == ObligationKind::Approval)
 }

@@ -31,6 +31,7 @@ impl Ledger {
         }
         self.phase = Phase::Recovering;
         self.sessions.clear();
+        self.end_sets(None);
         self.running.clear();
         self.unbound = Row::default();
         self.accounts.free_gauge();

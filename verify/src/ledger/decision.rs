@@ -134,7 +134,8 @@ fn is_keepable(asked: &Obligation, manifest: &Manifest) -> bool {
         ObligationKind::ResultCap => honours && asked.max.is_some(),
         ObligationKind::ReadOnly => honours || manifest.effect.is_read_only(),
         ObligationKind::BudgetCut => cut(asked).is_some(),
-        ObligationKind::Notify => true,
+        // Who may answer, and for how many calls, is held against the ask.
+        ObligationKind::Notify | ObligationKind::ApprovalUses => true,
         ObligationKind::Approval => false,
     }
 }
@@ -151,9 +152,13 @@ fn cut(asked: &Obligation) -> Option<(Dimension, u64)> {
 }
 
 /// Whether a run of the tool that holds so much keeps to all that is asked.
-pub(super) fn keeps(asked: &[Obligation], manifest: &Manifest, held: &Amounts) -> bool {
-    let within = asked.iter().filter_map(cut).all(|(dimension, max)| held.get(dimension) <= max);
-    within && asked.iter().all(|asked| is_keepable(asked, manifest))
+pub(super) fn keeps<'o>(
+    asked: impl Iterator<Item = &'o Obligation>,
+    manifest: &Manifest,
+    held: &Amounts,
+) -> bool {
+    let cuts = |one| cut(one).is_none_or(|(dimension, max)| held.get(dimension) <= max);
+    asked.fold(true, |fine, one| fine && cuts(one) && is_keepable(one, manifest))
 }
 
 /// What must be set aside at the least, after what is asked has been taken away.

@@ -7,6 +7,7 @@ use syscap_format::{
     id::{AgentId, Seq, ToolId},
     label::Label,
     manifest::Manifest,
+    obligation::ObligationKind,
     record::{CallFields, Intent, RunMode},
     time::UnixMillis,
     token::TokenFlags,
@@ -127,7 +128,10 @@ impl Ledger {
         let wanted = cut_down(asked, wanted);
         let one = held.get(Dimension::Calls) == 1 && held.get(Dimension::Concurrent) == 1;
         entry.expect(one && wanted.leq(held), Fault::Hold);
-        entry.expect(keeps(asked, manifest, held), Fault::Obligation);
+        // Of a level was whoever approved: that is held against the ask.
+        let approved = intent.approval.is_some();
+        let kept = asked.iter().filter(|one| !approved || one.kind != ObligationKind::Approval);
+        entry.expect(keeps(kept, manifest, held), Fault::Obligation);
         self.may_write(entry, account, manifest);
     }
 

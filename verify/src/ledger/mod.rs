@@ -13,6 +13,7 @@ mod intent;
 mod leaves;
 mod refuse;
 mod session;
+mod sets;
 mod settle;
 mod state;
 
@@ -75,6 +76,8 @@ pub(super) struct Ledger {
     unknown: BTreeMap<Seq, Option<Slot>>,
     keys: HashMap<Slot, KeyUse>,
     asks: Asks,
+    /// Answers to more than one call, by the approvals that were the last ones needed.
+    sets: BTreeMap<Seq, sets::Set>,
     /// Calls with a key that have an outcome.
     finished: HashMap<Seq, Finished>,
     /// Tokens registered before this boot wait for the time to be confirmed.
@@ -236,6 +239,7 @@ impl Ledger {
             unknown: BTreeMap::new(),
             keys: HashMap::new(),
             asks: Asks::new(),
+            sets: BTreeMap::new(),
             finished: HashMap::new(),
             unconfirmed_before: Seq::GENESIS,
             unbound: Row::default(),

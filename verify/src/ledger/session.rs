@@ -119,6 +119,7 @@ impl Ledger {
                         == (&change.agent, change.token, change.snapshot);
                     entry.expect(same, Fault::SessionForm);
                     entry.expect(session.row.aggregate.is_none(), Fault::Aggregate);
+                    self.end_sets(Some(number));
                 }
                 None => entry.fault(Fault::UnknownSession),
             },

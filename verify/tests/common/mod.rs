@@ -24,6 +24,7 @@ use syscap_format::{
     provenance::Source,
     reason::Refused,
     record::{Durability, Head, HomeLimits, Kind},
+    scope::Scope,
     sign::{PublicKey, Signature, preimage},
     time::UnixMillis,
     token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
@@ -110,11 +111,16 @@ pub(crate) fn tool(name: &str) -> ToolId {
     ToolId::new(name).unwrap()
 }
 
+/// All that the tests' tools touch.
+pub(crate) fn all_parts() -> Grant {
+    Grant::new().with("part", Scope::ints(0, 15).unwrap())
+}
+
 /// A token for the tests' tools, valid for an hour from the start.
 pub(crate) fn body(home: HomeId, nonce: u8, agent: &AgentId) -> TokenBody {
     let grants = ["echo", "disk.write", "post", "trim"]
         .into_iter()
-        .fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()));
+        .fold(Grants::new(), |grants, name| grants.with(tool(name), all_parts()));
     TokenBody {
         version: 2,
         nonce: [nonce; 16],

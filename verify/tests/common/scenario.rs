@@ -122,8 +122,13 @@ fn asks<S: Store>(driver: &mut Driver<S>, session: Seq) {
 
 /// Answers the call that waits last.
 pub(crate) fn answer<S: Store>(driver: &mut Driver<S>, answer: Answer) {
+    answer_uses(driver, answer, None);
+}
+
+/// The same, for so many calls.
+pub(crate) fn answer_uses<S: Store>(driver: &mut Driver<S>, answer: Answer, uses: Option<u64>) {
     let ask = driver.kernel.asks().last().unwrap().leaf;
-    let (scopes, uses, expires, reason) = (None, None, None, None);
+    let (scopes, expires, reason) = (None, None, None);
     let means = Means::Signer;
     let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
     let control = driver.sign(&key(Role::Approver), Kind::Approval, body.to_bytes());

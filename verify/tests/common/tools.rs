@@ -11,10 +11,11 @@ use syscap_format::{
     object::EngineIdentity,
     obligation::{Obligation, ObligationKind},
     reason::{Reason, Refused},
+    scope::Resource,
 };
 use syscap_kernel::{
     policy::{PolicyEngine, Question},
-    tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+    tool::{Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
 };
 
 /// Returns nothing; only reads.
@@ -61,7 +62,7 @@ macro_rules! writer {
                 let bytes = Param::required("bytes", ParamType::Int, "how many");
                 let fail = Param::optional("fail", ParamType::Bool, "whether to fail");
                 let manifest = Manifest::new(super::tool($name), EffectClass::$effect);
-                let manifest = manifest.param(bytes).param(fail);
+                let manifest = manifest.param(bytes).param(fail).needs("part");
                 $(let manifest = $change(manifest);)?
                 Self(manifest)
             }
@@ -79,7 +80,10 @@ macro_rules! writer {
                 let bytes = bytes.ok_or(Refused::new(Reason::BadArgument).field("bytes"))?;
                 let fail = request.args.get("fail").and_then(|item| item.as_bool());
                 let hold = Amounts::ZERO.with(Dimension::$dimension, bytes);
-                let demands = Demands { resources: Vec::new(), hold };
+                // What it touches is named by the bytes, many to one.
+                let resource = Resource::Int(i128::from(bytes % 16));
+                let part = Demand { dimension: "part", resource, argument: "bytes" };
+                let demands = Demands { resources: vec![part], hold };
                 Ok($plan { demands, bytes, fail: fail.unwrap_or(false) })
             }
         }

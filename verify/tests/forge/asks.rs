@@ -6,6 +6,8 @@ use syscap_format::{
     decision::Verdict,
     id::{Leaf, Seq},
     record::{Answer, ApprovalBody, Body, Kind, Means, Record},
+    scope::Scope,
+    token::{Grant, Grants},
 };
 
 use super::{
@@ -15,7 +17,7 @@ use super::{
         log::Log,
         public,
         scenario::{self, small},
-        signed_at,
+        signed_at, tool,
     },
     tools::{ask, home, intent, remove},
 };
@@ -25,6 +27,8 @@ const ASK: usize = 14;
 const APPROVAL: usize = 15;
 const INTENT: usize = 16;
 const SECOND: usize = 20;
+/// The second intent of a set.
+const OTHER: usize = 18;
 
 fn base() -> Log {
     Log::of(&small(|driver, session| {
@@ -102,6 +106,55 @@ fn an_answer_is_by_who_may_to_what_waits() {
                     (APPROVAL, Fault::StaleCounter),
                     (APPROVAL, Fault::Approval),
                 ],
+            ),
+        ],
+    );
+}
+
+/// A set of two calls: the one that asked, another that touches the same, and one that asks anew.
+#[test]
+fn a_set_is_for_so_many_calls() {
+    let base = Log::of(&small(|driver, session| {
+        driver.call(session, &scenario::call("post", 17));
+        scenario::answer_uses(driver, Answer::Set, Some(2));
+        for bytes in [17, 33, 17] {
+            driver.call(session, &scenario::call("post", bytes));
+        }
+    }));
+    let by = |place: usize| match base.record(place).body {
+        Body::Intent(intent) => intent.approval,
+        _ => None,
+    };
+    let set = Some(Seq::new(APPROVAL as u64));
+    assert_eq!([by(INTENT), by(OTHER)], [set; 2]);
+    assert_eq!(base.places(Kind::Ask), [ASK, OTHER + 2]);
+    let uses = |uses| move |r: &mut Vec<Record>| says(r, Role::Approver, |b| b.uses = uses);
+    let wide = |scope: Scope| {
+        move |r: &mut Vec<Record>| {
+            let grants = Grant::new().with("part", scope.clone());
+            let grants = Grants::new().with(tool("post"), grants);
+            says(r, Role::Approver, |b| b.scopes = Some(grants.clone()));
+        }
+    };
+    let bad = [(APPROVAL, Fault::BadControl)];
+    check(
+        &base,
+        &[
+            ("one", &uses(Some(1)), &[(OTHER, Fault::Approval)]),
+            (
+                "once",
+                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Once, None)),
+                &[(OTHER, Fault::Approval)],
+            ),
+            ("none", &uses(Some(0)), &bad),
+            ("no number", &uses(None), &bad),
+            ("too many", &uses(Some(1_001)), &bad),
+            ("wider without an end", &wide(Scope::ints(0, 3).unwrap()), &bad),
+            ("names", &wide(Scope::names(["a"]).unwrap()), &bad),
+            (
+                "a no",
+                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Deny, None)),
+                &[(INTENT, Fault::Approval), (OTHER, Fault::Approval)],
             ),
         ],
     );

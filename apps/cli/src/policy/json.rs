@@ -66,7 +66,7 @@ fn obligation(obligation: &Obligation) -> String {
         ObligationKind::BudgetCut => ("dimension", "max"),
         ObligationKind::Approval => ("level", "max"),
         ObligationKind::Notify => ("topic", "max"),
-        ObligationKind::ReadOnly => ("name", "max"),
+        ObligationKind::ReadOnly | ObligationKind::ApprovalUses => ("name", "max"),
     };
     let object = Object::new().text("type", kind.name());
     let object = match name {

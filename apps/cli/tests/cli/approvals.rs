@@ -108,3 +108,81 @@ fn a_person_approves_at_a_terminal() {
     assert_ne!(ask(&home.call("a", &token, call.as_bytes())[0]), first);
     assert_eq!(home.verify(), 0);
 }
+
+/// A person answers for more than one call: what was shown goes on, what lies outside asks again,
+/// and it runs out.
+#[test]
+fn a_person_approves_a_set_at_a_terminal() {
+    if !terminal::is_there() {
+        return;
+    }
+    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    sealed(&home.path(), "secret");
+    let path = home.path();
+    let policy = home.file("policy.json", POLICY);
+    let mut person = Person::runs(["policy", "set", &path, &policy]);
+    person.sees("Enter passphrase for the policy key: ").types("secret");
+    person.end().fine();
+    let token =
+        home.token("a", &["--tool", "fs.write", "--read", "workspace", "--write", "workspace"]);
+    std::fs::create_dir_all(home.workspace("a").join("notes")).unwrap();
+    let call =
+        |file: &str, text: &str| home.call("a", &token, write(file, text).as_bytes()).remove(0);
+    let first = ask(&call("notes/a.txt", "1"));
+    let shown = run(["--json", "approvals", "show", &path, &first]).fine().one();
+    assert_eq!(
+        (&shown["uses_max"], &shown["proposals"][1]["wider"]),
+        (&json!(1_000), &json!(true))
+    );
+    assert_eq!(
+        shown["proposals"][1]["scopes"],
+        json!(["path: all below write workspace/notes of a"])
+    );
+    for proposal in 0..2 {
+        assert_eq!(shown["proposals"][proposal]["covered"], 1);
+    }
+    // Its session has ended, so somebody has to say how long.
+    let endless = run(["approvals", "approve", &path, &first, "--uses", "3"]).failed(2);
+    assert!(endless.err.contains("--for"), "{}", endless.err);
+    for bad in [
+        &["--for", "1h"][..],
+        &["--uses", "0", "--for", "1h"],
+        &["--uses", "1001", "--for", "1h"],
+        &["--uses", "3", "--for", "25h"],
+        &["--wider"],
+        &["--uses", "3", "--wider"],
+    ] {
+        let given = ["approvals", "approve", &path, &first].into_iter().chain(bad.iter().copied());
+        assert_eq!(run(given).code, 2, "{bad:?}");
+    }
+    let set = ["approvals", "approve", &path, &first, "--uses", "3", "--for", "1h", "--wider"];
+    let mut person = Person::runs(set);
+    person.sees("Enter passphrase for the approver key: ").types("secret");
+    let told = person.end().fine();
+    assert!(told.out.contains("path: all below write workspace/notes of a"), "{}", told.out);
+    assert_eq!(call("notes/a.txt", "1")["status"], "ok");
+    assert_eq!(call("notes/b.txt", "2")["status"], "ok");
+    let outside = ask(&call("c.txt", "3"));
+    let stands = run(["--json", "approvals", "sets", &path]).fine().one();
+    assert_eq!((&stands["ask"].to_string(), &stands["left"]), (&first, &json!(1)));
+    assert!(run(["approvals", "sets", &path]).fine().out.contains("1 calls left"));
+    assert_eq!(call("notes/c.txt", "4")["status"], "ok");
+    assert_eq!(run(["approvals", "sets", &path]).fine().out, "");
+    assert!(ask(&call("notes/a.txt", "5")) > outside);
+    assert_eq!(home.verify(), 0);
+}
+
+#[test]
+fn a_no_ends_what_was_approved_for_more_calls() {
+    let (home, token) = asking();
+    let path = home.path();
+    let call = |text: &str| home.call("a", &token, write("a.txt", text).as_bytes()).remove(0);
+    let first = ask(&call("1"));
+    run(["approvals", "approve", &path, &first, "--uses", "9", "--for", "1h"]).fine();
+    assert_eq!(call("2")["status"], "ok");
+    run(["approvals", "deny", &path, &first, "--because", "enough"]).fine();
+    assert_eq!(run(["approvals", "sets", &path]).fine().out, "");
+    assert!(ask(&call("3")) != first);
+    run(["approvals", "deny", &path, &first]).failed(2);
+    assert_eq!(home.verify(), 0);
+}

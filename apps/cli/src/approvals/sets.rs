@@ -1,0 +1,166 @@
+//! Answers to more than one call.
+
+use std::{path::Path, time::Duration};
+
+use syscap::{
+    approvals::{Proposal, SetTerms, WaitingCall},
+    format::{
+        id::Seq,
+        limits::SET_LIFE_MS,
+        scope::{Resource, Rule, Scope},
+        time::UnixMillis,
+        token::Grants,
+    },
+};
+
+use crate::{
+    exit::{Ended, Exit, Failure},
+    output::{Object, Out, array, plain, quote},
+    runtime,
+};
+
+/// What is signed: so many calls, until then, over that much.
+pub(super) fn terms(
+    home: &Path,
+    call: &WaitingCall,
+    (uses, life, wider): (u64, Option<(UnixMillis, Duration)>, bool),
+) -> Result<SetTerms, Failure> {
+    let failed = |what: &str, advice: String| Failure::Usage { what: what.to_owned(), advice };
+    if call.uses_max == 0 {
+        let advice = concat!(
+            "is not for this call: it can't be undone, or touches nothing that has a name, ",
+            "or the policy says so",
+        );
+        return Err(failed("--uses", advice.to_owned()));
+    }
+    if uses > call.uses_max {
+        return Err(failed("--uses", format!("is at most {} for this call", call.uses_max)));
+    }
+    let expires = match life {
+        None if call.session.is_none() => {
+            let advice = "the session that asked has ended: say how long, with --for DURATION";
+            return Err(failed("--uses", advice.to_owned()));
+        }
+        None => None,
+        Some((now, life)) => {
+            let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+            if life > SET_LIFE_MS {
+                return Err(failed("--for", "is a day at most".to_owned()));
+            }
+            Some(now.plus(life))
+        }
+    };
+    let scopes = if wider {
+        let proposals = runtime::look(home)?.proposals(call)?;
+        let wide = proposals.into_iter().find_map(|proposal| proposal.scopes);
+        let advice = "nothing wider is proposed for this call: see `syscap approvals show`";
+        Some(wide.ok_or_else(|| failed("--wider", advice.to_owned()))?)
+    } else {
+        None
+    };
+    Ok(SetTerms { uses, scopes, expires })
+}
+
+/// Whether what was approved for more than one call stands under that number.
+pub(super) fn stands(home: &Path, ask: u64) -> Result<bool, Failure> {
+    Ok(runtime::look(home)?.kernel().sets().any(|set| set.ask == Seq::new(ask)))
+}
+
+/// What is about to be signed, beside the call.
+pub(super) fn given(out: &mut Out, terms: &SetTerms) -> Result<(), Failure> {
+    let until = match terms.expires {
+        Some(until) => format!("until {until}"),
+        None => "until its session ends".to_owned(),
+    };
+    out.line(&format!("for        {} calls, {until}", terms.uses))?;
+    match &terms.scopes {
+        None => out.line("covers     what it touches, and nothing else")?,
+        Some(scopes) => {
+            for shown in shown(scopes) {
+                out.line(&format!("covers     {shown}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What could be approved beside this one call, and what of it the log has seen.
+pub(super) fn proposed(
+    out: &mut Out,
+    call: &WaitingCall,
+    proposals: &[Proposal],
+) -> Result<(), Failure> {
+    for proposal in proposals {
+        let Proposal { scopes, asked, covered, .. } = proposal;
+        let (what, how) = match scopes {
+            None => ("what it touches, and nothing else".to_owned(), "--uses N"),
+            Some(scopes) => (shown(scopes).join("; "), "--uses N --for 1h --wider"),
+        };
+        out.line(&format!("or covers  {what}"))?;
+        out.line(&format!("           {covered} of the {asked} that were asked so far: {how}"))?;
+    }
+    if proposals.is_empty() {
+        out.line("or covers  nothing else: this one call can only be approved once")?;
+    } else {
+        out.line(&format!("           at most {} calls", call.uses_max))?;
+    }
+    Ok(())
+}
+
+/// A proposal, as programs read it.
+pub(super) fn json(proposal: &Proposal) -> Object {
+    let object = Object::new().uint("asked", proposal.asked).uint("covered", proposal.covered);
+    scoped(object.flag("wider", proposal.scopes.is_some()), proposal.scopes.as_ref())
+}
+
+fn scoped(object: Object, scopes: Option<&Grants>) -> Object {
+    let shown = scopes.map(shown).unwrap_or_default();
+    object.json("scopes", &array(shown.iter().map(|one| quote(one))))
+}
+
+fn shown(scopes: &Grants) -> Vec<String> {
+    let each = scopes.iter().flat_map(|(_, grant)| grant.iter());
+    let parts = each.flat_map(|(dimension, scope)| match scope {
+        // What a person approves is never cut.
+        Scope::Paths(paths) => {
+            let below = |rule: &Rule| {
+                let (path, needs) = (rule.path.clone(), rule.rights);
+                format!("{dimension}: all below {}", Resource::Path { path, needs }.in_full())
+            };
+            paths.rules().iter().map(below).collect()
+        }
+        _ => vec![format!("{dimension}: {scope:#}")],
+    });
+    parts.map(|part| plain(&part).into_owned()).collect()
+}
+
+/// `approvals sets`.
+pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
+    let log = runtime::look(home)?;
+    let now = crate::token::now(log.kernel().now());
+    for set in log.kernel().sets().filter(|set| now < set.until) {
+        let minutes = set.until.since(now).div_ceil(60_000);
+        let covers = match &set.scopes {
+            None => "what it touched".to_owned(),
+            Some(scopes) => shown(scopes).join("; "),
+        };
+        let text = format!(
+            "{}  {} calls left  {}  {}  {covers}  {minutes} min left",
+            set.ask, set.left, set.agent, set.tool,
+        );
+        let object = Object::new()
+            .uint("ask", set.ask.get())
+            .uint("record", set.set.get())
+            .shown("agent", &set.agent)
+            .shown("tool", &set.tool)
+            .uint("left", set.left)
+            .shown("until", set.until)
+            .uint("until_ms", set.until.get());
+        let object = match set.session {
+            Some(session) => object.uint("session", session.get()),
+            None => object.json("session", "null"),
+        };
+        out.both(&text, scoped(object, set.scopes.as_ref()))?;
+    }
+    Ok(Exit::Done)
+}
