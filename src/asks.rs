@@ -11,6 +11,7 @@ use syscap_format::{
     vault::{Commitment, VaultText},
 };
 use syscap_kernel::{
+    inspect::Condition,
     kernel::{AskView, Kernel},
     store::{Store, StoreError, record_at, vault_entry},
 };
@@ -79,6 +80,9 @@ pub struct WaitingCall {
     pub args: Option<Canonical>,
     /// What it would touch, each as `dimension: resource`.
     pub resources: Vec<String>,
+    /// What was there that it would change, and must be so still when it runs: where it is not, the
+    /// run changes nothing, and the same call asks anew. Empty where the tool names nothing.
+    pub conditions: Vec<Condition>,
     /// The constraint of the policy that asks.
     pub constraint: Option<String>,
     /// What the session had been given before carries this.
@@ -156,6 +160,7 @@ fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError
         _ => None,
     };
     let resources = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
+    let conditions = ask.preconditions.iter().filter_map(|one| Condition::read(one, &entry));
     let deciding = call.decision.as_ref().and_then(|decision| decision.deciding.as_ref());
     Ok(WaitingCall {
         ask: view.ask,
@@ -166,6 +171,7 @@ fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError
         tool: view.tool,
         args: arguments,
         resources: resources.collect(),
+        conditions: conditions.collect(),
         constraint: deciding.map(ToString::to_string),
         label: ask.label,
         eligible: view.eligible,

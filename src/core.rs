@@ -293,6 +293,10 @@ impl Core {
                 let found = found.unwrap_or_else(|| Err(Refused::new(Reason::Panicked)));
                 Brought::Done(Box::new(Event::Resolved(ticket, found)), None)
             }
+            Asked::Inspect(inspecting) => {
+                let seen = caught(|| inspecting.run());
+                Brought::Done(Box::new(Event::Inspected(ticket, seen)), None)
+            }
         };
         self.bring(mail, brought)
     }
@@ -544,6 +548,7 @@ impl Shared {
                 }
                 Effect::Fetch(ticket, wanted) => (ticket, Delivery::Job(Asked::Fetch(wanted))),
                 Effect::Resolve(ticket, links) => (ticket, Delivery::Job(Asked::Resolve(links))),
+                Effect::Inspect(ticket, what) => (ticket, Delivery::Job(Asked::Inspect(what))),
                 Effect::Reply(ticket, result) => (ticket, Delivery::Reply(result)),
                 Effect::Ack(ticket, ack) => (ticket, Delivery::Ack(ack)),
             };

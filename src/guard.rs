@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 use syscap_kernel::{
+    inspect::Inspect,
     policy::{Advice, Level, PolicyEngine, Question, object_of},
     probe::{Broken, Finding},
     resolve::Resolve,
@@ -51,6 +52,10 @@ impl<T: Tool> Tool for Guarded<T> {
 
     fn plan(&self, request: &Request<'_>) -> Result<T::Plan, Refused> {
         caught(|| self.0.plan(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
+    }
+
+    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        caught(|| self.0.inspector(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
     }
 
     fn probe(&self, broken: &Broken<'_>) -> Finding {

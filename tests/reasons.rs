@@ -41,6 +41,7 @@ const STATED: &[Stated] = &[
     (Reason::NoProvider, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),
     (Reason::ConcurrencyLimit, ["concurrent", "1", "0"], "a race"),
+    (Reason::Changed, ["path", "", ""], "after an answer"),
     (Reason::ApprovalDenied, ["approval", "12", "not on a Friday"], "after an answer"),
     (Reason::UnknownAsk, ["ask", "", ""], "control"),
     (Reason::ApprovalExpired, ["ask", "", ""], "by time"),

@@ -320,12 +320,18 @@ fn a_set_dies_with_its_policy() {
     let world = world();
     let agent = world.agent();
     let ask = write(&agent, "a.txt", "1").ask().unwrap();
-    world.set(ask, 9).unwrap();
+    let terms = SetTerms { uses: 9, scopes: None, expires: Some(world.later()) };
+    world.give(ask, &terms).unwrap();
     assert_eq!(write(&agent, "a.txt", "1").reason(), None);
     let other = POLICY.replace("Somebody looks at it.", "Somebody really looks at it.");
     world.rt.set_policy(Policy::from_json(other.as_bytes()).unwrap()).unwrap();
     let agent = world.rt.session("a", agent.token()).unwrap();
     assert!(write(&agent, "a.txt", "1").ask().is_some());
+    // Nor does it come back with the one that asked.
+    world.rt.set_policy(Policy::from_json(POLICY.as_bytes()).unwrap()).unwrap();
+    let agent = world.rt.session("a", agent.token()).unwrap();
+    assert!(write(&agent, "a.txt", "2").ask().is_some());
+    assert_eq!(world.rt.look(|kernel| kernel.sets().count()).unwrap(), 0);
     world.end();
 }
 
@@ -431,6 +437,26 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
     ] {
         assert!(elevated(&format!(r#", "params": {{"elevated": {bad}}}"#)).is_err(), "{bad}");
     }
+    world.end();
+}
+
+/// What could not go on even if it were approved is refused for that; and nobody says otherwise.
+#[test]
+fn what_a_cut_leaves_no_room_for_is_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let cut = r#"{"type": "budget_cut", "dimension": "disk_write_bytes", "max": 3}"#;
+    let text = r#""on_fail": "ask", "reason": "Somebody looks at it."}"#;
+    let with = format!("{}, \"obligations\": [{cut}]}}", &text[..text.len() - 1]);
+    let policy = Policy::from_json(POLICY.replacen(text, &with, 1).as_bytes()).unwrap();
+    let rt = options().policy(policy).create(&home).unwrap();
+    let world = World { _folder: folder, home, rt };
+    let agent = world.agent();
+    assert_eq!(write(&agent, "a.txt", "long").reason(), Some(Reason::Reduced));
+    let ask = write(&agent, "a.txt", "123").ask().unwrap();
+    world.set(ask, 2).unwrap();
+    assert_eq!(write(&agent, "a.txt", "123").reason(), None);
+    assert_eq!(write(&agent, "a.txt", "long").reason(), Some(Reason::Reduced));
     world.end();
 }
 

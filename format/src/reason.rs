@@ -155,6 +155,7 @@ reasons! {
     709 Busy "busy" Wait "The folder changes too fast; try again."
     710 Unsupported "unsupported" Never "The operating system lacks what this tool needs."
     711 Failed "failed" Wait "The operating system reported an error."
+    712 Changed "changed" Ask "What was approved has changed since; the same call asks anew."
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
     751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."

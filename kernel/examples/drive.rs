@@ -195,6 +195,10 @@ impl Host {
                 Some(Effect::Resolve(ticket, links)) => {
                     self.kernel.handle(Event::Resolved(ticket, links.run()), clocks());
                 }
+                // What a call would change, before a person is asked about it.
+                Some(Effect::Inspect(ticket, what)) => {
+                    self.kernel.handle(Event::Inspected(ticket, Some(what.run())), clocks());
+                }
             }
         }
     }

@@ -22,6 +22,7 @@ mod context;
 mod decide;
 mod diagnostics;
 pub mod halt;
+pub mod inspect;
 pub mod kernel;
 mod lookups;
 pub mod policy;

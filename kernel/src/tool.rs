@@ -10,6 +10,7 @@ use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
 use crate::{
+    inspect::{Condition, Inspect},
     probe::{Broken, Finding},
     resolve::Resolve,
     ticket::Ticket,
@@ -90,6 +91,15 @@ pub trait Tool: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with them, by [`Refused`].
     fn plan(&self, request: &Request<'_>) -> Result<Self::Plan, Refused>;
+
+    /// Who looks at what the call would change, before a person is asked about it: what is seen
+    /// must be so when it runs ([`Permit::conditions`]). Asked without I/O.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, by [`Refused`].
+    fn inspector(&self, _request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        Ok(None)
+    }
 
     /// Says what became of a run that a crash broke off, and clears away what it left. Asked while
     /// a home is opened, before anything is called; nobody asks a tool that only reads. What it
@@ -201,6 +211,7 @@ pub(crate) struct PermitCore {
     pub(crate) result_bytes_max: usize,
     pub(crate) read_only: bool,
     pub(crate) live: Live,
+    pub(crate) conditions: Vec<Condition>,
     meter: Meter,
     enforcement: Enforcement,
 }
@@ -213,7 +224,7 @@ impl PermitCore {
         hold: Amounts,
         salt: Salt,
         (result_bytes_max, read_only): (usize, bool),
-        live: Live,
+        (live, conditions): (Live, Vec<Condition>),
     ) -> Self {
         let mut meter = Meter::new(hold);
         meter.used.set(Dimension::Calls, 1);
@@ -227,6 +238,7 @@ impl PermitCore {
             result_bytes_max,
             read_only,
             live,
+            conditions,
             meter,
             enforcement,
         }
@@ -337,6 +349,14 @@ macro_rules! permit {
             #[must_use]
             pub const fn is_read_only(&self) -> bool {
                 self.core.read_only
+            }
+
+            /// What was so when a person approved this very call. Where one of them is not any
+            /// more, the run must change nothing, and fails with
+            /// [`Reason::Changed`]: then the same call asks anew. Empty where nobody was asked.
+            #[must_use]
+            pub fn conditions(&self) -> &[Condition] {
+                &self.core.conditions
             }
 
             /// Counts units *before* they are used.
@@ -472,6 +492,7 @@ pub(crate) trait AnyTool: Send + Sync {
     fn manifest(&self) -> &Manifest;
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused>;
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
+    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused>;
     fn probe(&self, broken: &Broken<'_>) -> Finding;
 }
 
@@ -496,6 +517,10 @@ impl<T: Tool> AnyTool for Full<T> {
         Ok(Box::new(Full(self.0.plan(request)?)))
     }
 
+    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        self.0.inspector(request)
+    }
+
     fn probe(&self, broken: &Broken<'_>) -> Finding {
         self.0.probe(broken)
     }
@@ -512,6 +537,10 @@ impl<T: ReadTool> AnyTool for Reading<T> {
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
         Ok(Box::new(Reading(self.0.plan(request)?)))
+    }
+
+    fn inspector(&self, _: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        Ok(None)
     }
 
     fn probe(&self, _: &Broken<'_>) -> Finding {

@@ -12,6 +12,7 @@ use std::{
 use syscap_format::{envelope::ToolResult, id::Seq, reason::Refused};
 use syscap_kernel::{
     halt::Halt,
+    inspect::Inspecting,
     kernel::{Ack, Event, Ticket},
     resolve::Resolving,
     tool::Job,
@@ -122,4 +123,5 @@ pub(super) enum Asked {
     Run(Box<Job>, Out),
     Fetch(Vec<(Seq, Seq)>),
     Resolve(Box<Resolving>),
+    Inspect(Box<Inspecting>),
 }

@@ -21,6 +21,9 @@ fn drive(kernel: &mut Kernel, store: &mut dyn Store, now: Reading) -> Vec<ToolRe
             Some(Effect::Resolve(ticket, links)) => {
                 kernel.handle(Event::Resolved(ticket, links.run()), now);
             }
+            Some(Effect::Inspect(ticket, what)) => {
+                kernel.handle(Event::Inspected(ticket, Some(what.run())), now);
+            }
             Some(Effect::Reply(_, result)) => results.push(*result),
             Some(Effect::Fetch(..) | Effect::Ack(..)) => {}
             None => return results,

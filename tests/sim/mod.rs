@@ -237,6 +237,9 @@ impl Sim {
             match effect {
                 Effect::Run(ticket, job) => self.jobs.push((ticket, job)),
                 Effect::Resolve(ticket, links) => self.lookups.push((ticket, links)),
+                Effect::Inspect(ticket, what) => {
+                    self.event(Event::Inspected(ticket, Some(what.run())));
+                }
                 Effect::Reply(ticket, result) => {
                     // No answer leaves before its own record is durable.
                     let head = self.durable_head();

@@ -80,10 +80,11 @@ impl Tool for Spend {
         let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
         let lost = request.args.get("lost").is_some();
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
-        // What it touches is named by the units, many to one.
+        // What it touches is named by the units, many to one; a few touch nothing that has a name.
         let resource = Resource::Int(i128::from(units / 32));
         let row = Demand { dimension: "row", resource, argument: "units" };
-        let demands = Demands { resources: vec![row], hold };
+        let resources = if units < 16 { Vec::new() } else { vec![row] };
+        let demands = Demands { resources, hold };
         Ok(SpendPlan { demands, tries, lost, world: Arc::clone(&self.world) })
     }
 

@@ -27,10 +27,9 @@ use syscap::{
         record::{
             AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body,
             CallFields, Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input,
-            Intent, Issue, Kind, Late, Means, Outcome, OutcomeFlags, Precondition,
-            PreconditionKind, Prune, PruneBody, Record, RecordError, Recovered, Recovery, Redact,
-            RedactBody, Refusal, RefusalKind, Refusals, Repeat, RunMode, SessionChange,
-            SessionPhase, SignedEvent, StateChange,
+            Intent, Issue, Kind, Late, Means, Outcome, OutcomeFlags, Prune, PruneBody, Record,
+            RecordError, Recovered, Recovery, Redact, RedactBody, Refusal, RefusalKind, Refusals,
+            Repeat, RunMode, SessionChange, SessionPhase, SignedEvent, StateChange,
         },
         snapshot::Snapshot,
         time::UnixMillis,
@@ -542,14 +541,6 @@ fn using(record: &Record, field: &str) -> Option<Record> {
         (Body::Intent(intent), "arguments") => intent.arguments.push(argument()),
         (Body::Ask(ask), "call_effect") => ask.call_effect = EffectClass::Read,
         (Body::Ask(ask), "arguments") => ask.arguments.push(argument()),
-        (Body::Ask(ask), "preconditions") => {
-            let (kind, subject) = (PreconditionKind::Absent, text(2, "workspace/bees.txt"));
-            ask.preconditions.push(Precondition { kind, subject, seen: None });
-        }
-        (Body::Intent(intent), "preconditions") => {
-            let (kind, subject) = (PreconditionKind::Absent, text(2, "workspace/bees.txt"));
-            intent.preconditions.push(Precondition { kind, subject, seen: None });
-        }
         _ => return None,
     }
     Some(record)
@@ -573,7 +564,7 @@ fn reserved_fields_are_refused_by_name() {
             refused.insert((place.clone(), field.clone()));
         }
     }
-    assert_eq!(refused.len(), 7);
+    assert_eq!(refused.len(), 5);
     // What else is reserved does not stand in records themselves: `tests/forged.rs` opens homes
     // that use it.
     let others = [("RoleSet", "role"), ("TokenBody", "caveats")];

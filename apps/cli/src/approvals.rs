@@ -20,6 +20,7 @@ use syscap::{
         time::UnixMillis,
         vault::VaultText,
     },
+    kernel::inspect::Condition,
     kernel::ports::Entropy as _,
 };
 
@@ -273,6 +274,11 @@ fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
     for resource in &call.resources {
         out.line(&format!("touches    {}", plain(resource)))?;
     }
+    for condition in &call.conditions {
+        let seen = condition.seen.as_deref().unwrap_or("nothing is there");
+        let (subject, kind) = (plain(&condition.subject), condition.kind.name());
+        out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
+    }
     out.line("arguments")?;
     match &call.args {
         None => out.line("  erased")?,
@@ -295,6 +301,7 @@ fn json(call: &WaitingCall) -> Object {
         .shown("tool", &call.tool)
         .uint("uses_max", call.uses_max)
         .json("resources", &array(call.resources.iter().map(|one| quote(one))))
+        .json("conditions", &array(call.conditions.iter().map(condition)))
         .shown("label", call.label)
         .shown("since", call.since)
         .shown("expires", call.expires)
@@ -307,4 +314,15 @@ fn json(call: &WaitingCall) -> Object {
         Some(args) => object.json("arguments", &from_data(args.item())),
         None => object.json("arguments", "null"),
     }
+}
+
+/// What must still be so when it runs.
+fn condition(condition: &Condition) -> String {
+    let object =
+        Object::new().text("kind", condition.kind.name()).text("subject", &condition.subject);
+    match &condition.seen {
+        Some(seen) => object.text("seen", seen),
+        None => object.json("seen", "null"),
+    }
+    .finish()
 }

@@ -204,9 +204,11 @@ impl Script {
                 Effect::Ack(_, Ok(Ack::Session(opened))) => self.session = Some(opened.session),
                 Effect::Ack(_, Ok(_)) => {}
                 Effect::Reply(_, result) if result.status() == Status::Ok => {}
-                Effect::Ack(..) | Effect::Reply(..) | Effect::Fetch(..) | Effect::Resolve(..) => {
-                    return Err(Found::Script);
-                }
+                Effect::Ack(..)
+                | Effect::Reply(..)
+                | Effect::Fetch(..)
+                | Effect::Resolve(..)
+                | Effect::Inspect(..) => return Err(Found::Script),
             }
         }
         self.kernel.halted().map_or(Ok(()), |halt| Err(Found::from(halt.clone())))

@@ -219,7 +219,6 @@ impl Body {
                 let uses = [
                     ("call_effect", intent.call_effect != intent.effect),
                     ("arguments", !intent.arguments.is_empty()),
-                    ("preconditions", !intent.preconditions.is_empty()),
                 ];
                 uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
             }
@@ -227,7 +226,6 @@ impl Body {
                 let uses = [
                     ("call_effect", ask.call_effect != ask.effect),
                     ("arguments", !ask.arguments.is_empty()),
-                    ("preconditions", !ask.preconditions.is_empty()),
                 ];
                 uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
             }

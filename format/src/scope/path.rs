@@ -213,8 +213,9 @@ impl RootedPath {
         &self.below
     }
 
-    /// As `{:#}`, escaped and not cut.
-    pub(super) fn in_full(&self) -> String {
+    /// The same text as `{:#}`, escaped and never cut: no two paths have the same.
+    #[must_use]
+    pub fn in_full(&self) -> String {
         let below = Whole(&self.below);
         let name = self.root.name();
         match (self.below.is_empty(), self.root.owner()) {

@@ -1,10 +1,11 @@
 //! What a person is asked, and what was answered before.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::{Call, Checked, Planned};
 use crate::{
     context::Context,
+    inspect::{Condition, Inspect},
     state::{
         asks::{Ask, Standing},
         sets::{Place, Set, shown},
@@ -17,6 +18,7 @@ use syscap_format::{
     id::Seq,
     manifest::EffectClass,
     reason::{Reason, Refused},
+    record::Precondition,
     vault::VaultEntry,
 };
 
@@ -25,12 +27,18 @@ pub(crate) struct Asking {
     pub(crate) effect: EffectClass,
     /// All that it would touch, in the plan's order.
     pub(crate) resources: Vec<String>,
+    /// Who looks at what it would change.
+    pub(crate) inspector: Option<Box<dyn Inspect>>,
 }
 
 impl Asking {
-    pub(super) fn of(effect: EffectClass, demands: &[Demand]) -> Self {
+    pub(super) fn of(
+        effect: EffectClass,
+        demands: &[Demand],
+        inspector: Option<Box<dyn Inspect>>,
+    ) -> Self {
         let shown = |demand: &Demand| shown(demand.dimension, &demand.resource);
-        Self { effect, resources: demands.iter().map(shown).collect() }
+        Self { effect, resources: demands.iter().map(shown).collect(), inspector }
     }
 }
 
@@ -46,24 +54,44 @@ pub(crate) struct Answered<'k> {
 pub(crate) enum Said {
     /// Nothing yet: it waits under that record.
     Waits(Seq),
-    /// Yes, by that record, which is the last one that it took; and whether by somebody of a level.
-    Granted(Seq, bool),
+    /// Yes, by that record, which is the last one that it took.
+    Granted(Yes),
     /// No, to what waited under that record; and why, where that was said.
     Denied(Seq, Option<String>),
+}
+
+/// An approval that lets a call through.
+#[derive(Clone)]
+pub(crate) struct Yes {
+    pub(crate) by: Seq,
+    /// Whether somebody of a level gave it.
+    of_level: bool,
+    /// What was shown, and must still be so.
+    pub(crate) conditions: Vec<Condition>,
+    /// The same as it stands on record.
+    pub(crate) recorded: Vec<Precondition>,
+}
+
+impl Yes {
+    /// By a set, which is for more calls than the one that was shown.
+    const fn of_set(by: Seq) -> Self {
+        Self { by, of_level: false, conditions: Vec::new(), recorded: Vec::new() }
+    }
 }
 
 impl Answered<'_> {
     /// What of it answers what the policy asks for. A set answers what was asked when it was given:
     /// where another constraint matches, a person is asked about that.
     pub(crate) fn to(&self, decision: &Decision) -> Option<Said> {
-        let set = || self.sets.iter().find(|(_, set)| set.answers(decision));
+        let set = self.sets.iter().find(|(_, set)| set.answers(decision));
+        let set = set.map(|(by, _)| Said::Granted(Yes::of_set(*by)));
         match &self.same {
-            Some(Said::Granted(_, of)) if *of || !decision.asks_for_a_level() => self.same.clone(),
-            Some(Said::Denied(..)) => self.same.clone(),
-            Some(Said::Granted(..)) => set().map(|(by, _)| Said::Granted(*by, false)),
-            None | Some(Said::Waits(_)) => {
-                set().map(|(by, _)| Said::Granted(*by, false)).or_else(|| self.same.clone())
+            Some(Said::Granted(yes)) if yes.of_level || !decision.asks_for_a_level() => {
+                self.same.clone()
             }
+            Some(Said::Denied(..)) => self.same.clone(),
+            Some(Said::Granted(_)) => set,
+            None | Some(Said::Waits(_)) => set.or_else(|| self.same.clone()),
         }
     }
 }
@@ -174,7 +202,13 @@ impl<'k> Call<'_, Planned<'k>> {
             Standing::Pending(..) => Said::Waits(*seq),
             // One that has ended is as none: a person is asked anew.
             Standing::Granted(_, until) if context.now >= *until => return None,
-            Standing::Granted(by, _) => Said::Granted(*by, ask.elevated),
+            Standing::Granted(by, _) => {
+                let recorded = ask.preconditions.clone();
+                let conditions = recorded.iter().map(|one| Condition::read(one, entry));
+                // What was erased can't be held against anything: a person is asked anew.
+                let conditions = conditions.collect::<Option<_>>()?;
+                Said::Granted(Yes { by: *by, of_level: ask.elevated, conditions, recorded })
+            }
             Standing::Denied(_, why) => {
                 let why = why.as_ref().and_then(|why| entry.text(why));
                 Said::Denied(*seq, why.map(String::from))

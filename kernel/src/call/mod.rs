@@ -14,7 +14,7 @@ pub(crate) mod question;
 
 use alloc::{boxed::Box, vec::Vec};
 
-use self::asking::Asking;
+use self::asking::{Asking, Yes};
 use crate::{
     args::References,
     decide::Kept,
@@ -96,7 +96,7 @@ pub(crate) struct Approved<'k> {
     hold: Amounts,
     kept: Kept,
     /// The approval that lets it through, where the policy asks for one.
-    approval: Option<Seq>,
+    approval: Option<Yes>,
 }
 
 /// The budget of the token and of all its ancestors has room. All that the intent and the run
@@ -111,7 +111,7 @@ pub(crate) struct Reserved {
     pub(crate) mode: Mode,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) sent: Option<SentHash>,
-    pub(crate) approval: Option<Seq>,
+    pub(crate) approval: Option<Yes>,
     pub(crate) filled: Filled,
     /// What the session had been given before.
     pub(crate) given: Label,
@@ -161,7 +161,7 @@ pub(crate) struct Stopped {
     /// can be asked about the call later.
     pub(crate) args: Option<Canonical>,
     /// What a person is asked, where one could let it through.
-    pub(crate) asking: Option<Asking>,
+    pub(crate) asking: Option<Box<Asking>>,
 }
 
 impl Stopped {

@@ -1,9 +1,9 @@
 //! The last steps: arguments resolved, a plan made and held against scopes, policy and budget.
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, boxed::Box};
 
 use super::{
-    Approved, Call, Checked, Planned, Reserved, Resolved, Stepped, Stopped,
+    Approved, Call, Checked, Found, Planned, Reserved, Resolved, Stepped, Stopped,
     asking::{Answered, Asking, Said, denied, waits},
     question::question,
 };
@@ -12,6 +12,7 @@ use crate::{
     context::Context,
     decide::{Engines, keep, refusal},
     diagnostics::{named, over_budget},
+    policy::Question,
     tool::{Demand, Demands, Live, Request},
 };
 use syscap_format::{
@@ -20,7 +21,6 @@ use syscap_format::{
     decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
     id::Seq,
-    manifest::Manifest,
     obligation::Obligation,
     reason::{Reason, Refused},
     record::RefusalKind,
@@ -107,37 +107,30 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
             keep(asked, question.manifest, &needed, &mut hold)
                 .map_err(|refused| (refused, RefusalKind::Refused))
         };
+        let ask_for = |verdict| match verdict {
+            Verdict::Ask => Some(what_is_asked(context, &question, found, (&decision, &needed))),
+            _ => None,
+        };
         let said = answered.to(&decision).filter(|_| decision.verdict == Verdict::Ask);
         let kept = match (decision.verdict, said) {
             (Verdict::Allow | Verdict::Degrade, _) => keep(&mut decision.obligations.iter()),
             // A person said yes to this very call, or to such as it, and the policy still asks for
             // no more.
-            (Verdict::Ask, Some(Said::Granted(by, _))) => {
-                approval = Some(by);
+            (Verdict::Ask, Some(Said::Granted(yes))) => {
+                approval = Some(yes);
                 keep(&mut by_tool(&decision))
             }
             (Verdict::Ask, Some(Said::Waits(ask))) => Err((waits(ask), RefusalKind::Asked)),
             (Verdict::Ask, Some(Said::Denied(ask, why))) => {
                 Err((denied(ask, why.as_deref()), RefusalKind::Refused))
             }
-            (verdict, _) => {
-                let vain = match verdict {
-                    Verdict::Ask => {
-                        in_vain(context, question.manifest, &decision, &needed, planned)
-                    }
-                    _ => None,
-                };
-                match vain {
-                    Some(refused) => Err((refused, RefusalKind::Refused)),
-                    None => {
-                        if verdict == Verdict::Ask {
-                            asking = Some(Asking::of(question.manifest.effect, &demands));
-                        }
-                        let advice = engines.policy.advise(&question, &decision);
-                        Err(refusal(verdict, &advice, args))
-                    }
+            (verdict, _) => match ask_for(verdict) {
+                Some(Err(refused)) => Err((refused, RefusalKind::Refused)),
+                asked => {
+                    asking = asked.and_then(Result::ok).map(Box::new);
+                    Err(refusal(verdict, &engines.policy.advise(&question, &decision), args))
                 }
-            }
+            },
         };
         fields.decision = Some(decision);
         match kept {
@@ -166,18 +159,26 @@ fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
     decision.obligations.iter().filter(|asked| !asked.kind.asks_for_a_level())
 }
 
-/// Why a call would not go on even if a person approved it: then nobody is asked. Places come back
-/// by themselves.
-fn in_vain(
+/// What a person is asked about a call. Refused is one that would not go on even if it were
+/// approved: then nobody is asked. Places come back by themselves.
+fn what_is_asked(
     context: &Context<'_>,
-    manifest: &Manifest,
-    decision: &Decision,
-    needed: &Amounts,
-    mut hold: Amounts,
-) -> Option<Refused> {
-    let kept = keep(by_tool(decision), manifest, needed, &mut hold).map(drop);
+    question: &Question<'_>,
+    found: Found<'_>,
+    (decision, needed): (&Decision, &Amounts),
+) -> Result<Asking, Refused> {
+    let mut hold = *question.hold;
+    keep(by_tool(decision), question.manifest, needed, &mut hold)?;
     hold.set(Dimension::Concurrent, 0);
-    kept.and_then(|()| has_room(context, &hold)).err()
+    has_room(context, &hold)?;
+    let (agent, args, grant) = (question.agent, question.args, question.grant);
+    let request = Request { agent, args, grant, live: None };
+    let inspector = found.tool.tool.inspector(&request).map_err(|why| match why.reason() {
+        // As of a run, a tool speaks of what it did only.
+        reason if reason.is_a_tools() || reason == Reason::Panicked => why,
+        _ => Refused::new(Reason::Failed),
+    })?;
+    Ok(Asking::of(question.manifest.effect, question.demands, inspector))
 }
 
 impl<'c> Call<'c, Approved<'_>> {

@@ -5,15 +5,20 @@ use alloc::{boxed::Box, vec::Vec};
 use super::{
     answer::Reply,
     events::{Effect, Submit},
-    flight::{Awaited, InFlight, Parked, Waiting, Wanted},
+    flight::{Awaited, InFlight, Looked, Parked, Waiting, Wanted},
     machine::Kernel,
 };
 use crate::{
-    call::{Call, Checked, Needs, Reserved, Stopped, asking, follow::Seen},
+    call::{
+        Call, Checked, Needs, Reserved, Stopped,
+        asking::{self, Asking},
+        follow::Seen,
+    },
     context::Context,
     decide::Engines,
     diagnostics::keyed,
     halt::Halt,
+    inspect::{Inspected, Inspecting},
     registry::Mode,
     resolve::{Found, Lookup, Resolving},
     state::{keys::KeyUse, sessions::Released},
@@ -64,32 +69,65 @@ struct Repeated {
 type Fetched<'a> = Option<(Wanted, &'a [VaultEntry])>;
 
 impl Kernel {
-    pub(super) fn submit(
+    /// A call comes in.
+    pub(super) fn submit(&mut self, submit: Submit) -> Result<(), Halt> {
+        if self.is_full() {
+            return self.overload(&submit);
+        }
+        self.submit_with(submit, None, None, None)
+    }
+
+    fn submit_with(
         &mut self,
         submit: Submit,
         fetched: Fetched<'_>,
         seen: Option<Seen>,
+        looked: Option<Looked>,
     ) -> Result<(), Halt> {
-        if fetched.is_none() && seen.is_none() && self.is_full() {
-            return self.overload(&submit);
-        }
         let mut fields = CallFields::unknown();
         match self.admit(&submit, &mut fields, fetched.as_ref(), seen) {
             Ok(call) => self.intend(submit, fields, call),
             Err(Pause::Stop(mut stopped)) => match stopped.asking.take() {
-                Some(asking) => self.ask(&submit, fields, stopped, &asking),
+                Some(asking) => self.look_and_ask(submit, fields, stopped, (asking, looked)),
                 None => self.refuse(&submit, fields, stopped),
             },
             Err(Pause::Repeat(repeated)) => self.repeat(&submit, fields, *repeated),
             Err(Pause::Fetch(fetch)) => {
                 let (wanted, seen) = *fetch;
                 self.emit(Effect::Fetch(submit.ticket, wanted.clone()));
-                self.park(submit, Awaited::Vault(wanted, seen));
+                self.park(submit, Awaited::Vault(wanted, seen), looked);
                 Ok(())
             }
             Err(Pause::Resolve(lookup, resolving)) => {
                 self.emit(Effect::Resolve(submit.ticket, resolving));
-                self.park(submit, Awaited::Links(lookup));
+                self.park(submit, Awaited::Links(lookup), looked);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks a person, who is shown what is there that the call would change.
+    fn look_and_ask(
+        &mut self,
+        submit: Submit,
+        fields: CallFields,
+        stopped: Stopped,
+        (mut asking, looked): (Box<Asking>, Option<Looked>),
+    ) -> Result<(), Halt> {
+        let of = fields.args_hash;
+        match (asking.inspector.take(), looked) {
+            (None, _) => self.ask(&submit, fields, stopped, (&asking, &[])),
+            (Some(_), Some((same, Some(seen)))) if same == of => {
+                self.ask(&submit, fields, stopped, (&asking, &seen.0))
+            }
+            (Some(_), Some((_, None))) => {
+                self.refuse(&submit, fields, Refused::new(Reason::Panicked).into())
+            }
+            // A link leads elsewhere by now: once is enough.
+            (Some(_), Some(_)) => self.refuse(&submit, fields, stopped),
+            (Some(inspector), None) => {
+                self.emit(Effect::Inspect(submit.ticket, Box::new(Inspecting(inspector))));
+                self.park(submit, Awaited::Look(of), None);
                 Ok(())
             }
         }
@@ -99,8 +137,8 @@ impl Kernel {
     /// have moved in between.
     pub(super) fn fetched(&mut self, ticket: Ticket, entries: &[VaultEntry]) -> Result<(), Halt> {
         match self.parked.remove(&ticket) {
-            Some(Parked { submit, waits_for: Awaited::Vault(wanted, seen) }) => {
-                self.submit(submit, Some((wanted, entries)), seen)
+            Some(Parked { submit, waits_for: Awaited::Vault(wanted, seen), looked }) => {
+                self.submit_with(submit, Some((wanted, entries)), seen, looked)
             }
             other => self.put_back(ticket, other),
         }
@@ -113,15 +151,29 @@ impl Kernel {
         found: Result<Found, Refused>,
     ) -> Result<(), Halt> {
         match self.parked.remove(&ticket) {
-            Some(Parked { submit, waits_for: Awaited::Links(lookup) }) => {
-                self.submit(submit, None, Some((lookup, found)))
+            Some(Parked { submit, waits_for: Awaited::Links(lookup), looked }) => {
+                self.submit_with(submit, None, Some((lookup, found)), looked)
             }
             other => self.put_back(ticket, other),
         }
     }
 
-    fn park(&mut self, submit: Submit, waits_for: Awaited) {
-        self.parked.insert(submit.ticket, Parked { submit, waits_for });
+    /// Goes on with a call of which was looked at what it would change. All is checked again.
+    pub(super) fn inspected(
+        &mut self,
+        ticket: Ticket,
+        seen: Option<Inspected>,
+    ) -> Result<(), Halt> {
+        match self.parked.remove(&ticket) {
+            Some(Parked { submit, waits_for: Awaited::Look(of), .. }) => {
+                self.submit_with(submit, None, None, Some((of, seen)))
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    fn park(&mut self, submit: Submit, waits_for: Awaited, looked: Option<Looked>) {
+        self.parked.insert(submit.ticket, Parked { submit, waits_for, looked });
     }
 
     /// A call that waits for something else goes on waiting for that.
@@ -233,6 +285,8 @@ impl Kernel {
     /// Writes down what is about to happen; this record sets the cost aside.
     fn intend(&mut self, submit: Submit, fields: CallFields, call: Reserved) -> Result<(), Halt> {
         self.close_aggregate(Some(submit.session))?;
+        let preconditions = call.approval.as_ref().map(|yes| yes.recorded.clone());
+        let preconditions = preconditions.unwrap_or_default();
         let intent = Intent {
             call: fields,
             effect: call.effect,
@@ -246,8 +300,8 @@ impl Kernel {
             label: call.given,
             call_effect: call.effect,
             arguments: Vec::new(),
-            approval: call.approval,
-            preconditions: Vec::new(),
+            approval: call.approval.as_ref().map(|yes| yes.by),
+            preconditions,
         };
         let (seq, leaf) = self.append(BodyView::Intent(&intent))?;
         self.pending.keep(VaultWrite { seq, row: call.row });
@@ -267,6 +321,7 @@ impl Kernel {
             result_bytes_max: call.result_bytes_max,
             read_only: call.read_only,
             wall_ms_max: call.wall_ms_max,
+            conditions: call.approval.map(|yes| yes.conditions).unwrap_or_default(),
         });
         match call.mode {
             Mode::IntentFirst => {

@@ -13,6 +13,7 @@ use crate::{
         asking::{Asking, waits},
     },
     halt::Halt,
+    inspect::{CONDITIONS_MAX, Condition},
     state::{
         asks::{Standing, Unanswerable},
         sets::RESOURCES,
@@ -26,7 +27,7 @@ use syscap_format::{
     envelope::{Status, TxOutcome},
     field::count,
     hash::result_hash,
-    id::{AgentId, Leaf, Seq, ToolId},
+    id::{AgentId, Leaf, Salt, Seq, ToolId},
     limits::ASK_LIFE_MS,
     reason::{ErrorKind, Reason, Refused},
     record::{Ask, BodyView, CallFields, Kind, Means, SignedEvent},
@@ -103,9 +104,9 @@ impl Kernel {
         submit: &Submit,
         fields: CallFields,
         stopped: Stopped,
-        asking: &Asking,
+        (asking, seen): (&Asking, &[Condition]),
     ) -> Result<(), Halt> {
-        let texts = texts(submit, asking);
+        let texts = texts(submit.salts.args, asking, seen);
         let Some((ask, texts)) = self.askable(submit, &fields, asking).zip(texts) else {
             return self.refuse(submit, fields, stopped);
         };
@@ -119,7 +120,9 @@ impl Kernel {
         ask.call.result_hash = Some(hash);
         ask.call.session = Some(submit.session);
         ask.call.used = self.refusal_fee(submit.session);
-        ask.resources = texts.iter().map(VaultText::hash).collect();
+        let resources = texts.iter().filter(|text| text.field == RESOURCES);
+        ask.resources = resources.map(VaultText::hash).collect();
+        ask.preconditions = seen.iter().map(|one| one.recorded(submit.salts.args)).collect();
         let (seq, leaf) = self.append(BodyView::Ask(&ask))?;
         let entry = VaultEntry {
             salts: Some(submit.salts),
@@ -250,14 +253,16 @@ impl Kernel {
 
 /// What it would touch, in words, by the salt of its arguments: they are erased together. `None`
 /// where not all of it can be shown: nobody approves what they have not seen.
-fn texts(submit: &Submit, asking: &Asking) -> Option<Vec<VaultText>> {
+fn texts(salt: Salt, asking: &Asking, seen: &[Condition]) -> Option<Vec<VaultText>> {
     let text = |resource: &alloc::string::String| VaultText {
-        salt: submit.salts.args,
+        salt,
         field: RESOURCES,
         text: Box::from(resource.as_str()),
     };
-    let texts: Vec<VaultText> = asking.resources.iter().map(text).collect();
-    (texts.len() <= RESOURCES_MAX && texts.iter().all(VaultText::is_short)).then_some(texts)
+    let fits = asking.resources.len() <= RESOURCES_MAX && seen.len() <= CONDITIONS_MAX;
+    let resources = asking.resources.iter().map(text);
+    let texts: Vec<_> = resources.chain(seen.iter().flat_map(|one| one.texts(salt))).collect();
+    (fits && texts.iter().all(VaultText::is_short)).then_some(texts)
 }
 
 /// Most resources that an ask names.

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
+    inspect::{Inspected, Inspecting},
     policy::PolicyEngine,
     probe::Probed,
     registry::ToolsDelta,
@@ -84,6 +85,8 @@ pub enum Event {
     Fetched(Ticket, Vec<VaultEntry>),
     /// What came of [`Effect::Resolve`].
     Resolved(Ticket, Result<Found, Refused>),
+    /// What [`Effect::Inspect`] has seen; `None` where the tool broke off.
+    Inspected(Ticket, Option<Inspected>),
     /// A run came back.
     Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
@@ -155,6 +158,8 @@ pub enum Effect {
     Fetch(Ticket, Vec<(Seq, Seq)>),
     /// Follow these links.
     Resolve(Ticket, Box<Resolving>),
+    /// Look at what a call would change that a person will be asked about.
+    Inspect(Ticket, Box<Inspecting>),
     /// Run this.
     Run(Ticket, Box<Job>),
     /// Answer this call.

@@ -4,11 +4,16 @@ use alloc::{boxed::Box, vec::Vec};
 
 use super::events::{Ack, Submit};
 use crate::{
-    call::follow::Seen, resolve::Lookup, state::tokens::TokenIndex, ticket::Ticket, tool::AnyPlan,
+    call::follow::Seen,
+    inspect::{Condition, Inspected},
+    resolve::Lookup,
+    state::tokens::TokenIndex,
+    ticket::Ticket,
+    tool::AnyPlan,
 };
 use syscap_format::{
     envelope::ToolResult,
-    id::{AgentId, CallDigest, Leaf, Seq, ToolId},
+    id::{AgentId, ArgsHash, CallDigest, Leaf, Seq, ToolId},
     label::Label,
     manifest::EffectClass,
     reason::Refused,
@@ -24,13 +29,22 @@ pub(super) type Wanted = Vec<(Seq, Seq)>;
 pub(super) struct Parked {
     pub(super) submit: Submit,
     pub(super) waits_for: Awaited,
+    /// What was seen of what it would change, where that was looked at.
+    pub(super) looked: Option<Looked>,
 }
+
+/// What a call would change, as it was seen: for the arguments that are committed to so. `None`
+/// where the tool broke off.
+pub(super) type Looked = (Option<ArgsHash>, Option<Inspected>);
 
 pub(super) enum Awaited {
     /// Entries of the vault; with what links led to, where that is known already.
     Vault(Wanted, Option<Seen>),
     /// What links lead to. Entries that were fetched before are fetched again: they can be large.
     Links(Lookup),
+    /// What is there that a call with these arguments would change. It is asked about after that.
+    /// Links are followed anew then, since much may have happened.
+    Look(Option<ArgsHash>),
 }
 
 /// The kernel's half of a call that has an intent.
@@ -51,6 +65,8 @@ pub(super) struct InFlight {
     pub(super) result_bytes_max: usize,
     pub(super) read_only: bool,
     pub(super) wall_ms_max: Option<u64>,
+    /// What must be so when it runs.
+    pub(super) conditions: Vec<Condition>,
 }
 
 /// What goes on once a record is durable.

@@ -86,9 +86,10 @@ impl Kernel {
             Event::Boot { ticket, id, software, durability, probed } => {
                 self.boot(ticket, (id, software, durability), &probed, reading)
             }
-            Event::Submit(submit) => self.submit(submit, None, None),
+            Event::Submit(submit) => self.submit(submit),
             Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
             Event::Resolved(ticket, found) => self.resolved(ticket, found),
+            Event::Inspected(ticket, seen) => self.inspected(ticket, seen),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::GivenBack(job) => self.given_back(*job),

@@ -52,7 +52,7 @@ impl Kernel {
     }
 
     /// Makes the permit. From here on the call is running.
-    pub(super) fn start(&mut self, seq: Seq, flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
+    pub(super) fn start(&mut self, seq: Seq, mut flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
         let permit = PermitCore::new(
             (seq, flight.leaf),
             flight.tool.clone(),
@@ -60,7 +60,10 @@ impl Kernel {
             flight.fields.held,
             flight.salts.result,
             (flight.result_bytes_max, flight.read_only),
-            Live { ticket: flight.ticket, session: flight.session },
+            (
+                Live { ticket: flight.ticket, session: flight.session },
+                core::mem::take(&mut flight.conditions),
+            ),
         );
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
         self.emit(Effect::Run(flight.ticket, Box::new(job)));

@@ -254,6 +254,7 @@ impl State {
             BodyView::Policy(_) => {
                 let change = PolicyChange::from_bytes(bytes).ok()?;
                 self.policy = Some(change.policy);
+                self.sets.swap(change.policy);
                 self.shadow = change.shadow;
                 self.replaced.policy = record.seq;
             }
@@ -329,7 +330,10 @@ impl State {
         session.streak.reset();
         let token = session.token;
         if let Some(approval) = intent.approval {
-            self.use_up(approval, (record.time, token), &intent.call)?;
+            let of = (&intent.call, &intent.preconditions[..]);
+            self.use_up(approval, (record.time, token), of)?;
+        } else if !intent.preconditions.is_empty() {
+            return None;
         }
         let key = match &intent.key {
             Some(key) => {

@@ -13,7 +13,7 @@ use syscap_format::{
     field::count,
     id::{AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Seq, TextHash, ToolId},
     image::AskImage,
-    record::{self, Answer, ApprovalBody, Means},
+    record::{self, Answer, ApprovalBody, Means, Precondition},
     sign::PublicKey,
     time::UnixMillis,
 };
@@ -37,6 +37,8 @@ pub(crate) struct Ask {
     pub(crate) expires: UnixMillis,
     /// Whether somebody of a level was asked.
     pub(crate) elevated: bool,
+    /// What was shown, and must be so when it runs.
+    pub(crate) preconditions: Vec<Precondition>,
     pub(crate) bounds: Bounds,
     pub(crate) standing: Standing,
 }
@@ -233,6 +235,7 @@ impl State {
             means: ask.means.clone(),
             expires: ask.expires,
             elevated,
+            preconditions: ask.preconditions.clone(),
             bounds,
             standing: Standing::Pending(Vec::new(), None),
         };
@@ -282,7 +285,7 @@ impl State {
         &mut self,
         approval: Seq,
         (now, token): (UnixMillis, TokenIndex),
-        call: &record::CallFields,
+        (call, preconditions): (&record::CallFields, &[Precondition]),
     ) -> Option<()> {
         let Some((seq, ask)) = self.asks.granted(approval) else {
             let session = call.session.and_then(|session| self.sessions.get(&session))?;
@@ -296,6 +299,10 @@ impl State {
                 label: session.label,
                 now,
             };
+            // Who approves more calls than one knows that there will be changes.
+            if !preconditions.is_empty() {
+                return None;
+            }
             return self.sets.spend(approval, &place, call.decision.as_ref()?);
         };
         let Standing::Granted(_, until) = ask.standing else { return None };
@@ -303,7 +310,8 @@ impl State {
             && call.agent_id.as_ref() == Some(&ask.agent)
             && call.tool_id.as_ref() == Some(&ask.tool)
             && call.manifest == Some(ask.manifest)
-            && (ask.is_of_level(call.policy_hash) || !elevated(call));
+            && (ask.is_of_level(call.policy_hash) || !elevated(call))
+            && ask.preconditions == preconditions;
         if !same || now >= until {
             return None;
         }

@@ -293,6 +293,11 @@ impl Sets {
         self.live(now).map(|(_, set)| set).find(|set| set.leaf == ask)
     }
 
+    /// Another policy is in force: what another one asked for ends.
+    pub(super) fn swap(&mut self, policy: PolicyHash) {
+        self.0.retain(|_, set| set.bounds.policy == policy);
+    }
+
     /// What was to end with a session ends.
     pub(super) fn close(&mut self, session: Option<Seq>) {
         self.0.retain(|_, set| match session {

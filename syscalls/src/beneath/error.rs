@@ -43,6 +43,9 @@ pub enum FsError {
     /// The target of a create-only write exists.
     #[error("exists already")]
     Exists,
+    /// The file is not any more what it was when somebody looked at it.
+    #[error("has changed since")]
+    Changed,
     /// The operating system forbids it (EACCES, EPERM, EROFS), or the file is marked read-only.
     #[error("permission denied")]
     Denied,

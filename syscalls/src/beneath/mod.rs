@@ -39,6 +39,6 @@ pub use homes::KEY_FILE_BEGINS;
 pub use list::{Entry, Listing, SCAN_MAX};
 pub use location::Location;
 pub use opener::{Opener, open};
-pub use read::{Chunk, OpenFile};
+pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::{pread, retry_on_intr};
+use sha2::{Digest as _, Sha256};
 
 use super::base::Base;
 use super::error::FsError;
@@ -16,6 +17,9 @@ use super::location::Location;
 const STEP_BYTES: usize = 64 * 1024;
 /// Behind this the system rejects the offset, where a caller should see the end of the file.
 const OFFSET_MAX: u64 = 1 << 62;
+
+/// Largest file of which a digest is made.
+pub const DIGEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A regular file, open for reading.
 #[derive(Debug)]
@@ -94,6 +98,12 @@ impl Base {
         Ok(is_it.then_some(OpenFile { fd, size_bytes: opened.size_bytes }))
     }
 
+    /// The SHA-256 of what is open there, under that name.
+    pub(super) fn digest(&self, name: &str, fd: OwnedFd) -> Result<[u8; 32], FsError> {
+        let size_bytes = self.judge_open(name, &fd, DIGEST_BYTES_MAX)?.size_bytes;
+        OpenFile { fd, size_bytes }.digest()
+    }
+
     /// A file that may be read.
     fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
         let node = Node::of(fd)?;
@@ -155,6 +165,26 @@ impl OpenFile {
         bytes.truncate(limit_bytes);
         let size_bytes = size_bytes.map_or_else(|| self.size_now(), Ok)?;
         Ok(Chunk { bytes, more, size_bytes })
+    }
+
+    /// The SHA-256 (FIPS 180-4) of its content. A file that others change at the same time has the
+    /// digest of neither.
+    ///
+    /// # Errors
+    /// [`FsError::TooLarge`] beyond [`DIGEST_BYTES_MAX`], or what the system says of a read.
+    pub fn digest(&self) -> Result<[u8; 32], FsError> {
+        let (mut hasher, mut at) = (Sha256::new(), 0_u64);
+        loop {
+            let chunk = self.read(at, STEP_BYTES)?;
+            hasher.update(&chunk.bytes);
+            at = at.saturating_add(u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX));
+            if at > DIGEST_BYTES_MAX {
+                return Err(FsError::TooLarge);
+            }
+            if !chunk.more {
+                return Ok(hasher.finalize().into());
+            }
+        }
     }
 
     fn size_now(&self) -> Result<u64, FsError> {

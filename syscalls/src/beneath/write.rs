@@ -20,6 +20,9 @@ pub struct Write<'a> {
     pub content: &'a [u8],
     /// What becomes of a file that is there.
     pub existing: Existing,
+    /// The SHA-256 that the content of the file must have that is replaced, up to the last moment
+    /// before it is; `None` where any may be replaced, or none is there.
+    pub expected: Option<[u8; 32]>,
     /// What becomes of missing folders.
     pub parents: Parents,
     /// The name of the temporary file, used by no other write.
@@ -134,11 +137,13 @@ impl Base {
         }
         let dir = self.open_parent(parent, job.parents, meter, state)?;
         let old = self.old_file(&dir, name, job.existing)?;
+        self.expect(&dir, name, job.expected)?;
         if old.is_none() {
             charge(meter, Charge::File)?;
         }
         let temp = create(&dir, job.temp, old.as_ref())?;
         let filled = fill(&temp, job.content, old.as_ref(), meter);
+        let filled = filled.and_then(|()| self.expect(&dir, name, job.expected));
         if let Err(error) = filled.and_then(|()| put(&dir, job, name, state)) {
             let removed = unlinkat(&dir, job.temp.as_str(), AtFlags::empty());
             if state.effect == Effect::NotDone && removed.is_err() {
@@ -171,6 +176,17 @@ impl Base {
                 Ok(())
             }),
         }
+    }
+
+    /// The file has the content that is expected. Who changes it between this and the rename that
+    /// follows is not seen: nothing that the system offers compares and replaces at once.
+    fn expect(&self, dir: &OwnedFd, name: &str, expected: Option<[u8; 32]>) -> Result<(), FsError> {
+        let Some(expected) = expected else { return Ok(()) };
+        let found = match walk(dir, name.as_bytes(), READ) {
+            Err(FsError::NotFound) => return Err(FsError::Changed),
+            fd => self.digest(name, fd?)?,
+        };
+        if found == expected { Ok(()) } else { Err(FsError::Changed) }
     }
 
     /// The file that would be replaced, if there is one and it may be.

@@ -108,6 +108,7 @@ fn refusal(error: FsError) -> Refused {
         FsError::Link => Reason::Link,
         FsError::TooLarge => Reason::FileTooLarge,
         FsError::Exists => Reason::Exists,
+        FsError::Changed => Reason::Changed,
         // A home is told from what the system forbids by nobody but its owner.
         FsError::Denied | FsError::Home => Reason::AccessDenied,
         FsError::NoSpace => Reason::DiskFull,

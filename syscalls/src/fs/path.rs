@@ -73,6 +73,11 @@ impl Place {
         Demand { dimension: PATH_DIMENSION, resource, argument: "path" }
     }
 
+    /// The path, for people, all of it.
+    pub(super) fn in_full(&self) -> String {
+        self.path.in_full()
+    }
+
     /// How many folders it lies deep in its root.
     pub(super) fn depth(&self) -> u64 {
         u64::try_from(self.path.components().count()).unwrap_or(u64::MAX)

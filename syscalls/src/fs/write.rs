@@ -9,9 +9,11 @@ use syscap_format::{
     id::{Leaf, Seq},
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
+    record::PreconditionKind,
     scope::Rights,
 };
 use syscap_kernel::{
+    inspect::{Condition, Inspect},
     probe::{Broken, Finding},
     resolve::Resolve,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
@@ -23,8 +25,8 @@ use super::{
     refusal,
 };
 use crate::beneath::{
-    Charge, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore,
-    TempName, Write, WriteFailure, Written,
+    Charge, DIGEST_BYTES_MAX, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents,
+    Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -98,6 +100,12 @@ impl Tool for FsWrite {
         })
     }
 
+    /// The file that would be replaced, by its digest, or that there is none.
+    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        let place = Place::parse(request, Ending::File, Rights::WRITE)?;
+        Ok(Some(Box::new(Look { place, base: Arc::clone(&self.base) })))
+    }
+
     /// The temporary file is there from before the first byte until it takes its name, in one step
     /// of the file system. So whoever takes it away has proved that the file was not written, and
     /// a run that is still on its way fails. Where it is not there nothing is proved: the run may
@@ -118,6 +126,44 @@ impl Tool for FsWrite {
             _ => Finding::Unknown,
         }
     }
+}
+
+/// A look at the file that would be replaced.
+struct Look {
+    place: Place,
+    base: Arc<dyn Opener>,
+}
+
+impl Inspect for Look {
+    fn inspect(self: Box<Self>) -> Vec<Condition> {
+        let Ok(location) = self.place.file() else { return Vec::new() };
+        let subject = self.place.in_full().into_boxed_str();
+        let opened = self.base.open_file(&location, DIGEST_BYTES_MAX);
+        let (kind, seen) = match opened.and_then(|file| file.digest()) {
+            Ok(digest) => (PreconditionKind::Digest, Some(hex(&digest).into_boxed_str())),
+            Err(FsError::NotFound) => (PreconditionKind::Absent, None),
+            // What can't be read can't be held against anything: the approver sees no digest.
+            Err(_) => return Vec::new(),
+        };
+        Vec::from([Condition { kind, subject, seen }])
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The digest that a text names.
+fn digest_of(text: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (n, byte) in digest.iter_mut().enumerate() {
+        let at = n.checked_mul(2)?;
+        *byte = u8::from_str_radix(text.get(at..at.checked_add(2)?)?, 16).ok()?;
+    }
+    Some(digest)
 }
 
 /// What a run's temporary file is called. The leaf tells homes that share a base apart, the intent
@@ -176,10 +222,13 @@ impl FsWritePlan {
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
+        let (existing, expected) = self.expected(permit.conditions()).map_err(not_done)?;
+        let absent = existing != self.existing;
         let job = Write {
             at: &location,
             content: &self.content,
-            existing: self.existing,
+            existing,
+            expected,
             parents: self.parents,
             temp: &temp,
         };
@@ -197,11 +246,29 @@ impl FsWritePlan {
                 (true, Parents::Require) => {
                     Refused::new(Reason::NotFound).field("parents").got("false").allowed("true")
                 }
+                // None was there when it was approved.
+                _ if absent && error == FsError::Exists => refusal(FsError::Changed),
                 _ => refusal(error),
             };
             (refused, effect)
         };
         self.base.write(&job, &mut meter).map_err(failed)
+    }
+}
+
+impl FsWritePlan {
+    /// What must be so of the file that is replaced, by what was approved.
+    fn expected(&self, conditions: &[Condition]) -> Result<(Existing, Option<[u8; 32]>), Refused> {
+        let mut found = (self.existing, None);
+        for condition in conditions {
+            found = match (condition.kind, condition.seen.as_deref().map(digest_of)) {
+                (PreconditionKind::Absent, None) => (Existing::Refuse, found.1),
+                (PreconditionKind::Digest, Some(Some(digest))) => (found.0, Some(digest)),
+                // It was bound to what this version does not know.
+                _ => return Err(Refused::new(Reason::Changed).field("path")),
+            };
+        }
+        Ok(found)
     }
 }
 

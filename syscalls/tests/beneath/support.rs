@@ -144,7 +144,8 @@ impl World {
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure> {
         let temp = fresh_temp();
-        self.base.write(&Write { at, content, existing, parents, temp: &temp }, meter)
+        self.base
+            .write(&Write { at, content, existing, expected: None, parents, temp: &temp }, meter)
     }
 
     /// Asserts that every operation refuses `path` so, and that nothing was read or changed.

@@ -125,6 +125,7 @@ fn full_disk_keeps_the_old_content() {
             at: &target,
             content: &[7; 200_000],
             existing: Existing::Replace,
+            expected: None,
             parents: Parents::Require,
             temp: &temp,
         };
@@ -206,6 +207,7 @@ fn a_leftover_of_a_crash_is_kept_apart_and_discarded_by_name() {
         at: &target,
         content: b"x",
         existing: Existing::Replace,
+        expected: None,
         parents: Parents::Require,
         temp: &temp,
     };
@@ -229,6 +231,7 @@ fn a_temporary_name_that_is_a_symlink_is_not_written_through() {
         at: &target,
         content: b"x",
         existing: Existing::Replace,
+        expected: None,
         parents: Parents::Require,
         temp: &temp,
     };

@@ -8,7 +8,7 @@ use syscap_format::{
     id::{Leaf, Seq},
     limits::{ASK_LIFE_MS, SETS_MAX},
     obligation::ObligationKind,
-    record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means},
+    record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means, Precondition},
     sign::PublicKey,
     time::UnixMillis,
 };
@@ -31,6 +31,7 @@ pub(super) struct Waiting {
     expires: UnixMillis,
     /// Whether somebody of a level was asked.
     elevated: bool,
+    preconditions: Vec<Precondition>,
     bounds: Bounds,
     approved: Vec<PublicKey>,
     agreed: Option<Terms>,
@@ -80,7 +81,7 @@ impl Ledger {
         let now = entry.time;
         self.asks.retain(|_, waiting| now < waiting.expires);
         let (bounds, elevated) = (Bounds::of(&ask), asks_for_a_level(&ask.call));
-        let Ask { call, eligible, threshold, means, expires, .. } = ask;
+        let Ask { call, eligible, threshold, means, expires, preconditions, .. } = ask;
         let waiting = Waiting {
             of: Of::call(&call),
             eligible,
@@ -88,6 +89,7 @@ impl Ledger {
             means,
             expires,
             elevated,
+            preconditions,
             bounds,
             approved: Vec::new(),
             agreed: None,
@@ -196,7 +198,12 @@ impl Ledger {
 
     /// A call that was let through by an approval uses it up: one for this agent and this tool,
     /// as it was when a person was asked.
-    pub(super) fn used_up(&mut self, entry: &mut Entry<'_>, approval: Seq, call: &CallFields) {
+    pub(super) fn used_up(
+        &mut self,
+        entry: &mut Entry<'_>,
+        approval: Seq,
+        (call, preconditions): (&CallFields, &[Precondition]),
+    ) {
         let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
         let holders = account.map(|account| self.accounts.holders(account)).unwrap_or_default();
         let by = |waiting: &Waiting| match waiting.answer {
@@ -205,13 +212,15 @@ impl Ledger {
         };
         let found = self.asks.iter().find(|(_, waiting)| by(waiting));
         let Some((leaf, waiting)) = found.map(|(leaf, waiting)| (*leaf, waiting)) else {
+            entry.expect(preconditions.is_empty(), Fault::Approval);
             return self.use_set(entry, approval, call);
         };
         let elevated = waiting.elevated && waiting.bounds.policy() == call.policy_hash;
         let same = waiting.of == Of::call(call)
             // Nor by who holds the token that it goes on with.
             && !holders.iter().any(|holder| waiting.eligible.contains(holder))
-            && (elevated || !asks_for_a_level(call));
+            && (elevated || !asks_for_a_level(call))
+            && waiting.preconditions == preconditions;
         entry.expect(same, Fault::Approval);
         self.asks.remove(&leaf);
     }

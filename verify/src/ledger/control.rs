@@ -204,6 +204,7 @@ impl Ledger {
             }
             self.policy_changed = entry.seq;
             self.policy = Some(change.policy);
+            self.sets.retain(|_, set| set.policy() == Some(change.policy));
             self.shadow = change.shadow;
         }
         Ok(())

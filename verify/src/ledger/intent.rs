@@ -37,7 +37,9 @@ impl Ledger {
             self.accounts.hold(account, held);
         }
         if let Some(approval) = intent.approval {
-            self.used_up(entry, approval, &intent.call);
+            self.used_up(entry, approval, (&intent.call, &intent.preconditions));
+        } else {
+            entry.expect(intent.preconditions.is_empty(), Fault::Approval);
         }
         let slot = slot(&intent);
         if let Some(slot) = &slot {

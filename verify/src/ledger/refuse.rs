@@ -202,13 +202,19 @@ fn is_consistent(refusal: &Refusal) -> bool {
         (RefusalKind::Refused, Reason::Asked | Reason::Deferred) => false,
         (RefusalKind::Refused, Reason::ApprovalDenied) => verdict == Some(Verdict::Ask),
         (RefusalKind::Refused, Reason::Obligation) => verdict.is_some_and(lets_through),
-        (RefusalKind::Refused, Reason::Reduced) => verdict == Some(Verdict::Degrade),
+        (RefusalKind::Refused, Reason::Reduced) => {
+            matches!(verdict, Some(Verdict::Degrade | Verdict::Ask))
+        }
         // After a policy that let the call through only its budget is asked.
         (
             RefusalKind::Refused,
             Reason::OverBudget | Reason::Exhausted | Reason::ConcurrencyLimit,
         ) => verdict.is_none_or(lets_through),
-        (RefusalKind::Refused, _) => verdict.is_none(),
+        // Or the tool could not look at what a person would have been asked about.
+        (RefusalKind::Refused, reason) => {
+            let looked = reason.is_a_tools() || *reason == Reason::Panicked;
+            verdict.is_none() || (looked && verdict == Some(Verdict::Ask))
+        }
     };
     let whole = call.decision.is_none() || is_whole(call);
     let ran = call.held != Amounts::ZERO || call.enforcement.is_some();

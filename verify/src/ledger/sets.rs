@@ -182,6 +182,10 @@ impl Set {
         fine
     }
 
+    pub(super) const fn policy(&self) -> Option<PolicyHash> {
+        self.bounds.policy
+    }
+
     pub(super) const fn is_used_up(&self) -> bool {
         self.left == 0
     }

@@ -288,6 +288,9 @@ impl<S: Store> Driver<S> {
             Effect::Resolve(ticket, links) => {
                 self.kernel.handle(Event::Resolved(ticket, links.run()), self.reading);
             }
+            Effect::Inspect(ticket, what) => {
+                self.kernel.handle(Event::Inspected(ticket, Some(what.run())), self.reading);
+            }
             Effect::Run(_, job) if self.run == Run::AtOnce => {
                 let ran = job.run();
                 self.kernel

@@ -4,8 +4,8 @@ use syscap::verify::Fault;
 use syscap_format::{
     control::{ControlBody, Role},
     decision::Verdict,
-    id::{Leaf, Seq},
-    record::{Answer, ApprovalBody, Body, Kind, Means, Record},
+    id::{Leaf, Seq, TextHash},
+    record::{Answer, ApprovalBody, Body, Kind, Means, Precondition, PreconditionKind, Record},
     scope::Scope,
     token::{Grant, Grants},
 };
@@ -175,6 +175,16 @@ fn a_call_goes_on_by_its_own_approval() {
                 "by one that was used up",
                 &|r| intent(&mut r[SECOND]).approval = Some(Seq::new(APPROVAL as u64)),
                 &[(SECOND, Fault::Approval)],
+            ),
+            (
+                "bound to what was not shown",
+                &|r| {
+                    let subject = TextHash::from_bytes([7; 32]);
+                    let kind = PreconditionKind::Absent;
+                    let bound = Precondition { kind, subject, seen: None };
+                    intent(&mut r[INTENT]).preconditions = vec![bound];
+                },
+                &[(INTENT, Fault::Approval)],
             ),
             (
                 "where nobody was asked",

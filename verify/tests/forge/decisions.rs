@@ -380,7 +380,9 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
         &base(),
         &[
             ("reduced, denied", &|r| verdict(r, REDUCED, Verdict::Deny), &form(REDUCED)),
-            ("reduced, asked", &|r| verdict(r, REDUCED, Verdict::Ask), &form(REDUCED)),
+            ("reduced, deferred", &|r| verdict(r, REDUCED, Verdict::Defer), &form(REDUCED)),
+            // Nobody is asked about what a cut leaves no room for.
+            ("reduced, asked", &|r| verdict(r, REDUCED, Verdict::Ask), &[]),
             (
                 "reduced, allowed",
                 &|r| {
