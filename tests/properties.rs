@@ -58,6 +58,7 @@ enum Step {
     Cancel { call: usize, session: Option<usize> },
     Freeze(bool),
     Charge { session: usize, tokens: u64 },
+    Give { agent: u8, added: u64 },
     Answer { ask: usize, said: u8, by: Role },
     End { job: usize, ending: Ending },
     Late,
@@ -158,6 +159,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
+        2 => (0_u8..3, 0_u64..30).prop_map(|(agent, added)| Step::Give { agent, added }),
         4 => (small.clone(), 0_u8..8, answerer())
             .prop_map(|(ask, said, by)| Step::Answer { ask, said, by }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
@@ -204,7 +206,9 @@ fn apply(sim: &mut Sim, step: &Step) {
                 let (units, tries) = again.map_or((*units, *tries), |units| (units, units));
                 let lost = *lost && again.is_none();
                 let lost = if lost { ", \"lost\": true" } else { "" };
-                let args = format!("{{\"units\": {units}, \"tries\": {tries}{lost}}}");
+                let credits = tries % 5;
+                let costs = format!(", \"credits\": {credits}");
+                let args = format!("{{\"units\": {units}, \"tries\": {tries}{lost}{costs}}}");
                 sim.submit_json(
                     session,
                     &format!("{{\"tool_id\": \"spend\", \"args\": {args}{keyed}}}"),
@@ -310,6 +314,9 @@ fn apply(sim: &mut Sim, step: &Step) {
                 let ticket = sim.ticket();
                 sim.event(Event::Charge(ticket, session, amounts));
             }
+        }
+        Step::Give { agent, added } => {
+            sim.give(&format!("a{agent}"), *added);
         }
         Step::Answer { ask, said, by } => {
             let waiting = sim.kernel.asks().map(|found| (found.leaf, found.tool));
@@ -438,6 +445,11 @@ fn histories_have_everything_in_them() {
             *seen.entry(name).or_default() += count;
         }
         for record in &log {
+            let paid = match &record.body {
+                Body::Intent(intent) => intent.call.held.get(Dimension::CreditsMicro) > 0,
+                _ => false,
+            };
+            *seen.entry("paid with credits").or_default() += u32::from(paid);
             let approved =
                 matches!(&record.body, Body::Intent(intent) if intent.approval.is_some());
             *seen.entry("approved, ran").or_default() += u32::from(approved);

@@ -54,7 +54,7 @@ const STATED: &[Stated] = &[
     (Reason::ReferenceInFlight, ["$ref.record", "", ""], "a race"),
     (Reason::ToolsMismatch, ["", "", ""], "by the host"),
     (Reason::PolicyNotInForce, ["", "", ""], "by the host"),
-    (Reason::Exhausted, ["", "", ""], "by measured time"),
+    (Reason::Exhausted, ["credits of team", "", ""], "by measured time, or by an account"),
     (Reason::Overloaded, ["", "", ""], "by load"),
     (Reason::NoRoom, ["", "", ""], "by the disk"),
     (Reason::Closing, ["", "", ""], "by the host"),

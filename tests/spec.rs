@@ -22,9 +22,10 @@ use syscap::{
         budget::Dimension,
         cbor::Profile,
         control::{
-            Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, Freeze, FreezeChange,
-            FreezeTarget, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Resolution,
-            Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed, ToolsChange, Trust,
+            Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
+            FreezeChange, FreezeTarget, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,
+            Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed, ToolsChange,
+            Trust,
         },
         decision::{Decision, Shadow, Verdict},
         envelope::{Status, TxOutcome},
@@ -33,7 +34,7 @@ use syscap::{
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         image::{
-            AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
+            AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
             ReleasedImage, RowImage, RunningImage, SessionImage, SetImage, SignerImage, StateImage,
             TermsImage, TokenImage,
         },
@@ -73,7 +74,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage
+        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage CreditChange AccountImage
     }
 }
 
@@ -88,6 +89,7 @@ fn body_of(kind: Kind) -> String {
         | Kind::Policy
         | Kind::Tools
         | Kind::Config
+        | Kind::Credit
         | Kind::Approval => "SignedEvent".to_owned(),
         _ => format!("{kind:?}"),
     }
@@ -169,7 +171,7 @@ fn every_kind_is_written_or_reserved() {
     });
     let rows = facts(&table("Number | Kind | Version | Written | Meaning"));
     assert_eq!(rows, wanted.collect::<Vec<_>>());
-    assert_eq!(rows.len(), 28);
+    assert_eq!(rows.len(), 29);
     // What replay does with each.
     let fold = table("Kind | What changes | What a verifier also checks");
     let wanted: Vec<String> = Kind::ALL
@@ -280,7 +282,7 @@ fn control_body(kind: Kind) -> &'static str {
     }
     let bodies = bodies! {
         KeyChange Revocation Freeze PolicyChange ToolsChange ConfigChange ApprovalBody CancelBody
-        Resolution RedactBody PruneBody
+        Resolution RedactBody PruneBody CreditChange
     };
     bodies.iter().find(|(of, _)| *of == kind).expect("a body").1
 }

@@ -174,10 +174,22 @@ impl AgentId {
         }
     }
 
+    /// Its own id and those of the agents above it, itself first: `a/b`, `a`.
+    pub fn lineage(&self) -> impl Iterator<Item = &str> {
+        core::iter::successors(Some(self.as_str()), |name| Some(name.rsplit_once('/')?.0))
+    }
+
     /// The name of the agent's folder: `/` written as `+`, which no id contains.
     #[must_use]
     pub fn folder(&self) -> String {
         self.0.replace('/', "+")
+    }
+}
+
+/// It is looked up by its text, and sorted as that.
+impl core::borrow::Borrow<str> for AgentId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

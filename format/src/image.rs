@@ -90,6 +90,8 @@ shape! {
         32 => pub revoked_keys: Vec<PublicKey>,
         /// The approvals of more than one call that stand.
         33 => pub sets: Vec<SetImage>,
+        /// The accounts of agents.
+        34 => pub accounts: Vec<AccountImage>,
     }
 }
 
@@ -140,6 +142,23 @@ shape! {
         6 => pub used: Amounts,
         /// What is set aside.
         7 => pub held: Amounts,
+    }
+}
+
+shape! {
+    /// What an agent was given, and what it and all below it have spent of that, in millionths of a
+    /// credit.
+    pub struct AccountImage {
+        /// The agent.
+        1 => pub agent: AgentId,
+        /// The record that opened it.
+        2 => pub opened: Seq,
+        /// What was given in all.
+        3 => pub granted: u64,
+        /// What was used.
+        4 => pub used: u64,
+        /// What is set aside.
+        5 => pub held: u64,
     }
 }
 

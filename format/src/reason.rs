@@ -138,7 +138,7 @@ reasons! {
     414 StaleSnapshot "stale_snapshot" Fix "Propose from the agent's head snapshot."
     415 ApprovalDenied "approval_denied" Never "A person has refused this call."
     501 OverBudget "over_budget" Ask "The call would exceed what is left of the budget."
-    502 Exhausted "exhausted" Ask "The token's budget has run out."
+    502 Exhausted "exhausted" Ask "What the token, or its agent, may use has run out."
     503 ConcurrencyLimit "concurrency_limit" Wait "As many calls run as the token allows at once."
     601 Overloaded "overloaded" Wait "Too many calls are in flight."
     602 NoRoom "no_room" Wait "The disk is nearly full."

@@ -4,8 +4,8 @@ use syscap::{
     format::{
         cbor::{DecodeError, Item, Profile},
         control::{
-            ConfigChange, ControlBody, Freeze, KeyChange, PolicyChange, Resolution, Revocation,
-            Role, ToolsChange, Trust,
+            ConfigChange, ControlBody, CreditChange, Freeze, KeyChange, PolicyChange, Resolution,
+            Revocation, Role, ToolsChange, Trust,
         },
         id::ObjectId,
         manifest::Manifest,
@@ -31,6 +31,7 @@ pub fn control(data: &[u8]) {
     body::<ToolsChange>(data);
     body::<ConfigChange>(data);
     body::<Resolution>(data);
+    body::<CreditChange>(data);
     objects(data);
     if let Some(trust) = one_encoding(data, Trust::from_bytes, Trust::to_bytes) {
         assert!(Role::IN_USE.iter().all(|role| trust.roles.set(*role).is_some()));

@@ -14,11 +14,11 @@ use syscap::{
     format::{
         budget::{Amounts, Dimension},
         control::{
-            ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
             POSSESSION_CONTEXT, Possession, Resolution, Revocation, Role, RoleSet, possession,
         },
         hash::leaf,
-        id::{Seq, TokenId},
+        id::{AgentId, Seq, TokenId},
         object::Object,
         provenance::Source,
         record::{Answer, Body, HomeLimits, Recovered},
@@ -178,7 +178,7 @@ pub fn history() -> Vec<u8> {
     let end = |how: u8| [36, how, 0];
     let reopen = [3, 0, 0, 47];
     let ask = [7, 0, 21, 21, 240, 47];
-    let steps: [&[u8]; 28] = [
+    let steps: [&[u8]; 29] = [
         &[25, 0, 200, 36, 0, 0, 47],
         &spend(0),
         &[47],
@@ -205,6 +205,8 @@ pub fn history() -> Vec<u8> {
         // A flood of what is no call, and the tick that counts it.
         &[29, 0, 0, 0].repeat(80),
         &[61, 255, 255, 0, 0, 60, 0, 47],
+        // What an agent is given.
+        &[57, 0, 255, 1, 200, 47],
         // A link, what it leads to, and the answer.
         &[67, 0, 1, 64, 0, 0, 255, 68, 0, 0, 47],
         // A revocation between an intent that is on its way and its run.
@@ -388,7 +390,8 @@ fn spend(_: &Sim, input: &mut Bytes<'_>) -> String {
         key @ 0..=3 => format!(r#", "idempotency_key": "k{key}""#),
         _ => String::new(),
     };
-    let args = format!(r#"{{"units": {units}, "tries": {tries}{lost}}}"#);
+    let credits = if odd & 8 == 8 { units % 4 } else { 0 };
+    let args = format!(r#"{{"units": {units}, "tries": {tries}, "credits": {credits}{lost}}}"#);
     format!(r#"{{"tool_id": "spend", "args": {args}{key}}}"#)
 }
 
@@ -530,7 +533,14 @@ fn resolve(sim: &mut Sim, input: &mut Bytes<'_>) {
 
 fn confirm(sim: &mut Sim, input: &mut Bytes<'_>) {
     let at = UnixMillis::new(sim.wall.saturating_add(u64::from(input.byte()) * 1_000));
-    signed(sim, &ConfigChange { confirm_time: (input.byte() < 200).then_some(at) });
+    match input.byte() {
+        0..=227 => signed(sim, &ConfigChange { confirm_time: Some(at) }),
+        228..=231 => signed(sim, &ConfigChange { confirm_time: None }),
+        _ => {
+            let agent = AgentId::new(&agent(input)).unwrap();
+            signed(sim, &CreditChange { agent, added: input.byte().into() });
+        }
+    }
 }
 
 fn charge(sim: &mut Sim, input: &mut Bytes<'_>) {
@@ -538,6 +548,7 @@ fn charge(sim: &mut Sim, input: &mut Bytes<'_>) {
     let dimension = Dimension::ALL[input.below(Dimension::ALL.len())];
     let ticket = sim.ticket();
     let amounts = Amounts::ZERO.with(dimension, u64::from(input.pair()));
+    sim.posted += amounts.get(Dimension::CreditsMicro);
     sim.event(Event::Charge(ticket, session, amounts));
 }
 

@@ -41,7 +41,8 @@ impl<'a> Context<'a> {
         (durable, now): (Seq, UnixMillis),
     ) -> Option<Self> {
         let session = state.sessions.get(&number)?;
-        let token = state.tokens.view(session.token)?;
+        let mut token = state.tokens.view(session.token)?;
+        token.left = state.credits.bound(&session.agent, token.left);
         let agent = state.agents.get(&session.agent)?;
         let facts = facts.get(&session.agent).unwrap_or(Facts::none());
         Some(Self { state, session, number, token, agent, facts, source, durable, now })

@@ -7,7 +7,7 @@ use crate::context::Context;
 use syscap_format::{
     budget::Dimension,
     envelope::ToolCall,
-    id::Seq,
+    id::{AgentId, Seq},
     reason::{Reason, Refused},
     summary::summary,
 };
@@ -70,6 +70,11 @@ pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
     refused.got(unknown).allowed(&allowed)
 }
 
+/// A refusal for want of an agent's credits: it names whose account that is.
+pub(crate) fn of_account(reason: Reason, agent: &AgentId) -> Refused {
+    Refused::new(reason).field(&format_args!("credits of {agent}"))
+}
+
 /// What is left of a dimension, where a call would need more.
 pub(crate) fn over_budget(context: &Context<'_>, lacks: Dimension, wanted: u64) -> Refused {
     // Places come back as calls end; but where there is none at all, none comes back.
@@ -78,6 +83,12 @@ pub(crate) fn over_budget(context: &Context<'_>, lacks: Dimension, wanted: u64) 
         Dimension::Concurrent if places > 0 => Reason::ConcurrencyLimit,
         _ => Reason::OverBudget,
     };
-    let refused = Refused::new(reason).field(lacks.name());
+    let refused = match context.state.credits.least(&context.session.agent) {
+        // The account lacks it, and not the token.
+        Some((agent, left)) if lacks == Dimension::CreditsMicro && left < wanted => {
+            of_account(reason, agent)
+        }
+        _ => Refused::new(reason).field(lacks.name()),
+    };
     refused.got(&wanted).allowed(&context.token.left.get(lacks))
 }

@@ -15,10 +15,10 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
     format::{
-        budget::Dimension,
+        budget::{Amounts, Dimension},
         control::{
-            CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-            PolicyChange, Revocation, Role, Signed, ToolsChange,
+            CONTROL_CONTEXT, Control, ControlBody, CreditChange, Freeze, FreezeChange,
+            FreezeTarget, PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
         id::{AgentId, Leaf, Salt, Seq, SnapshotId, TokenId},
@@ -123,6 +123,8 @@ pub struct Sim {
     pub snapshots: Vec<SnapshotId>,
     /// Batches that were taken and of which the kernel has not heard, oldest first.
     pub flights: VecDeque<Flight>,
+    /// Credits that were posted after the fact: by so much an account may be overdrawn.
+    pub posted: u64,
 }
 
 impl Sim {
@@ -178,6 +180,7 @@ impl Sim {
             sessions: Vec::new(),
             snapshots: Vec::new(),
             flights: VecDeque::new(),
+            posted: 0,
         };
         sim.boot();
         sim
@@ -443,6 +446,25 @@ impl Sim {
         self.event(Event::Control(ticket, Kind::Revoke, control, None));
     }
 
+    /// Posts credits that a session has used.
+    pub fn post(&mut self, session: Seq, credits: u64) {
+        self.posted += credits;
+        let (ticket, amounts) = (self.ticket(), Amounts::ZERO);
+        let amounts = amounts.with(Dimension::CreditsMicro, credits);
+        self.event(Event::Charge(ticket, session, amounts));
+        self.commit();
+    }
+
+    /// Gives an agent credits: whether that was taken.
+    pub fn give(&mut self, agent: &str, added: u64) -> Option<&Result<Ack, Refused>> {
+        let agent = AgentId::new(agent).unwrap();
+        let control = self.signed(&CreditChange { agent, added });
+        let ticket = self.ticket();
+        self.event(Event::Control(ticket, Kind::Credit, control, None));
+        self.commit();
+        self.acked(ticket)
+    }
+
     pub fn freeze(&mut self, change: FreezeChange) {
         let freeze = Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
         let control = self.signed(&freeze);
@@ -513,6 +535,10 @@ impl Sim {
                 let booked = view.used.get(dimension) + view.held.get(dimension);
                 assert!(booked <= limits.get(dimension), "{dimension:?} is overbooked");
             }
+        }
+        for account in self.kernel.accounts() {
+            let booked = account.used + account.held;
+            assert!(booked <= account.granted + self.posted, "{account:?} is overdrawn");
         }
         let limit: u64 = self.tokens.iter().map(|(_, units)| units).sum();
         let spent: u64 = self.world.lock().unwrap().spent.iter().map(|(_, n)| n).sum();

@@ -143,5 +143,6 @@ pub fn budget(calls: u64, units: u64) -> Budget {
         .with(Dimension::WallUs, 1_000_000)
         .with(Dimension::CpuUs, 1_000_000)
         .with(Dimension::LlmTokens, 1_000)
+        .with(Dimension::CreditsMicro, 1_000)
         .with(Dimension::Concurrent, 4)
 }

@@ -54,6 +54,7 @@ impl Spend {
             .param(Param::optional("tries", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("note", ParamType::Any, ""))
             .param(Param::optional("lost", ParamType::Bool, ""))
+            .param(Param::optional("credits", ParamType::Int, "").within(0, 1 << 40))
             .labelled(Label::UNTRUSTED);
         manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
         Self { manifest, world: Arc::clone(world) }
@@ -79,13 +80,16 @@ impl Tool for Spend {
         let units = units.ok_or(Refused::new(Reason::BadArgument).field("units"))?;
         let tries = request.args.get("tries").and_then(Item::as_uint).unwrap_or(units);
         let lost = request.args.get("lost").is_some();
-        let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
+        let credits = request.args.get("credits").and_then(Item::as_uint).unwrap_or(0);
+        let hold = Amounts::ZERO
+            .with(Dimension::DiskWriteBytes, units)
+            .with(Dimension::CreditsMicro, credits);
         // What it touches is named by the units, many to one; a few touch nothing that has a name.
         let resource = Resource::Int(i128::from(units / 32));
         let row = Demand { dimension: "row", resource, argument: "units" };
         let resources = if units < 16 { Vec::new() } else { vec![row] };
         let demands = Demands { resources, hold };
-        Ok(SpendPlan { demands, tries, lost, world: Arc::clone(&self.world) })
+        Ok(SpendPlan { demands, tries, credits, lost, world: Arc::clone(&self.world) })
     }
 
     /// What it has not begun is not done; of the rest it knows all but what its answer was.
@@ -106,6 +110,8 @@ impl Tool for Spend {
 pub struct SpendPlan {
     demands: Demands,
     tries: u64,
+    /// What it costs, of which it uses all but one.
+    credits: u64,
     /// Whether it loses sight of what it did.
     lost: bool,
     world: Shared,
@@ -124,6 +130,7 @@ impl Plan for SpendPlan {
             let mut world = self.world.lock().unwrap();
             world.spent.push((permit.intent(), 1));
         }
+        permit.meter(Dimension::CreditsMicro, self.credits.saturating_sub(1)).unwrap();
         if self.lost {
             return permit.failed(Refused::new(Reason::Failed), TxOutcome::Unknown);
         }

@@ -6,8 +6,8 @@ use syscap::{
         budget::{Amounts, Dimension},
         cbor::{Canonical, MapBuilder},
         control::{
-            ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            PolicyChange, Resolution, Revocation, Role, RoleSet, Roles, ToolsChange,
+            ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+            KeyChange, PolicyChange, Resolution, Revocation, Role, RoleSet, Roles, ToolsChange,
         },
         decision::{Decision, Shadow, Verdict},
         envelope::{Filled, Status, TxOutcome},
@@ -369,7 +369,7 @@ fn calls(maker: &Maker) -> Vec<Body> {
     ]
 }
 
-/// `cancel`, `late`, `recovery`, `redact`, `prune`, `checkpoint`.
+/// `cancel`, `late`, `recovery`, `redact`, `prune`, `checkpoint`, `credit`.
 fn ends(maker: &Maker) -> Vec<Body> {
     let (root, state) = ([0x44; 32], StateHash::from_bytes([0x55; 32]));
     let cancel = CancelBody { intent: INTENT, cause: Some(text(2, "Not now.")) };
@@ -403,6 +403,7 @@ fn ends(maker: &Maker) -> Vec<Body> {
             state: Some(state),
             note: NOTE.to_vec(),
         })),
+        maker.event(&CreditChange { agent: agent(), added: 2_500_000 }, Body::Credit),
     ]
 }
 
@@ -414,7 +415,8 @@ fn control_of(body: &Body) -> Option<&Control> {
         | Body::Freeze(event)
         | Body::Policy(event)
         | Body::Tools(event)
-        | Body::Config(event) => Some(&event.control),
+        | Body::Config(event)
+        | Body::Credit(event) => Some(&event.control),
         Body::Approval(approval) => Some(&approval.control),
         Body::Cancel(cancel) => cancel.control.as_ref(),
         Body::Recovery(recovery) => recovery.control.as_ref(),
@@ -479,7 +481,7 @@ fn bodies_read_back() {
         reads_back! { found:
             Key KeyChange Revoke Revocation Freeze Freeze Policy PolicyChange Tools ToolsChange
             Config ConfigChange Approval ApprovalBody Cancel CancelBody Recovery Resolution
-            Redact RedactBody Prune PruneBody
+            Redact RedactBody Prune PruneBody Credit CreditChange
         }
         kinds.insert(found.0);
     }

@@ -5,7 +5,7 @@ use syscap::{
         budget::Budget,
         cbor::MapBuilder,
         control::{
-            ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
+            ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
             POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
             ToolsChange, Trust, possession,
         },
@@ -74,6 +74,10 @@ pub(crate) fn control() -> Seeds {
             ConfigChange { confirm_time: Some(UnixMillis::new(1_800_000_000_000)) }.to_bytes(),
         ),
         ("config-none", ConfigChange { confirm_time: None }.to_bytes()),
+        (
+            "credit",
+            CreditChange { agent: AgentId::new("a/b").unwrap(), added: 2_500_000 }.to_bytes(),
+        ),
         ("manifest", manifest.to_bytes()),
         ("policy-object", policy.to_bytes()),
         ("snapshot", snapshot.next(&[(topic, fact)].into()).to_bytes()),

@@ -8,9 +8,9 @@ use syscap::format::{
     budget::Dimension,
     cbor::{self, Decoder, Item, Profile},
     control::{
-        Algorithm, ConfigChange, Control, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet,
-        Signed, ToolsChange,
+        Algorithm, ConfigChange, Control, CreditChange, Freeze, FreezeChange, FreezeTarget,
+        KeyChange, PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey,
+        RoleSet, Signed, ToolsChange,
     },
     decision::{Decision, Shadow, Verdict},
     envelope::{Status, TxOutcome},
@@ -132,6 +132,7 @@ fn said_by(kind: Kind) -> Vec<FieldSpec> {
         Kind::Tools => ToolsChange::fields(),
         Kind::Config => ConfigChange::fields(),
         Kind::Recovery => Resolution::fields(),
+        Kind::Credit => CreditChange::fields(),
         Kind::Cancel => CancelBody::fields(),
         _ => Vec::new(),
     }

@@ -7,6 +7,7 @@
 mod approvals;
 mod call;
 mod cancel;
+mod credits;
 mod demo;
 mod doctor;
 mod exit;
@@ -90,6 +91,9 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Judge the tools that an agent's client runs itself: run by the client, before and after.
     Hook(hook::Hook),
+    /// Show and add to what agents may spend.
+    #[command(subcommand)]
+    Credits(credits::Credits),
     /// List calls that a crash broke off, and say what became of them.
     #[command(subcommand)]
     Recover(recover::Recover),
@@ -128,6 +132,7 @@ fn main() -> ExitCode {
         Command::Call(call) => call.run(&mut out),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
+        Command::Credits(credits) => credits.run(&mut out),
         Command::Recover(recover) => recover.run(&mut out),
         Command::Learn(learn) => learn.run(&mut out),
         Command::Serve(serve) => serve.run(),

@@ -37,6 +37,8 @@ pub(crate) enum BadWord {
     FactKey,
     #[error("write KEY=JSON, text in quotes: goal.topic='\"bees\"'")]
     Fact,
+    #[error("write credits as a number, with six decimals at most: 5, 0.25")]
+    Credits,
     #[error("there is no such dimension; there are {}", dimensions())]
     Dimension,
     #[error("a tool is named [a-z][a-z0-9_]*, parts joined by dots: fs.read")]
@@ -175,6 +177,17 @@ pub(crate) fn limit(text: &str) -> Result<(Dimension, u64), BadWord> {
     let (name, amount) = text.split_once('=').ok_or(BadWord::Limit)?;
     let amount = number(amount).ok_or(BadWord::Limit)?;
     Ok((Dimension::from_name(name).ok_or(BadWord::Dimension)?, amount))
+}
+
+/// Credits, in millionths: digits, and perhaps a point and up to six more.
+pub(crate) fn credits(text: &str) -> Result<u64, BadWord> {
+    let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+    let missing = u32::try_from(rest.len()).ok().and_then(|digits| 6_u32.checked_sub(digits));
+    let micro = |missing: u32| {
+        let rest = number(rest)?.checked_mul(10_u64.checked_pow(missing)?)?;
+        number(whole)?.checked_mul(1_000_000)?.checked_add(rest)
+    };
+    missing.and_then(micro).ok_or(BadWord::Credits)
 }
 
 /// Digits only: no sign, no spaces.

@@ -354,6 +354,16 @@ shape! {
     }
 }
 
+shape! {
+    /// Body of a `credit` event: an agent, and all below it, may use so much more.
+    pub struct CreditChange {
+        /// Whose account. The first event of an agent opens it.
+        1 => pub agent: AgentId,
+        /// How much is added, in millionths of a credit.
+        2 => pub added: u64,
+    }
+}
+
 /// A body of one of the forms above, in its canonical bytes.
 pub trait ControlBody: Sized {
     /// The kind of event that it is the body of.
@@ -397,4 +407,5 @@ bodies! {
     Key KeyChange Revoke Revocation [5 cause] Freeze Freeze Policy PolicyChange
     Tools ToolsChange Config ConfigChange Approval ApprovalBody [7 reason]
     Cancel CancelBody [2 cause] Recovery Resolution Redact RedactBody [2 cause] Prune PruneBody
+    Credit CreditChange
 }

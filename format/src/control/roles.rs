@@ -49,6 +49,7 @@ impl Role {
             | Kind::Tools
             | Kind::Config
             | Kind::Recovery
+            | Kind::Credit
             | Kind::Redact
             | Kind::Prune => Some(Self::Operator),
             _ => None,

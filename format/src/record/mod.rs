@@ -96,6 +96,8 @@ code! {
         Prune = 27 "prune",
         /// Reserved: the tree was signed.
         Checkpoint = 28 "checkpoint",
+        /// An operator gave an agent credits.
+        Credit = 29 "credit",
     }
 }
 
@@ -205,6 +207,7 @@ bodies! {
     reserved Redact 2 Redact,
     reserved Prune 2 Prune,
     reserved Checkpoint 2 Checkpoint,
+    written Credit 2 SignedEvent,
 }
 
 /// The first version of any kind's form that homes keep; those before were never released.

@@ -11,7 +11,7 @@ use crate::{
     args,
     context::Context,
     decide::{Engines, keep, refusal},
-    diagnostics::{named, over_budget},
+    diagnostics::{named, of_account, over_budget},
     policy::Question,
     tool::{Demand, Demands, Live, Request},
 };
@@ -147,6 +147,9 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
 fn has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
     if context.token.exhausted {
         return Err(Reason::Exhausted.into());
+    }
+    if let Some(agent) = context.state.credits.spent(&context.session.agent) {
+        return Err(of_account(Reason::Exhausted, agent));
     }
     match context.token.lacks(hold) {
         Some(dimension) => Err(over_budget(context, dimension, hold.get(dimension))),

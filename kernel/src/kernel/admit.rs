@@ -375,7 +375,7 @@ impl Kernel {
 
     pub(super) fn left_of(&self, session: Seq) -> Amounts {
         let session = self.state.sessions.get(&session);
-        session.map_or(Amounts::ZERO, |session| self.state.tokens.left(session.token))
+        session.map_or(Amounts::ZERO, |session| self.state.left(session.token))
     }
 }
 

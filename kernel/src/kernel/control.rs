@@ -12,8 +12,8 @@ use crate::{
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
-        ConfigChange, Control, ControlBody, Freeze, FreezeTarget, KeyChange, PolicyChange,
-        Resolution, Revocation, Role,
+        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange,
+        PolicyChange, Resolution, Revocation, Role,
     },
     id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId},
     limits::{OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
@@ -71,6 +71,7 @@ impl Kernel {
             Kind::Revoke => BodyView::Revoke(&event),
             Kind::Freeze => BodyView::Freeze(&event),
             Kind::Config => BodyView::Config(&event),
+            Kind::Credit => BodyView::Credit(&event),
             Kind::Recovery => return self.resolve(ticket, event.control),
             Kind::Cancel => {
                 let intent = CancelBody::from_bytes(&event.control.body).map(|body| body.intent);
@@ -184,6 +185,10 @@ impl Kernel {
                 Ok(ConfigChange { confirm_time: Some(_) }) => Ok(()),
                 _ => Err(bad("body")),
             },
+            Kind::Credit => {
+                let change = CreditChange::from_bytes(body).map_err(|_| bad("body"))?;
+                self.state.credits.after(&change).map(drop).ok_or_else(|| bad("added"))
+            }
             Kind::Recovery => {
                 let resolution = Resolution::from_bytes(body).map_err(|_| bad("body"))?;
                 let recovered = self.state.recovered.contains(&resolution.intent);

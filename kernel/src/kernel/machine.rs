@@ -16,7 +16,7 @@ use crate::{
     halt::Halt,
     policy::PolicyEngine,
     registry::{Registry, ToolsDelta},
-    state::{fold::State, tokens::TokenView},
+    state::{credits::AccountView, fold::State, tokens::TokenView},
     store::{Batch, Room},
     ticket::Ticket,
     time::{KernelClock, Reading},
@@ -302,6 +302,11 @@ impl Kernel {
     /// All tokens and their standing, in the order in which they were registered.
     pub fn tokens(&self) -> impl DoubleEndedIterator<Item = TokenView<'_>> {
         self.state.tokens.views()
+    }
+
+    /// The accounts of agents, in the order of their names.
+    pub fn accounts(&self) -> impl Iterator<Item = AccountView<'_>> {
+        self.state.credits.views()
     }
 
     /// How many tokens there are.

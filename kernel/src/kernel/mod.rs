@@ -34,7 +34,10 @@ mod settle;
 mod state;
 mod tools;
 
-pub use crate::{state::tokens::TokenView, ticket::Ticket};
+pub use crate::{
+    state::{credits::AccountView, tokens::TokenView},
+    ticket::Ticket,
+};
 pub use asks::{AskView, SetView};
 pub use boot::{Anchor, NewHome, Parts};
 pub use events::{Ack, Effect, Event, Lost, Measured, Proposal, SessionView, Submit};

@@ -198,7 +198,7 @@ impl Walk<'_> {
                 let session = refusals.session.and_then(|number| {
                     state.sessions.get(&number).map(|session| (number, session.token))
                 });
-                session.map(|(number, token)| (number, state.tokens.left(token)))
+                session.map(|(number, token)| (number, state.left(token)))
             }
             _ => None,
         };

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use super::{
     agents::AgentState,
     asks::Asks,
+    credits::Credits,
     fold::{Frozen, OpenIntent, State},
     keys::{KeySlot, KeyState, Keys, Moment},
     sessions::{Aggregate, Released, Session, Streak},
@@ -16,8 +17,8 @@ use crate::halt::Halt;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
-        ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Revocation, ToolsChange,
+        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+        KeyChange, PolicyChange, Revocation, ToolsChange,
     },
     envelope::Status,
     id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId},
@@ -65,6 +66,7 @@ impl State {
             shadow: None,
             tools: None,
             tokens: Tokens::default(),
+            credits: Credits::default(),
             epoch: 0,
             revoked_keys: alloc::collections::BTreeSet::new(),
             sessions: alloc::collections::BTreeMap::new(),
@@ -135,11 +137,12 @@ impl State {
             | BodyView::Freeze(event)
             | BodyView::Policy(event)
             | BodyView::Tools(event)
-            | BodyView::Config(event) => self.control(record, &event.control)?,
+            | BodyView::Config(event)
+            | BodyView::Credit(event) => self.control(record, &event.control)?,
             BodyView::State(change) => return self.state(record.seq, change, objects).transpose(),
             BodyView::Charge(charge) => {
                 let token = self.tokens.find(&charge.token)?;
-                self.tokens.settle(token, &Amounts::ZERO, &charge.amounts);
+                self.settle(record.seq, token, &Amounts::ZERO, &charge.amounts);
                 self.tokens.exhaust_where_used_up(token, &charge.amounts);
             }
             BodyView::Intent(intent) => self.intent(record, intent)?,
@@ -267,6 +270,9 @@ impl State {
                     self.unconfirmed_before = None;
                 }
             }
+            BodyView::Credit(_) => {
+                self.credits.grant(record.seq, &CreditChange::from_bytes(bytes).ok()?)?;
+            }
             _ => return None,
         }
         Some(())
@@ -328,7 +334,7 @@ impl State {
             return None;
         }
         session.streak.reset();
-        let token = session.token;
+        let (token, agent) = (session.token, session.agent.clone());
         if let Some(approval) = intent.approval {
             let of = (&intent.call, &intent.preconditions[..]);
             self.use_up(approval, (record.time, token), of)?;
@@ -346,7 +352,7 @@ impl State {
             }
             None => None,
         };
-        self.tokens.hold(token, &intent.call.held);
+        self.hold(seq, (token, &agent), &intent.call.held);
         let (held, effect) = (intent.call.held, intent.effect);
         let open = OpenIntent { token, session: number, held, effect, key, cancelled: false };
         self.open.insert(seq, open);
@@ -360,7 +366,7 @@ impl State {
             freed.set(Dimension::Concurrent, 0);
             self.running.insert(outcome.intent, open.token);
         }
-        self.tokens.settle(open.token, &freed, &outcome.call.used);
+        self.settle(outcome.intent, open.token, &freed, &outcome.call.used);
         if outcome.flags.has(OutcomeFlags::OVERRUN) {
             self.tokens.exhaust(open.token);
         }
@@ -427,7 +433,7 @@ impl State {
                 if recovery.verdict == Recovered::Unknown {
                     self.recovered.insert(recovery.intent);
                 }
-                self.tokens.settle(open.token, &open.held, &recovery.used);
+                self.settle(recovery.intent, open.token, &open.held, &recovery.used);
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),

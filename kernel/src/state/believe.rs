@@ -130,6 +130,7 @@ impl State {
             | Body::Policy(event)
             | Body::Tools(event)
             | Body::Config(event)
+            | Body::Credit(event)
             | Body::Approval(event) => &event.control,
             Body::Recovery(recovery) => match &recovery.control {
                 Some(control) => control,

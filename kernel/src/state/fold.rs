@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use super::{
     agents::AgentState,
     asks::Asks,
+    credits::Credits,
     keys::{KeySlot, Keys},
     sessions::{Session, Streak},
     sets::Sets,
@@ -72,6 +73,8 @@ pub(crate) struct State {
     pub(crate) shadow: Option<PolicyHash>,
     pub(crate) tools: Option<ToolsHash>,
     pub(crate) tokens: Tokens,
+    /// What operators gave to agents.
+    pub(crate) credits: Credits,
     /// Root tokens of earlier epochs have ended, and none is registered.
     pub(crate) epoch: u64,
     /// No token by these, or held by them, is registered any more.

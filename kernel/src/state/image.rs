@@ -89,6 +89,7 @@ impl State {
             sets: self.sets.images().collect(),
             epoch: self.epoch,
             revoked_keys: self.revoked_keys.iter().copied().collect(),
+            accounts: self.credits.images().collect(),
         }
         .to_bytes()
     }

@@ -4,6 +4,8 @@ pub(crate) mod agents;
 pub(crate) mod apply;
 pub(crate) mod asks;
 pub(crate) mod believe;
+mod charge;
+pub(crate) mod credits;
 pub(crate) mod fold;
 mod image;
 pub(crate) mod keys;

@@ -87,6 +87,10 @@ impl Ledger {
             self.accounts.free(account, &open.call.held);
             self.accounts.pay(account, &recovery.used);
         }
+        if let Some(agent) = &open.call.agent_id {
+            self.credits.free(agent, recovery.intent, &open.call.held);
+            self.credits.pay(agent, recovery.intent, &recovery.used);
+        }
         if recovery.verdict == Recovered::Unknown {
             self.unknown.insert(recovery.intent, open.slot);
         } else {

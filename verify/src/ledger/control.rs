@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use syscap_format::{
     control::{
-        ConfigChange, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        PolicyChange, Revocation, RevokeTarget, Role, ToolsChange, recovery_hash,
+        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+        KeyChange, PolicyChange, Revocation, RevokeTarget, Role, ToolsChange, recovery_hash,
     },
     id::{AgentId, ObjectId, Seq, ToolId},
     manifest::Manifest,
@@ -242,6 +242,19 @@ impl Ledger {
         let change = self.event::<ConfigChange, _>(entry, control, source)?;
         if change.is_some_and(|change| change.confirm_time.is_some()) {
             self.unconfirmed_before = Seq::GENESIS;
+        }
+        Ok(())
+    }
+
+    pub(super) fn credit<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        if let Some(change) = self.event::<CreditChange, _>(entry, control, source)? {
+            let given = self.credits.give(entry.seq, change);
+            entry.expect(given.is_some(), Fault::BadControl);
         }
         Ok(())
     }

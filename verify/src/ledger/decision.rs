@@ -85,7 +85,8 @@ impl Ledger {
         };
         entry.expect(fine, Fault::Obligation);
         let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
-        let exhausted = account.is_some_and(|account| self.accounts.is_exhausted(account));
+        let spent = call.agent_id.as_ref().is_some_and(|agent| self.credits.is_spent(agent));
+        let exhausted = spent || account.is_some_and(|account| self.accounts.is_exhausted(account));
         match reason {
             Reason::OverBudget | Reason::ConcurrencyLimit => {
                 entry.expect(!exhausted, Fault::Exhausted);

@@ -32,9 +32,12 @@ impl Ledger {
             self.tool(entry, account, tool, &intent);
             self.policy_of(entry, account, &intent);
             let held = &intent.call.held;
-            entry.expect(!self.accounts.is_exhausted(account), Fault::Exhausted);
-            entry.expect(self.accounts.covers(account, held), Fault::OverBudget);
+            let spent = self.accounts.is_exhausted(account) || self.credits.is_spent(agent);
+            entry.expect(!spent, Fault::Exhausted);
+            let covered = self.accounts.covers(account, held) && self.credits.covers(agent, held);
+            entry.expect(covered, Fault::OverBudget);
             self.accounts.hold(account, held);
+            self.credits.hold(agent, entry.seq, held);
         }
         if let Some(approval) = intent.approval {
             self.used_up(entry, approval, (&intent.call, &intent.preconditions));

@@ -7,6 +7,7 @@ mod account;
 mod asks;
 mod boot;
 mod control;
+mod credits;
 mod decision;
 mod heads;
 mod intent;
@@ -39,6 +40,7 @@ use super::{
 };
 use account::{Account, Accounts};
 use asks::Asks;
+use credits::Credits;
 use heads::Heads;
 use leaves::{Leaves, Signer};
 
@@ -63,6 +65,7 @@ pub(super) struct Ledger {
     shadow: Option<PolicyHash>,
     tools: BTreeMap<ToolId, Registered>,
     accounts: Accounts,
+    credits: Credits,
     /// Root tokens of earlier epochs have ended.
     epoch: u64,
     /// By these, and for these, no token is registered any more.
@@ -229,6 +232,7 @@ impl Ledger {
             shadow: None,
             tools: BTreeMap::new(),
             accounts: Accounts::default(),
+            credits: Credits::default(),
             epoch: 0,
             revoked_keys: BTreeSet::new(),
             sessions: HashMap::new(),
@@ -298,6 +302,7 @@ impl Ledger {
             Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
             Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
             Body::Config(event) => self.config(&mut entry, &event.control, source)?,
+            Body::Credit(event) => self.credit(&mut entry, &event.control, source)?,
             Body::State(body) => self.state(&mut entry, &body, source)?,
             Body::Charge(body) => self.charge(&mut entry, &body),
             Body::Intent(body) => self.intent(&mut entry, *body),

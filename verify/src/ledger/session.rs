@@ -168,5 +168,6 @@ impl Ledger {
         };
         entry.expect(session.token == charge.token, Fault::ChargeForm);
         self.accounts.charge(session.account, &charge.amounts);
+        self.credits.pay(&session.agent, entry.seq, &charge.amounts);
     }
 }

@@ -69,6 +69,10 @@ impl Ledger {
         }
         self.accounts.free(account, &freed);
         self.accounts.pay(account, &outcome.call.used);
+        if let Some(agent) = &open.call.agent_id {
+            self.credits.free(agent, outcome.intent, &freed);
+            self.credits.pay(agent, outcome.intent, &outcome.call.used);
+        }
         if outcome.flags.has(OutcomeFlags::OVERRUN) {
             self.accounts.exhaust(account);
         }

@@ -38,7 +38,8 @@ fn sign_again(
         | Body::Freeze(event)
         | Body::Policy(event)
         | Body::Tools(event)
-        | Body::Config(event) => &mut event.control,
+        | Body::Config(event)
+        | Body::Credit(event) => &mut event.control,
         Body::Recovery(recovery) => match &mut recovery.control {
             Some(control) => control,
             None => return,

@@ -8,10 +8,11 @@ use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Budget, Dimension},
     control::{
-        ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, Resolution, Revocation, Role,
+        ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, Resolution,
+        Revocation, Role,
     },
     envelope::{Form, Status},
-    id::{Seq, SnapshotId, TokenId},
+    id::{AgentId, Seq, SnapshotId, TokenId},
     provenance::Source,
     record::{Answer, ApprovalBody, HomeLimits, Kind, Means, Recovered},
     token::TokenBody,
@@ -280,6 +281,8 @@ fn control<S: Store>(driver: &mut Driver<S>) {
     driver.control_by(&other, &kernel(FreezeChange::Thaw)).unwrap();
     let confirm = ConfigChange { confirm_time: Some(driver.reading.wall) };
     driver.control(Role::Operator, &confirm).unwrap();
+    let nobody = AgentId::new("nobody").unwrap();
+    driver.control(Role::Operator, &CreditChange { agent: nobody, added: 5 }).unwrap();
     let stale =
         signed(&driver.kernel.home(), &key(Role::Operator), 1, Kind::Config, confirm.to_bytes());
     let ticket = driver.ticket();

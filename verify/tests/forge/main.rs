@@ -10,6 +10,7 @@ mod common;
 mod asks;
 mod budgets;
 mod control;
+mod credits;
 mod decided;
 mod decisions;
 mod ends;

@@ -172,7 +172,8 @@ pub(crate) fn control(record: &mut Record) -> &mut Control {
         | Body::Freeze(event)
         | Body::Policy(event)
         | Body::Tools(event)
-        | Body::Config(event) => &mut event.control,
+        | Body::Config(event)
+        | Body::Credit(event) => &mut event.control,
         other => panic!("{:?}", other.kind()),
     }
 }

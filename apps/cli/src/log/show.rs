@@ -7,7 +7,9 @@ use syscap::{
     audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
-        control::{Control, ControlBody as _, Freeze, KeyChange, PolicyChange, Revocation},
+        control::{
+            Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange, Revocation,
+        },
         decision::Decision,
         id::Seq,
         record::{ApprovalBody, Body, CallFields, Record, StateChange},
@@ -173,6 +175,13 @@ impl Columns {
             Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
             Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
             Body::Key(event) => Self::default().status(&keys(&event.control)),
+            Body::Credit(event) => match CreditChange::from_bytes(&event.control.body) {
+                Ok(CreditChange { agent, added }) => {
+                    let agent = agent.to_string();
+                    Self { agent, ..Self::default() }.status(&format!("credits_micro +{added}"))
+                }
+                Err(_) => Self::default(),
+            },
             Body::Tools(_) | Body::Config(_) => Self::default().status("signed"),
             // Genesis, and what is reserved and so never read.
             _ => Self::default(),

@@ -1,0 +1,40 @@
+//! Where a call is charged: to its token and all above it, and to the accounts that pay for its
+//! agent.
+
+use super::{fold::State, tokens::TokenIndex};
+use syscap_format::{
+    budget::Amounts,
+    id::{AgentId, Seq},
+};
+
+impl State {
+    /// What is left in each dimension: the tightest of a token's chain, and of the accounts that
+    /// pay for its agent.
+    pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
+        let left = self.tokens.left(token);
+        match self.tokens.body(token) {
+            Some(body) => self.credits.bound(&body.agent, left),
+            None => left,
+        }
+    }
+
+    /// Sets aside what an intent holds.
+    pub(super) fn hold(
+        &mut self,
+        intent: Seq,
+        (token, agent): (TokenIndex, &AgentId),
+        held: &Amounts,
+    ) {
+        self.tokens.hold(token, held);
+        self.credits.hold(agent, intent, held);
+    }
+
+    /// Frees what an intent has set aside and charges what was used; or charges what was posted by
+    /// a record after the fact.
+    pub(super) fn settle(&mut self, seq: Seq, token: TokenIndex, held: &Amounts, used: &Amounts) {
+        self.tokens.settle(token, held, used);
+        if let Some(body) = self.tokens.body(token) {
+            self.credits.settle(&body.agent, seq, (held, used));
+        }
+    }
+}
