@@ -34,6 +34,15 @@ fn curious() -> String {
             "block",
         ),
         constraint(
+            "often",
+            "deny",
+            r#"{"tool_id": "fs.list"}"#,
+            r#"{"op": "any", "args": [{"op": "gt", "args": ["history.calls.tool.hour", 6]},
+                {"op": "eq", "args": ["history.refusals.agent.minute", 3]},
+                {"op": "ge", "args": ["history.bytes.agent.day", 6]}]}"#,
+            "defer",
+        ),
+        constraint(
             "goal",
             "deny",
             r#"{"tool_id": "mail"}"#,

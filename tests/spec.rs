@@ -34,9 +34,9 @@ use syscap::{
         hash::Domain,
         id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
         image::{
-            AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage,
-            ReleasedImage, RowImage, RunningImage, SessionImage, SetImage, SignerImage, StateImage,
-            TermsImage, TokenImage,
+            AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage,
+            OpenImage, RateImage, ReleasedImage, RowImage, RunningImage, SessionImage, SetImage,
+            SignerImage, StateImage, TermsImage, TokenImage,
         },
         label::{Confidentiality, Integrity},
         limits,
@@ -74,7 +74,8 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage CreditChange AccountImage
+        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
+        CreditChange AccountImage
     }
 }
 

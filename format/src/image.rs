@@ -92,6 +92,8 @@ shape! {
         33 => pub sets: Vec<SetImage>,
         /// The accounts of agents.
         34 => pub accounts: Vec<AccountImage>,
+        /// What was done of late.
+        35 => pub rates: Vec<RateImage>,
     }
 }
 
@@ -159,6 +161,26 @@ shape! {
         4 => pub used: u64,
         /// What is set aside.
         5 => pub held: u64,
+    }
+}
+
+shape! {
+    /// What was done within a stretch of time, by an agent, or by it with one tool.
+    pub struct RateImage {
+        /// The agent; null for those that have no counts of their own, all together.
+        1 => pub agent: Option<AgentId>,
+        /// The tool; null for all that the agent does.
+        2 => pub tool: Option<ToolId>,
+        /// Which width the stretch has: 0 of a minute's twelfth, 1 of an hour's, 2 of a day's.
+        3 => pub span: u64,
+        /// How many such widths after 1970 it begins.
+        4 => pub bucket: u64,
+        /// Calls that were admitted.
+        5 => pub calls: u64,
+        /// Calls that were refused, or asked about.
+        6 => pub refusals: u64,
+        /// Bytes that were written and sent, or are set aside for that.
+        7 => pub bytes: u64,
     }
 }
 

@@ -9,8 +9,8 @@
 //!
 //! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
 //!
-//! Reading order: [`tool`], [`registry`], [`resolve`], [`probe`] and [`policy`] (what is asked),
-//! [`kernel`] (what happens), [`store`] (what lasts), [`halt`] (when it stops).
+//! Reading order: [`tool`], [`registry`], [`resolve`], [`probe`], [`policy`], [`history`] (what is
+//! asked), [`kernel`] (what happens), [`store`] (what lasts), [`halt`] (when it stops).
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
@@ -22,6 +22,7 @@ mod context;
 mod decide;
 mod diagnostics;
 pub mod halt;
+pub mod history;
 pub mod inspect;
 pub mod kernel;
 mod lookups;

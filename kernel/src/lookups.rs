@@ -151,7 +151,7 @@ mod tests {
         (state.policy, state.tools) = (Some(engine), Some(tools));
         let token = state.tokens.insert(id, Arc::new(body), None, Seq::GENESIS)?;
         let head = AgentState::genesis(agent.clone());
-        let session = Session::new(agent.clone(), token, id, head.id());
+        let session = Session::new((agent.clone(), agent.clone()), token, id, head.id());
         state.agents.insert(agent, head);
         state.sessions.insert(number, session);
         Some((kernel, number))

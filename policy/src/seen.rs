@@ -71,6 +71,7 @@ impl<'q> Seen<'q> {
             Attribute::TokenReadOnly => Value::Bool(question.body.flags.has(TokenFlags::READ_ONLY)),
             Attribute::TokenLeftMs => number(question.body.expires.since(question.now)),
             Attribute::Budget(dimension) => number(question.left.get(*dimension)),
+            Attribute::History(past) => number(question.history.get(*past)),
             Attribute::NowMs | Attribute::NowHour | Attribute::NowWeekday => {
                 time(attribute, question.now.get()).map_or(Value::Missing, number)
             }

@@ -227,7 +227,12 @@ fn a_condition_that_is_none_is_refused_with_its_place() {
             first,
             Some("now.ms, now.hour, now.weekday"),
         ),
-        (test("ge", r#"["history.count", 1]"#), Fault::NotYet, first, None),
+        (
+            test("ge", r#"["history.call.tool.minute", 1]"#),
+            Fault::UnknownAttribute,
+            first,
+            Some("history.calls.tool.minute"),
+        ),
         (test("eq", r#"["label.x", "y"]"#), Fault::NotYet, first, None),
         (test("exists", r#"["constraint.a"]"#), Fault::OfPolicy, first, None),
         (test("exists", r#"["policy.a"]"#), Fault::OfPolicy, first, None),

@@ -298,6 +298,18 @@ impl Sim {
 
     /// The process dies; another opens the log as it is on disk. Nothing in hand survives.
     pub fn crash(&mut self) -> Result<(), Halt> {
+        self.die();
+        self.kernel = self.reopened()?;
+        Ok(())
+    }
+
+    /// The same with a kernel of the caller's.
+    pub fn crash_into(&mut self, open: impl FnOnce(&mut dyn Store) -> Result<Kernel, Halt>) {
+        self.die();
+        self.kernel = open(&mut self.store).unwrap();
+    }
+
+    fn die(&mut self) {
         let store = std::mem::replace(
             &mut self.store,
             FaultStore::new(MemoryStore::new(), syscap::audit::fault::FaultPoint::Nowhere),
@@ -311,8 +323,6 @@ impl Sim {
         self.world.lock().unwrap().opened.clear();
         self.late.clear();
         self.sessions.clear();
-        self.kernel = self.reopened()?;
-        Ok(())
     }
 
     /// Opens a session of `a0` by a token: its number.

@@ -57,7 +57,7 @@ const POOLS: [&[&str]; 9] = [
     &["args.r", "args.r.x", "risk"],
     &["call.tool", "call.effect", "risk", "call.agent"],
     &["now.ms", "now.hour", "now.weekday", "call.agent"],
-    &["budget.calls", "call.args_bytes", "token.read_only", "fact.f"],
+    &["budget.calls", "history.calls.tool.minute", "token.read_only", "fact.f"],
     &["args.t", "args.b"],
 ];
 
@@ -172,7 +172,9 @@ impl Random {
             "now.ms" => self.integer(&[0, 1, 3_599_999, 86_400_000, 100_000_000]),
             "now.hour" => self.integer(&[0, 1, 12, 23]),
             "now.weekday" => self.integer(&[1, 4, 5, 7]),
-            "budget.calls" | "call.args_bytes" => self.integer(&[0, 3, 4]),
+            "budget.calls" | "call.args_bytes" | "history.calls.tool.minute" => {
+                self.integer(&[0, 3, 4])
+            }
             "token.read_only" => Ask::Eq(Constant::Bool(self.below(2) == 0)),
             "args.r" => self.about_resources(),
             "args.t" => self.about_addresses(),

@@ -21,6 +21,11 @@ pub(crate) fn question<'a>(
         demands,
         hold,
         left,
+        history: context.state.rates.history(
+            &context.session.root,
+            &found.tool.manifest.tool,
+            context.now,
+        ),
         facts: context.facts,
         source: context.source,
         now: context.now,

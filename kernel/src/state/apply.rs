@@ -8,6 +8,7 @@ use super::{
     credits::Credits,
     fold::{Frozen, OpenIntent, State},
     keys::{KeySlot, KeyState, Keys, Moment},
+    rates::{Doer, Rates},
     sessions::{Aggregate, Released, Session, Streak},
     sets::Sets,
     signers::{Replaced, Signer},
@@ -25,11 +26,12 @@ use syscap_format::{
     object::Object,
     reason::Reason,
     record::{
-        AggregatePhase, Body, BodyView, ClockFlags, Ended, Genesis, Head, Intent, Issue, Outcome,
-        OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals, SessionChange,
-        SessionPhase, StateChange,
+        AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Intent,
+        Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals,
+        SessionChange, SessionPhase, StateChange,
     },
     snapshot::Snapshot,
+    time::UnixMillis,
     token::{Token, TokenBody},
 };
 
@@ -67,6 +69,7 @@ impl State {
             tools: None,
             tokens: Tokens::default(),
             credits: Credits::default(),
+            rates: Rates::default(),
             epoch: 0,
             revoked_keys: alloc::collections::BTreeSet::new(),
             sessions: alloc::collections::BTreeMap::new(),
@@ -140,18 +143,15 @@ impl State {
             | BodyView::Config(event)
             | BodyView::Credit(event) => self.control(record, &event.control)?,
             BodyView::State(change) => return self.state(record.seq, change, objects).transpose(),
-            BodyView::Charge(charge) => {
-                let token = self.tokens.find(&charge.token)?;
-                self.settle(record.seq, token, &Amounts::ZERO, &charge.amounts);
-                self.tokens.exhaust_where_used_up(token, &charge.amounts);
-            }
+            BodyView::Charge(charge) => self.posted(record.seq, charge)?,
             BodyView::Intent(intent) => self.intent(record, intent)?,
             BodyView::Outcome(outcome) => self.outcome(record.seq, outcome)?,
             BodyView::Refusal(refusal) => {
                 self.pay(refusal.call.session, &refusal.call.used)?;
                 self.streak_of_mut(refusal.call.session)?.count();
+                self.turned_away(record.time, &refusal.call);
             }
-            BodyView::Refusals(refusals) => self.refusals(record.seq, refusals)?,
+            BodyView::Refusals(refusals) => self.refusals((record.seq, record.time), refusals)?,
             BodyView::Repeat(repeat) => {
                 // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
@@ -164,7 +164,10 @@ impl State {
                 self.tokens.settle(token, &slot, &Amounts::ZERO);
             }
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
-            BodyView::Ask(ask) => self.ask((record.seq, leaf, record.time), ask)?,
+            BodyView::Ask(ask) => {
+                self.ask((record.seq, leaf, record.time), ask)?;
+                self.turned_away(record.time, &ask.call);
+            }
             BodyView::Approval(event) => {
                 self.answered(record.seq, record.time, &event.control)?;
                 self.signed(record.seq, &event.control)?;
@@ -217,7 +220,8 @@ impl State {
                 if state.id() != change.snapshot {
                     return None;
                 }
-                let session = Session::new(agent, token, change.token, change.snapshot);
+                let root = self.tokens.root_agent(token)?;
+                let session = Session::new((agent, root), token, change.token, change.snapshot);
                 self.sessions.insert(seq, session);
             }
             (SessionPhase::Close, Some(session)) => {
@@ -335,6 +339,8 @@ impl State {
         }
         session.streak.reset();
         let (token, agent) = (session.token, session.agent.clone());
+        let (root, tool, time) = (session.root.clone(), intent.call.tool_id.clone()?, record.time);
+        let doer = Doer { agent: root, tool, time };
         if let Some(approval) = intent.approval {
             let of = (&intent.call, &intent.preconditions[..]);
             self.use_up(approval, (record.time, token), of)?;
@@ -354,7 +360,9 @@ impl State {
         };
         self.hold(seq, (token, &agent), &intent.call.held);
         let (held, effect) = (intent.call.held, intent.effect);
-        let open = OpenIntent { token, session: number, held, effect, key, cancelled: false };
+        self.rates.admitted(&doer, &held);
+        let cancelled = false;
+        let open = OpenIntent { token, session: number, held, effect, key, cancelled, doer };
         self.open.insert(seq, open);
         Some(())
     }
@@ -367,6 +375,7 @@ impl State {
             self.running.insert(outcome.intent, open.token);
         }
         self.settle(outcome.intent, open.token, &freed, &outcome.call.used);
+        self.rates.settled(&open.doer, &open.held, &outcome.call.used);
         if outcome.flags.has(OutcomeFlags::OVERRUN) {
             self.tokens.exhaust(open.token);
         }
@@ -402,7 +411,14 @@ impl State {
         Some(())
     }
 
-    fn refusals(&mut self, seq: Seq, refusals: &Refusals) -> Option<()> {
+    /// Counts a call that was refused, or asked about, in its session's agent's history.
+    fn turned_away(&mut self, time: UnixMillis, call: &CallFields) {
+        if let Some(session) = call.session.and_then(|session| self.sessions.get(&session)) {
+            self.rates.refused(&session.root, call.tool_id.as_ref(), time, 1);
+        }
+    }
+
+    fn refusals(&mut self, (seq, now): (Seq, UnixMillis), refusals: &Refusals) -> Option<()> {
         let calls = |amount| Amounts::ZERO.with(Dimension::Calls, amount);
         match refusals.phase {
             AggregatePhase::Open => {
@@ -412,6 +428,11 @@ impl State {
                     answers_max: refusals.answers_max,
                     reserved: refusals.reserved,
                 });
+                // How many it is will be known when it closes. Until then it is all of them, and so
+                // it stays: a decision falls before what closes one, and its record behind.
+                if let Some(session) = refusals.session.and_then(|s| self.sessions.get(&s)) {
+                    self.rates.refused(&session.root, None, now, refusals.answers_max);
+                }
             }
             AggregatePhase::Close => {
                 let aggregate = self.streak_of_mut(refusals.session)?.aggregate.take()?;
@@ -434,6 +455,7 @@ impl State {
                     self.recovered.insert(recovery.intent);
                 }
                 self.settle(recovery.intent, open.token, &open.held, &recovery.used);
+                self.rates.settled(&open.doer, &open.held, &recovery.used);
                 if let Some(slot) = &open.key {
                     match recovery.verdict {
                         Recovered::NotDone => self.keys.release(slot),

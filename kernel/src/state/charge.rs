@@ -5,6 +5,7 @@ use super::{fold::State, tokens::TokenIndex};
 use syscap_format::{
     budget::Amounts,
     id::{AgentId, Seq},
+    record::Charge,
 };
 
 impl State {
@@ -27,6 +28,14 @@ impl State {
     ) {
         self.tokens.hold(token, held);
         self.credits.hold(agent, intent, held);
+    }
+
+    /// Charges what a host has posted.
+    pub(super) fn posted(&mut self, seq: Seq, charge: &Charge) -> Option<()> {
+        let token = self.tokens.find(&charge.token)?;
+        self.settle(seq, token, &Amounts::ZERO, &charge.amounts);
+        self.tokens.exhaust_where_used_up(token, &charge.amounts);
+        Some(())
     }
 
     /// Frees what an intent has set aside and charges what was used; or charges what was posted by

@@ -7,6 +7,7 @@ use super::{
     asks::Asks,
     credits::Credits,
     keys::{KeySlot, Keys},
+    rates::{Doer, Rates},
     sessions::{Session, Streak},
     sets::Sets,
     signers::{Replaced, Signer},
@@ -32,6 +33,8 @@ pub(crate) struct OpenIntent {
     pub(crate) key: Option<KeySlot>,
     /// Whether its session, or the revoker, has cancelled it.
     pub(crate) cancelled: bool,
+    /// As whose it is counted. It follows from its record.
+    pub(crate) doer: Doer,
 }
 
 /// What is stopped for now.
@@ -75,6 +78,8 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     /// What operators gave to agents.
     pub(crate) credits: Credits,
+    /// What agents have done of late.
+    pub(crate) rates: Rates,
     /// Root tokens of earlier epochs have ended, and none is registered.
     pub(crate) epoch: u64,
     /// No token by these, or held by them, is registered any more.

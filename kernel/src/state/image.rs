@@ -90,6 +90,7 @@ impl State {
             epoch: self.epoch,
             revoked_keys: self.revoked_keys.iter().copied().collect(),
             accounts: self.credits.images().collect(),
+            rates: self.rates.images(self.time).collect(),
         }
         .to_bytes()
     }

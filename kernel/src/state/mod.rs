@@ -9,6 +9,7 @@ pub(crate) mod credits;
 pub(crate) mod fold;
 mod image;
 pub(crate) mod keys;
+pub(crate) mod rates;
 mod revoke;
 pub(crate) mod sessions;
 pub(crate) mod sets;

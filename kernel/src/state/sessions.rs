@@ -13,6 +13,8 @@ use syscap_format::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) agent: AgentId,
+    /// The agent of the root of its token's chain: as whose its calls are counted.
+    pub(crate) root: AgentId,
     pub(crate) token: TokenIndex,
     pub(crate) token_id: TokenId,
     pub(crate) snapshot: SnapshotId,
@@ -32,13 +34,13 @@ pub(crate) struct Released {
 
 impl Session {
     pub(crate) fn new(
-        agent: AgentId,
+        (agent, root): (AgentId, AgentId),
         token: TokenIndex,
         token_id: TokenId,
         snapshot: SnapshotId,
     ) -> Self {
         let (streak, label, released) = (Streak::default(), Label::PUBLIC, VecDeque::new());
-        Self { agent, token, token_id, snapshot, streak, label, released }
+        Self { agent, root, token, token_id, snapshot, streak, label, released }
     }
 
     /// Remembers a result; the oldest beyond [`RELEASED_MAX`] is forgotten.

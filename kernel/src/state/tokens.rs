@@ -5,7 +5,7 @@ use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use crate::lookups;
 use syscap_format::{
     budget::{Amounts, Dimension},
-    id::{Seq, TokenId},
+    id::{AgentId, Seq, TokenId},
     image::TokenImage,
     sign::PublicKey,
     token::TokenBody,
@@ -129,6 +129,11 @@ impl Tokens {
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
         let left = self.chain(token).map(Entry::left);
         left.reduce(|a, b| a.meet(&b)).unwrap_or_default()
+    }
+
+    /// The agent that the root of the chain is for.
+    pub(crate) fn root_agent(&self, token: TokenIndex) -> Option<AgentId> {
+        self.chain(token).last().map(|root| root.body.agent.clone())
     }
 
     /// Who holds the token, and those above it.

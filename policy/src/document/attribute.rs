@@ -4,12 +4,13 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
 use syscap_format::{budget::Dimension, id::FactKey};
+use syscap_kernel::history::Past;
 
 use super::suggestion;
 use crate::limits::{FIELDS_MAX, TEXT_CONSTANT_BYTES_MAX};
 
 /// The kinds of attributes, for people.
-const FORMS: &str = "fact.*, goal.*, args.*, call.*, token.*, budget.*, now.*, risk";
+const FORMS: &str = "fact.*, goal.*, args.*, call.*, token.*, budget.*, history.*, now.*, risk";
 
 /// Writes the table of attributes: the type, and a [`Row`] for each. A row is all that an attribute
 /// is, beside what it is read from ([`Seen`](crate::Seen)) and what `docs/policy.md` says of it.
@@ -88,6 +89,8 @@ attributes! {
     TokenLeftMs = "token.left_ms", Type::UpTo(u64::MAX), Alone;
     /// `budget.DIMENSION`: what is left, the tightest of the token's chain.
     Budget(Dimension) = "budget.DIMENSION", Type::UpTo(u64::MAX), Alone;
+    /// `history.MEASURE.WHO.SPAN`: what the agent has done of late.
+    History(Past) = "history.MEASURE.WHO.SPAN", Type::UpTo(u64::MAX), Alone;
     /// `now.ms`: kernel time in milliseconds since 1970.
     NowMs = "now.ms", Type::UpTo(u64::MAX), WithTime;
     /// `now.hour`: hour of the day in UTC, 0 to 23.
@@ -173,7 +176,7 @@ pub(super) enum AttributeError {
     /// `constraint.*` and `policy.*` are the policy itself.
     #[error("a policy can't ask about itself")]
     OfPolicy,
-    /// `history.*` and `label.*` come with a later version.
+    /// `label.*` comes with a later version.
     #[error("this attribute is not there yet")]
     NotYet,
     /// A fact, goal, argument or field whose name has not the form that it must have.
@@ -217,8 +220,11 @@ impl Attribute {
                 key.push_str(&name);
                 Ok(Self::Fact(FactKey::new(&key).ok_or(AttributeError::Name)?, fields))
             }
+            Some(("history", name)) => {
+                Past::from_name(name).map(Self::History).ok_or(AttributeError::Unknown)
+            }
             Some(("constraint" | "policy", _)) => Err(AttributeError::OfPolicy),
-            Some(("history" | "label", _)) => Err(AttributeError::NotYet),
+            Some(("label", _)) => Err(AttributeError::NotYet),
             _ => Err(AttributeError::Unknown),
         }
     }
@@ -243,7 +249,12 @@ impl Attribute {
         if start == "budget" {
             return counted("budget.", rest);
         }
-        let open = suggestion::near(start, ["fact", "goal", "args", "budget", "call", "token"]);
+        if start == "history" {
+            let names = Past::ALL.iter().map(|past| past.name());
+            return suggestion::near(rest, names).map(|name| alloc::format!("history.{name}"));
+        }
+        let open =
+            suggestion::near(start, ["fact", "goal", "args", "budget", "call", "token", "history"]);
         let fixed = open.map(|start| alloc::format!("{start}.{rest}"));
         match fixed.filter(|fixed| Self::parse(fixed).is_some()) {
             Some(fixed) => Some(fixed),
@@ -299,6 +310,7 @@ impl fmt::Display for Attribute {
                 fields
             }
             Self::Hold(dimension) => return write!(f, "call.hold.{}", dimension.name()),
+            Self::History(past) => return write!(f, "history.{}", past.name()),
             Self::Budget(dimension) => return write!(f, "budget.{}", dimension.name()),
             alone => return f.write_str(alone.name()),
         };

@@ -14,7 +14,7 @@ use syscap_format::{
     time::UnixMillis,
     token::{Grant, Grants, TokenBody, TokenFlags},
 };
-use syscap_kernel::{policy::Question, tool::Demand};
+use syscap_kernel::{history::History, policy::Question, tool::Demand};
 
 /// Everything that a question borrows.
 pub(crate) struct Asked {
@@ -27,6 +27,7 @@ pub(crate) struct Asked {
     pub(crate) demands: Vec<Demand>,
     pub(crate) hold: Amounts,
     pub(crate) left: Amounts,
+    pub(crate) history: History,
     pub(crate) facts: Facts,
     pub(crate) now: UnixMillis,
 }
@@ -76,6 +77,7 @@ impl Asked {
             demands: Vec::new(),
             hold: Amounts::ZERO.with(Dimension::Calls, 1),
             left: Amounts::ZERO.with(Dimension::Calls, 100),
+            history: History::none(),
             facts: Facts::default(),
             now: UnixMillis::new(NOW),
         }
@@ -110,6 +112,7 @@ impl Asked {
             demands: &self.demands,
             hold: &self.hold,
             left: &self.left,
+            history: self.history,
             facts: &self.facts,
             source: Source::Agent,
             now: self.now,

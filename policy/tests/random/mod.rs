@@ -9,6 +9,7 @@ use syscap_format::{
     time::UnixMillis,
     token::TokenFlags,
 };
+use syscap_kernel::history::Past;
 use syscap_policy::{
     Other,
     document::Attribute,
@@ -56,6 +57,7 @@ fn numbers() -> Vec<&'static str> {
     rows.map(|row| match row.name {
         "call.hold.DIMENSION" => "call.hold.egress_bytes",
         "budget.DIMENSION" => "budget.calls",
+        "history.MEASURE.WHO.SPAN" => "history.calls.tool.minute",
         name => name,
     })
     .collect()
@@ -347,6 +349,8 @@ impl Random {
             asked.body.flags = TokenFlags::READ_ONLY;
         }
         asked.hold = asked.hold.with(Dimension::EgressBytes, self.below(3).try_into().unwrap());
+        let calls = self.below(3).try_into().unwrap();
+        asked.history = asked.history.with(Past::CallsToolMinute, calls);
         asked.left = asked.left.with(Dimension::Calls, self.below(3).try_into().unwrap());
         asked
     }

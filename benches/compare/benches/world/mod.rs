@@ -13,7 +13,7 @@ use syscap_format::{
     time::UnixMillis,
     token::{Grant, Grants, TokenBody, TokenFlags},
 };
-use syscap_kernel::{policy::Question, tool::Demand};
+use syscap_kernel::{history::History, policy::Question, tool::Demand};
 use syscap_policy::{
     document::Attribute,
     scenario::{Given, Scenario},
@@ -234,6 +234,7 @@ impl Kernel {
             demands: &call.demands,
             hold: &self.hold,
             left: &self.left,
+            history: History::none(),
             facts: Facts::none(),
             source: Source::Agent,
             now: UnixMillis::new(1_790_000_001_000),

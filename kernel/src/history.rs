@@ -1,0 +1,95 @@
+//! What an agent has done of late, as a policy is told.
+//!
+//! *The agent* is the one that the root of the token's chain is for: what it has handed on counts
+//! as its own. A count covers at least the last minute, hour or day of kernel time, and at most one
+//! bucket more: 65 seconds, 65 minutes, 26 hours.
+
+use syscap_format::field::code;
+
+code! {
+    /// One of the counts, by what is counted, of whom, and since when.
+    pub enum Past {
+        /// Calls of the agent that were admitted, in the last minute.
+        CallsAgentMinute = 0 "calls.agent.minute",
+        /// In the last hour.
+        CallsAgentHour = 1 "calls.agent.hour",
+        /// In the last day.
+        CallsAgentDay = 2 "calls.agent.day",
+        /// Those of this tool.
+        CallsToolMinute = 3 "calls.tool.minute",
+        /// In the last hour.
+        CallsToolHour = 4 "calls.tool.hour",
+        /// In the last day.
+        CallsToolDay = 5 "calls.tool.day",
+        /// Calls of the agent that were refused, or asked about. What a record counts together
+        /// counts as many as that record may answer.
+        RefusalsAgentMinute = 6 "refusals.agent.minute",
+        /// In the last hour.
+        RefusalsAgentHour = 7 "refusals.agent.hour",
+        /// In the last day.
+        RefusalsAgentDay = 8 "refusals.agent.day",
+        /// Those of this tool, without what is counted together.
+        RefusalsToolMinute = 9 "refusals.tool.minute",
+        /// In the last hour.
+        RefusalsToolHour = 10 "refusals.tool.hour",
+        /// In the last day.
+        RefusalsToolDay = 11 "refusals.tool.day",
+        /// Bytes that the agent's calls wrote and sent: what they have set aside until it is known
+        /// what they used, at the time when they were admitted.
+        BytesAgentMinute = 12 "bytes.agent.minute",
+        /// In the last hour.
+        BytesAgentHour = 13 "bytes.agent.hour",
+        /// In the last day.
+        BytesAgentDay = 14 "bytes.agent.day",
+        /// Those by this tool.
+        BytesToolMinute = 15 "bytes.tool.minute",
+        /// In the last hour.
+        BytesToolHour = 16 "bytes.tool.hour",
+        /// In the last day.
+        BytesToolDay = 17 "bytes.tool.day",
+    }
+}
+
+impl Past {
+    /// The count of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|past| past.name() == name)
+    }
+}
+
+/// All counts, as a call found them: without itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct History([u64; 18]);
+
+impl History {
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, past: Past) -> u64 {
+        let place = usize::try_from(past.code()).ok();
+        place.and_then(|place| self.0.get(place)).copied().unwrap_or(0)
+    }
+
+    /// These, with another value for one.
+    #[must_use]
+    pub fn with(mut self, past: Past, count: u64) -> Self {
+        let place = usize::try_from(past.code()).ok();
+        if let Some(slot) = place.and_then(|place| self.0.get_mut(place)) {
+            *slot = count;
+        }
+        self
+    }
+
+    /// Nothing was done, as far as anybody knows.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self([0; 18])
+    }
+
+    /// All of them, by number.
+    pub(crate) fn of(counts: impl Iterator<Item = u64>) -> Self {
+        let mut history = Self::none();
+        history.0.iter_mut().zip(counts).for_each(|(slot, count)| *slot = count);
+        history
+    }
+}
