@@ -65,6 +65,8 @@ shape! {
         12 => limits: Vec<(Dimension, u64)> [..LIMITS_MAX],
         /// The token that it takes the place of.
         13 => pub(crate) renews: Option<TokenId>,
+        /// Within which time it must be renewed.
+        14 => pub(crate) renew_ms: Option<u64>,
     }
 }
 
@@ -95,6 +97,7 @@ impl Grant {
             holder: None,
             limits: Vec::new(),
             renews: None,
+            renew_ms: None,
         }
     }
 
@@ -208,6 +211,16 @@ impl Grant {
     #[must_use]
     pub fn renews(mut self, token: TokenId) -> Self {
         self.renews = Some(token);
+        self
+    }
+
+    /// Ends the token at that time after it is issued, unless another that [renews](Self::renews)
+    /// it is issued before: then it goes on until that one must be renewed, or ends. The time lies
+    /// before the token's own end. A token that is derived from another has none of its own, and
+    /// ends with those above it.
+    #[must_use]
+    pub fn renew_within(mut self, time: Duration) -> Self {
+        self.renew_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
     }
 

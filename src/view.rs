@@ -127,7 +127,7 @@ shape! {
         3 => pub issued: Seq,
         /// When it ends.
         4 => pub expires: UnixMillis,
-        /// Whether it was revoked.
+        /// Whether it was revoked, or is as revoked.
         5 => pub revoked: bool,
         /// The tools that it grants.
         6 => pub tools: Vec<ToolId>,
@@ -171,13 +171,13 @@ shape! {
 }
 
 impl TokenInfo {
-    fn of(token: &TokenView<'_>) -> Self {
+    fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
         Self {
             id: token.id,
             agent: token.body.agent.clone(),
             issued: token.issued,
             expires: token.body.expires,
-            revoked: token.revoked,
+            revoked: token.is_revoked(now),
             tools: token.body.grants.iter().map(|(tool, _)| tool.clone()).collect(),
             limits: *token.body.budget.amounts(),
             used: token.used,
@@ -206,10 +206,12 @@ impl View {
         self.tokens.iter().find(|info| info.id == token)
     }
 
-    /// The newest token of an agent that can be used.
+    /// The newest token of an agent that can be used, and lets something be called: one that only
+    /// renews another is not meant.
     #[must_use]
     pub fn newest_live(&self, agent: &AgentId) -> Option<&TokenInfo> {
-        self.tokens.iter().find(|token| token.agent == *agent && token.is_live(self.now))
+        let gives = |token: &&TokenInfo| !token.tools.is_empty() && token.is_live(self.now);
+        self.tokens.iter().filter(gives).find(|token| token.agent == *agent)
     }
 
     pub(crate) fn of(runtime: &Holding) -> Self {
@@ -372,7 +374,7 @@ fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {
     // No more are looked at than are shown: nobody can call meanwhile.
     let newest: Vec<TokenView<'_>> = kernel.tokens().rev().take(VIEW_MAX).collect();
     let fit = fitting(newest.iter().map(size), GRANTED_BYTES_MAX);
-    newest.iter().take(fit).map(TokenInfo::of).collect()
+    newest.iter().take(fit).map(|token| TokenInfo::of(token, kernel.now())).collect()
 }
 
 fn sessions(kernel: &Kernel) -> Vec<SessionInfo> {

@@ -144,6 +144,8 @@ shape! {
         6 => pub used: Amounts,
         /// What is set aside.
         7 => pub held: Amounts,
+        /// By when it must be renewed, by what it says or by what has renewed it since.
+        8 => pub renew_by: Option<UnixMillis>,
     }
 }
 

@@ -64,7 +64,7 @@ impl<'a> Context<'a> {
             Some(tool) => state.frozen.stops(&session.agent, tool),
             None => state.frozen.stops_agent(&session.agent),
         };
-        if token.revoked {
+        if token.is_revoked(*now) {
             Err(Reason::Revoked)
         } else if frozen {
             Err(Reason::Frozen)

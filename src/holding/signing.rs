@@ -4,13 +4,14 @@ use std::sync::{MutexGuard, PoisonError};
 
 use syscap_format::{
     budget::Budget,
-    cbor::MapBuilder,
+    cbor::{Canonical, MapBuilder},
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
     id::{AgentId, Salt, Seq, TextHash, TokenId, ToolId},
     manifest::Manifest,
     record::{Head, Kind},
     scope::{Root, Scope},
     sign::{PublicKey, preimage},
+    time::UnixMillis,
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
     vault::VaultText,
 };
@@ -59,7 +60,7 @@ impl Holding {
             epoch,
             grants,
             budget: grant.budget_or(Budget::standard()),
-            caveats: Vec::new(),
+            caveats: caveats(&grant, now),
             policy: None,
             flags: grant.flags,
             ext: MapBuilder::new().finish(),
@@ -98,7 +99,7 @@ impl Holding {
             epoch: above.epoch,
             grants,
             budget: grant.budget_or(above.budget),
-            caveats: Vec::new(),
+            caveats: caveats(grant, not_before),
             policy: above.policy,
             flags: grant.flags.and(above.flags),
             ext: MapBuilder::new().finish(),
@@ -279,4 +280,10 @@ fn workspace_of(token: &TokenBody) -> &AgentId {
         _ => None,
     });
     owners.max_by_key(|owner| owner.as_str().len()).unwrap_or(&token.agent)
+}
+
+/// What a grant says besides, of a token that begins at that time.
+fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
+    let renew_by = grant.renew_ms.map(|within| TokenBody::renew_by_caveat(begins.plus(within)));
+    renew_by.into_iter().collect()
 }

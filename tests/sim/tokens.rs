@@ -87,6 +87,7 @@ impl Sim {
             expires: now.plus(life_ms),
             head: None,
             budget,
+            caveats: Vec::new(),
             ..above
         })
     }
@@ -127,6 +128,9 @@ impl Sim {
     pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
         let mut body = self.token_body(agent, budget(calls, units), life_ms);
         (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
+        if life_ms % 7 == 2 && life_ms > 2 {
+            body.caveats = vec![TokenBody::renew_by_caveat(body.not_before.plus(life_ms / 2))];
+        }
         let id = TokenBody::id_of(&body.to_bytes());
         let ticket = self.ticket();
         self.event(Event::Issue(ticket, Self::wire(&body), None));

@@ -244,8 +244,10 @@ fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Err
 /// The newest token of an agent that lives.
 fn newest(access: &Runtime, agent: &AgentId) -> Result<TokenId, String> {
     let view = access.view().map_err(|error| error.to_string())?;
-    let lives =
-        |token: &&TokenInfo| token.agent == *agent && !token.revoked && token.expires > view.now;
+    let lives = |token: &&TokenInfo| {
+        let gives = !token.tools.is_empty() && token.agent == *agent;
+        gives && token.is_live(view.now)
+    };
     let newest = view.tokens.iter().filter(lives).max_by_key(|token| token.issued);
     let none = || format!("{agent} has no token that lives: see `syscap hook --setup`");
     newest.map(|token| token.id).ok_or_else(none)

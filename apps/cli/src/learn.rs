@@ -161,7 +161,7 @@ fn caution(proposal: &Proposal, settings: &Settings, home: &Inspection) {
     let kernel = home.kernel();
     let mut others: Vec<&AgentId> = kernel
         .tokens()
-        .filter(|token| !token.revoked && token.body.expires > kernel.now())
+        .filter(|token| !token.is_revoked(kernel.now()) && token.body.expires > kernel.now())
         .map(|token| &token.body.agent)
         .filter(|agent| !proposed(agent))
         .collect();

@@ -26,6 +26,8 @@ pub(crate) enum Token {
     /// Hand on a part of a token, to the same agent or one below it; prints the new token's id.
     /// What it uses is charged to all above it, and it ends with any of them.
     Attenuate(issue::Attenuate),
+    /// Let a token go on that must be renewed; prints the id of the token that renews it.
+    Renew(issue::Renew),
     /// List the tokens of a home. Works beside the process that holds the home.
     List(List),
     /// Show which token was derived from which, and what each has used of its calls. Works beside
@@ -41,6 +43,7 @@ impl Token {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::Issue(issue) => issue.run(out),
+            Self::Renew(renew) => renew.run(out),
             Self::Attenuate(attenuate) => attenuate.run(out),
             Self::Tree(tree) => tree.run(out),
             Self::List(list) => list.run(out),
@@ -99,7 +102,7 @@ enum Standing {
 
 impl Standing {
     fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
-        if token.revoked {
+        if token.is_revoked(now) {
             Self::Revoked
         } else if now >= token.body.expires {
             Self::Expired

@@ -62,7 +62,7 @@ shape! {
         11 => pub grants: Grants,
         /// What it may use in all.
         12 => pub budget: Budget,
-        /// Further conditions: none is known to this version, so a token that has one is refused.
+        /// Further conditions: at most [`TokenBody::renew_by`]. A token with any other is refused.
         13 => pub caveats: Vec<Canonical>,
         /// The only policy under which it is valid; null for any.
         14 => pub policy: Option<PolicyHash>,
@@ -129,8 +129,13 @@ impl TokenBody {
         if self.ext.item().kind() != Kind::Map {
             return Err(bad("ext"));
         }
-        if !self.caveats.is_empty() {
+        if !self.knows_its_caveats() {
             return Err(Refused::new(Reason::UnknownAuthority).field("caveats"));
+        }
+        // Who hands something on can't renew it: it ends with its parent, or by its own end.
+        let within = |by| self.parent.is_none() && self.not_before < by && by < self.expires;
+        if !self.renew_by().is_none_or(within) {
+            return Err(bad("renew_by"));
         }
         if !TokenFlags::KNOWN.has(self.flags) {
             return Err(Refused::new(Reason::UnknownAuthority).field("flags"));

@@ -5,6 +5,7 @@
 
 mod attenuate;
 mod body;
+mod caveat;
 mod grants;
 
 pub use attenuate::attenuates;

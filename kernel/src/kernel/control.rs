@@ -377,7 +377,7 @@ impl Kernel {
                     Forgery::Role => Refused::new(Reason::WrongIssuer).field("issuer"),
                     other => unsigned(other, Role::Issuer.name()),
                 })?;
-                let renewable = self.state.renewable(body);
+                let renewable = self.state.renewable(body, self.now());
                 renewable.map_err(|reason| Refused::new(reason).field("renews"))?;
                 let head = body.head.ok_or(Refused::new(Reason::BadToken).field("head"))?;
                 self.is_durable(&head, ancestor)?;
@@ -394,7 +394,7 @@ impl Kernel {
         let tokens = &self.state.tokens;
         let above = tokens.find(&parent).and_then(|above| tokens.view(above));
         let above = above.ok_or(Refused::new(Reason::UnknownToken).field("parent"))?;
-        if above.revoked {
+        if above.is_revoked(self.now()) {
             return Err(Refused::new(Reason::Revoked).field("parent"));
         }
         attenuates(child, (parent, above.body))

@@ -73,7 +73,7 @@ impl Kernel {
     /// Whether since admission the token was revoked, a freeze began or the call was cancelled.
     fn stopped(&self, seq: Seq, flight: &InFlight) -> Option<OutcomeFlags> {
         let State { tokens, frozen, open, .. } = &self.state;
-        let flags = if tokens.is_revoked(flight.token) {
+        let flags = if tokens.is_revoked(flight.token, self.now()) {
             OutcomeFlags::REVOKED
         } else if frozen.stops(&flight.agent, flight.tool.as_str()) {
             OutcomeFlags::FROZEN

@@ -133,7 +133,7 @@ impl State {
                 self.keys.forget(Moment { time, unconfirmed });
             }
             BodyView::Shutdown(_) => self.ended = Ended::Clean,
-            BodyView::Issue(issue) => return Some(self.issue(record.seq, issue, objects)),
+            BodyView::Issue(issue) => return Some(self.issue(record, issue, objects)),
             BodyView::Session(change) => self.session(record.seq, change)?,
             BodyView::Key(event)
             | BodyView::Revoke(event)
@@ -189,7 +189,13 @@ impl State {
         Some(Ok(()))
     }
 
-    fn issue(&mut self, seq: Seq, issue: &Issue, objects: &mut dyn Objects) -> Result<(), Halt> {
+    fn issue(
+        &mut self,
+        record: RecordView<'_>,
+        issue: &Issue,
+        objects: &mut dyn Objects,
+    ) -> Result<(), Halt> {
+        let (seq, now) = (record.seq, record.time);
         let name = ObjectId::from_bytes(*issue.token.as_bytes());
         let object = objects.find(&name)?.ok_or(Halt::Object { seq })?;
         // Whoever folds it in has verified it: live when it came, of a log before this.
@@ -207,7 +213,8 @@ impl State {
             self.signers.entry(body.issuer).or_default().last = seq;
         }
         let inserted = self.tokens.insert(issue.token, body, parent, seq);
-        inserted.map(|_| ()).ok_or(Halt::Contradiction { seq })
+        self.tokens.renewed(inserted.ok_or(Halt::Contradiction { seq })?, now);
+        Ok(())
     }
 
     fn session(&mut self, seq: Seq, change: &SessionChange) -> Option<()> {

@@ -13,6 +13,7 @@ use syscap_format::{
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
     record::{Body, CancelBody, Head, Issue, Kind, Record},
+    time::UnixMillis,
     token::{Token, TokenBody, attenuates},
 };
 
@@ -105,14 +106,14 @@ impl State {
 
     /// Whether a root token may answer the idempotency keys of the one that it renews: that is a
     /// root of the same agent, and was not revoked.
-    pub(crate) fn renewable(&self, body: &TokenBody) -> Result<(), Reason> {
+    pub(crate) fn renewable(&self, body: &TokenBody, now: UnixMillis) -> Result<(), Reason> {
         let Some(renews) = &body.renews else {
             return Ok(());
         };
         let old = self.tokens.find(renews).and_then(|old| self.tokens.view(old));
         match old {
             None => Err(Reason::UnknownToken),
-            Some(old) if old.revoked => Err(Reason::Revoked),
+            Some(old) if old.is_revoked(now) => Err(Reason::Revoked),
             Some(old) if old.body.parent.is_some() || old.body.agent != body.agent => {
                 Err(Reason::BadToken)
             }
@@ -142,7 +143,9 @@ impl State {
                 (None, Some(_)) => return Ok(()),
                 _ => return Err(forged(Forgery::Form)),
             },
-            Body::Issue(issue) => return self.believe_token(record.seq, issue, past),
+            Body::Issue(issue) => {
+                return self.believe_token((record.seq, record.time), issue, past);
+            }
             _ => return Ok(()),
         };
         self.authorises(record.body.kind(), event).map_err(forged)?;
@@ -179,7 +182,12 @@ impl State {
         }
     }
 
-    fn believe_token(&self, seq: Seq, issue: &Issue, past: &mut dyn Past) -> Result<(), Halt> {
+    fn believe_token(
+        &self,
+        (seq, now): (Seq, UnixMillis),
+        issue: &Issue,
+        past: &mut dyn Past,
+    ) -> Result<(), Halt> {
         let forged = |why| Halt::Forged { seq, why };
         let token = wire(seq, issue.token.as_bytes(), past)?;
         let token = Token::read(&token).map_err(|refused| {
@@ -203,14 +211,14 @@ impl State {
         }
         let Some(parent) = body.parent else {
             self.issues(&token).map_err(forged)?;
-            self.renewable(body).map_err(|_| forged(Forgery::Renewal))?;
+            self.renewable(body, now).map_err(|_| forged(Forgery::Renewal))?;
             let head = body.head.ok_or_else(|| forged(Forgery::Head))?;
             return is_before(seq, &head, past);
         };
         let above = self.tokens.find(&parent).and_then(|above| self.tokens.view(above));
         let above = above.ok_or(Halt::Contradiction { seq })?;
         match attenuates(body, (parent, above.body)) {
-            Ok(()) if !above.revoked => Ok(()),
+            Ok(()) if !above.is_revoked(now) => Ok(()),
             _ => Err(forged(Forgery::Attenuation)),
         }
     }

@@ -8,6 +8,7 @@ use syscap_format::{
     id::{AgentId, Seq, TokenId},
     image::TokenImage,
     sign::PublicKey,
+    time::UnixMillis,
     token::TokenBody,
 };
 
@@ -28,6 +29,8 @@ struct Entry {
     parent: Option<TokenIndex>,
     issued: Seq,
     revoked: bool,
+    /// From then on it is as revoked: as it says, or what renewed it before that.
+    renew_by: Option<UnixMillis>,
     /// Measured time overran, or a charge used up a dimension.
     exhausted: bool,
     used: Amounts,
@@ -62,6 +65,9 @@ pub struct TokenView<'a> {
     pub rooted: Seq,
     /// Whether it, or one that it was derived from, was revoked.
     pub revoked: bool,
+    /// From then on it, or one that it was derived from, is as revoked, unless that is renewed
+    /// before. Null: it need not be.
+    pub renew_by: Option<UnixMillis>,
     /// Whether it, or one that it was derived from, ran out by a measurement or a charge.
     pub exhausted: bool,
     /// What was used, by it and all that was derived from it.
@@ -73,6 +79,12 @@ pub struct TokenView<'a> {
 }
 
 impl TokenView<'_> {
+    /// Whether at that time it was revoked, or is as revoked because nobody has renewed it.
+    #[must_use]
+    pub fn is_revoked(&self, now: UnixMillis) -> bool {
+        self.revoked || self.renew_by.is_some_and(|by| now >= by)
+    }
+
     /// The first dimension in which `wanted` exceeds what is left anywhere in the chain.
     pub(crate) fn lacks(&self, wanted: &Amounts) -> Option<Dimension> {
         wanted.iter().find(|(d, amount)| *amount > self.left.get(*d)).map(|(d, _)| d)
@@ -93,7 +105,18 @@ impl Tokens {
         }
         let (used, held) = (Amounts::ZERO, Amounts::ZERO);
         let (revoked, exhausted) = (false, false);
-        self.entries.push(Entry { id, parent, issued, revoked, exhausted, used, held, body });
+        let renew_by = body.renew_by();
+        self.entries.push(Entry {
+            id,
+            parent,
+            issued,
+            revoked,
+            renew_by,
+            exhausted,
+            used,
+            held,
+            body,
+        });
         Some(place)
     }
 
@@ -120,9 +143,26 @@ impl Tokens {
         at == old
     }
 
-    /// Whether the token or one of its ancestors was revoked.
-    pub(crate) fn is_revoked(&self, token: TokenIndex) -> bool {
-        self.chain(token).any(|entry| entry.revoked)
+    /// Whether the token or one of its ancestors was revoked, or is as revoked at that time.
+    pub(crate) fn is_revoked(&self, token: TokenIndex, now: UnixMillis) -> bool {
+        let lapsed = |entry: &Entry| entry.renew_by.is_some_and(|by| now >= by);
+        self.chain(token).any(|entry| entry.revoked || lapsed(entry))
+    }
+
+    /// A token was registered that renews another: that one, and those that it renewed itself, go
+    /// on as long as it does, where they have not ended by then.
+    pub(super) fn renewed(&mut self, by: TokenIndex, now: UnixMillis) {
+        let Some(body) = self.body(by).cloned() else { return };
+        let until = body.renew_by().unwrap_or(body.expires);
+        let mut renews = body.renews;
+        while let Some(at) = renews.and_then(|id| self.index.get(&id).copied()) {
+            let Some(entry) = self.entry_mut(at) else { return };
+            match &mut entry.renew_by {
+                Some(end) if now < *end => *end = until.max(*end),
+                _ => return,
+            }
+            renews = entry.body.renews;
+        }
     }
 
     /// What is left in each dimension, the tightest of the chain.
@@ -218,6 +258,7 @@ impl Tokens {
             parent: entry.parent.map(|parent| u64::from(parent.0)),
             issued: entry.issued,
             revoked: entry.revoked,
+            renew_by: entry.renew_by,
             exhausted: entry.exhausted,
             used: entry.used,
             held: entry.held,
@@ -237,13 +278,16 @@ impl Tokens {
 
     pub(crate) fn view(&self, token: TokenIndex) -> Option<TokenView<'_>> {
         let entry = self.entry(token)?;
-        let Entry { id, issued, revoked, exhausted, used, held, .. } = *entry;
+        let Entry { id, issued, revoked, renew_by, exhausted, used, held, .. } = *entry;
         let (body, left) = (&*entry.body, entry.left());
         let rooted = issued;
-        let mut view = TokenView { id, body, issued, rooted, revoked, exhausted, used, held, left };
+        let mut view =
+            TokenView { id, body, issued, rooted, revoked, renew_by, exhausted, used, held, left };
         for above in entry.parent.into_iter().flat_map(|parent| self.chain(parent)) {
             view.rooted = above.issued;
             view.revoked |= above.revoked;
+            // Of a chain only the root has one.
+            view.renew_by = view.renew_by.or(above.renew_by);
             view.exhausted |= above.exhausted;
             view.left = view.left.meet(&above.left());
         }

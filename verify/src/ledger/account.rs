@@ -6,6 +6,7 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
     sign::PublicKey,
+    time::UnixMillis,
     token::TokenBody,
 };
 
@@ -20,6 +21,8 @@ struct Holder {
     issued: Seq,
     body: TokenBody,
     revoked: bool,
+    /// From then on it counts as revoked.
+    renew_by: Option<UnixMillis>,
     exhausted: bool,
     used: Amounts,
     held: Amounts,
@@ -47,7 +50,17 @@ impl Accounts {
         let (used, held) = (Amounts::ZERO, Amounts::ZERO);
         let (revoked, exhausted) = (false, false);
         self.index.insert(id, Account(self.holders.len()));
-        self.holders.push(Holder { parent, issued, body, revoked, exhausted, used, held });
+        let renew_by = body.renew_by();
+        self.holders.push(Holder {
+            parent,
+            issued,
+            body,
+            revoked,
+            renew_by,
+            exhausted,
+            used,
+            held,
+        });
     }
 
     pub(super) fn body(&self, account: Account) -> Option<&TokenBody> {
@@ -68,8 +81,21 @@ impl Accounts {
         self.chain(account).last().map(|root| root.issued)
     }
 
-    pub(super) fn is_revoked(&self, account: Account) -> bool {
-        self.chain(account).any(|holder| holder.revoked)
+    pub(super) fn is_revoked(&self, account: Account, now: UnixMillis) -> bool {
+        self.chain(account).any(|holder| holder.is_revoked(now))
+    }
+
+    /// A token takes the place of others: of those that were not revoked by now it says how long
+    /// they go on. Each was opened before the one that renews it.
+    pub(super) fn renew(&mut self, by: &TokenBody, now: UnixMillis) {
+        let until = by.renew_by().unwrap_or(by.expires);
+        let mut next = by.renews;
+        while let Some(account) = next.and_then(|id| self.find(&id)) {
+            let Some(holder) = self.holders.get_mut(account.0) else { return };
+            let Some(end) = holder.renew_by.filter(|end| now < *end) else { return };
+            holder.renew_by = Some(end.max(until));
+            next = holder.body.renews;
+        }
     }
 
     /// Who holds it, and those that it was derived from.
@@ -182,6 +208,10 @@ impl Accounts {
 }
 
 impl Holder {
+    fn is_revoked(&self, now: UnixMillis) -> bool {
+        self.revoked || self.renew_by.is_some_and(|end| now >= end)
+    }
+
     fn left(&self) -> Amounts {
         self.body.budget.amounts().minus(&self.used.plus(&self.held))
     }

@@ -107,7 +107,7 @@ impl Ledger {
 
     /// The token was neither revoked nor out of its time.
     pub(super) fn live(&self, entry: &mut Entry<'_>, account: Account) {
-        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
+        entry.expect(!self.accounts.is_revoked(account, entry.time), Fault::Revoked);
         let Some(body) = self.accounts.body(account) else {
             return;
         };

@@ -54,6 +54,7 @@ impl Ledger {
             signer.last = entry.seq;
         }
         self.accounts.open(issue.token, body.clone(), parent, entry.seq);
+        self.accounts.renew(body, entry.time);
         Ok(())
     }
 
@@ -81,7 +82,7 @@ impl Ledger {
             entry.fault(Fault::UnknownToken);
             return Ok(None);
         };
-        entry.expect(!self.accounts.is_revoked(account), Fault::Revoked);
+        entry.expect(!self.accounts.is_revoked(account, entry.time), Fault::Revoked);
         let wire = object(entry, source, ObjectKind::Token, *parent.as_bytes())?;
         let above = wire.and_then(|wire| Token::read(&wire.bytes).ok());
         let narrower =
@@ -99,7 +100,7 @@ impl Ledger {
         let Some(old) = self.accounts.find(renews) else {
             return entry.fault(Fault::UnknownToken);
         };
-        entry.expect(!self.accounts.is_revoked(old), Fault::Revoked);
+        entry.expect(!self.accounts.is_revoked(old, entry.time), Fault::Revoked);
         let said = self.accounts.body(old);
         let fine = said.is_some_and(|old| old.parent.is_none() && old.agent == body.agent);
         entry.expect(fine, Fault::Renewal);

@@ -24,7 +24,7 @@ impl Ledger {
         let overspent = pairs(used, held).any(|(d, used, held)| !d.is_measured() && used > held);
         entry.expect(!overspent && used.get(Dimension::Concurrent) == 0, Fault::Overspent);
         entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
-        entry.expect(outcome.flags == self.flags(&open, &outcome), Fault::OutcomeFlags);
+        entry.expect(outcome.flags == self.flags(entry, &open, &outcome), Fault::OutcomeFlags);
         self.settle(&open, &outcome);
         // What did not run brought nothing.
         let not_run = outcome.reason == Some(Reason::NotRun);
@@ -79,10 +79,11 @@ impl Ledger {
     }
 
     /// The flags that the outcome must have.
-    fn flags(&self, open: &Open, outcome: &Outcome) -> OutcomeFlags {
+    fn flags(&self, entry: &Entry<'_>, open: &Open, outcome: &Outcome) -> OutcomeFlags {
         let (held, used) = (&open.call.held, &outcome.call.used);
         let overrun = pairs(used, held).any(|(d, used, held)| d.is_measured() && used > held);
-        let revoked = open.account.is_some_and(|account| self.accounts.is_revoked(account));
+        let is_revoked = |account| self.accounts.is_revoked(account, entry.time);
+        let revoked = open.account.is_some_and(is_revoked);
         let frozen = match (&open.call.agent_id, &open.call.tool_id) {
             (Some(agent), Some(tool)) => self.frozen.stops(agent, tool),
             _ => false,

@@ -199,6 +199,39 @@ fn a_repeat_is_under_the_first_token_or_one_that_renews_it() {
     assert_eq!(faults, [(repeat, Fault::RepeatForm)]);
 }
 
+/// From its bound on a token is as revoked, unless another has renewed it before.
+#[test]
+fn what_must_be_renewed_was_renewed() {
+    let mut said = None;
+    let minute = HOUR_MS / 60;
+    let log = Log::of(&small_with(
+        |body| body.caveats = vec![TokenBody::renew_by_caveat(body.not_before.plus(minute))],
+        |driver, session| {
+            let first = driver.kernel.tokens().next().unwrap().id;
+            let mut body = body(driver.kernel.home(), 9, &agent("ada"));
+            body.head = driver.kernel.durable();
+            body.renews = Some(first);
+            driver.issue(&body);
+            driver.reading.wall = driver.reading.wall.plus(2 * minute);
+            driver.reading.boottime_ms += 2 * minute;
+            driver.call(session, ECHO);
+            said = Some(body);
+        },
+    ));
+    assert_eq!(log.faults(), []);
+    let (place, last) = (log.places(Kind::Issue)[2], *log.places(Kind::Intent).last().unwrap());
+    let with = |change: &dyn Fn(&mut TokenBody)| {
+        let mut body = said.clone().unwrap();
+        change(&mut body);
+        with_token_at(&log, place, &key(Role::Issuer), &body).faults()
+    };
+    assert_eq!(with(&|body| body.nonce = [8; 16]), []);
+    let ended = [(last, Fault::Revoked), (last + 1, Fault::OutcomeFlags)];
+    assert_eq!(with(&|body| body.renews = None), ended);
+    let shorter = |body: &mut TokenBody| body.expires = body.not_before.plus(minute + 1_000);
+    assert_eq!(with(&shorter), ended);
+}
+
 #[test]
 fn an_issue_says_what_its_token_says() {
     let form: &[(usize, Fault)] = &[(6, Fault::IssueForm)];

@@ -9,7 +9,7 @@ use clap::Args;
 use syscap::{
     Error, Grant, Runtime,
     format::{
-        budget::Dimension,
+        budget::{Budget, Dimension},
         id::{AgentId, TokenId},
         sign::PublicKey,
     },
@@ -35,6 +35,44 @@ pub(crate) struct Issue {
     /// keys, so that what is sent again is not done again.
     #[arg(long, value_name = "ID", value_parser = parse::token)]
     renews: Option<TokenId>,
+    /// By when, from now on, it must be renewed by `syscap token renew`: from then on it is as
+    /// revoked. Without this it need not be.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    renew_by: Option<Duration>,
+}
+
+/// Which token goes on, and how long.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Signs and registers a token that renews the other and grants nothing itself: the renewed one keeps
+its tools, its budget and its own end. What was not renewed in time stays as revoked for ever.")]
+pub(crate) struct Renew {
+    /// The home.
+    home: PathBuf,
+    /// The token, which was issued with --renew-by.
+    #[arg(value_name = "ID", value_parser = parse::token)]
+    token: TokenId,
+    /// By when, from now on, it must be renewed again.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    renew_by: Duration,
+}
+
+impl Renew {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let Self { home, token, renew_by } = self;
+        let log = runtime::look(&home)?;
+        let old = log.kernel().token(&token).filter(|old| old.renew_by.is_some());
+        let agent = old.map(|old| old.body.agent.clone()).ok_or_else(|| {
+            let advice = "is no token that must be renewed; see `syscap token list`".to_owned();
+            Failure::Usage { what: token.to_string(), advice }
+        })?;
+        let grant = Grant::to(agent.as_str()).budget(Budget::none());
+        let grant = grant.renews(token).expires_in(renew_by);
+        let id = runtime::with(&home, |access| access.issue(grant).map_err(Failure::from))?;
+        let json = Object::new().shown("token_id", id).shown("renewed", token);
+        out.both(&format!("{token} renewed by {id}"), json)?;
+        Ok(Exit::Done)
+    }
 }
 
 /// What is handed on, and to whom.
@@ -80,9 +118,10 @@ struct Part {
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, part, held_by, renews } = self;
+        let Self { home, part, held_by, renews, renew_by } = self;
         let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
+        let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
         let issue = |access: &Runtime| access.issue(grant.clone());
         part.tell(&home, issue, out)
     }

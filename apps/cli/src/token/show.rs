@@ -103,7 +103,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
     let object = Object::new()
         .shown("token_id", token.id)
         .text("standing", Standing::of(token, now).name())
-        .flag("revoked", token.revoked)
+        .flag("revoked", token.is_revoked(now))
         .flag("expired", now >= body.expires)
         .shown("agent", &body.agent)
         .uint("version", body.version)
@@ -122,6 +122,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
         .json("ext", &syscap::format::json::from_data(body.ext.item()));
     let object = optional(object, "holder", body.holder.map(|key| hex(key.as_bytes())));
     let object = optional(object, "parent", body.parent.map(|parent| parent.to_string()));
+    let object = optional(object, "renew_by", token.renew_by.map(|by| by.to_string()));
     let object = optional(object, "renews", body.renews.map(|renewed| renewed.to_string()));
     let object = optional(object, "policy", body.policy.map(|policy| policy.to_string()));
     let mut grants = Object::new();

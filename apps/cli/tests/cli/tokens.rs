@@ -172,3 +172,25 @@ fn words_that_are_not_of_their_form_are_2() {
     assert_eq!(run(["token", "list", &home.path()]).fine().out, "");
     assert_eq!(home.verify(), 0);
 }
+
+#[test]
+fn a_token_that_must_be_renewed_is() {
+    let home = TestHome::new();
+    let leased = home.token("a", &["--tool", "echo", "--renew-by", "30m"]);
+    let show = |id: &str| run(["token", "show", &home.path(), id, "--json"]).fine().one();
+    let before = show(&leased)["renew_by"].as_str().unwrap().to_owned();
+    let renew = ["token", "renew", &home.path(), &leased, "--renew-by", "50m", "--json"];
+    let renewal = run(renew).fine().one();
+    assert_eq!(renewal["renewed"], leased.as_str());
+    let after = show(&leased);
+    assert!(after["renew_by"].as_str().unwrap() > before.as_str());
+    assert_eq!(after["standing"], "live");
+    let by = show(renewal["token_id"].as_str().unwrap());
+    assert_eq!((&by["renews"], &by["grants"]), (&json!(leased), &json!({})), "{by}");
+    assert_eq!(home.call("a", &leased, ECHO.as_bytes())[0]["status"], "ok");
+    // Nothing is renewed that need not be, and no part of a token has a bound of its own.
+    let other = home.token("a", &["--tool", "echo"]);
+    let none = run(["token", "renew", &home.path(), &other, "--renew-by", "1h"]).failed(2).err;
+    assert!(none.contains("is no token that must be renewed"), "{none}");
+    assert_eq!(home.verify(), 0);
+}
