@@ -160,7 +160,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
         2 => (0_u8..3, 0_u64..30).prop_map(|(agent, added)| Step::Give { agent, added }),
-        4 => (small.clone(), 0_u8..8, answerer())
+        4 => (small.clone(), 0_u8..12, answerer())
             .prop_map(|(ask, said, by)| Step::Answer { ask, said, by }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
         2 => Just(Step::Late),
@@ -332,6 +332,7 @@ fn apply(sim: &mut Sim, step: &Step) {
                     3 => (Answer::Set, (Some(2), None, None)),
                     4 => (Answer::Set, (Some(3), None, until)),
                     5 => (Answer::Set, (Some(0), None, until)),
+                    6 => (Answer::Set, (Some(0), Some(rows), until)),
                     _ => (Answer::Set, (Some(4), Some(rows), until)),
                 };
                 sim.answer_set(*leaf, answer, terms, *by);

@@ -412,7 +412,7 @@ fn who_may_not_call_may_not_change() {
     sim.event(Event::Room(Room::Reserve));
     assert_eq!(aim(&mut sim, session, goal), Err(Reason::NoRoom));
     sim.event(Event::Room(Room::Enough));
-    let brief = another(&mut sim, "a0", 10, 5_000);
+    let brief = another(&mut sim, "a0", 10, 5_001);
     aim(&mut sim, brief, goal).unwrap();
     sim.wall += 6_000;
     sim.boottime += 6_000;

@@ -1,6 +1,7 @@
 //! A world in which the kernel is driven by hand: events in any order, a clock that jumps, jobs
 //! that are held back, a store that can fail; and what must hold after every step.
 
+mod answers;
 mod ends;
 pub mod flights;
 pub mod keys;
@@ -21,15 +22,14 @@ use syscap::{
             FreezeTarget, PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
-        id::{AgentId, Leaf, Salt, Seq, SnapshotId, TokenId},
+        id::{AgentId, Salt, Seq, SnapshotId, TokenId},
         json,
         provenance::Source,
         reason::{Reason, Refused},
-        record::{Answer, ApprovalBody, Durability, Head, HomeLimits, Kind, Means, Record},
+        record::{Durability, Head, HomeLimits, Kind, Record},
         scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
-        token::Grants,
         vault::{CallSalts, VaultEntry},
     },
     kernel::{
@@ -428,26 +428,6 @@ impl Sim {
 
     pub fn submit_json(&mut self, session: Seq, json: &str) -> Ticket {
         self.submit(session, json.as_bytes().to_vec(), Form::Json)
-    }
-
-    /// Answers a call that waits, with the key of a role.
-    pub fn answer(&mut self, ask: Leaf, answer: Answer, by: Role) {
-        self.answer_set(ask, answer, (None, None, None), by);
-    }
-
-    /// The same for as many calls, within scopes, until then.
-    pub fn answer_set(
-        &mut self,
-        ask: Leaf,
-        answer: Answer,
-        (uses, scopes, expires): (Option<u64>, Option<Grants>, Option<UnixMillis>),
-        by: Role,
-    ) {
-        let (means, reason) = (Means::Signer, None);
-        let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
-        let control = self.signed_by(&body, by);
-        let ticket = self.ticket();
-        self.event(Event::Approve(ticket, control, None, None));
     }
 
     pub fn revoke(&mut self, token: TokenId) {

@@ -128,6 +128,7 @@ impl Sim {
     pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
         let mut body = self.token_body(agent, budget(calls, units), life_ms);
         (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
+        // Some are leases: a history names nothing but their lives.
         if life_ms % 7 == 2 && life_ms > 2 {
             body.caveats = vec![TokenBody::renew_by_caveat(body.not_before.plus(life_ms / 2))];
         }
