@@ -8,7 +8,7 @@ use syscap_format::{
     sign::PublicKey,
     time::UnixMillis,
     token::Grants,
-    vault::{Commitment, VaultText},
+    vault::{Commitment, VaultEntry, VaultText},
 };
 use syscap_kernel::{
     inspect::Condition,
@@ -150,8 +150,13 @@ pub fn reason_given(why: &str, salt: [u8; 32]) -> VaultText {
 fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError> {
     let bytes = record_at(store, view.ask)?.ok_or(StoreError::Damaged)?;
     let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
-    let Body::Ask(ask) = record.body else { return Err(StoreError::Damaged) };
     let entry = vault_entry(store, view.ask, view.ask)?;
+    said(record, &entry, view).ok_or(StoreError::Damaged)
+}
+
+/// A call as its record and what the vault has of it say; `None` where the record is another.
+pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<WaitingCall> {
+    let Body::Ask(ask) = record.body else { return None };
     let call = &ask.call;
     let arguments = match (call.args_hash, &call.tool_id, &call.manifest) {
         (Some(hash), Some(tool), Some(manifest)) => {
@@ -162,7 +167,7 @@ fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError
     let resources = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
     let conditions = ask.preconditions.iter().filter_map(|one| Condition::read(one, &entry));
     let deciding = call.decision.as_ref().and_then(|decision| decision.deciding.as_ref());
-    Ok(WaitingCall {
+    Some(WaitingCall {
         ask: view.ask,
         since: record.time,
         expires: view.expires,

@@ -35,6 +35,7 @@ pub struct Readme;
 mod args;
 mod asks;
 mod attach;
+mod carried;
 mod clock;
 mod core;
 mod counters;
@@ -91,6 +92,7 @@ pub use crate::{
 /// Calls that wait for a person, and what is answered.
 pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};
+    pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
     pub use crate::proposals::Proposal;
 }
 

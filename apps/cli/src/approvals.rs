@@ -1,5 +1,6 @@
 //! `syscap approvals`: calls that wait for a person, and the answers.
 
+mod carried;
 mod sets;
 
 use std::{
@@ -47,6 +48,13 @@ pub(crate) enum Approvals {
     Deny(Give),
     /// List what was approved for more than one call, and how much of it is left.
     Sets(List),
+    /// Write one to standard output, to be signed on another machine. It has the arguments in it.
+    Export(Show),
+    /// Sign an answer to what was exported, with no home at hand: it is shown, and what does not
+    /// match its record is not signed. The answer goes to standard output.
+    Sign(carried::Sign),
+    /// Record an answer that was signed on another machine.
+    Bring(carried::Bring),
 }
 
 /// Which home.
@@ -103,6 +111,9 @@ impl Approvals {
             Self::Approve(approve) => approve.run(out),
             Self::Deny(give) => give.run(Answer::Deny, None, out),
             Self::Sets(list) => sets::list(&list.home, out),
+            Self::Export(show) => carried::export(&show.home, show.ask, out),
+            Self::Sign(sign) => sign.run(out),
+            Self::Bring(bring) => bring.run(out),
         }
     }
 }
@@ -205,12 +216,16 @@ impl Give {
             };
             submit(&home, access, (&key, sign), body, (&beside, Failure::from))
         })?;
-        let json =
-            Object::new().uint("ask", ask).text("answer", answer.name()).uint("record", seq.get());
-        let said = if answer == Answer::Deny { "denied" } else { "approved" };
-        out.both(&format!("{said} by record {seq}"), json)?;
-        Ok(Exit::Done)
+        recorded(out, Seq::new(ask), answer, seq)
     }
+}
+
+/// What is said of an answer that is on record.
+fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> Ended {
+    let json = Object::new().uint("ask", ask.get()).text("answer", answer.name());
+    let said = if answer == Answer::Deny { "denied" } else { "approved" };
+    out.both(&format!("{said} by record {seq}"), json.uint("record", seq.get()))?;
+    Ok(Exit::Done)
 }
 
 impl Approve {

@@ -6,6 +6,8 @@ pub(crate) mod list;
 pub(crate) mod make;
 mod rotate;
 
+pub(crate) use authority::unsealed;
+
 use clap::Subcommand;
 
 use crate::{exit::Ended, output::Out};

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    io::{self, BufWriter, Stdout, Write as _},
+    io::{self, BufWriter, Write},
 };
 
 use syscap::format::{
@@ -29,16 +29,26 @@ enum Reader {
     Gone,
 }
 
-/// Standard output. A reader that has gone is a [`Failure::Pipe`], once, and never a panic.
+/// Standard output, as a rule. A reader that has gone is a [`Failure::Pipe`], once, and never a
+/// panic.
 pub(crate) struct Out {
     form: Form,
     reader: Reader,
-    stdout: BufWriter<Stdout>,
+    stdout: BufWriter<Box<dyn Write>>,
 }
 
 impl Out {
     pub(crate) fn new(form: Form) -> Self {
-        Self { form, reader: Reader::There, stdout: BufWriter::new(io::stdout()) }
+        Self::to(form, Box::new(io::stdout()))
+    }
+
+    /// Standard error, for people: where standard output is a file's.
+    pub(crate) fn aside() -> Self {
+        Self::to(Form::Text, Box::new(io::stderr()))
+    }
+
+    fn to(form: Form, stream: Box<dyn Write>) -> Self {
+        Self { form, reader: Reader::There, stdout: BufWriter::new(stream) }
     }
 
     pub(crate) const fn form(&self) -> Form {
@@ -91,7 +101,7 @@ impl Out {
 
     fn write(
         &mut self,
-        write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<Box<dyn Write>>) -> io::Result<()>,
     ) -> Result<(), Failure> {
         if self.reader == Reader::Gone {
             return Ok(());

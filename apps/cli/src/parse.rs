@@ -7,7 +7,7 @@ use syscap::{
         budget::Dimension,
         cbor::Canonical,
         control::Role,
-        id::{AgentId, FactKey, ObjectId, SnapshotId, TokenId, ToolId},
+        id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, TokenId, ToolId},
         json,
         limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
         manifest::EffectClass,
@@ -53,6 +53,8 @@ pub(crate) enum BadWord {
     Role,
     #[error("a public key has 64 hexadecimal digits, and is one that can be used")]
     Key,
+    #[error("a home's id has 64 hexadecimal digits")]
+    Home,
     #[error("a proof has 128 hexadecimal digits")]
     Proof,
     #[error("a reason has 1 to {TEXT_BYTES_MAX} bytes")]
@@ -98,15 +100,25 @@ pub(crate) fn proof(text: &str) -> Result<Signature, BadWord> {
     bytes(text).map(Signature::from_bytes).ok_or(BadWord::Proof)
 }
 
-/// Bytes in hexadecimal digits.
+/// A home's id.
+pub(crate) fn home(text: &str) -> Result<HomeId, BadWord> {
+    HomeId::from_hex(text).ok_or(BadWord::Home)
+}
+
+/// So many bytes in hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    hex(text)?.try_into().ok()
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| {
         let digits = std::str::from_utf8(pair).ok().filter(|_| pair[0] != b'+')?;
         u8::from_str_radix(digits, 16).ok()
     };
     let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-    bytes.filter(|_| rest.is_empty())?.try_into().ok()
+    bytes.filter(|_| rest.is_empty())
 }
 
 /// A tool, perhaps with the id of a manifest: `files.read=5d1f..`.

@@ -97,7 +97,7 @@ impl Authority {
 }
 
 /// A file's key; a person is asked where it is sealed.
-pub(super) fn unsealed(file: &KeyFile) -> Result<SecretKey, Failure> {
+pub(crate) fn unsealed(file: &KeyFile) -> Result<SecretKey, Failure> {
     use syscap::keys::Passphrases as _;
     let unseal = || match file.open() {
         Err(SignerError::Sealed(key_use)) => file.unseal(&Terminal.ask(key_use)?),

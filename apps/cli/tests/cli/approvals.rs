@@ -11,17 +11,17 @@ const POLICY: &str = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "all
     "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
     "on_fail": "ask", "reason": "Somebody looks at what is written."}]}"#;
 
-fn write(path: &str, text: &str) -> String {
+pub(crate) fn write(path: &str, text: &str) -> String {
     format!(r#"{{"tool_id": "fs.write", "args": {{"path": "{path}", "text": "{text}"}}}}"#)
 }
 
 /// The ask that a refused call waits under.
-fn ask(result: &Value) -> String {
+pub(crate) fn ask(result: &Value) -> String {
     assert_eq!((reason(result), &result["error"]["field"]), ("asked", &json!("approval")));
     result["error"]["got"].as_str().unwrap().to_owned()
 }
 
-fn asking() -> (TestHome, String) {
+pub(crate) fn asking() -> (TestHome, String) {
     let home = TestHome::new();
     let policy = home.file("policy.json", POLICY);
     run(["policy", "set", &home.path(), &policy]).fine();

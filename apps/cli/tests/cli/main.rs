@@ -4,6 +4,7 @@
 mod approvals;
 mod beside;
 mod calls;
+mod carried;
 mod credits;
 mod damage;
 mod demo;
