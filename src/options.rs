@@ -82,6 +82,26 @@ pub struct Options {
     trust: Option<Trust>,
     seal: Seal,
     recovery: RecoveryKey,
+    asks: Asks,
+}
+
+/// Whether calls may wait for a person.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Asks {
+    /// They may.
+    #[default]
+    Wait,
+    /// Nobody is there.
+    Refused,
+}
+
+impl Asks {
+    fn kernel(self, kernel: Kernel) -> Kernel {
+        match self {
+            Self::Wait => kernel,
+            Self::Refused => kernel.headless(),
+        }
+    }
 }
 
 /// The recovery key of a home that is made.
@@ -113,6 +133,7 @@ impl Default for Options {
             trust: None,
             seal: Seal::Open,
             recovery: RecoveryKey::Made,
+            asks: Asks::Wait,
         }
     }
 }
@@ -238,6 +259,30 @@ impl Options {
         self
     }
 
+    /// Holds the home where nobody is there to be asked, as in a build: a call that the policy asks
+    /// a person about is refused as [`Asked`](syscap_format::reason::Reason::Asked) at once, and
+    /// does not wait. What was approved before goes on. It is for as long as this process holds
+    /// the home: one that attaches to another follows that one.
+    ///
+    /// ```
+    /// use syscap::{format::manifest::EffectClass, host::HostTool, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let mail = HostTool::new("mail.send", EffectClass::ExternalWrite)?.run(|_| Ok("sent"));
+    /// let rt = Options::new().tool(mail)?.headless().create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["mail.send"]))?)?;
+    /// let refused = agent.call("mail.send", args! {})?;
+    /// assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+    /// # rt.close()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn headless(mut self) -> Self {
+        self.asks = Asks::Refused;
+        self
+    }
+
     /// Makes a home in a folder that has none, and holds it, for this process alone.
     ///
     /// # Errors
@@ -306,7 +351,8 @@ impl Options {
             Some(engine) => engine,
             None => Box::new(Policy::preset(Preset::Standard)?),
         };
-        let mut kernel = Kernel::create(new, Parts { engine, registry }, self.clock.read())?;
+        let kernel = Kernel::create(new, Parts { engine, registry }, self.clock.read())?;
+        let mut kernel = self.asks.kernel(kernel);
         if let Some(batch) = kernel.take_batch() {
             kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
         }
@@ -345,7 +391,8 @@ impl Options {
         let files = home.open_files()?;
         let registry = self.tools(&files)?;
         let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
-        let mut kernel = engine::open(store, self.engine(), registry, &anchor)?;
+        let kernel = engine::open(store, self.engine(), registry, &anchor)?;
+        let mut kernel = self.asks.kernel(kernel);
         let providers = Arc::default();
         let absent = tools::adopt(&mut kernel, store, &providers)?;
         signer.renew(kernel.roles());

@@ -43,6 +43,8 @@ pub(crate) struct Call {
     /// Its token.
     #[arg(long, value_name = "ID", value_parser = parse::token)]
     token: TokenId,
+    #[command(flatten)]
+    people: runtime::People,
     /// The calls; standard input where it is - or left out.
     #[arg(default_value = "-")]
     file: PathBuf,
@@ -57,7 +59,7 @@ impl Call {
             let file = File::open(&self.file).map_err(Failure::file(&self.file))?;
             Box::new(BufReader::new(file))
         };
-        runtime::serving(&self.home, |access| {
+        runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
             let caller = access.session(self.agent.as_str(), self.token)?;
             answer_all(&caller, &mut input, out)?;

@@ -39,7 +39,7 @@ use self::{
 use crate::{
     exit::{Ended, Exit, diagnose},
     output::Out,
-    parse,
+    parse, runtime,
 };
 
 /// Longest event, in bytes: a call and a result of the kernel's own limits, written as JSON.
@@ -87,6 +87,8 @@ pub(crate) struct Hook {
     /// without it the client's own rules apply besides.
     #[arg(long)]
     allow: bool,
+    #[command(flatten)]
+    people: runtime::People,
     /// Put the client's tools on record, issue a token, and print the client's settings.
     #[arg(long)]
     setup: bool,
@@ -143,7 +145,8 @@ impl Hook {
     fn before(&self, event: &Event, out: &mut Out) -> Result<Exit, String> {
         let used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
-        let access = holder::reach(&self.home).map_err(|failure| failure.to_string())?;
+        let access =
+            holder::reach(&self.home, self.people).map_err(|failure| failure.to_string())?;
         let token = match self.token {
             Some(token) => token,
             None => newest(&access, &self.agent)?,

@@ -8,12 +8,12 @@ use std::{
 
 use clap::Args;
 use syscap::format::id::{AgentId, TokenId};
-use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
+use syscap_gateway::{ClassRule, Hints, Options, People, ServerCommand};
 
 use crate::{
     exit::{Ended, Exit, Failure, diagnose},
     output::Out,
-    parse, recording,
+    parse, recording, runtime,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -70,6 +70,8 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "KIB",
           value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
     max_result: Option<u64>,
+    #[command(flatten)]
+    people: runtime::People,
     /// Pass no prompts through.
     #[arg(long)]
     no_prompts: bool,
@@ -139,6 +141,7 @@ impl Mcp {
         options.trust_results = self.trust_results;
         options.timeout = self.timeout;
         options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
+        options.people = if self.people.are_absent() { People::Absent } else { People::Asked };
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;
         Ok(options)

@@ -3,9 +3,29 @@
 
 use std::path::Path;
 
+use clap::Args;
 use syscap::{Inspection, Operator, Options, Runtime};
 
 use crate::exit::Failure;
+
+/// Whether calls may wait for a person, where this process holds the home.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct People {
+    /// Nobody is there to be asked: a call that the policy asks a person about is refused at once,
+    /// and does not wait. Where another process holds the home, that one says.
+    #[arg(long)]
+    headless: bool,
+}
+
+impl People {
+    pub(crate) const fn are_absent(self) -> bool {
+        self.headless
+    }
+
+    pub(crate) fn options(self) -> Options {
+        if self.headless { Options::new().headless() } else { Options::new() }
+    }
+}
 
 /// Does something in a home, with whoever holds it; where nobody does it is opened for that, and
 /// closed, so that the log ends properly.
@@ -33,9 +53,10 @@ pub(crate) fn operate<T>(
 /// The same for what takes long: where it holds the home it serves it to others.
 pub(crate) fn serving<T>(
     folder: &Path,
+    people: People,
     act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let access = Runtime::share(folder).map_err(Failure::home(folder))?;
+    let access = people.options().share(folder).map_err(Failure::home(folder))?;
     finish(access, act)
 }
 

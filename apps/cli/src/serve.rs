@@ -36,13 +36,15 @@ pub(crate) struct Serve {
     /// End when for so long no process was attached and no call was made: 90s, 15m, 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     idle: Option<Duration>,
+    #[command(flatten)]
+    people: runtime::People,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let access = Runtime::share(&self.home).map_err(Failure::home(&self.home))?;
+        let access = self.people.options().share(&self.home).map_err(Failure::home(&self.home))?;
         if !access.is_holder() {
             return Err(Failure::Held(self.home));
         }

@@ -17,7 +17,7 @@ use syscap::{
 
 use crate::{
     kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Unreached},
-    options::Options,
+    options::{Options, People},
     say::say,
 };
 
@@ -33,7 +33,12 @@ fn unreached(error: Error) -> Unreached {
 
 impl HomeKernel {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
-        Ok(Self { runtime: Runtime::share(&options.home)?, options: options.clone() })
+        let held = syscap::Options::new();
+        let held = match options.people {
+            People::Asked => held,
+            People::Absent => held.headless(),
+        };
+        Ok(Self { runtime: held.share(&options.home)?, options: options.clone() })
     }
 
     /// Closes it: who still uses it is told.

@@ -69,7 +69,7 @@ pub use crate::{
     config::snippet,
     effect::{BadClassRule, ClassRule, Hints},
     error::Error,
-    options::{Options, ServerCommand},
+    options::{Options, People, ServerCommand},
     refusal::META_KEY,
     words::{BadWords, split},
 };

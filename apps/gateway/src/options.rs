@@ -15,6 +15,16 @@ pub struct ServerCommand {
     pub command: Vec<String>,
 }
 
+/// Whether calls that the policy asks about wait for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum People {
+    /// They wait.
+    Asked,
+    /// Nobody is there: they are refused at once. Another process that holds the home may say
+    /// otherwise.
+    Absent,
+}
+
 /// How a gateway is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -42,6 +52,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Largest result of a call, in bytes; as on record where it is not said, at first 1 MiB.
     pub result_bytes: Option<u64>,
+    /// Whether calls may wait for a person where the gateway holds the home.
+    pub people: People,
     /// Whether prompts pass through.
     pub prompts: bool,
     /// Whether resources pass through.
@@ -65,6 +77,7 @@ impl Options {
             trust_results: false,
             timeout: None,
             result_bytes: None,
+            people: People::Asked,
             prompts: true,
             resources: true,
         }

@@ -6,6 +6,7 @@ use super::{
     answer::Reply,
     events::{Ack, Submit},
     machine::Kernel,
+    people::People,
 };
 use crate::{
     call::{
@@ -146,6 +147,9 @@ impl Kernel {
 
     /// The record of a call that waits, but for what the call itself says; `None` where it can't.
     fn askable(&self, submit: &Submit, fields: &CallFields, asking: &Asking) -> Option<Ask> {
+        if self.people == People::Absent {
+            return None;
+        }
         let now = self.now();
         let session = self.state.sessions.get(&submit.session)?;
         let token = self.state.tokens.view(session.token)?;

@@ -6,7 +6,9 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{aggregate::Counted, events::Ack, machine::Kernel, pending::Pending, state};
+use super::{
+    aggregate::Counted, events::Ack, machine::Kernel, pending::Pending, people::People, state,
+};
 use crate::{
     halt::{Foreign, Halt},
     policy::{PolicyEngine, object_of},
@@ -164,6 +166,7 @@ impl Kernel {
             gap: false,
             room: Room::Enough,
             closing: true,
+            people: People::There,
             pending,
             waiting: VecDeque::new(),
             in_flight: BTreeMap::new(),

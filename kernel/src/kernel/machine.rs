@@ -11,6 +11,7 @@ use super::{
     events::{Effect, Event, SessionView},
     flight::{InFlight, Parked, Waiting},
     pending::Pending,
+    people::People,
 };
 use crate::{
     halt::Halt,
@@ -52,6 +53,7 @@ pub struct Kernel {
     pub(super) gap: bool,
     pub(super) room: Room,
     pub(super) closing: bool,
+    pub(super) people: People,
     pub(super) pending: Pending,
     pub(super) waiting: VecDeque<(Seq, Waiting)>,
     pub(super) in_flight: BTreeMap<Seq, Box<InFlight>>,

@@ -28,6 +28,7 @@ mod flight;
 mod log;
 mod machine;
 mod pending;
+mod people;
 mod refuse;
 mod replay;
 mod settle;

@@ -11,7 +11,7 @@ use std::{
 
 use syscap::Runtime;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, runtime::People};
 
 /// How long one that was started may take to serve.
 const START_TIME: Duration = Duration::from_secs(12);
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const IDLE: &str = "10m";
 
 /// Attaches to the holder; starts one where there is none.
-pub(super) fn reach(home: &Path) -> Result<Runtime, Failure> {
+pub(super) fn reach(home: &Path, people: People) -> Result<Runtime, Failure> {
     let look = || Runtime::attach(home).map_err(Failure::home(home));
     if let Some(access) = look()? {
         return Ok(access);
@@ -33,6 +33,7 @@ pub(super) fn reach(home: &Path) -> Result<Runtime, Failure> {
         .arg("serve")
         .arg(home)
         .args(["--idle", IDLE])
+        .args(people.are_absent().then_some("--headless"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

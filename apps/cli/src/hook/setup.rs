@@ -99,6 +99,9 @@ impl Hook {
         if self.allow {
             words.push("--allow".to_owned());
         }
+        if self.people.are_absent() {
+            words.push("--headless".to_owned());
+        }
         let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         Ok(quoted.join(" "))
     }

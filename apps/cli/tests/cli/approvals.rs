@@ -186,3 +186,42 @@ fn a_no_ends_what_was_approved_for_more_calls() {
     run(["approvals", "deny", &path, &first]).failed(2);
     assert_eq!(home.verify(), 0);
 }
+
+/// In a build nobody is there: it is refused at once, and nothing waits.
+#[test]
+fn without_a_head_nothing_waits() {
+    let (home, token) = asking();
+    let path = home.path();
+    let call = write("a.txt", "hello");
+    let made = |flags: &[&str]| {
+        let words = ["call", &path, "--agent", "a", "--token", &token];
+        run_with(words.iter().chain(flags).copied(), call.as_bytes()).fine().one()
+    };
+    let waits = || run(["approvals", "list", &path]).fine().out.lines().count();
+    let refused = made(&["--headless"]);
+    assert_eq!((reason(&refused), &refused["error"]["field"]), ("asked", &json!("path")));
+    assert_eq!(waits(), 0);
+    let mcp = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "fs_write", "arguments": {"path": "a.txt", "text": "hello"}}}),
+    ];
+    let lines: String = mcp.iter().map(|line| format!("{line}\n")).collect();
+    let words = ["mcp", &path, "--agent", "a", "--token", &token, "--builtins", "--headless"];
+    let said = run_with(words, lines.as_bytes());
+    assert!(said.out.contains("asked (403)"), "{}{}", said.out, said.err);
+    assert_eq!(waits(), 0);
+    // Whoever holds the home says.
+    let serving = Serving::of(&path, &["--headless"]);
+    assert_eq!(made(&[])["error"]["field"], "path");
+    serving.stop();
+    assert_eq!(waits(), 0);
+    let serving = Serving::of(&path, &[]);
+    ask(&made(&["--headless"]));
+    serving.stop();
+    assert_eq!(waits(), 1);
+    assert_eq!(home.verify(), 0);
+}

@@ -99,6 +99,23 @@ fn a_home_that_is_not_there_is_a_no() {
     assert_eq!((run.code, &*run.out), (2, ""));
 }
 
+/// Where nobody is there to be asked the holder that is started asks nobody.
+#[test]
+fn a_hook_without_a_head_starts_a_holder_without_one() {
+    let hooked = Hooked::loose("claude-code", &["--headless"]);
+    let settings = hooked.set_up(&[]).out;
+    assert!(settings.contains("--headless"), "{settings}");
+    let bash = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "ls" }));
+    assert!(hooked.hook(&bash).fine().out.contains("asked (403)"));
+    assert_eq!(hooked.last()["kind"], "refusal");
+    assert_eq!(hooked.of_kind("ask").len(), 0);
+    serving(&hooked.home.path()).iter().for_each(|pid| terminate(*pid));
+    while !serving(&hooked.home.path()).is_empty() {
+        thread::yield_now();
+    }
+    hooked.end();
+}
+
 #[test]
 fn an_agent_without_a_token_that_lives_is_a_no() {
     let hooked = Hooked::new("claude-code", &[]);

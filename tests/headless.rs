@@ -1,0 +1,147 @@
+//! Where nobody is there to be asked, nothing waits for a person.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+#[path = "seen/records.rs"]
+mod records;
+mod sim;
+#[path = "seen/verdict.rs"]
+mod verdict;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use syscap::{
+    audit::fault::{FaultPoint, FaultStore},
+    audit::memory::MemoryStore,
+    format::{
+        manifest::EffectClass,
+        record::{Answer, Body, HomeLimits},
+    },
+    host::HostTool,
+    prelude::*,
+    verify::Verdict,
+};
+
+use records::records;
+use sim::{Policed, Sim};
+use verdict::verdict;
+
+fn options(sent: &Arc<AtomicU64>) -> Options {
+    let sent = Arc::clone(sent);
+    let send = HostTool::new("mail.send", EffectClass::ExternalWrite)
+        .unwrap()
+        .text("to", "To whom.")
+        .run(move |_| {
+            sent.fetch_add(1, Ordering::SeqCst);
+            Ok("sent")
+        });
+    Options::new().tool(send).unwrap()
+}
+
+fn agent(rt: &Runtime) -> Session {
+    let token = rt.issue(Grant::to("a").tools(["mail.send"])).unwrap();
+    rt.session("a", token).unwrap()
+}
+
+fn send(agent: &Session, to: &str) -> ToolResult {
+    agent.call("mail.send", args! { "to": to }).unwrap()
+}
+
+fn asks(home: &Path) -> usize {
+    records(home).iter().filter(|record| matches!(record.body, Body::Ask(_))).count()
+}
+
+#[test]
+fn a_headless_home_asks_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
+    let rt = options(&sent).headless().create(&home).unwrap();
+    let caller = agent(&rt);
+    for to in ["ada", "ada", "bob"] {
+        let refused = send(&caller, to);
+        assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+        assert_eq!(refused.retry(), Some(Retry::Ask));
+        assert!(matches!(records(&home).pop().unwrap().body, Body::Refusal(_)));
+    }
+    // What the policy asks nobody about runs as ever.
+    assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (0, 0));
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+    // It is of the holder, not of the home.
+    let rt = options(&sent).open(&home).unwrap();
+    assert!(send(&agent(&rt), "ada").ask().is_some());
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+#[test]
+fn what_was_approved_goes_on_without_a_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
+    let rt = options(&sent).create(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["mail.send"])).unwrap();
+    let first = send(&rt.session("a", token).unwrap(), "ada").ask().unwrap();
+    rt.close().unwrap();
+    let rt = options(&sent).headless().open(&home).unwrap();
+    let caller = rt.session("a", token).unwrap();
+    // It waits from before, and is answered from elsewhere.
+    assert_eq!(send(&caller, "ada").ask(), Some(first));
+    rt.answer(first, Answer::Once, None).unwrap();
+    assert_eq!(send(&caller, "ada").reason(), None);
+    assert_eq!(send(&caller, "ada").ask(), None);
+    assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (1, 1));
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// Who attaches follows the process that holds the home, in both ways.
+#[test]
+fn who_attaches_follows_the_holder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
+    options(&sent).create(&home).unwrap().close().unwrap();
+    let holder = options(&sent).headless().share(&home).unwrap();
+    let other = options(&sent).share(&home).unwrap();
+    assert!(holder.is_holder() && !other.is_holder());
+    let refused = send(&agent(&other), "ada");
+    assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+    other.close().unwrap();
+    holder.close().unwrap();
+    let holder = options(&sent).share(&home).unwrap();
+    let other = options(&sent).headless().share(&home).unwrap();
+    assert!(holder.is_holder() && !other.is_holder());
+    assert!(send(&agent(&other), "bob").ask().is_some());
+    other.close().unwrap();
+    holder.close().unwrap();
+    assert_eq!(asks(&home), 1);
+}
+
+/// The kernel itself, without a host: it changes no state but what the refusal pays.
+#[test]
+fn a_kernel_without_a_head_parks_nothing() {
+    const CALL: &str = r#"{"tool_id": "trim", "args": {"units": 21}}"#;
+    let store = FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere);
+    let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    let token = sim.issue("a0", 60, 200, 500_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = *sim.sessions.last().unwrap();
+    let other = sim.reopened().unwrap();
+    let kernel = std::mem::replace(&mut sim.kernel, other);
+    sim.kernel = kernel.headless();
+    let ticket = sim.submit_json(session, CALL);
+    sim.commit();
+    let reply = sim.reply_to(ticket).unwrap();
+    assert_eq!((reply.reason(), reply.ask()), (Some(Reason::Asked), None));
+    assert_eq!((sim.kernel.asks().count(), sim.jobs.len()), (0, 0));
+    let last = sim::records(&mut sim).pop().unwrap();
+    assert!(matches!(last.body, Body::Refusal(_)), "{last:?}");
+    let image = sim.kernel.state_image();
+    assert_eq!(sim.reopened().unwrap().state_image(), image);
+}
