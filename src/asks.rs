@@ -165,7 +165,7 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         _ => None,
     };
     let resources = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
-    let conditions = ask.preconditions.iter().filter_map(|one| Condition::read(one, &entry));
+    let conditions = ask.preconditions.iter().filter_map(|one| Condition::read(one, entry));
     let deciding = call.decision.as_ref().and_then(|decision| decision.deciding.as_ref());
     Some(WaitingCall {
         ask: view.ask,
