@@ -153,6 +153,25 @@ fn what_is_posted_is_charged_after_the_fact() {
     replays_and_verifies(&mut sim);
 }
 
+/// Nobody is asked about what there are no credits for.
+#[test]
+fn a_person_is_not_asked_in_vain() {
+    let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
+    let store = syscap::audit::fault::FaultStore::new(Default::default(), nowhere);
+    let mut sim = Sim::with(store, Default::default(), sim::Policed::ByRule);
+    let token = sim.issue("a0", 100, 100, 1_000_000);
+    let session = sim.seat(token);
+    let asks = |credits: u64| {
+        format!(r#"{{"tool_id": "spend", "args": {{"units": 21, "credits": {credits}}}}}"#)
+    };
+    sim.give("a0", 5);
+    refused_with(&mut sim, session, &asks(6), Reason::OverBudget);
+    assert_eq!(sim.kernel.asks().count(), 0);
+    refused_with(&mut sim, session, &asks(5), Reason::Asked);
+    assert_eq!(sim.kernel.asks().count(), 1);
+    replays_and_verifies(&mut sim);
+}
+
 #[test]
 fn who_is_not_an_operator_gives_nothing() {
     let (mut sim, session) = seated();

@@ -159,7 +159,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => proptest::bool::weighted(0.2).prop_map(Step::Freeze),
         1 => (small.clone(), 0_u64..600)
             .prop_map(|(session, tokens)| Step::Charge { session, tokens }),
-        2 => (0_u8..3, 0_u64..30).prop_map(|(agent, added)| Step::Give { agent, added }),
+        1 => (0_u8..3, 20_u64..400).prop_map(|(agent, added)| Step::Give { agent, added }),
         4 => (small.clone(), 0_u8..12, answerer())
             .prop_map(|(ask, said, by)| Step::Answer { ask, said, by }),
         12 => (small, ending()).prop_map(|(job, ending)| Step::End { job, ending }),
@@ -179,7 +179,11 @@ fn apply(sim: &mut Sim, step: &Step) {
         |sim: &Sim, place: usize| sim.sessions.get(place % sim.sessions.len().max(1)).copied();
     match step {
         Step::Issue { agent, calls, units, life_ms } => {
-            sim.issue(&format!("a{agent}"), *calls, *units, *life_ms);
+            let agent = format!("a{agent}");
+            match life_ms % 5 {
+                0 => sim.lease(&agent, *calls, *units, *life_ms / 2 + 1),
+                _ => sim.issue(&agent, *calls, *units, *life_ms),
+            };
         }
         Step::Derive { parent, calls, units, life_ms } => {
             // Of the last ones: so that there are children of children.
@@ -485,9 +489,11 @@ fn histories_have_everything_in_them() {
                 _ => false,
             };
             let token = call.capability_token_id.and_then(|token| sim.kernel.token(&token));
+            let lapsed = token.as_ref().is_some_and(|token| !token.revoked);
             let derived = token.is_some_and(|token| token.body.parent.is_some());
             for (name, is) in [
                 ("degraded, ran", degraded && ran),
+                ("not renewed", lapsed && refused_for(Reason::Revoked)),
                 ("derived, ran", derived && ran),
                 ("derived, too wide", call.session.is_none() && refused_for(Reason::OutOfScope)),
                 ("derived too often", refused_for(Reason::NoDelegation)),

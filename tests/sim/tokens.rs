@@ -128,13 +128,21 @@ impl Sim {
     pub fn issue(&mut self, agent: &str, calls: u64, units: u64, life_ms: u64) -> TokenId {
         let mut body = self.token_body(agent, budget(calls, units), life_ms);
         (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
-        // Some are leases: a history names nothing but their lives.
-        if life_ms % 7 == 2 && life_ms > 2 {
-            body.caveats = vec![TokenBody::renew_by_caveat(body.not_before.plus(life_ms / 2))];
-        }
+        self.register(&body, units)
+    }
+
+    /// The same, which must be renewed within that time.
+    pub fn lease(&mut self, agent: &str, calls: u64, units: u64, within_ms: u64) -> TokenId {
+        let mut body = self.token_body(agent, budget(calls, units), within_ms * 2);
+        (body.holder, body.depth_max) = (Some(public_of(&holder())), 2);
+        body.caveats = vec![TokenBody::renew_by_caveat(body.not_before.plus(within_ms))];
+        self.register(&body, units)
+    }
+
+    fn register(&mut self, body: &TokenBody, units: u64) -> TokenId {
         let id = TokenBody::id_of(&body.to_bytes());
         let ticket = self.ticket();
-        self.event(Event::Issue(ticket, Self::wire(&body), None));
+        self.event(Event::Issue(ticket, Self::wire(body), None));
         self.tokens.push((id, units));
         id
     }
