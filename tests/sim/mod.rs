@@ -2,6 +2,7 @@
 //! that are held back, a store that can fail; and what must hold after every step.
 
 mod answers;
+mod credits;
 mod ends;
 pub mod flights;
 pub mod keys;
@@ -16,10 +17,10 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     audit::{fault::FaultStore, memory::MemoryStore},
     format::{
-        budget::{Amounts, Dimension},
+        budget::Dimension,
         control::{
-            CONTROL_CONTEXT, Control, ControlBody, CreditChange, Freeze, FreezeChange,
-            FreezeTarget, PolicyChange, Revocation, Role, Signed, ToolsChange,
+            CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
+            PolicyChange, Revocation, Role, Signed, ToolsChange,
         },
         envelope::{Form, Status, ToolResult},
         id::{AgentId, Salt, Seq, SnapshotId, TokenId},
@@ -434,25 +435,6 @@ impl Sim {
         let control = self.signed(&Revocation::subtree(token));
         let ticket = self.ticket();
         self.event(Event::Control(ticket, Kind::Revoke, control, None));
-    }
-
-    /// Posts credits that a session has used.
-    pub fn post(&mut self, session: Seq, credits: u64) {
-        self.posted += credits;
-        let (ticket, amounts) = (self.ticket(), Amounts::ZERO);
-        let amounts = amounts.with(Dimension::CreditsMicro, credits);
-        self.event(Event::Charge(ticket, session, amounts));
-        self.commit();
-    }
-
-    /// Gives an agent credits: whether that was taken.
-    pub fn give(&mut self, agent: &str, added: u64) -> Option<&Result<Ack, Refused>> {
-        let agent = AgentId::new(agent).unwrap();
-        let control = self.signed(&CreditChange { agent, added });
-        let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Credit, control, None));
-        self.commit();
-        self.acked(ticket)
     }
 
     pub fn freeze(&mut self, change: FreezeChange) {
