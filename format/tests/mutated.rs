@@ -129,10 +129,7 @@ fn times() -> usize {
 #[test]
 fn a_wire_that_was_touched_is_refused() {
     let parent = Token::read(&signed(&root().to_bytes(), &key(1))).unwrap();
-    let wires = [
-        signed(&root().to_bytes(), &key(1)),
-        signed(&child(&parent).to_bytes(), &key(2)),
-    ];
+    let wires = [signed(&root().to_bytes(), &key(1)), signed(&child(&parent).to_bytes(), &key(2))];
     let (mut dice, mut refused) = (Dice(1), 0);
     while refused < times() {
         let wire = &wires[dice.below(2)];
