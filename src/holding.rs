@@ -23,6 +23,7 @@ pub(crate) use self::{
     session::{LocalSession, acknowledged},
 };
 use crate::{
+    bell::Bell,
     core::{Answer, Core},
     counters::Counters,
     error::Error,
@@ -51,6 +52,8 @@ struct Inner {
     absent: Mutex<ToolsDelta>,
     /// What agents' clients run themselves.
     desk: Desk,
+    /// Rung with every answer of a person's.
+    answers: Arc<Bell>,
 }
 
 impl Holding {
@@ -61,8 +64,8 @@ impl Holding {
         absent: ToolsDelta,
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
-        let desk = Desk::default();
-        let inner = Inner { signer, files, home, signing, tooling, absent, desk };
+        let (desk, answers) = (Desk::default(), Arc::default());
+        let inner = Inner { signer, files, home, signing, tooling, absent, desk, answers };
         Self { core, providers, inner: Arc::new(inner) }
     }
 
@@ -136,6 +139,10 @@ impl Holding {
     /// Nobody waits for the runs that are out any more.
     pub(crate) fn give_up_runs(&self) {
         self.core.give_up_runs();
+    }
+
+    pub(crate) fn answers(&self) -> Arc<Bell> {
+        Arc::clone(&self.inner.answers)
     }
 
     pub(crate) fn desk(&self) -> &Desk {

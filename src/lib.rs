@@ -35,6 +35,7 @@ pub struct Readme;
 mod args;
 mod asks;
 mod attach;
+mod bell;
 mod carried;
 mod clock;
 mod core;
@@ -94,6 +95,7 @@ pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};
     pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
     pub use crate::proposals::Proposal;
+    pub use crate::session::Waited;
 }
 
 pub use syscap_analysis as analysis;

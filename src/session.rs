@@ -1,5 +1,7 @@
 //! A session, in this process or at the holder.
 
+mod wait;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{
@@ -12,6 +14,7 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
+pub use self::wait::Waited;
 use crate::{
     Args, Changed, Error,
     attach::{

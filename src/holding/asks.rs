@@ -22,9 +22,11 @@ impl Holding {
         control: Control,
         why: Option<VaultText>,
     ) -> Result<Seq, Error> {
-        self.submit_as(control, |ticket, control, ancestor| {
+        let submitted = self.submit_as(control, |ticket, control, ancestor| {
             Event::Approve(ticket, control, ancestor, why)
-        })
+        });
+        self.answers().ring();
+        submitted
     }
 
     /// See [`Runtime::answer`](crate::Runtime::answer).
@@ -41,10 +43,12 @@ impl Holding {
         let leaf = self.core.look(|kernel| answerable(kernel, ask));
         let leaf = leaf.ok_or(Refused::new(Reason::UnknownAsk).field("ask").got(&ask))?;
         let body = body(leaf, said, (Means::Signer, why.as_ref()));
-        self.sign_made(
+        let signed = self.sign_made(
             Kind::Approval,
             || Ok(body.to_bytes()),
             |ticket, control, ancestor| Event::Approve(ticket, control, ancestor, why),
-        )
+        );
+        self.answers().ring();
+        signed
     }
 }

@@ -43,4 +43,5 @@ pub use asks::{AskView, SetView};
 pub use boot::{Anchor, NewHome, Parts};
 pub use events::{Ack, Effect, Event, Lost, Measured, Proposal, SessionView, Submit};
 pub use machine::Kernel;
+pub use people::AskStanding;
 pub use replay::{NotAsked, Redecided, Tally};

@@ -1,0 +1,190 @@
+//! Waiting for a person's answer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "seen/verdict.rs"]
+mod verdict;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use syscap::{
+    approvals::{SetTerms, Waited},
+    format::{
+        id::Seq, limits::ASK_LIFE_MS, manifest::EffectClass, record::Answer, time::UnixMillis,
+    },
+    host::HostTool,
+    kernel::{ports::Clock, time::Reading},
+    prelude::*,
+    verify::Verdict,
+};
+
+use verdict::verdict;
+
+/// Longer than any of this takes: an answer that is not heard is a test that fails, late.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A clock that stands still until it is moved.
+#[derive(Clone, Default)]
+struct Still(Arc<AtomicU64>);
+
+impl Clock for Still {
+    fn read(&self) -> Reading {
+        let ms = self.0.load(Ordering::SeqCst);
+        Reading { wall: UnixMillis::new(1_790_000_000_000 + ms), boottime_ms: ms }
+    }
+}
+
+fn options() -> Options {
+    let send = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
+    Options::new().tool(send.text("to", "To whom.").run(|_| Ok("sent"))).unwrap()
+}
+
+struct World {
+    _folder: tempfile::TempDir,
+    home: PathBuf,
+    clock: Still,
+    rt: Runtime,
+}
+
+fn world() -> World {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Still::default());
+    let home = folder.path().join("home");
+    let rt = options().clock(clock.clone()).create(&home).unwrap();
+    World { _folder: folder, home, clock, rt }
+}
+
+impl World {
+    fn agent(&self, name: &str) -> Session {
+        let token = self.rt.issue(Grant::to(name).tools(["mail.send"])).unwrap();
+        self.rt.session(name, token).unwrap()
+    }
+
+    fn end(self) {
+        self.rt.close().unwrap();
+        assert_eq!(verdict(&self.home), Verdict::Sound);
+    }
+}
+
+fn send(agent: &Session, to: &str) -> ToolResult {
+    agent.call("mail.send", args! { "to": to }).unwrap()
+}
+
+#[test]
+fn an_answer_is_heard_and_the_call_goes_on() {
+    let world = world();
+    let agent = world.agent("a");
+    let asks = ["ada", "bob"].map(|to| send(&agent, to).ask().unwrap());
+    let heard = thread::scope(|scope| {
+        let waits = asks.map(|ask| {
+            scope.spawn({
+                let agent = &agent;
+                move || agent.wait(ask, LONG).unwrap()
+            })
+        });
+        world.rt.answer(asks[0], Answer::Once, None).unwrap();
+        world.rt.answer(asks[1], Answer::Deny, Some("not now")).unwrap();
+        waits.map(|wait| wait.join().unwrap())
+    });
+    assert_eq!(heard, [Waited::Approved, Waited::Denied]);
+    assert_eq!(send(&agent, "ada").text().unwrap(), "sent");
+    assert_eq!(send(&agent, "bob").reason(), Some(Reason::ApprovalDenied));
+    // What has run waits for nobody; what was refused stays so.
+    assert_eq!(agent.wait(asks[0], LONG).unwrap(), Waited::Over);
+    assert_eq!(agent.wait(asks[1], LONG).unwrap(), Waited::Denied);
+    world.end();
+}
+
+#[test]
+fn waiting_ends_with_its_limit() {
+    let world = world();
+    let agent = world.agent("a");
+    let ask = send(&agent, "ada").ask().unwrap();
+    assert_eq!(agent.wait(ask, Duration::ZERO).unwrap(), Waited::Waiting);
+    assert_eq!(agent.wait(ask, Duration::from_millis(1)).unwrap(), Waited::Waiting);
+    // It pays nothing, and leaves nothing on record.
+    let head = world.rt.look(|kernel| kernel.head().seq).unwrap();
+    assert_eq!(head, ask);
+    // Of another agent's call nothing is told, nor of what there is not.
+    let other = world.agent("b");
+    for none in [ask, Seq::new(1), Seq::new(999_999)] {
+        assert_eq!(other.wait(none, LONG).unwrap(), Waited::Over);
+    }
+    world.end();
+}
+
+#[test]
+fn what_nobody_answers_expires() {
+    let world = world();
+    let agent = world.agent("a");
+    let ask = send(&agent, "ada").ask().unwrap();
+    let heard = thread::scope(|scope| {
+        let wait = scope.spawn(|| agent.wait(ask, LONG).unwrap());
+        world.clock.0.fetch_add(ASK_LIFE_MS, Ordering::SeqCst);
+        wait.join().unwrap()
+    });
+    assert_eq!(heard, Waited::Expired);
+    let agent = world.agent("a");
+    assert!(send(&agent, "ada").ask().is_some_and(|anew| anew > ask));
+    world.end();
+}
+
+#[test]
+fn a_set_is_an_answer_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
+        "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
+        "on_fail": "ask", "reason": "Somebody looks."}]}"#;
+    let policy = syscap::policy::Policy::from_json(policy.as_bytes()).unwrap();
+    let rt = Options::new().policy(policy).create(folder.path().join("home")).unwrap();
+    let grant = Grant::to("a").tools(["fs.write"]).workspace();
+    let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    let write = || agent.call("fs.write", args! { "path": "a.txt", "text": "x" }).unwrap();
+    let ask = write().ask().unwrap();
+    rt.answer_set(ask, &SetTerms { uses: 2, scopes: None, expires: None }, None).unwrap();
+    assert_eq!(agent.wait(ask, LONG).unwrap(), Waited::Approved);
+    assert_eq!(write().reason(), None);
+    assert_eq!(agent.wait(ask, LONG).unwrap(), Waited::Approved);
+    assert_eq!(write().reason(), None);
+    assert_eq!(agent.wait(ask, LONG).unwrap(), Waited::Over);
+    rt.close().unwrap();
+}
+
+/// A home that is closed is not kept from it by whoever waits.
+#[test]
+fn who_waits_does_not_hold_the_home() {
+    let world = world();
+    let agent = world.agent("a");
+    let ask = send(&agent, "ada").ask().unwrap();
+    thread::scope(|scope| {
+        let wait = scope.spawn(|| agent.wait(ask, LONG));
+        world.rt.close().unwrap();
+        assert!(matches!(wait.join().unwrap(), Err(Error::Closed)));
+    });
+    assert_eq!(verdict(&world.home), Verdict::Sound);
+}
+
+#[test]
+fn who_is_attached_asks_by_calling_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    options().create(&home).unwrap().close().unwrap();
+    let holder = options().share(&home).unwrap();
+    let other = options().share(&home).unwrap();
+    let token = other.issue(Grant::to("a").tools(["mail.send"])).unwrap();
+    let agent = other.session("a", token).unwrap();
+    let ask = send(&agent, "ada").ask().unwrap();
+    assert!(matches!(agent.wait(ask, LONG), Err(Error::NotHolder)));
+    // Who holds the home hears of it, however it was answered.
+    let own = holder.session("a", token).unwrap();
+    holder.answer(ask, Answer::Once, None).unwrap();
+    assert_eq!(own.wait(ask, LONG).unwrap(), Waited::Approved);
+    assert_eq!(send(&agent, "ada").reason(), None);
+    other.close().unwrap();
+    holder.close().unwrap();
+}
