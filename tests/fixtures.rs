@@ -5,19 +5,21 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use syscap::{
     Beside, Options, SystemEntropy,
+    approvals::SetTerms,
     audit::sqlite::SqliteReader,
     format::{
-        control::{Freeze, FreezeChange, FreezeTarget, Role},
+        control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role},
         id::Seq,
-        record::{Kind, Record},
+        record::{Answer, Kind, Record},
     },
     kernel::store::Next,
     keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
-    policy::WithinToken,
+    policy::{Policy, WithinToken},
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
@@ -110,6 +112,9 @@ fn a_home_for_later_versions() {
         Kind::Refusals,
         Kind::Repeat,
         Kind::Key,
+        Kind::Ask,
+        Kind::Approval,
+        Kind::Credit,
     ];
     let made = kinds(&home);
     assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
@@ -140,6 +145,48 @@ fn make(home: &Path) {
     session.call("fs.list", args! { "path": "." }).unwrap().value().unwrap();
     rt.close().unwrap();
     rotate(home, Role::Issuer);
+    authorise(home);
+}
+
+/// Asks whether somebody looks at what is written.
+const ASKS: &str = r#"{"v": 1, "constraints": [
+    {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
+     "on_fail": "block", "reason": "Fine."},
+    {"id": "writes", "effect": "deny", "subject": {"tool_id": "fs.write"},
+     "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it."}
+]}"#;
+
+/// Credits, a lease that is renewed, what is handed on; and calls that wait: approved once, refused,
+/// approved for more, and still waiting.
+fn authorise(home: &Path) {
+    let rt = Runtime::open(home).unwrap();
+    let agent = syscap::format::id::AgentId::new("team").unwrap();
+    rt.control(&CreditChange { agent, added: 5_000_000 }).unwrap();
+    rt.set_policy(Policy::from_json(ASKS.as_bytes()).unwrap()).unwrap();
+    let half = Duration::from_secs(1_800);
+    let grant = Grant::to("team").tools(["fs.write"]).workspace().delegable(2);
+    let root = rt.issue(grant.renew_within(half)).unwrap();
+    let part = rt.attenuate(root, Grant::to("team/a").tools(["fs.write"]).workspace()).unwrap();
+    let agent = rt.session("team/a", part).unwrap();
+    let write = |path: &str, text: &str| {
+        agent.call("fs.write", args! { "path": path, "text": text }).unwrap()
+    };
+    let once = write("once.txt", "1").ask().unwrap();
+    rt.answer(once, Answer::Once, Some("as agreed")).unwrap();
+    write("once.txt", "1").value().unwrap();
+    let no = write("no.txt", "1").ask().unwrap();
+    rt.answer(no, Answer::Deny, None).unwrap();
+    write("no.txt", "1").value().unwrap_err();
+    let set = write("set.txt", "1").ask().unwrap();
+    let expires = Some(rt.look(|kernel| kernel.now()).unwrap().plus(3_600_000));
+    rt.answer_set(set, &SetTerms { uses: 5, scopes: None, expires }, None).unwrap();
+    write("set.txt", "1").value().unwrap();
+    write("set.txt", "2").value().unwrap();
+    write("waits.txt", "1").ask().unwrap();
+    agent.close().unwrap();
+    // What goes on in an earlier home writes: nobody is there to be asked.
+    rt.set_policy(WithinToken).unwrap();
+    rt.close().unwrap();
 }
 
 /// Another key for a role, as `syscap keys rotate` puts it there; then a token by it.
