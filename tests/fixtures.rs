@@ -156,8 +156,8 @@ const ASKS: &str = r#"{"v": 1, "constraints": [
      "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it."}
 ]}"#;
 
-/// Credits, a lease that is renewed, what is handed on; and calls that wait: approved once, refused,
-/// approved for more, and still waiting.
+/// Credits, a lease, what is handed on; and calls that wait: approved once, refused, approved for
+/// more, and still waiting.
 fn authorise(home: &Path) {
     let rt = Runtime::open(home).unwrap();
     let agent = syscap::format::id::AgentId::new("team").unwrap();

@@ -135,7 +135,9 @@ impl TokenBody {
         // Who hands something on can't renew it: it ends with its parent, or by its own end.
         let within = |by| self.parent.is_none() && self.not_before < by && by < self.expires;
         if !self.renew_by().is_none_or(within) {
-            return Err(bad("renew_by"));
+            return Err(
+                bad("renew_by").allowed("of a root, a time between its beginning and its end")
+            );
         }
         if !TokenFlags::KNOWN.has(self.flags) {
             return Err(Refused::new(Reason::UnknownAuthority).field("flags"));

@@ -116,9 +116,20 @@ struct Part {
     delegable: u64,
 }
 
+/// How long a token lives where nobody says so.
+const LIFE: Duration = Duration::from_secs(3_600);
+
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, part, held_by, renews, renew_by } = self;
+        let life = part.expires.unwrap_or(LIFE);
+        if renew_by.is_some_and(|by| by >= life) {
+            let advice = "must come before the token's end: say when that is, with --expires";
+            return Err(Failure::Usage {
+                what: "--renew-by".to_owned(),
+                advice: advice.to_owned(),
+            });
+        }
         let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));

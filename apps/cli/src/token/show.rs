@@ -63,6 +63,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
         ("holder", holder),
         ("parent", format!("{chain} (depth {} of {})", body.depth, body.depth_max)),
         ("renews", renews),
+        ("renew by", token.renew_by.map_or_else(none, |by| by.to_string())),
         ("epoch", body.epoch.to_string()),
         ("policy", policy),
         ("flags", flags(body.flags).join(", ")),

@@ -179,6 +179,14 @@ fn a_token_that_must_be_renewed_is() {
     let leased = home.token("a", &["--tool", "echo", "--renew-by", "30m"]);
     let show = |id: &str| run(["token", "show", &home.path(), id, "--json"]).fine().one();
     let before = show(&leased)["renew_by"].as_str().unwrap().to_owned();
+    assert!(run(["token", "show", &home.path(), &leased]).fine().out.contains(&before));
+    // A bound at its end, or after it, is none: somebody says so before anything is signed.
+    for (bound, more) in [("1h", &[][..]), ("3h", &["--expires", "2h"])] {
+        let issue = ["token", "issue", &home.path(), "--agent", "a", "--tool", "echo"];
+        let late = issue.iter().copied().chain(["--renew-by", bound]).chain(more.iter().copied());
+        let line = run(late).failed(2).err;
+        assert!(line.contains("--expires"), "{line}");
+    }
     let renew = ["token", "renew", &home.path(), &leased, "--renew-by", "50m", "--json"];
     let renewal = run(renew).fine().one();
     assert_eq!(renewal["renewed"], leased.as_str());
