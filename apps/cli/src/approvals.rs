@@ -2,6 +2,7 @@
 
 mod carried;
 mod sets;
+mod watch;
 
 use std::{
     path::{Path, PathBuf},
@@ -48,6 +49,8 @@ pub(crate) enum Approvals {
     Deny(Give),
     /// List what was approved for more than one call, and how much of it is left.
     Sets(List),
+    /// Watch what waits, and answer it key by key at a terminal; elsewhere print each as it comes.
+    Watch(List),
     /// Write one to standard output, to be signed on another machine. It has the arguments in it.
     Export(Show),
     /// Sign an answer to what was exported, with no home at hand: it is shown, and what does not
@@ -111,6 +114,7 @@ impl Approvals {
             Self::Approve(approve) => approve.run(out),
             Self::Deny(give) => give.run(Answer::Deny, None, out),
             Self::Sets(list) => sets::list(&list.home, out),
+            Self::Watch(list) => watch::run(&list.home, out),
             Self::Export(show) => carried::export(&show.home, show.ask, out),
             Self::Sign(sign) => sign.run(out),
             Self::Bring(bring) => bring.run(out),
@@ -141,19 +145,17 @@ impl List {
     fn run(self, out: &mut Out) -> Ended {
         let (calls, now) = waiting(&self.home)?;
         for call in calls {
-            let minutes = call.expires.since(now).div_ceil(60_000);
-            let text = format!(
-                "{}  {}  {}  {}  {}  {minutes} min left",
-                call.ask,
-                standing(&call),
-                call.agent,
-                call.tool,
-                cut(&arguments(&call)),
-            );
-            out.both(&text, json(&call))?;
+            out.both(&listed(&call, now), json(&call))?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// A call in one line.
+fn listed(call: &WaitingCall, now: UnixMillis) -> String {
+    let minutes = call.expires.since(now).div_ceil(60_000);
+    let (standing, cut) = (standing(call), cut(&arguments(call)));
+    format!("{}  {standing}  {}  {}  {cut}  {minutes} min left", call.ask, call.agent, call.tool)
 }
 
 impl Show {

@@ -2,7 +2,9 @@
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
     io::{self, BufWriter, Write},
+    rc::Rc,
 };
 
 use syscap::format::{
@@ -40,6 +42,18 @@ pub(crate) struct Out {
 impl Out {
     pub(crate) fn new(form: Form) -> Self {
         Self::to(form, Box::new(io::stdout()))
+    }
+
+    /// What is printed for people, line by line.
+    pub(crate) fn lines(
+        print: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<Vec<String>, Failure> {
+        let kept = Kept::default();
+        let mut out = Self::to(Form::Text, Box::new(kept.clone()));
+        print(&mut out)?;
+        out.flush()?;
+        let bytes = kept.0.take();
+        Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
     }
 
     /// Standard error, for people: where standard output is a file's.
@@ -111,6 +125,21 @@ impl Out {
             self.reader = Reader::Gone;
         }
         written
+    }
+}
+
+/// What is written here is kept.
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

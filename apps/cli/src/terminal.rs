@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
@@ -82,7 +82,11 @@ pub(crate) fn unsealed<T>(
 /// One line of the terminal's, which does not show it.
 fn ask(prompt: &str) -> io::Result<Vec<u8>> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
-    let quiet = Quiet::begin(&terminal)?;
+    let quiet = Quiet::begin(&terminal, |modes| {
+        modes.local_modes.remove(LocalModes::ECHO);
+        // That a line has ended is seen.
+        modes.local_modes.insert(LocalModes::ECHONL);
+    })?;
     terminal.write_all(prompt.as_bytes())?;
     let line = line(&terminal);
     drop(quiet);
@@ -106,6 +110,78 @@ fn line(mut terminal: &File) -> io::Result<Vec<u8>> {
     }
 }
 
+/// How long a look for a key takes where none is pressed, in tenths of a second.
+const KEY_TENTHS: u8 = 2;
+/// The size of a terminal that does not say its own.
+const SIZE: Size = Size { rows: 24, columns: 80 };
+
+/// How much a terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+/// A terminal that gives what is pressed at once, and shows what is drawn. It is as it was before
+/// when this is dropped, and when a signal ends the process.
+pub(crate) struct Screen {
+    terminal: File,
+    drawn: String,
+    _quiet: Quiet,
+}
+
+impl Screen {
+    pub(crate) fn open() -> io::Result<Self> {
+        let terminal = File::options().read(true).write(true).open("/dev/tty")?;
+        let quiet = Quiet::begin(&terminal, |modes| {
+            // Signals stay: one that is pressed ends the process.
+            modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+            modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+            modes.special_codes[SpecialCodeIndex::VTIME] = KEY_TENTHS;
+        })?;
+        Ok(Self { terminal, drawn: String::new(), _quiet: quiet })
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        match tcgetwinsize(&self.terminal) {
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
+                Size { rows: size.ws_row.into(), columns: size.ws_col.into() }
+            }
+            _ => SIZE,
+        }
+    }
+
+    /// Shows these lines, which are plain, and nothing else.
+    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        let drawn = format!("\x1b[H\x1b[2J{}", lines.join("\n"));
+        if drawn != self.drawn {
+            self.terminal.write_all(drawn.as_bytes())?;
+            self.drawn = drawn;
+        }
+        Ok(())
+    }
+
+    /// What was pressed; nothing, where nothing was for a moment.
+    pub(crate) fn pressed(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = [0; 256];
+        match self.terminal.read(&mut bytes) {
+            Ok(count) => Ok(bytes.get(..count).unwrap_or_default().to_vec()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends it, and leaves what it shows, so that something can be asked below.
+    pub(crate) fn part(mut self) -> io::Result<()> {
+        self.terminal.write_all(b"\n")
+    }
+
+    /// Ends it, and leaves an empty screen.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        self.draw(&[])
+    }
+}
+
 /// The terminal whose echo is off at present, and as it was before.
 type Silenced = Arc<Mutex<Option<(File, Termios)>>>;
 
@@ -114,13 +190,11 @@ type Silenced = Arc<Mutex<Option<(File, Termios)>>>;
 struct Quiet(Silenced);
 
 impl Quiet {
-    fn begin(terminal: &File) -> io::Result<Self> {
+    fn begin(terminal: &File, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         let silenced = silenced()?;
         let before = tcgetattr(terminal)?;
         let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO);
-        // That a line has ended is seen.
-        quiet.local_modes.insert(LocalModes::ECHONL);
+        change(&mut quiet);
         // Stopped, it would leave the shell without echo.
         quiet.special_codes[SpecialCodeIndex::VSUSP] = 0;
         *lock(&silenced) = Some((terminal.try_clone()?, before));

@@ -7,7 +7,7 @@ use crate::{
     terminal::{self, Person, sealed},
 };
 
-const POLICY: &str = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
+pub(crate) const POLICY: &str = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
     "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
     "on_fail": "ask", "reason": "Somebody looks at what is written."}]}"#;
 

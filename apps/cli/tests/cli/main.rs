@@ -28,3 +28,4 @@ mod tokens;
 mod tooling;
 mod tops;
 mod verify;
+mod watch;
