@@ -115,7 +115,8 @@ fn nothing_is_approved_unseen() {
     let mut person = Person::runs(["approvals", "watch", &home.path()]);
     person.sees("1 calls wait for a person").press(b"aaaaaaaa").sees("there is more of it: space");
     // Nor by going on faster than it can be shown.
-    person.press(b"  a").sees("there is more of it: space");
+    person.press(b"    a").sees("there is more of it: space");
+    person.sees("space: there is more of it   Esc: back");
     person.press(b"\x1b").sees("1 calls wait for a person").press(b"\x03");
     let told = person.end();
     assert_eq!(told.code, None);

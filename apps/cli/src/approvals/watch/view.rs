@@ -19,6 +19,9 @@ use crate::{
 /// Rows around what is shown: a title, what was said, what can be pressed.
 const AROUND: usize = 3;
 
+/// Fewest columns in which anything is shown.
+const COLUMNS_MIN: usize = 20;
+
 /// What a key has done.
 pub(super) enum Pressed {
     Nothing,
@@ -102,8 +105,12 @@ impl View {
 
     /// What is on the screen, row by row.
     pub(super) fn frame(&mut self, size: Size, now: UnixMillis) -> Result<Vec<String>, Failure> {
-        self.rows = size.rows.saturating_sub(AROUND).max(1);
-        let (rows, columns) = (self.rows, size.columns.max(1));
+        if size.rows <= AROUND || size.columns < COLUMNS_MIN {
+            // What does not stay on the screen was not seen.
+            return Ok(vec![fitted("make it larger", size.columns.max(1))]);
+        }
+        self.rows = size.rows.saturating_sub(AROUND);
+        let (rows, columns) = (self.rows, size.columns);
         let (title, mut shown, help) = match &mut self.page {
             Page::List => self.list(rows, now),
             Page::Whole(whole) => whole.rows(rows, columns),
