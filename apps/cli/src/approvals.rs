@@ -2,6 +2,7 @@
 
 mod carried;
 mod sets;
+mod shown;
 mod watch;
 
 use std::{
@@ -11,26 +12,24 @@ use std::{
 
 use clap::{Args, Subcommand};
 use syscap::{
-    Beside, Error, FileKeys, Home, Signer as _, SystemEntropy,
-    approvals::{SetTerms, WaitingCall, reason_given},
+    Beside, Error, FileKeys, Home, Signer as _,
+    approvals::{SetTerms, WaitingCall},
     format::{
         control::Role,
         id::Seq,
-        json::from_data,
         limits::TEXT_BYTES_MAX,
-        record::{Answer, Means},
+        record::{Answer, ApprovalBody, Means},
         time::UnixMillis,
-        vault::VaultText,
     },
-    kernel::inspect::Condition,
-    kernel::ports::Entropy as _,
 };
+
+use shown::{json, listed, recorded, text};
 
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, plain, quote},
+    output::{Form, Out, array},
     parse, runtime,
-    signing::submit,
+    signing::{salted, submit},
     terminal::{self, Terminal},
     token::now,
 };
@@ -151,13 +150,6 @@ impl List {
     }
 }
 
-/// A call in one line.
-fn listed(call: &WaitingCall, now: UnixMillis) -> String {
-    let minutes = call.expires.since(now).div_ceil(60_000);
-    let (standing, cut) = (standing(call), cut(&arguments(call)));
-    format!("{}  {standing}  {}  {}  {cut}  {minutes} min left", call.ask, call.agent, call.tool)
-}
-
 impl Show {
     fn run(self, out: &mut Out) -> Ended {
         let (call, _) = found(&self.home, self.ask)?;
@@ -195,7 +187,7 @@ impl Give {
                 out.flush()?;
             }
         }
-        let why = because.as_deref().map(salted).transpose()?;
+        let why = because.as_deref().map(salted::<ApprovalBody>).transpose()?;
         let keys = FileKeys::open(&Home::at(&home).keys())?.asking(Terminal);
         keys.renew(runtime::look(&home)?.kernel().roles());
         let role = Role::Approver;
@@ -222,14 +214,6 @@ impl Give {
     }
 }
 
-/// What is said of an answer that is on record.
-fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> Ended {
-    let json = Object::new().uint("ask", ask.get()).text("answer", answer.name());
-    let said = if answer == Answer::Deny { "denied" } else { "approved" };
-    out.both(&format!("{said} by record {seq}"), json.uint("record", seq.get()))?;
-    Ok(Exit::Done)
-}
-
 impl Approve {
     fn run(self, out: &mut Out) -> Ended {
         let Self { give, uses, life, wider } = self;
@@ -244,102 +228,4 @@ impl Approve {
         let terms = sets::terms(&give.home, &call, (uses, life.map(|life| (now, life)), wider))?;
         give.run(Answer::Set, Some(&terms), out)
     }
-}
-
-fn salted(why: &str) -> Result<VaultText, Failure> {
-    let mut salt = [0; 32];
-    SystemEntropy.fill(&mut salt).map_err(Error::from)?;
-    Ok(reason_given(why, salt))
-}
-
-fn standing(call: &WaitingCall) -> String {
-    match call.approved {
-        None => "answered".to_owned(),
-        Some(approved) if call.threshold > 1 => format!("{approved} of {}", call.threshold),
-        Some(_) => "waits".to_owned(),
-    }
-}
-
-fn arguments(call: &WaitingCall) -> String {
-    call.args.as_ref().map_or_else(|| "erased".to_owned(), |args| from_data(args.item()))
-}
-
-/// Enough to tell one call from another.
-fn cut(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let text = plain(text);
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
-        None => text.into_owned(),
-    }
-}
-
-fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
-    let constraint = call.constraint.clone().unwrap_or_else(|| "none".to_owned());
-    for (name, value) in [
-        ("ask", call.ask.to_string()),
-        ("standing", standing(call)),
-        ("agent", call.agent.to_string()),
-        ("tool", call.tool.to_string()),
-        ("asked by", constraint),
-        ("since", call.since.to_string()),
-        ("expires", call.expires.to_string()),
-        ("has seen", call.label.to_string()),
-    ] {
-        out.line(&format!("{name:<10} {value}"))?;
-    }
-    for resource in &call.resources {
-        out.line(&format!("touches    {}", plain(resource)))?;
-    }
-    for condition in &call.conditions {
-        let seen = condition.seen.as_deref().unwrap_or("nothing is there");
-        let (subject, kind) = (plain(&condition.subject), condition.kind.name());
-        out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
-    }
-    out.line("arguments")?;
-    match &call.args {
-        None => out.line("  erased")?,
-        Some(args) => {
-            for (name, value) in args.item().entries() {
-                out.line(&format!("  {}: {}", plain(name), plain(&from_data(value))))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn json(call: &WaitingCall) -> Object {
-    let object = Object::new()
-        .uint("ask", call.ask.get())
-        .text("standing", if call.approved.is_some() { "waits" } else { "answered" })
-        .uint("approved", call.approved.unwrap_or(call.threshold))
-        .uint("threshold", call.threshold)
-        .shown("agent", &call.agent)
-        .shown("tool", &call.tool)
-        .uint("uses_max", call.uses_max)
-        .json("resources", &array(call.resources.iter().map(|one| quote(one))))
-        .json("conditions", &array(call.conditions.iter().map(condition)))
-        .shown("label", call.label)
-        .shown("since", call.since)
-        .shown("expires", call.expires)
-        .uint("expires_ms", call.expires.get());
-    let object = match &call.constraint {
-        Some(constraint) => object.text("constraint", constraint),
-        None => object.json("constraint", "null"),
-    };
-    match &call.args {
-        Some(args) => object.json("arguments", &from_data(args.item())),
-        None => object.json("arguments", "null"),
-    }
-}
-
-/// What must still be so when it runs.
-fn condition(condition: &Condition) -> String {
-    let object =
-        Object::new().text("kind", condition.kind.name()).text("subject", &condition.subject);
-    match &condition.seen {
-        Some(seen) => object.text("seen", seen),
-        None => object.json("seen", "null"),
-    }
-    .finish()
 }

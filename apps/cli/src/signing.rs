@@ -82,7 +82,7 @@ pub(crate) fn because<B: ControlBody>(
 }
 
 /// A reason, as a body of that form commits to it.
-fn salted<B: ControlBody>(why: &str) -> Result<VaultText, Failure> {
+pub(crate) fn salted<B: ControlBody>(why: &str) -> Result<VaultText, Failure> {
     let mut salt = [0; 32];
     syscap::SystemEntropy.fill(&mut salt).map_err(Error::from)?;
     Ok(VaultText { salt: Salt::from_bytes(salt), field: B::CAUSE, text: Box::from(why) })

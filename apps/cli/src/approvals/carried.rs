@@ -23,12 +23,13 @@ use syscap::{
     keys::{KeyFile, KeyUse},
 };
 
-use super::{salted, text};
+use super::shown::{recorded, text};
 use crate::{
     exit::{Ended, Exit, Failure},
     keys,
     output::{Object, Out, array, hex},
     parse, runtime,
+    signing::salted,
 };
 
 /// What a file of a call that waits says it is.
@@ -99,7 +100,7 @@ impl Sign {
         text(&mut aside, checked.call())?;
         aside.flush()?;
         let key = KeyFile::read_as(&key, KeyUse::Role(Role::Approver))?;
-        let why = because.as_deref().map(salted).transpose()?;
+        let why = because.as_deref().map(salted::<ApprovalBody>).transpose()?;
         let answer = if deny { Answer::Deny } else { Answer::Once };
         // Whether it may be signed at all is known before a person is asked for a passphrase.
         checked.may_sign(&key.public_key()).map_err(unsound)?;
@@ -124,7 +125,7 @@ impl Bring {
         let seq = runtime::with(&home, |access| {
             Ok(access.submit_with(Kind::Approval, control, &beside)?)
         })?;
-        super::recorded(out, ask, body.answer, seq)
+        recorded(out, ask, body.answer, seq)
     }
 }
 

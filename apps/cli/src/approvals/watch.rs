@@ -12,7 +12,7 @@ use syscap::{
     format::{
         control::Role,
         id::Seq,
-        record::{Answer, Body, Means, Record},
+        record::{Answer, ApprovalBody, Body, Means, Record},
         time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
@@ -22,12 +22,12 @@ use self::{
     keys::Decoder,
     view::{Answered, Pressed, View},
 };
-use super::{json, listed, salted};
+use super::shown::{json, listed};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Form, Out},
     runtime,
-    signing::submit,
+    signing::{salted, submit},
     terminal::{self, Screen, Terminal},
     token::now,
 };
@@ -168,7 +168,7 @@ impl<'h> Approver<'h> {
         let key = self.keys.public_key(role).map_err(Error::from)?;
         let mut records = Vec::new();
         for ask in asks {
-            let why = why.as_deref().map(salted).transpose()?;
+            let why = why.as_deref().map(salted::<ApprovalBody>).transpose()?;
             let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
             let sign = |message: &[u8]| self.keys.sign(role, message);
             let body = |log: &syscap::Inspection| {

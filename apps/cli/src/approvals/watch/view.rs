@@ -7,7 +7,7 @@ use syscap::{
 };
 
 use super::{
-    super::{arguments, standing, text},
+    super::shown::{arguments, standing, text},
     keys::Key,
 };
 use crate::{
