@@ -38,6 +38,7 @@ mod attach;
 mod bell;
 mod carried;
 mod clock;
+mod compared;
 mod core;
 mod counters;
 mod engine;
@@ -94,6 +95,7 @@ pub use crate::{
 pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};
     pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
+    pub use crate::compared::{Changed, Compared};
     pub use crate::proposals::Proposal;
     pub use crate::session::Waited;
 }

@@ -95,13 +95,18 @@ fn covers(texts: &[String], call: &WaitingCall, scopes: Option<&Grants>) -> bool
     !texts.is_empty() && texts.iter().all(|text| call.resources.contains(text) || within(text))
 }
 
+/// Where a look back begins.
+pub(crate) fn first_seen(head: Seq) -> Seq {
+    Seq::new(head.get().saturating_sub(RECORDS_MAX))
+}
+
 /// The resources of the calls of that agent and tool that a person was asked about.
 fn asked(
     store: &mut dyn Store,
     head: Seq,
     of: (&AgentId, &ToolId),
 ) -> Result<Vec<Vec<String>>, StoreError> {
-    let from = Seq::new(head.get().saturating_sub(RECORDS_MAX));
+    let from = first_seen(head);
     let (mut found, mut damaged) = (Vec::new(), false);
     store.records(from, &mut |seq, bytes| match Record::decode(bytes) {
         Ok(Record { body: Body::Ask(ask), .. }) => {

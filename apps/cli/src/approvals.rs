@@ -153,14 +153,21 @@ impl List {
 impl Show {
     fn run(self, out: &mut Out) -> Ended {
         let (call, _) = found(&self.home, self.ask)?;
-        let proposals = runtime::look(&self.home)?.proposals(&call)?;
+        let log = runtime::look(&self.home)?;
+        let (proposals, compared) = (log.proposals(&call)?, log.compared(&call)?);
         match out.form() {
             Form::Json => {
                 let all = proposals.iter().map(|one| sets::json(one).finish());
-                out.line(&json(&call).json("proposals", &array(all)).finish())?;
+                out.line(
+                    &json(&call)
+                        .json("proposals", &array(all))
+                        .json("last_like", &shown::last_like(compared.as_ref()))
+                        .finish(),
+                )?;
             }
             Form::Text => {
                 text(out, &call)?;
+                shown::differs(out, compared.as_ref())?;
                 sets::proposed(out, &call, &proposals)?;
             }
         }

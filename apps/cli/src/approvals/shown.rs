@@ -1,7 +1,7 @@
 //! A call that waits, as it is shown, and an answer to it.
 
 use syscap::{
-    approvals::WaitingCall,
+    approvals::{Changed, Compared, WaitingCall},
     format::{id::Seq, json::from_data, record::Answer, time::UnixMillis},
     kernel::inspect::Condition,
 };
@@ -118,6 +118,48 @@ fn condition(condition: &Condition) -> String {
     match &condition.seen {
         Some(seen) => object.text("seen", seen),
         None => object.json("seen", "null"),
+    }
+    .finish()
+}
+
+/// What it says otherwise than the last like it that was let through.
+pub(super) fn differs(out: &mut Out, compared: Option<&Compared>) -> Result<(), Failure> {
+    let Some(Compared { intent, changed, .. }) = compared else {
+        return out.line("last like  none was approved before");
+    };
+    match changed.as_deref() {
+        None => {
+            out.line(&format!("last like  record {intent}, of which the arguments were erased"))
+        }
+        Some([]) => out.line(&format!("last like  record {intent}, with the same arguments")),
+        Some(changed) => {
+            out.line(&format!("last like  record {intent}, but for"))?;
+            let said = |value: &Option<String>| {
+                value
+                    .as_deref()
+                    .map_or_else(|| "nothing".to_owned(), |text| plain(text).into_owned())
+            };
+            changed.iter().try_for_each(|Changed { name, was, is }| {
+                out.line(&format!("  {}: {} was {}", plain(name), said(is), said(was)))
+            })
+        }
+    }
+}
+
+/// The same for programs.
+pub(super) fn last_like(compared: Option<&Compared>) -> String {
+    let Some(Compared { intent, changed, .. }) = compared else { return "null".to_owned() };
+    let value = |object: Object, key: &str, value: &Option<String>| match value {
+        Some(json) => object.json(key, json),
+        None => object.json(key, "null"),
+    };
+    let one = |Changed { name, was, is }: &Changed| {
+        value(value(Object::new().text("name", name), "was", was), "is", is).finish()
+    };
+    let object = Object::new().uint("intent", intent.get());
+    match changed {
+        Some(changed) => object.json("changed", &array(changed.iter().map(one))),
+        None => object.json("changed", "null"),
     }
     .finish()
 }

@@ -45,6 +45,7 @@ fn calls_that_wait_are_listed_and_answered() {
     assert_eq!(call["arguments"], json!({"path": "a.txt", "text": "hello"}));
     assert_eq!(call["resources"], json!(["path: write workspace/a.txt of a"]));
     assert_eq!((&call["constraint"], &call["standing"]), (&json!("writes"), &json!("waits")));
+    assert_eq!(call["last_like"], json!(null));
     let told = run(["approvals", "show", &path, &first]).fine().out;
     assert!(
         told.contains("path: write workspace/a.txt of a") && told.contains("\"hello\""),
@@ -62,6 +63,16 @@ fn calls_that_wait_are_listed_and_answered() {
     assert_eq!(reason(&refused[0]), "approval_denied");
     assert_eq!(refused[0]["error"]["allowed"], "not there");
     assert!(!home.workspace("a").join("b.txt").exists());
+    // The next like it is shown beside it.
+    let third = ask(&home.call("a", &token, write("a.txt", "you").as_bytes())[0]);
+    let call = run(["--json", "approvals", "show", &path, &third]).fine().one();
+    let changed = json!([{"name": "text", "was": "hello", "is": "you"}]);
+    assert_eq!(call["last_like"]["changed"], changed);
+    let told = run(["approvals", "show", &path, &third]).fine().out;
+    assert!(told.contains(r#"text: "you" was "hello""#), "{told}");
+    let fourth = ask(&home.call("a", &token, write("a.txt", "hello").as_bytes())[0]);
+    let call = run(["--json", "approvals", "show", &path, &fourth]).fine().one();
+    assert_eq!(call["last_like"]["changed"], json!([]));
     // What was used up, or was never there, is not waiting.
     run(["approvals", "show", &path, &first]).failed(2);
     run(["approvals", "approve", &path, &first]).failed(2);
