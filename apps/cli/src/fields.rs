@@ -22,8 +22,9 @@ use syscap::format::{
     provenance::{Provenance, Source},
     reason::Reason,
     record::{
-        AggregatePhase, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability, Ended, HomeLimits,
-        Kind, Precondition, Record, Recovered, RefusalKind, RunMode, SessionPhase,
+        AggregatePhase, Answer, ApprovalBody, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability,
+        Ended, HomeLimits, Kind, Means, Precondition, Record, Recovered, RefusalKind, RunMode,
+        SessionPhase,
     },
 };
 
@@ -33,13 +34,13 @@ use crate::output::{Object, array, quote, with_hex};
 const OWN_KEYS_FROM: u64 = 10;
 
 /// A record, with its leaf and its time for people. `body` of a signed event is read too.
-pub(crate) fn record(record: &Record, bytes: &[u8]) -> String {
+pub(crate) fn record(record: &Record, bytes: &[u8]) -> Object {
     let kind = record.body.kind();
     let mut specs: Vec<FieldSpec> = COMMON_FIELDS.to_vec();
     specs.extend(kind.fields());
     let object = Object::new().shown("leaf", leaf(bytes)).shown("utc", record.time);
     let checked = Item::check(bytes, Profile::CONTROL).unwrap_or(Item::NULL);
-    entries(object, checked, &specs, kind).finish()
+    entries(object, checked, &specs, kind)
 }
 
 /// The entries of a map with integer keys, by the names of its table.
@@ -134,6 +135,7 @@ fn said_by(kind: Kind) -> Vec<FieldSpec> {
         Kind::Recovery => Resolution::fields(),
         Kind::Credit => CreditChange::fields(),
         Kind::Cancel => CancelBody::fields(),
+        Kind::Approval => ApprovalBody::fields(),
         _ => Vec::new(),
     }
 }
@@ -152,7 +154,7 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
         Kind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase Ended
         Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
-        ObligationKind RevokeTarget Algorithm
+        ObligationKind RevokeTarget Algorithm Answer Means
     }
 }
 

@@ -1,5 +1,6 @@
 //! `syscap log`: what is on record.
 
+mod answers;
 mod show;
 
 use std::path::PathBuf;

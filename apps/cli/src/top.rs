@@ -1,5 +1,6 @@
 //! `syscap top`: what runs, what is used, what is refused.
 
+mod asks;
 mod json;
 mod look;
 mod text;

@@ -47,7 +47,7 @@ pub(crate) struct Sign {
     /// The file of the key that signs: one of the approvers'.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The home that it must be for, as `syscap doctor` and the trust file name it.
+    /// The home that it must be for, as `syscap top` names it: `home_id`, with `--once --json`.
     #[arg(long, value_name = "HEX", value_parser = parse::home)]
     home_id: Option<HomeId>,
     /// Let it run, once.

@@ -18,6 +18,7 @@ use syscap::{
     kernel::store::{Next, StoreError},
 };
 
+use super::answers::{Answers, Asked};
 use crate::{
     exit::{Ended, Exit, Failure},
     fields,
@@ -48,6 +49,7 @@ impl Show {
         let mut reader = SqliteReader::open(&self.home).map_err(failed)?;
         let mut left = self.limit.unwrap_or(u64::MAX);
         let (mut from, mut unreadable) = (Seq::new(self.from), 0_u64);
+        let mut answers = Answers::default();
         out.text(&heading())?;
         loop {
             let chunk = read(&mut reader, from, left).map_err(failed)?;
@@ -55,10 +57,13 @@ impl Show {
             (from, left) = (last.next(), left.saturating_sub(count(chunk.len())));
             for (seq, bytes) in &chunk {
                 match Record::decode(bytes) {
-                    Ok(record) => match out.form() {
-                        Form::Text => out.line(&row(&record))?,
-                        Form::Json => out.line(&fields::record(&record, bytes))?,
-                    },
+                    Ok(record) => {
+                        let asked = answers.of(&record, &mut reader).map_err(failed)?;
+                        match out.form() {
+                            Form::Text => out.line(&row(&record, asked))?,
+                            Form::Json => out.line(&json(&record, bytes, asked))?,
+                        }
+                    }
                     Err(error) => {
                         unreadable = unreadable.saturating_add(1);
                         let json = Object::new().uint("seq", seq.get()).shown("unreadable", error);
@@ -95,10 +100,27 @@ fn heading() -> String {
     columns(["seq", "time", "kind", "agent", "tool", "status", "used"])
 }
 
-fn row(record: &Record) -> String {
+/// A record, with what it answers.
+fn json(record: &Record, bytes: &[u8], asked: Option<Asked>) -> String {
+    let object = fields::record(record, bytes);
+    let object = match asked {
+        None => object,
+        Some(Asked { ask, agent, tool }) => {
+            let answered = Object::new().uint("ask", ask.get()).text("agent", &agent);
+            object.json("answers", &answered.text("tool", &tool).finish())
+        }
+    };
+    object.finish()
+}
+
+fn row(record: &Record, asked: Option<Asked>) -> String {
     let (seq, time) = (record.seq.to_string(), record.time.to_string());
     let kind = record.body.kind();
-    let Columns { agent, tool, status, used } = Columns::of(&record.body);
+    let Columns { mut agent, mut tool, mut status, used } = Columns::of(&record.body);
+    if let Some(asked) = asked {
+        status.push_str(&format!(", to {}", asked.ask));
+        (agent, tool) = (asked.agent, asked.tool);
+    }
     columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
 }
 
@@ -238,7 +260,8 @@ fn policies(body: &[u8]) -> String {
 /// `once by terminal`.
 fn answered(body: &[u8]) -> String {
     let said = ApprovalBody::from_bytes(body).ok();
-    said.map_or_else(String::new, |said| format!("{} by {}", said.answer, said.means))
+    let unread = || "can't be read".to_owned();
+    said.map_or_else(unread, |said| format!("{} by {}", said.answer, said.means))
 }
 
 fn revoked(body: &[u8]) -> String {
@@ -268,4 +291,16 @@ fn frozen(body: &[u8]) -> String {
     Freeze::from_bytes(body)
         .map(|freeze| format!("{} {} {}", freeze.change, freeze.target, freeze.name))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log that was not written by a kernel can hold anything: nothing is not what it says.
+    #[test]
+    fn an_answer_that_cannot_be_read_says_so() {
+        assert_eq!(answered(&[0xff]), "can't be read");
+        assert_eq!(answered(&[]), "can't be read");
+    }
 }

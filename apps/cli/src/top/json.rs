@@ -32,6 +32,7 @@ pub(super) fn print(seen: &Seen) -> String {
         .json("shadow", &hash(view.shadow))
         .json("frozen", &array(frozen))
         .json("counts", &counts(seen))
+        .uint("asks_last_hour", seen.asks)
         .uint("running_in_all", view.running_in_all)
         .json("running", &array(view.running.iter().map(|run| running(run, seen))))
         .uint("sessions_in_all", view.sessions_in_all)

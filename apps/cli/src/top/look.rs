@@ -15,6 +15,7 @@ use syscap::{
     view::View,
 };
 
+use super::asks::Asks;
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};
 
 /// Who holds the home.
@@ -46,6 +47,8 @@ pub(super) struct Seen {
     /// The time at which it was seen.
     pub(super) at: UnixMillis,
     pub(super) policy: Option<Named>,
+    /// How often a person was asked in the last hour.
+    pub(super) asks: u64,
 }
 
 /// A policy, in words.
@@ -63,11 +66,12 @@ pub(super) struct Looker<'h> {
     /// What the log had, as long as it has no more.
     logged: Option<(View, Seq)>,
     policy: Option<Named>,
+    asks: Asks,
 }
 
 impl<'h> Looker<'h> {
-    pub(super) const fn new(home: &'h Path) -> Self {
-        Self { home, attached: None, logged: None, policy: None }
+    pub(super) fn new(home: &'h Path) -> Self {
+        Self { home, attached: None, logged: None, policy: None, asks: Asks::default() }
     }
 
     pub(super) fn look(&mut self) -> Result<Seen, Failure> {
@@ -83,7 +87,9 @@ impl<'h> Looker<'h> {
             }
         };
         let policy = self.named(view.policy)?;
-        Ok(Seen { holder, at: now(view.now), policy, view })
+        let at = now(view.now);
+        let asks = self.asks.count(&mut reader, at).map_err(self.store())?;
+        Ok(Seen { holder, at, policy, view, asks })
     }
 
     /// What the holder says, where there is one that serves.

@@ -54,6 +54,9 @@ fn counted(out: &mut Out, seen: &Seen) -> Result<(), Failure> {
     out.line(&format!(
         "calls {calls} {since}: {allowed} brought a result, {failed} failed, {refused} refused"
     ))?;
+    if seen.asks > 0 {
+        out.line(&format!("asked a person {} times in the last hour", seen.asks))?;
+    }
     if counts.foreign > 0 {
         out.line(&format!("turned away {} connections of other users", counts.foreign))?;
     }
