@@ -2,7 +2,7 @@
 
 /// Escape: alone, or before what an arrow sends.
 const ESCAPE: u8 = 0x1b;
-/// Longest thing that is read as one key, in bytes: what is longer is none.
+/// How much of one key is kept, in bytes: what is longer is none.
 const KEY_BYTES_MAX: usize = 8;
 
 /// A key.
@@ -39,11 +39,14 @@ impl Decoder {
         }
         let mut keys = Vec::new();
         for byte in bytes {
-            self.begun.push(*byte);
+            let full = self.begun.len() >= KEY_BYTES_MAX;
+            match self.begun.last_mut() {
+                // It is no key that is known, and ends where it ends.
+                Some(last) if full => *last = *byte,
+                _ => self.begun.push(*byte),
+            }
             if is_whole(&self.begun) {
                 keys.extend(key(&self.begun));
-                self.begun.clear();
-            } else if self.begun.len() >= KEY_BYTES_MAX {
                 self.begun.clear();
             }
         }
@@ -110,6 +113,7 @@ mod tests {
         assert_eq!(decoder.keys(b"\x1b"), []);
         assert_eq!(decoder.keys(b""), [Key::Escape]);
         assert_eq!(decoder.keys(b"\x1b[1;5A\x1b[200~\xff"), []);
-        assert_eq!(decoder.keys(b"\x1b[99999999999"), [Key::Char('9'); 4]);
+        assert_eq!(decoder.keys(b"\x1b[99999999999"), []);
+        assert_eq!(decoder.keys(b"99Aj"), [Key::Char('j')]);
     }
 }
