@@ -343,3 +343,41 @@ fn two_sign_what_was_exported_once() {
     assert_eq!((send(&agent).reason(), world.sent()), (None, 1));
     world.end();
 }
+
+/// What was there when it was asked is signed with it: another file's digest, or none, is not.
+#[test]
+fn what_must_still_be_so_is_held_against_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let policy = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
+        "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
+        "on_fail": "ask", "reason": "Somebody looks."}]}"#;
+    let policy = Policy::from_json(policy.as_bytes()).unwrap();
+    let rt = Options::new().policy(policy).create(&home).unwrap();
+    let grant = Grant::to("a").tools(["fs.write"]).workspace();
+    let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    let workspace = home.join("files/agents/a/workspace");
+    std::fs::write(workspace.join("a.txt"), "old").unwrap();
+    let write = || agent.call("fs.write", args! { "path": "a.txt", "text": "new" }).unwrap();
+    let ask = write().ask().unwrap();
+    let carried = Options::new().inspect(&home).unwrap().carry(ask).unwrap().unwrap();
+    let path = home.join("keys/approver.key");
+    let key = KeyFile::read_as(&path, KeyUse::Role(Role::Approver)).unwrap().open().unwrap();
+    let seen = carried.check().unwrap().call().conditions.clone();
+    assert_eq!(seen.len(), 1);
+    let digest = seen[0].seen.clone().unwrap();
+    let place = carried.texts.iter().position(|text| *text.text == *digest).unwrap();
+    let mut other = carried.clone();
+    other.texts[place].text = "0".repeat(64).into();
+    assert_eq!(signed(&other, Answer::Once, &key).unwrap_err(), Unsound::Conditions);
+    other.texts.remove(place);
+    assert_eq!(signed(&other, Answer::Once, &key).unwrap_err(), Unsound::Conditions);
+    let answer = signed(&carried, Answer::Once, &key).unwrap();
+    rt.submit(Kind::Approval, answer.control).unwrap();
+    // It is bound to that, however it was answered.
+    std::fs::write(workspace.join("a.txt"), "other").unwrap();
+    assert_eq!(write().reason(), Some(Reason::Changed));
+    assert_eq!(std::fs::read_to_string(workspace.join("a.txt")).unwrap(), "other");
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
