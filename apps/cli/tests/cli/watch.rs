@@ -120,6 +120,7 @@ fn nothing_is_approved_unseen() {
     person.press(b"\x1b").sees("1 calls wait for a person").press(b"\x03");
     let told = person.end();
     assert_eq!(told.code, None);
+    assert!(person.echoes(), "the terminal is as it was");
     assert_eq!(home.log().len(), records);
     // It does not colour the screen, nor turn it round.
     assert!(!told.shown.contains("\u{1b}[31m") && !told.shown.contains('\u{202e}'));
