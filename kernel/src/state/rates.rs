@@ -48,6 +48,9 @@ type Ring = [Bucket; BUCKETS];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counts([Ring; 3]);
 
+/// What was counted in each span.
+type Sums = [[u64; 3]; 3];
+
 /// Of an agent, or of its calls of one tool.
 type Key = (AgentId, Option<ToolId>);
 
@@ -104,11 +107,16 @@ impl Rates {
     pub(crate) fn history(&self, agent: &AgentId, tool: &ToolId, now: UnixMillis) -> History {
         let own = |tool| self.own.get(&(agent.clone(), tool));
         let (all, of_tool) = (own(None), own(Some(tool.clone())));
+        // Of each the three spans, and of those what is counted.
+        let rest = self.rest.sums(now);
+        let [all, of_tool] = [all, of_tool].map(|own| match own {
+            Some(own) => added(own.sums(now), &rest),
+            None => rest,
+        });
         History::of(Past::ALL.iter().map(|past| {
             let (measure, by, span) = places(*past);
-            let own = if by == 0 { all } else { of_tool };
-            let sum = |counts: &Counts| counts.sum(span, measure, now);
-            own.map_or(0, |own| sum(own)).saturating_add(sum(&self.rest))
+            let sums = if by == 0 { &all } else { &of_tool };
+            sums.get(span).and_then(|counted| counted.get(measure)).copied().unwrap_or(0)
         }))
     }
 
@@ -190,10 +198,16 @@ impl Counts {
         }
     }
 
-    fn sum(&self, span: usize, measure: usize, now: UnixMillis) -> u64 {
-        let live = self.0.get(span).into_iter().flatten().filter(|b| counts_at(b, span, now));
-        let counted = live.filter_map(|bucket| bucket.counts.get(measure));
-        counted.fold(0, |sum, count| sum.saturating_add(*count))
+    /// What was counted in each span.
+    fn sums(&self, now: UnixMillis) -> Sums {
+        let mut sums = Sums::default();
+        for ((span, ring), sum) in self.0.iter().enumerate().zip(&mut sums) {
+            let last = number(span, now);
+            for bucket in ring.iter().filter(|bucket| last.saturating_sub(bucket.number) <= LAST) {
+                add(sum, &bucket.counts);
+            }
+        }
+        sums
     }
 
     /// Those of each width that count still, in their order.
@@ -215,6 +229,15 @@ impl Counts {
             ring.iter().all(|bucket| bucket.counts == [0; 3] || !counts_at(bucket, span, now))
         })
     }
+}
+
+fn added(mut sums: Sums, more: &Sums) -> Sums {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| add(sum, more));
+    sums
+}
+
+fn add(sum: &mut [u64; 3], more: &[u64; 3]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
 }
 
 /// How many buckets before the last one count.
