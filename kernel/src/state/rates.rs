@@ -25,19 +25,12 @@ const BUCKETS: usize = 13;
 const KEYS_MAX: usize = 16_384;
 const KEYS_OF_AGENT_MAX: usize = 257;
 
-/// What is counted, in the order of [`Past`].
-#[derive(Clone, Copy)]
-enum Measure {
-    Calls,
-    Refusals,
-    Bytes,
-}
-
 /// What was counted in one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
     /// Its place in time: how many widths after 1970 it begins.
     number: u64,
+    /// Calls, refusals, bytes: in the order of [`Past`].
     counts: [u64; 3],
 }
 
@@ -76,7 +69,7 @@ impl Rates {
     /// A call was admitted.
     pub(super) fn admitted(&mut self, doer: &Doer, held: &Amounts) {
         let Doer { agent, tool, time } = doer;
-        self.count(agent, Some(tool), *time, [(Measure::Calls, 1), (Measure::Bytes, bytes(held))]);
+        self.count(agent, Some(tool), *time, [1, 0, bytes(held)]);
     }
 
     /// It is known what a call used: what it did not need is no longer counted. A call that was
@@ -85,6 +78,9 @@ impl Rates {
     pub(super) fn settled(&mut self, doer: &Doer, held: &Amounts, used: &Amounts) {
         let Doer { agent, tool, time } = doer;
         let unused = bytes(held).saturating_sub(bytes(used));
+        if unused == 0 {
+            return;
+        }
         for tool in [None, Some(tool.clone())] {
             if let Some(counts) = self.own.get_mut(&(agent.clone(), tool)) {
                 counts.take_back(*time, unused);
@@ -100,7 +96,7 @@ impl Rates {
         time: UnixMillis,
         count: u64,
     ) {
-        self.count(agent, tool, time, [(Measure::Refusals, count), (Measure::Calls, 0)]);
+        self.count(agent, tool, time, [0, count, 0]);
     }
 
     /// What a call by that agent with that tool finds.
@@ -125,16 +121,18 @@ impl Rates {
         agent: &AgentId,
         tool: Option<&ToolId>,
         time: UnixMillis,
-        counted: [(Measure, u64); 2],
+        counted: [u64; 3],
     ) {
         let all = Some((agent.clone(), None));
         let of_tool = tool.map(|tool| (agent.clone(), Some(tool.clone())));
         for key in [all, of_tool].into_iter().flatten() {
-            let room = self.own.contains_key(&key) || self.has_room(agent, time);
-            let counts = if room { self.own.entry(key).or_default() } else { &mut self.rest };
-            for (measure, count) in counted {
-                counts.add(time, measure, count);
+            if let Some(counts) = self.own.get_mut(&key) {
+                counts.add(time, &counted);
+                continue;
             }
+            let room = self.has_room(agent, time);
+            let counts = if room { self.own.entry(key).or_default() } else { &mut self.rest };
+            counts.add(time, &counted);
         }
     }
 
@@ -173,16 +171,14 @@ impl Rates {
 }
 
 impl Counts {
-    fn add(&mut self, time: UnixMillis, measure: Measure, count: u64) {
+    fn add(&mut self, time: UnixMillis, counted: &[u64; 3]) {
         for (span, ring) in self.0.iter_mut().enumerate() {
             let number = number(span, time);
             let Some(bucket) = slot(ring, number) else { continue };
             if bucket.number != number {
                 *bucket = Bucket { number, counts: [0; 3] };
             }
-            if let Some(counted) = bucket.counts.get_mut(place(measure)) {
-                *counted = counted.saturating_add(count);
-            }
+            add(&mut bucket.counts, counted);
         }
     }
 
@@ -253,14 +249,6 @@ fn number(span: usize, time: UnixMillis) -> u64 {
 
 fn slot(ring: &mut Ring, number: u64) -> Option<&mut Bucket> {
     ring.get_mut(usize::try_from(number.checked_rem(LAST.saturating_add(1))?).ok()?)
-}
-
-const fn place(measure: Measure) -> usize {
-    match measure {
-        Measure::Calls => 0,
-        Measure::Refusals => 1,
-        Measure::Bytes => 2,
-    }
 }
 
 /// The places of what is counted, of whom, and of the span.
