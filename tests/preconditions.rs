@@ -11,7 +11,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -170,6 +170,7 @@ struct Careful {
     manifest: Manifest,
     sees: Arc<Mutex<Vec<Condition>>>,
     breaks: Arc<AtomicBool>,
+    looks: Arc<AtomicUsize>,
     told: Arc<Mutex<Vec<Condition>>>,
 }
 
@@ -181,7 +182,13 @@ impl Careful {
             ParamType::Int,
             "",
         ));
-        Self { manifest, sees: Arc::default(), breaks: Arc::default(), told: Arc::default() }
+        Self {
+            manifest,
+            sees: Arc::default(),
+            breaks: Arc::default(),
+            looks: Arc::default(),
+            told: Arc::default(),
+        }
     }
 }
 
@@ -203,6 +210,7 @@ impl Tool for Careful {
 
 impl Inspect for Careful {
     fn inspect(self: Box<Self>) -> Vec<Condition> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         assert!(!self.breaks.load(Ordering::SeqCst), "a tool that breaks off");
         self.sees.lock().unwrap().clone()
     }
@@ -258,5 +266,19 @@ fn a_tools_own_conditions_reach_its_run() {
     world.approve(ask);
     assert_eq!(call(4).reason(), None);
     assert_eq!(*tool.told.lock().unwrap(), []);
+    world.end();
+}
+
+/// To look costs something: it is not done for a call that nobody will be asked about.
+#[test]
+fn nothing_is_looked_at_where_nobody_is_asked() {
+    let tool = Careful::new();
+    let world = world_with(Options::new().tool(tool.clone()).unwrap(), &["careful"]);
+    let call = |n: i64| world.agent.call("careful", args! { "n": n }).unwrap();
+    let asks = (0..100).filter(|n| call(*n).ask().is_some()).count();
+    assert_eq!((asks, tool.looks.load(Ordering::SeqCst)), (32, 32));
+    // Nor for one that waits already.
+    assert!(call(0).ask().is_some());
+    assert_eq!(tool.looks.load(Ordering::SeqCst), 32);
     world.end();
 }

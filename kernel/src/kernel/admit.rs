@@ -125,6 +125,10 @@ impl Kernel {
             }
             // A link leads elsewhere by now: once is enough.
             (Some(_), Some(_)) => self.refuse(&submit, fields, stopped),
+            // Nothing is looked at for somebody who is not asked.
+            (Some(_), None) if self.askable(&submit, &fields, &asking).is_none() => {
+                self.refuse(&submit, fields, stopped)
+            }
             (Some(inspector), None) => {
                 self.emit(Effect::Inspect(submit.ticket, Box::new(Inspecting(inspector))));
                 self.park(submit, Awaited::Look(of), None);

@@ -146,7 +146,12 @@ impl Kernel {
     }
 
     /// The record of a call that waits, but for what the call itself says; `None` where it can't.
-    fn askable(&self, submit: &Submit, fields: &CallFields, asking: &Asking) -> Option<Ask> {
+    pub(super) fn askable(
+        &self,
+        submit: &Submit,
+        fields: &CallFields,
+        asking: &Asking,
+    ) -> Option<Ask> {
         if self.people == People::Absent {
             return None;
         }
