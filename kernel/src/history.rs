@@ -4,7 +4,14 @@
 //! as its own. A count covers at least the last minute, hour or day of kernel time, and at most one
 //! bucket more: 65 seconds, 65 minutes, 26 hours.
 
-use syscap_format::field::code;
+use core::cell::OnceCell;
+
+use crate::state::rates::Rates;
+use syscap_format::{
+    field::code,
+    id::{AgentId, ToolId},
+    time::UnixMillis,
+};
 
 code! {
     /// One of the counts, by what is counted, of whom, and since when.
@@ -91,5 +98,43 @@ impl History {
         let mut history = Self::none();
         history.0.iter_mut().zip(counts).for_each(|(slot, count)| *slot = count);
         history
+    }
+}
+
+/// What a policy is told of an agent's past: counted once it asks, since few do.
+#[derive(Clone, Debug)]
+pub struct Told<'a> {
+    counted: OnceCell<History>,
+    log: Option<Doer<'a>>,
+}
+
+/// Who is asked about, in what the log says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doer<'a> {
+    pub(crate) rates: &'a Rates,
+    pub(crate) agent: &'a AgentId,
+    pub(crate) tool: &'a ToolId,
+    pub(crate) now: UnixMillis,
+}
+
+impl<'a> Told<'a> {
+    pub(crate) const fn by_log(doer: Doer<'a>) -> Self {
+        Self { counted: OnceCell::new(), log: Some(doer) }
+    }
+
+    /// One of the counts.
+    #[must_use]
+    pub fn get(&self, past: Past) -> u64 {
+        let count = || match self.log {
+            Some(Doer { rates, agent, tool, now }) => rates.history(agent, tool, now),
+            None => History::none(),
+        };
+        self.counted.get_or_init(count).get(past)
+    }
+}
+
+impl From<History> for Told<'_> {
+    fn from(history: History) -> Self {
+        Self { counted: OnceCell::from(history), log: None }
     }
 }

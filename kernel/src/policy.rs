@@ -17,7 +17,7 @@ use syscap_format::{
     token::{Grant, TokenBody},
 };
 
-use crate::{history::History, tool::Demand};
+use crate::{history::Told, tool::Demand};
 
 /// What a caller may be told about a refusal by policy, so that it can repair the call. It is
 /// delivered and not recorded, and holds nothing but what the policy's author wrote for callers
@@ -63,7 +63,7 @@ pub struct Question<'a> {
     /// What is left of the budget, the tightest of the token's chain.
     pub left: &'a Amounts,
     /// What the agent has done of late, without this call.
-    pub history: History,
+    pub history: Told<'a>,
     /// The facts of the agent's head snapshot.
     pub facts: &'a Facts,
     /// Who brought the call about, by the host's word; what its caller says of that is not asked.

@@ -1,7 +1,12 @@
 //! The question to an engine.
 
 use super::Found;
-use crate::{context::Context, policy::Question, tool::Demand};
+use crate::{
+    context::Context,
+    history::{Doer, Told},
+    policy::Question,
+    tool::Demand,
+};
 use syscap_format::{budget::Amounts, cbor::Item};
 
 /// The question about a call. All in it is the kernel's own.
@@ -21,11 +26,12 @@ pub(crate) fn question<'a>(
         demands,
         hold,
         left,
-        history: context.state.rates.history(
-            &context.session.root,
-            &found.tool.manifest.tool,
-            context.now,
-        ),
+        history: Told::by_log(Doer {
+            rates: &context.state.rates,
+            agent: &context.session.root,
+            tool: &found.tool.manifest.tool,
+            now: context.now,
+        }),
         facts: context.facts,
         source: context.source,
         now: context.now,

@@ -112,7 +112,7 @@ impl Asked {
             demands: &self.demands,
             hold: &self.hold,
             left: &self.left,
-            history: self.history,
+            history: self.history.into(),
             facts: &self.facts,
             source: Source::Agent,
             now: self.now,

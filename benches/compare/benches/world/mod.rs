@@ -234,7 +234,7 @@ impl Kernel {
             demands: &call.demands,
             hold: &self.hold,
             left: &self.left,
-            history: History::none(),
+            history: History::none().into(),
             facts: Facts::none(),
             source: Source::Agent,
             now: UnixMillis::new(1_790_000_001_000),
