@@ -199,7 +199,7 @@ impl Counts {
         let mut sums = Sums::default();
         for ((span, ring), sum) in self.0.iter().enumerate().zip(&mut sums) {
             let last = number(span, now);
-            for bucket in ring.iter().filter(|bucket| last.saturating_sub(bucket.number) <= LAST) {
+            for bucket in ring.iter().filter(|bucket| counts_at(bucket, last)) {
                 add(sum, &bucket.counts);
             }
         }
@@ -222,7 +222,8 @@ impl Counts {
     /// Whether nothing in it counts any more: the longest of its spans has all of the others.
     fn is_over(&self, now: UnixMillis) -> bool {
         self.0.iter().enumerate().all(|(span, ring)| {
-            ring.iter().all(|bucket| bucket.counts == [0; 3] || !counts_at(bucket, span, now))
+            let last = number(span, now);
+            ring.iter().all(|bucket| bucket.counts == [0; 3] || !counts_at(bucket, last))
         })
     }
 }
@@ -239,8 +240,9 @@ fn add(sum: &mut [u64; 3], more: &[u64; 3]) {
 /// How many buckets before the last one count.
 const LAST: u64 = 12;
 
-fn counts_at(bucket: &Bucket, span: usize, now: UnixMillis) -> bool {
-    number(span, now).saturating_sub(bucket.number) <= LAST
+/// Whether a bucket counts still, by the number of the one that has begun.
+const fn counts_at(bucket: &Bucket, last: u64) -> bool {
+    last.saturating_sub(bucket.number) <= LAST
 }
 
 fn number(span: usize, time: UnixMillis) -> u64 {
