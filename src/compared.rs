@@ -2,16 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::Canonical,
-    id::Seq,
-    json::from_data,
-    record::{Body, CallFields, Record},
-    vault::Commitment,
-};
-use syscap_kernel::store::{Next, StoreError, vault_entry};
+use syscap_format::{cbor::Canonical, id::Seq, json::from_data, record::Body, vault::Commitment};
+use syscap_kernel::store::vault_entry;
 
-use crate::{Error, Inspection, asks::WaitingCall, proposals::first_seen};
+use crate::{Error, Inspection, asks::WaitingCall, proposals::look_back};
 
 /// A call that waits beside the last call of the same agent and tool that ran by an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,28 +37,17 @@ impl Inspection {
     /// [`Error::Home`]: the log or the vault can't be read.
     pub fn compared(&self, call: &WaitingCall) -> Result<Option<Compared>, Error> {
         let mut store = self.store();
-        let (mut last, mut damaged) = (None, false);
-        store.records(
-            first_seen(self.kernel().head().seq),
-            &mut |seq, bytes| match Record::decode(bytes) {
-                Ok(Record { body: Body::Intent(intent), .. }) if intent.approval.is_some() => {
-                    let CallFields { agent_id, tool_id, .. } = &intent.call;
-                    let same = (Some(&call.agent), Some(&call.tool));
-                    if (agent_id.as_ref(), tool_id.as_ref()) == same {
-                        last = Some((seq, intent));
-                    }
-                    Next::More
-                }
-                Ok(_) => Next::More,
-                Err(_) => {
-                    damaged = true;
-                    Next::Enough
-                }
-            },
-        )?;
-        if damaged {
-            return Err(StoreError::Damaged.into());
-        }
+        let mut last = None;
+        let same = (Some(&call.agent), Some(&call.tool));
+        look_back(&mut **store, self.kernel().head().seq, |seq, body| match body {
+            Body::Intent(intent)
+                if intent.approval.is_some()
+                    && (intent.call.agent_id.as_ref(), intent.call.tool_id.as_ref()) == same =>
+            {
+                last = Some((seq, intent));
+            }
+            _ => {}
+        })?;
         let Some((intent, said)) = last else { return Ok(None) };
         let entry = vault_entry(&mut **store, intent, intent)?;
         let of = &said.call;

@@ -95,9 +95,25 @@ fn covers(texts: &[String], call: &WaitingCall, scopes: Option<&Grants>) -> bool
     !texts.is_empty() && texts.iter().all(|text| call.resources.contains(text) || within(text))
 }
 
-/// Where a look back begins.
-pub(crate) fn first_seen(head: Seq) -> Seq {
-    Seq::new(head.get().saturating_sub(RECORDS_MAX))
+/// Goes through the last records, the oldest first.
+pub(crate) fn look_back(
+    store: &mut dyn Store,
+    head: Seq,
+    mut each: impl FnMut(Seq, Body),
+) -> Result<(), StoreError> {
+    let from = Seq::new(head.get().saturating_sub(RECORDS_MAX));
+    let mut damaged = false;
+    store.records(from, &mut |seq, bytes| match Record::decode(bytes) {
+        Ok(record) => {
+            each(seq, record.body);
+            Next::More
+        }
+        Err(_) => {
+            damaged = true;
+            Next::Enough
+        }
+    })?;
+    if damaged { Err(StoreError::Damaged) } else { Ok(()) }
 }
 
 /// The resources of the calls of that agent and tool that a person was asked about.
@@ -106,24 +122,16 @@ fn asked(
     head: Seq,
     of: (&AgentId, &ToolId),
 ) -> Result<Vec<Vec<String>>, StoreError> {
-    let from = first_seen(head);
-    let (mut found, mut damaged) = (Vec::new(), false);
-    store.records(from, &mut |seq, bytes| match Record::decode(bytes) {
-        Ok(Record { body: Body::Ask(ask), .. }) => {
-            if (ask.call.agent_id.as_ref(), ask.call.tool_id.as_ref()) == (Some(of.0), Some(of.1)) {
-                found.push((seq, ask.resources));
-            }
-            Next::More
+    let mut found = Vec::new();
+    look_back(store, head, |seq, body| match body {
+        Body::Ask(ask)
+            if (ask.call.agent_id.as_ref(), ask.call.tool_id.as_ref())
+                == (Some(of.0), Some(of.1)) =>
+        {
+            found.push((seq, ask.resources));
         }
-        Ok(_) => Next::More,
-        Err(_) => {
-            damaged = true;
-            Next::Enough
-        }
+        _ => {}
     })?;
-    if damaged {
-        return Err(StoreError::Damaged);
-    }
     let texts = found.into_iter().map(|(seq, hashes)| {
         let entry = vault_entry(store, seq, seq)?;
         let texts = hashes.iter().map(|hash| entry.text(hash).map(str::to_owned));

@@ -73,15 +73,13 @@ impl History {
     /// One of them.
     #[must_use]
     pub fn get(&self, past: Past) -> u64 {
-        let place = usize::try_from(past.code()).ok();
-        place.and_then(|place| self.0.get(place)).copied().unwrap_or(0)
+        self.0.get(place(past)).copied().unwrap_or(0)
     }
 
     /// These, with another value for one.
     #[must_use]
     pub fn with(mut self, past: Past, count: u64) -> Self {
-        let place = usize::try_from(past.code()).ok();
-        if let Some(slot) = place.and_then(|place| self.0.get_mut(place)) {
+        if let Some(slot) = self.0.get_mut(place(past)) {
             *slot = count;
         }
         self
@@ -137,4 +135,9 @@ impl From<History> for Told<'_> {
     fn from(history: History) -> Self {
         Self { counted: OnceCell::from(history), log: None }
     }
+}
+
+/// Where a count stands; its code is one of 18.
+fn place(past: Past) -> usize {
+    usize::try_from(past.code()).unwrap_or(usize::MAX)
 }
