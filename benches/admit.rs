@@ -51,7 +51,7 @@ fn main() {
             let received = envelope.as_bytes().to_vec();
             let form = Form::Cbor;
             let source = Source::Agent;
-            let submit = Submit { ticket, session, received, form, source, salts };
+            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
             let reading = sim.reading();
             sim.kernel.handle(Event::Submit(submit), reading);
             drain(&mut sim);
@@ -96,7 +96,7 @@ fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::Figu
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let (received, form) = (envelope.as_bytes().to_vec(), Form::Cbor);
             let source = Source::Agent;
-            let submit = Submit { ticket, session, received, form, source, salts };
+            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
             let reading = sim.reading();
             let start = std::time::Instant::now();
             sim.kernel.handle(Event::Submit(submit), reading);

@@ -147,7 +147,8 @@ pub fn reason_given(why: &str, salt: [u8; 32]) -> VaultText {
     VaultText { salt, field: REASON, text: Box::from(why) }
 }
 
-fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError> {
+/// A call that waits, as its record and the vault have it.
+pub(crate) fn shown(store: &mut dyn Store, view: AskView) -> Result<WaitingCall, StoreError> {
     let bytes = record_at(store, view.ask)?.ok_or(StoreError::Damaged)?;
     let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
     let entry = vault_entry(store, view.ask, view.ask)?;

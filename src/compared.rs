@@ -2,7 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{cbor::Canonical, id::Seq, json::from_data, record::Body, vault::Commitment};
+use syscap_format::{
+    cbor::Canonical,
+    control::ControlBody as _,
+    id::Seq,
+    json::from_data,
+    record::{Answer, ApprovalBody, Body},
+    vault::Commitment,
+};
 use syscap_kernel::store::vault_entry;
 
 use crate::{Error, Inspection, asks::WaitingCall, proposals::look_back};
@@ -31,17 +38,24 @@ pub struct Changed {
 
 impl Inspection {
     /// What a call that waits says otherwise than the last one of the same agent and tool that ran
-    /// by an approval, in the last 100,000 records; `None` where there is none.
+    /// by an approval of just that call, in the last 100,000 records; `None` where there is none.
     ///
     /// # Errors
     /// [`Error::Home`]: the log or the vault can't be read.
     pub fn compared(&self, call: &WaitingCall) -> Result<Option<Compared>, Error> {
         let mut store = self.store();
-        let mut last = None;
+        let (mut last, mut seen) = (None, BTreeSet::new());
         let same = (Some(&call.agent), Some(&call.tool));
         look_back(&mut **store, self.kernel().head().seq, |seq, body| match body {
+            // Calls that a set lets through nobody was shown.
+            Body::Approval(event)
+                if ApprovalBody::from_bytes(&event.control.body)
+                    .is_ok_and(|body| body.answer == Answer::Once) =>
+            {
+                seen.insert(seq);
+            }
             Body::Intent(intent)
-                if intent.approval.is_some()
+                if intent.approval.is_some_and(|approval| seen.contains(&approval))
                     && (intent.call.agent_id.as_ref(), intent.call.tool_id.as_ref()) == same =>
             {
                 last = Some((seq, intent));

@@ -15,6 +15,8 @@
 
 mod locked;
 mod mail;
+mod notices;
+mod stored;
 
 use std::{
     collections::BTreeMap,
@@ -30,22 +32,20 @@ use syscap_kernel::{
     halt::Halt,
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
-    store::{Ancestor, Batch, Room, Store, StoreError, Stored, vault_entry},
+    store::{Batch, Room, Store, StoreError, Stored},
 };
 
 use syscap_audit::lock::HomeLock;
 use syscap_format::{
     envelope::ToolResult,
-    id::Seq,
     reason::{Reason, Refused},
-    record::Head,
-    vault::VaultEntry,
 };
 
 pub(crate) use self::mail::Out;
 use self::{
     locked::Locked,
     mail::{Asked, Brought, Caller, Delivery, Mailbox},
+    notices::Notices,
 };
 use crate::{
     counters::Counters,
@@ -67,6 +67,7 @@ pub(crate) struct Core {
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
+    pub(crate) notices: Notices,
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
@@ -131,6 +132,7 @@ impl Core {
             clock,
             salts,
             counters: Counters::new(),
+            notices: Notices::default(),
             cancels: Cancels::default(),
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -378,26 +380,6 @@ impl Core {
             Err(_) => Ok(Room::Reserve),
         };
         (stored, room)
-    }
-
-    fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, Halt> {
-        self.ask(|store| {
-            let read = |(first, outcome): &(Seq, Seq)| vault_entry(store, *first, *outcome);
-            Ok(wanted.iter().map(read).collect::<Result<_, StoreError>>()?)
-        })
-    }
-
-    /// Looks whether a head is durable.
-    pub(crate) fn ancestor(&self, head: Head) -> Result<Option<Ancestor>, Halt> {
-        self.ask(|store| Ok(Ancestor::find(store, head)?))
-    }
-
-    /// Asks the store. One that panics may be between two states: the kernel must be halted, as
-    /// after any error, and then nothing more is written.
-    fn ask<T>(&self, ask: impl FnOnce(&mut dyn Store) -> Result<T, Halt>) -> Result<T, Halt> {
-        let mut held = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = held.as_mut().ok_or(Halt::Store(StoreError::Poisoned))?;
-        caught(|| ask(&mut *held.store)).unwrap_or(Err(Halt::Halted))
     }
 
     /// Moves the kernel on. A panic is of what it calls of the host's, and may leave it between

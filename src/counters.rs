@@ -29,6 +29,10 @@ shape! {
         7 => pub attached: u64,
         /// Connections of other users, which were turned away.
         8 => pub foreign: u64,
+        /// Runs of the program that tells of calls which wait, and that ended well in their time.
+        9 => pub notified: u64,
+        /// Those that did not, or did not begin.
+        10 => pub unnotified: u64,
     }
 }
 
@@ -42,6 +46,8 @@ pub(crate) struct Counters {
     connections: AtomicU64,
     ended: AtomicU64,
     foreign: AtomicU64,
+    notified: AtomicU64,
+    unnotified: AtomicU64,
 }
 
 impl Counters {
@@ -54,6 +60,8 @@ impl Counters {
             connections: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             foreign: AtomicU64::new(0),
+            notified: AtomicU64::new(0),
+            unnotified: AtomicU64::new(0),
         }
     }
 
@@ -90,6 +98,11 @@ impl Counters {
         add(&self.foreign);
     }
 
+    /// Somebody was told of a call that waits, or was not.
+    pub(crate) fn notified(&self, told: bool) {
+        add(if told { &self.notified } else { &self.unnotified });
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let refused = Reason::ALL.iter().zip(&self.refused);
@@ -115,6 +128,8 @@ impl Counters {
             connections,
             attached: connections.saturating_sub(ended),
             foreign: read(&self.foreign),
+            notified: read(&self.notified),
+            unnotified: read(&self.unnotified),
         }
     }
 }

@@ -67,6 +67,8 @@ shape! {
         13 => pub(crate) renews: Option<TokenId>,
         /// Within which time it must be renewed.
         14 => pub(crate) renew_ms: Option<u64>,
+        /// How old the home's list of revocations may be.
+        15 => pub(crate) fresh_ms: Option<u64>,
     }
 }
 
@@ -98,6 +100,7 @@ impl Grant {
             limits: Vec::new(),
             renews: None,
             renew_ms: None,
+            fresh_ms: None,
         }
     }
 
@@ -221,6 +224,15 @@ impl Grant {
     #[must_use]
     pub fn renew_within(mut self, time: Duration) -> Self {
         self.renew_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Makes it valid only while the home has a list of revocations that is no older than that
+    /// time: what stops hearing of revocations stops. A token that is derived from another follows
+    /// that one.
+    #[must_use]
+    pub fn fresh_within(mut self, time: Duration) -> Self {
+        self.fresh_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
     }
 

@@ -1,6 +1,7 @@
 //! A home that this process holds: its kernel, and what goes with it.
 
 mod asks;
+mod challenges;
 mod desk;
 mod record;
 mod session;
@@ -9,7 +10,10 @@ mod tools;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::id::{AgentId, HomeId, Seq, TokenId};
+use syscap_format::{
+    id::{AgentId, HomeId, Seq, TokenId},
+    token::Opening,
+};
 use syscap_kernel::{
     halt::Halt,
     kernel::{Ack, Event, Kernel},
@@ -17,7 +21,7 @@ use syscap_kernel::{
 };
 use syscap_syscalls::fs::Files;
 
-use self::desk::Desk;
+use self::{challenges::Challenges, desk::Desk};
 pub(crate) use self::{
     record::By,
     session::{LocalSession, acknowledged},
@@ -54,6 +58,7 @@ struct Inner {
     desk: Desk,
     /// Rung with every answer of a person's.
     answers: Arc<Bell>,
+    challenges: Challenges,
 }
 
 impl Holding {
@@ -64,8 +69,9 @@ impl Holding {
         absent: ToolsDelta,
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
-        let (desk, answers) = (Desk::default(), Arc::default());
-        let inner = Inner { signer, files, home, signing, tooling, absent, desk, answers };
+        let (desk, answers, challenges) = (Desk::default(), Arc::default(), Challenges::default());
+        let inner =
+            Inner { signer, files, home, signing, tooling, absent, desk, answers, challenges };
         Self { core, providers, inner: Arc::new(inner) }
     }
 
@@ -75,10 +81,20 @@ impl Holding {
     /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
     /// agent's; [`Error::Base`] where the agent's folder can't be made.
     pub(crate) fn session(&self, agent: &str, token: TokenId) -> Result<LocalSession, Error> {
+        self.session_by(agent, token, None)
+    }
+
+    /// The same, for the token's holder, who is elsewhere.
+    pub(crate) fn session_by(
+        &self,
+        agent: &str,
+        token: TokenId,
+        opening: Option<Opening>,
+    ) -> Result<LocalSession, Error> {
         let got = agent.to_owned();
         let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
-        let opened =
-            self.core.request(|ticket| Event::OpenSession(ticket, agent.clone(), token))?;
+        let event = |ticket| Event::OpenSession(ticket, agent.clone(), token, opening);
+        let opened = self.core.request(event)?;
         match opened {
             Answer::Ack(Ok(Ack::Session(opened))) => {
                 let prepared = self.inner.files.prepare(&agent);
@@ -143,6 +159,10 @@ impl Holding {
 
     pub(crate) fn answers(&self) -> Arc<Bell> {
         Arc::clone(&self.inner.answers)
+    }
+
+    pub(crate) fn challenges(&self) -> &Challenges {
+        &self.inner.challenges
     }
 
     pub(crate) fn desk(&self) -> &Desk {

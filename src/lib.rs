@@ -56,11 +56,13 @@ pub mod host;
 mod inspect;
 pub mod keys;
 pub mod learn;
+mod notify;
 mod operator;
 mod options;
 mod proposals;
 pub mod provide;
 mod recover;
+mod remote;
 mod run;
 mod runtime;
 mod sent;
@@ -85,6 +87,7 @@ pub use crate::{
     operator::Operator,
     options::Options,
     recover::Unresolved,
+    remote::ProvedSession,
     runtime::Runtime,
     sent::{CallWith, Written},
     session::Session,

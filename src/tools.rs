@@ -101,10 +101,16 @@ impl Providers {
     }
 
     /// Nobody waits for the runs of a session any more.
-    pub(crate) fn give_up_session(&self, session: Seq) {
+    fn give_up_session(&self, session: Seq) {
         let of_it = |(whose, cancel): &(Seq, Cancel)| (*whose == session).then(|| cancel.clone());
         let cancels: Vec<Cancel> = self.lock().runs.values().filter_map(of_it).collect();
         cancels.iter().for_each(Cancel::cancel);
+    }
+
+    /// Forgets a session that has ended, and gives up what it still runs.
+    pub(crate) fn unbind(&self, session: Seq) {
+        self.give_up_session(session);
+        self.lock().sessions.remove(&session);
     }
 
     /// The newest offer of each tool that waits for an operator to put it on record.

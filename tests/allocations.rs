@@ -37,7 +37,7 @@ fn allocations_per_decision() {
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let form = Form::Cbor;
             let (received, source) = (canonical, Source::Agent);
-            let submit = Submit { ticket, session, received, form, source, salts };
+            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
             let reading = sim.reading();
             let region = Region::new(ALLOCATOR);
             sim.kernel.handle(Event::Submit(submit), reading);

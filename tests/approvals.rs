@@ -365,16 +365,17 @@ fn nobody_approves_their_own() {
 fn as_many_approve_as_the_role_asks_for() {
     let (mut sim, session, _) = asked();
     let keys = [seeded(91), seeded(92), seeded(93)];
+    let old = body(&sim, Answer::Once);
     let change = approvers(&sim, &keys, 2);
     let control = sim.signed(&change);
     let ticket = sim.ticket();
     let event = Event::Control(ticket, syscap::format::record::Kind::Key, control, None);
     assert!(answered(&mut sim, event).is_ok());
-    // Who was asked before the change is not who is an approver now.
-    let old = body(&sim, Answer::Once);
+    // Who was asked before the change is not who is an approver now, and nothing waits for them.
     let control = sim.signed_by(&old, Role::Approver);
     let event = Event::Approve(ticket, control, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::BadSignature));
+    assert_eq!(sim.kernel.asks().count(), 0);
     let ask = |sim: &mut Sim, units: u64| {
         let call = format!(r#"{{"tool_id": "trim", "args": {{"units": {units}}}}}"#);
         let ticket = sim.submit_json(session, &call);
@@ -383,7 +384,7 @@ fn as_many_approve_as_the_role_asks_for() {
     };
     let give = |sim: &mut Sim, ask: Seq, key: usize, answer| {
         let leaf = sim.kernel.asks().find(|waits| waits.ask == ask).unwrap().leaf;
-        let body = ApprovalBody { ask: leaf, ..body(sim, answer) };
+        let body = ApprovalBody { ask: leaf, answer, ..old.clone() };
         let control = sim.signed_with(&body, &keys[key]);
         let ticket = sim.ticket();
         answered(sim, Event::Approve(ticket, control, None, None)).map(drop)

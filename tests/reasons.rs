@@ -37,6 +37,7 @@ const STATED: &[Stated] = &[
     (Reason::NotYetValid, ["", "", ""], "by time"),
     (Reason::ReadOnlyToken, ["tool_id", "fs.write", ""], "by token"),
     (Reason::ClockUnconfirmed, ["", "", ""], "by time"),
+    (Reason::StaleRevocations, ["", "", ""], "by time"),
     (Reason::ToolChanged, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::NoProvider, ["tool_id", "docs.read_file", ""], "by a provider"),
     (Reason::KeyInFlight, ["idempotency_key", "", ""], "a race"),

@@ -331,9 +331,9 @@ fn bad_control_events_are_refused_on_record() {
     // By the issuer, and not by who holds it.
     cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::WrongIssuer));
     let agent = syscap::format::id::AgentId::new("a1").unwrap();
-    cases.push((Event::OpenSession(ticket, agent.clone(), token), Reason::NotBound));
+    cases.push((Event::OpenSession(ticket, agent.clone(), token, None), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);
-    cases.push((Event::OpenSession(ticket, agent, unknown), Reason::NotBound));
+    cases.push((Event::OpenSession(ticket, agent, unknown, None), Reason::NotBound));
     cases.push((Event::CloseSession(ticket, Seq::new(1)), Reason::NoSession));
     let amounts = Amounts::ZERO.with(Dimension::Calls, 1);
     cases.push((Event::Charge(ticket, Seq::new(1), amounts), Reason::BadControl));
@@ -450,7 +450,7 @@ fn a_flood_is_bounded() {
         let (ticket, salts) = (sim.ticket(), sim.salts());
         let received = bad[usize::try_from(n % 3).unwrap()].to_vec();
         let (session, form, source) = (flooder, Form::Json, Source::Agent);
-        let submit = Submit { ticket, session, received, form, source, salts };
+        let submit = Submit { ticket, session, received, form, source, salts, proof: None };
         let reading = sim.reading();
         sim.kernel.handle(Event::Submit(submit), reading);
         while sim.kernel.wants_commit() {

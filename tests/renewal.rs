@@ -194,7 +194,7 @@ fn only_roots_say_it_and_once() {
         (vec![by(0)], (Reason::BadToken, true)),
         (vec![by(LIFE)], (Reason::BadToken, true)),
         (vec![by(5), by(5)], (unknown, false)),
-        (vec![caveat(&[2, now.get() + 5])], (unknown, false)),
+        (vec![caveat(&[3, now.get() + 5])], (unknown, false)),
         (vec![caveat(&[1])], (unknown, false)),
         (vec![caveat(&[1, now.get() + 5, 0])], (unknown, false)),
         (vec![Canonical::null()], (unknown, false)),

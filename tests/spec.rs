@@ -23,9 +23,9 @@ use syscap::{
         cbor::Profile,
         control::{
             Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
-            FreezeChange, FreezeTarget, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,
-            Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed, ToolsChange,
-            Trust,
+            FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT, PolicyChange,
+            Possession, Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey,
+            RoleSet, Signed, ToolsChange, Trust,
         },
         decision::{Decision, Shadow, Verdict},
         envelope::{Status, TxOutcome},
@@ -55,7 +55,7 @@ use syscap::{
             ScopeType,
         },
         snapshot::Snapshot,
-        token::{TOKEN_CONTEXT, TokenBody},
+        token::{Opening, Proof, TOKEN_CONTEXT, TokenBody},
     },
     verify::Verdict as Verified,
 };
@@ -75,7 +75,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
         RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
-        CreditChange AccountImage
+        CreditChange AccountImage RevocationList Notify Opening Proof
     }
 }
 
@@ -269,7 +269,8 @@ fn roles_sign_what_the_document_says() {
     let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
     assert_eq!(rows, wanted.collect::<Vec<_>>());
     let contexts = table("What | Context | Then");
-    let wanted = [TOKEN_CONTEXT, CONTROL_CONTEXT, POSSESSION_CONTEXT];
+    let wanted =
+        [TOKEN_CONTEXT, CONTROL_CONTEXT, POSSESSION_CONTEXT, Opening::CONTEXT, Proof::CONTEXT];
     assert_eq!(contexts.len(), wanted.len());
     for (row, context) in contexts.iter().zip(wanted) {
         let context = core::str::from_utf8(context).unwrap().replace('\0', "\\0");

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::{
     budget::Amounts,
-    control::{Role, Roles},
+    control::{Notify, RevocationList, Role, Roles},
     envelope::Status,
     field::{code, encode, shape},
     id::{
@@ -94,6 +94,10 @@ shape! {
         34 => pub accounts: Vec<AccountImage>,
         /// What was done of late.
         35 => pub rates: Vec<RateImage>,
+        /// What is run when a call begins to wait for a person.
+        36 => pub notify: Option<Notify>,
+        /// The list of revocations in force, with the tokens of all lists that are not registered.
+        37 => pub list: Option<RevocationList>,
     }
 }
 

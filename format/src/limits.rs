@@ -67,6 +67,13 @@ pub const FACT_BYTES_MAX: usize = 4_096;
 pub const ANCESTORS_MAX: usize = 1_024;
 /// Most keys that a role may have: each signature of an event is verified whenever a home opens.
 pub const ROLE_KEYS_MAX: usize = 16;
+/// Most tokens that one list of revocations names: it stands in a record.
+pub(crate) const LIST_MAX: usize = 1_024;
+/// Most tokens that lists have named and that are not registered here: they are looked at with
+/// every token that comes.
+pub(crate) const LISTED_MAX: usize = 65_536;
+/// Longest time, in milliseconds, that a program may take which tells of a call that waits.
+pub(crate) const NOTIFY_MS_MAX: u64 = 60_000;
 /// Durable heads that the kernel remembers, so that a signer need not name the very last one;
 /// one before them is looked up in the store.
 pub const RECENT_HEADS_MAX: usize = 1_024;

@@ -214,6 +214,7 @@ impl Host {
     fn call(&mut self, session: Seq, envelope: Canonical) -> ToolResult {
         let salt = |byte| Salt::from_bytes([byte; 32]);
         let submit = Submit {
+            proof: None,
             ticket: Ticket(0),
             session,
             received: envelope.into_bytes(),
@@ -309,7 +310,7 @@ fn ready(host: &mut Host) -> Result<(Seq, TokenId), Refused> {
         panic!("a token was asked for");
     };
     let ada = AgentId::new("ada").expect("a name");
-    let Ack::Session(opened) = host.ask(Event::OpenSession(Ticket(0), ada, token))? else {
+    let Ack::Session(opened) = host.ask(Event::OpenSession(Ticket(0), ada, token, None))? else {
         panic!("a session was asked for");
     };
     Ok((opened.session, token))

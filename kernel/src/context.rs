@@ -29,6 +29,8 @@ pub(crate) struct Context<'a> {
     pub(crate) durable: Seq,
     /// Kernel time.
     pub(crate) now: UnixMillis,
+    /// Whether a proof came with the call where there must be one, and none where not.
+    pub(crate) proved: bool,
 }
 
 impl<'a> Context<'a> {
@@ -45,7 +47,8 @@ impl<'a> Context<'a> {
         token.left = state.credits.bound(&session.agent, token.left);
         let agent = state.agents.get(&session.agent)?;
         let facts = facts.get(&session.agent).unwrap_or(Facts::none());
-        Some(Self { state, session, number, token, agent, facts, source, durable, now })
+        let proved = true;
+        Some(Self { state, session, number, token, agent, facts, source, durable, now, proved })
     }
 
     /// The agent's head snapshot.
@@ -57,7 +60,7 @@ impl<'a> Context<'a> {
     /// and nobody has stopped what it does.
     ///
     /// # Errors
-    /// Revocation, freeze, expiry, a time to be confirmed: in this order.
+    /// Revocation, freeze, expiry, a list that is too old, a time to be confirmed: in this order.
     pub(crate) fn is_live(&self, tool: Option<&str>) -> Result<(), Reason> {
         let Self { state, session, token, now, .. } = self;
         let frozen = match tool {
@@ -72,6 +75,8 @@ impl<'a> Context<'a> {
             Err(Reason::Expired)
         } else if *now < token.body.not_before {
             Err(Reason::NotYetValid)
+        } else if token.fresh_until.is_some_and(|until| *now >= until) {
+            Err(Reason::StaleRevocations)
         } else if state.unconfirmed_before.is_some_and(|boot| token.rooted < boot) {
             Err(Reason::ClockUnconfirmed)
         } else {

@@ -168,6 +168,7 @@ mod tests {
         let envelope = MapBuilder::new().text("tool_id", "nothing").item("args", args.item());
         let salt = Salt::from_bytes([0; 32]);
         let submit = Submit {
+            proof: None,
             ticket: Ticket(1),
             session,
             received: envelope.finish().into_bytes(),

@@ -10,6 +10,7 @@ use syscap_format::{
     json::{self, Escapes},
     limits::ENVELOPE_BYTES_MAX,
     provenance::Source,
+    token::Proof,
 };
 use syscap_kernel::{
     halt::Halt,
@@ -19,6 +20,7 @@ use syscap_kernel::{
 use crate::{
     core::{Answer, Core},
     error::Error,
+    notify,
     provide::Cancel,
     sent::{Sent, Written},
     state::Changed,
@@ -74,7 +76,15 @@ impl LocalSession {
                 tags.push(ticket);
             }
             let session = self.number;
-            Some(Event::Submit(Submit { ticket, session, received, form, source, salts }))
+            Some(Event::Submit(Submit {
+                ticket,
+                session,
+                received,
+                form,
+                source,
+                salts,
+                proof: None,
+            }))
         };
         let ended = self.core.request_all(count, event, cancel, |number, answer| {
             if let (Answer::Reply(result), Some(place)) = (answer, answers.get_mut(number)) {
@@ -83,8 +93,34 @@ impl LocalSession {
             }
         });
         tags.into_iter().for_each(|ticket| self.providers.untag(ticket));
+        answers.iter().flatten().for_each(|result| notify::answered(&self.core, result));
         ended?;
         answers.into_iter().collect::<Option<_>>().ok_or(Error::Halted(Halt::Halted))
+    }
+
+    /// Sends an envelope with its holder's proof, who is elsewhere.
+    pub(crate) fn prove(
+        &self,
+        (received, proof): (Vec<u8>, Option<Proof>),
+        source: Source,
+        cancel: &Cancel,
+    ) -> Result<ToolResult, Error> {
+        let (session, form, salts) = (self.number, Form::Cbor, self.core.salts.draw()?);
+        let mut submit = Some((received, salts));
+        let event = |ticket| {
+            let (received, salts) = submit.take()?;
+            Some(Event::Submit(Submit { ticket, session, received, form, source, salts, proof }))
+        };
+        let mut answered = None;
+        self.core.request_all(1, event, cancel, |_, answer| answered = Some(answer))?;
+        match answered {
+            Some(Answer::Reply(result)) => {
+                self.core.counters.answered(&result);
+                notify::answered(&self.core, &result);
+                Ok(*result)
+            }
+            _ => Err(Error::Halted(Halt::Halted)),
+        }
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -128,6 +164,13 @@ impl LocalSession {
     /// The record that opened it.
     pub(crate) const fn number(&self) -> Seq {
         self.number
+    }
+
+    /// Closes it, and gives up what providers still run for it.
+    pub(crate) fn leave(&self) -> Result<Seq, Error> {
+        let ended = self.end()?;
+        self.providers.unbind(self.number);
+        Ok(ended)
     }
 
     /// Closes it for all who share it.

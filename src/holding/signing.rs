@@ -285,5 +285,6 @@ fn workspace_of(token: &TokenBody) -> &AgentId {
 /// What a grant says besides, of a token that begins at that time.
 fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
     let renew_by = grant.renew_ms.map(|within| TokenBody::renew_by_caveat(begins.plus(within)));
-    renew_by.into_iter().collect()
+    let fresh = grant.fresh_ms.map(TokenBody::fresh_within_caveat);
+    renew_by.into_iter().chain(fresh).collect()
 }

@@ -118,7 +118,6 @@ impl Holding {
 
     /// Forgets a session that has ended, and gives up what it still runs.
     pub(crate) fn unbind(&self, session: Seq) {
-        self.providers.give_up_session(session);
-        self.providers.lock().sessions.remove(&session);
+        self.providers.unbind(session);
     }
 }

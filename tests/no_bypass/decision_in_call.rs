@@ -12,6 +12,7 @@ fn attack(ticket: Ticket, session: Seq, salts: CallSalts) -> Submit {
         form: Form::Cbor,
         source: Source::Agent,
         salts,
+        proof: None,
         decision: Decision::plain(Verdict::Allow), //~
     }
 }

@@ -408,7 +408,7 @@ impl Sim {
 
     pub fn open(&mut self, agent: &str, token: TokenId) {
         let ticket = self.ticket();
-        self.event(Event::OpenSession(ticket, AgentId::new(agent).unwrap(), token));
+        self.event(Event::OpenSession(ticket, AgentId::new(agent).unwrap(), token, None));
     }
 
     pub fn submit(&mut self, session: Seq, envelope: Vec<u8>, form: Form) -> Ticket {
@@ -423,7 +423,15 @@ impl Sim {
         form: Form,
     ) -> Ticket {
         let (ticket, salts) = (self.ticket(), self.salts());
-        self.event(Event::Submit(Submit { ticket, session, received, form, source, salts }));
+        self.event(Event::Submit(Submit {
+            ticket,
+            session,
+            received,
+            form,
+            source,
+            salts,
+            proof: None,
+        }));
         ticket
     }
 

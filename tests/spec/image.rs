@@ -133,6 +133,7 @@ impl Host {
         let received =
             format!(r#"{{"tool_id": "{tool}", "args": {{}}, "idempotency_key": "{key}"}}"#);
         self.event(Event::Submit(Submit {
+            proof: None,
             ticket: self.ticket(),
             session,
             received: received.into_bytes(),
@@ -155,7 +156,8 @@ fn happened() -> Host {
     host.acknowledged(Event::Policy(host.ticket(), policy, None, Vec::new()));
     let token = host.token();
     let agent = crate::world::agent();
-    let Ack::Session(opened) = host.acknowledged(Event::OpenSession(host.ticket(), agent, token))
+    let Ack::Session(opened) =
+        host.acknowledged(Event::OpenSession(host.ticket(), agent, token, None))
     else {
         panic!("no session");
     };

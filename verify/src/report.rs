@@ -122,6 +122,8 @@ pub enum Fault {
     NotYetValid,
     /// The time had not been confirmed.
     ClockUnconfirmed,
+    /// The list of revocations was older than the token allows.
+    StaleRevocations,
     /// The token does not grant the tool.
     NotGranted,
     /// The token is read only, the tool is not.

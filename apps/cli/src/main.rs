@@ -7,6 +7,7 @@
 mod approvals;
 mod call;
 mod cancel;
+mod config;
 mod credits;
 mod demo;
 mod doctor;
@@ -94,6 +95,8 @@ enum Command {
     /// Show and add to what agents may spend.
     #[command(subcommand)]
     Credits(credits::Credits),
+    /// Show and change what the operator has set: who is told of calls that wait, the time.
+    Config(config::Config),
     /// List calls that a crash broke off, and say what became of them.
     #[command(subcommand)]
     Recover(recover::Recover),
@@ -133,6 +136,7 @@ fn main() -> ExitCode {
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
         Command::Credits(credits) => credits.run(&mut out),
+        Command::Config(config) => config.run(&mut out),
         Command::Recover(recover) => recover.run(&mut out),
         Command::Learn(learn) => learn.run(&mut out),
         Command::Serve(serve) => serve.run(),

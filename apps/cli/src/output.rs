@@ -214,7 +214,12 @@ fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{e0000}'..='\u{e0fff}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{e0000}'..='\u{e0fff}')
+        // Letters, marks and a pattern that are drawn as nothing, or as a space.
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}')
+        || matches!(c, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
+        || matches!(c, '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}')
 }
 
 /// Text as JSON.

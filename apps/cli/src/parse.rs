@@ -9,6 +9,7 @@ use syscap::{
         control::Role,
         id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, TokenId, ToolId},
         json,
+        label::Confidentiality,
         limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
         manifest::EffectClass,
         sign::{PublicKey, Signature},
@@ -47,6 +48,8 @@ pub(crate) enum BadWord {
     Manifest,
     #[error("there is no such effect class; there are {}", classes())]
     Class,
+    #[error("there is no such level; there are public, internal, private, sensitive, secret")]
+    Level,
     #[error("there is no such preset; there are {}", presets())]
     Preset,
     #[error("there is no such role; there are {}", roles())]
@@ -130,6 +133,12 @@ pub(crate) fn definition(text: &str) -> Result<(ToolId, Option<ObjectId>), BadWo
 /// An effect class.
 pub(crate) fn class(text: &str) -> Result<EffectClass, BadWord> {
     EffectClass::ALL.iter().copied().find(|class| class.name() == text).ok_or(BadWord::Class)
+}
+
+/// How confidential something may be.
+pub(crate) fn confidentiality(text: &str) -> Result<Confidentiality, BadWord> {
+    let mut all = Confidentiality::ALL.iter().copied();
+    all.find(|level| level.name() == text).ok_or(BadWord::Level)
 }
 
 /// A preset.

@@ -169,7 +169,7 @@ impl Script {
         let ticket = self.ticket();
         self.handle(Event::Issue(ticket, wire, None))?;
         let ticket = self.ticket();
-        self.handle(Event::OpenSession(ticket, agent, TokenBody::id_of(&body)))
+        self.handle(Event::OpenSession(ticket, agent, TokenBody::id_of(&body), None))
     }
 
     fn set_policy(&mut self, engine: AllowAll) -> Result<(), Found> {
@@ -190,7 +190,15 @@ impl Script {
         let salts = CallSalts { call: salt, args: salt, result: salt };
         let form = Form::Json;
         let source = Source::Agent;
-        self.handle(Event::Submit(Submit { ticket, session, received, form, source, salts }))
+        self.handle(Event::Submit(Submit {
+            ticket,
+            session,
+            received,
+            form,
+            source,
+            salts,
+            proof: None,
+        }))
     }
 
     /// One event, and all that the kernel asks for besides a commit.

@@ -19,7 +19,8 @@ use crate::{
     cbor::{DecodeError, Encoder},
     field::{Field, code, decode, encode, shape},
     id::{AgentId, HomeId, PolicyHash, Seq, TextHash, TokenId, ToolId, ToolsHash},
-    limits::ROLE_KEYS_MAX,
+    label::Confidentiality,
+    limits::{LIST_MAX, LISTED_MAX, NOTIFY_MS_MAX, ROLE_KEYS_MAX, TEXT_BYTES_MAX},
     record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody},
     sign::{PublicKey, Signature, SignatureError},
     time::UnixMillis,
@@ -252,6 +253,33 @@ impl Revocation {
     }
 }
 
+shape! {
+    /// The other body of a `revoke` event: a list of tokens that have ended. The one with the
+    /// greatest version is in force, and says as of when nothing is missing: what earlier ones
+    /// named stays ended.
+    pub struct RevocationList {
+        /// Greater than that of the list before.
+        1 => pub version: u64,
+        /// Until then it names all that ended, by the word of who signed it.
+        2 => pub as_of: UnixMillis,
+        /// The tokens, registered or not: sorted, each once, at most 1,024.
+        3 => pub tokens: Vec<TokenId>,
+        /// Why: as in a [`Revocation`].
+        4 => pub cause: Option<TextHash>,
+    }
+}
+
+impl RevocationList {
+    /// Whether it is of its form, and has room beside so many that earlier lists have named and
+    /// that are not registered: at most 65,536 are kept.
+    #[must_use]
+    pub fn is_sound(&self, kept: usize) -> bool {
+        let count = self.tokens.len();
+        let room = kept.saturating_add(count) <= LISTED_MAX;
+        count <= LIST_MAX && room && self.tokens.is_sorted_by(|one, next| one < next)
+    }
+}
+
 code! {
     /// What a freeze stops.
     pub enum FreezeTarget {
@@ -345,6 +373,31 @@ shape! {
 }
 
 shape! {
+    /// The other body of a `config` event: what is run from here on when a call begins to wait for
+    /// a person.
+    pub struct Notify {
+        /// The program, by its absolute path; empty: none.
+        1 => pub program: Box<str>,
+        /// Of an ask that is more confidential it is told no more than that there is one.
+        2 => pub ceiling: Confidentiality,
+        /// After so many milliseconds it is killed: 1 to 60,000.
+        3 => pub limit_ms: u64,
+    }
+}
+
+impl Notify {
+    /// Whether it can be run, or says that nothing is.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let program = &*self.program;
+        (program.is_empty() || program.starts_with('/'))
+            && program.len() <= TEXT_BYTES_MAX
+            && !program.contains('\0')
+            && (1..=NOTIFY_MS_MAX).contains(&self.limit_ms)
+    }
+}
+
+shape! {
     /// Body of a signed `recovery` event: what an operator found out about an open intent.
     pub struct Resolution {
         /// The intent.
@@ -404,8 +457,9 @@ macro_rules! bodies {
     )*};
 }
 bodies! {
-    Key KeyChange Revoke Revocation [5 cause] Freeze Freeze Policy PolicyChange
-    Tools ToolsChange Config ConfigChange Approval ApprovalBody [7 reason]
+    Key KeyChange Revoke Revocation [5 cause] Revoke RevocationList [4 cause] Freeze Freeze
+    Policy PolicyChange Tools ToolsChange Config ConfigChange Config Notify
+    Approval ApprovalBody [7 reason]
     Cancel CancelBody [2 cause] Recovery Resolution Redact RedactBody [2 cause] Prune PruneBody
     Credit CreditChange
 }

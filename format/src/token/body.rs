@@ -62,7 +62,8 @@ shape! {
         11 => pub grants: Grants,
         /// What it may use in all.
         12 => pub budget: Budget,
-        /// Further conditions: at most [`TokenBody::renew_by`]. A token with any other is refused.
+        /// Further conditions: [`TokenBody::renew_by`], [`TokenBody::fresh_within`]. A token with
+        /// any other is refused.
         13 => pub caveats: Vec<Canonical>,
         /// The only policy under which it is valid; null for any.
         14 => pub policy: Option<PolicyHash>,
@@ -138,6 +139,10 @@ impl TokenBody {
             return Err(
                 bad("renew_by").allowed("of a root, a time between its beginning and its end")
             );
+        }
+        let is_fine = |ms| self.parent.is_none() && 0 < ms && ms <= TOKEN_LIFE_MS_MAX;
+        if !self.fresh_within().is_none_or(is_fine) {
+            return Err(bad("fresh_within").allowed("of a root, more than nothing"));
         }
         if !TokenFlags::KNOWN.has(self.flags) {
             return Err(Refused::new(Reason::UnknownAuthority).field("flags"));

@@ -7,7 +7,9 @@ mod attenuate;
 mod body;
 mod caveat;
 mod grants;
+mod proof;
 
 pub use attenuate::attenuates;
 pub use body::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
 pub use grants::{Grant, Grants};
+pub use proof::{Opening, Proof};

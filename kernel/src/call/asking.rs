@@ -134,7 +134,6 @@ impl<'k> Call<'_, Checked<'k>> {
             manifest: tool.1,
             token: context.session.token,
             session: context.number,
-            policy: context.state.policy,
             label: context.session.label,
             now: context.now,
         };
@@ -187,15 +186,22 @@ impl<'k> Call<'_, Planned<'k>> {
     ) -> Option<Said> {
         let resolved = &self.at.resolved;
         let tool = resolved.found.tool;
+        let state = context.state;
+        // The same words can name something else under another token.
         let same = |ask: &Ask, entry: &VaultEntry| {
             let hash =
                 |salt| args_hash(salt, &tool.manifest.tool, &tool.manifest_id, resolved.args());
-            entry.salts.as_ref().is_some_and(|salts| hash(&salts.args) == ask.args_hash)
+            entry.salts.as_ref().is_some_and(|salts| {
+                hash(&salts.args) == ask.args_hash && ask.shows(&self.at.demands, &salts.args)
+            })
         };
         let mut both = asks.iter().zip(entries);
         // Whom another policy named does not count for this one: those of now are asked.
-        let counts = |ask: &Ask| !ask.elevated || ask.is_of_level(context.state.policy);
-        let counts = |ask: &Ask| counts(ask) || matches!(ask.standing, Standing::Denied(..));
+        let of_level = |ask: &Ask| !ask.elevated || ask.is_of_level(state.policy);
+        let counts = |ask: &Ask| {
+            let denied = matches!(ask.standing, Standing::Denied(..));
+            denied || (of_level(ask) && ask.goes_on(state, context.session.token))
+        };
         let found = both.rfind(|((_, ask), entry)| counts(ask) && same(ask, entry));
         let ((seq, ask), entry) = found?;
         Some(match &ask.standing {

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use super::{
     answer::Reply,
     events::{Effect, Submit},
-    flight::{Awaited, InFlight, Looked, Parked, Waiting, Wanted},
+    flight::{Awaited, Brought, InFlight, Looked, Parked, Waiting, Wanted},
     machine::Kernel,
 };
 use crate::{
@@ -18,9 +18,9 @@ use crate::{
     decide::Engines,
     diagnostics::keyed,
     halt::Halt,
-    inspect::{Inspected, Inspecting},
+    inspect::Inspecting,
     registry::Mode,
-    resolve::{Found, Lookup, Resolving},
+    resolve::{Lookup, Resolving},
     state::{keys::KeyUse, sessions::Released},
     store::Room,
     ticket::Ticket,
@@ -70,7 +70,8 @@ type Fetched<'a> = Option<(Wanted, &'a [VaultEntry])>;
 
 impl Kernel {
     /// A call comes in.
-    pub(super) fn submit(&mut self, submit: Submit) -> Result<(), Halt> {
+    pub(super) fn submit(&mut self, mut submit: Submit) -> Result<(), Halt> {
+        submit.proof = submit.proof.filter(|proof| self.takes(proof, &submit));
         if self.is_full() {
             return self.overload(&submit);
         }
@@ -137,53 +138,31 @@ impl Kernel {
         }
     }
 
-    /// Goes on with a call that had to wait for the vault. All is checked again: the state may
-    /// have moved in between.
-    pub(super) fn fetched(&mut self, ticket: Ticket, entries: &[VaultEntry]) -> Result<(), Halt> {
-        match self.parked.remove(&ticket) {
-            Some(Parked { submit, waits_for: Awaited::Vault(wanted, seen), looked }) => {
+    /// Goes on with a call that had to wait for something. All is checked again: the state may have
+    /// moved in between. One that waits for something else goes on waiting for that.
+    pub(super) fn go_on(&mut self, ticket: Ticket, with: Brought<'_>) -> Result<(), Halt> {
+        let Some(Parked { submit, waits_for, looked }) = self.parked.remove(&ticket) else {
+            return Ok(());
+        };
+        match (waits_for, with) {
+            (Awaited::Vault(wanted, seen), Brought::Entries(entries)) => {
                 self.submit_with(submit, Some((wanted, entries)), seen, looked)
             }
-            other => self.put_back(ticket, other),
-        }
-    }
-
-    /// Goes on with a call whose links were followed. As after a fetch, all is checked again.
-    pub(super) fn resolved(
-        &mut self,
-        ticket: Ticket,
-        found: Result<Found, Refused>,
-    ) -> Result<(), Halt> {
-        match self.parked.remove(&ticket) {
-            Some(Parked { submit, waits_for: Awaited::Links(lookup), looked }) => {
+            (Awaited::Links(lookup), Brought::Found(found)) => {
                 self.submit_with(submit, None, Some((lookup, found)), looked)
             }
-            other => self.put_back(ticket, other),
-        }
-    }
-
-    /// Goes on with a call of which was looked at what it would change. All is checked again.
-    pub(super) fn inspected(
-        &mut self,
-        ticket: Ticket,
-        seen: Option<Inspected>,
-    ) -> Result<(), Halt> {
-        match self.parked.remove(&ticket) {
-            Some(Parked { submit, waits_for: Awaited::Look(of), .. }) => {
+            (Awaited::Look(of), Brought::Seen(seen)) => {
                 self.submit_with(submit, None, None, Some((of, seen)))
             }
-            other => self.put_back(ticket, other),
+            (waits_for, _) => {
+                self.park(submit, waits_for, looked);
+                Ok(())
+            }
         }
     }
 
     fn park(&mut self, submit: Submit, waits_for: Awaited, looked: Option<Looked>) {
         self.parked.insert(submit.ticket, Parked { submit, waits_for, looked });
-    }
-
-    /// A call that waits for something else goes on waiting for that.
-    fn put_back(&mut self, ticket: Ticket, parked: Option<Parked>) -> Result<(), Halt> {
-        self.parked.extend(parked.map(|parked| (ticket, parked)));
-        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -200,7 +179,9 @@ impl Kernel {
         seen: Option<Seen>,
     ) -> Result<Reserved, Pause> {
         let context = self.context(submit.session, submit.source);
-        let context = &context.ok_or_else(|| self.no_session())?;
+        let mut context = context.ok_or_else(|| self.no_session())?;
+        context.proved = self.remote.contains_key(&submit.session) == submit.proof.is_some();
+        let context = &context;
         let (received, salts) = ((&submit.received[..], submit.form), &submit.salts);
         let mut place = None;
         let decoded = Call::decode(received, salts, context, &self.registry, fields, &mut place)?;

@@ -164,6 +164,7 @@ impl Kernel {
             tools_hash,
             clock: None,
             gap: false,
+            remote: BTreeMap::new(),
             room: Room::Enough,
             closing: true,
             people: People::There,

@@ -12,8 +12,8 @@ use crate::{
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
-        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange,
-        PolicyChange, Resolution, Revocation, Role,
+        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange, Notify,
+        PolicyChange, Resolution, Revocation, RevocationList, Role,
     },
     id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId},
     limits::{OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
@@ -24,7 +24,7 @@ use syscap_format::{
         SessionPhase, SignedEvent,
     },
     snapshot::Snapshot,
-    token::{Token, TokenBody, attenuates},
+    token::{Opening, Token, TokenBody, attenuates},
     vault::{VaultText, VaultWrite},
 };
 
@@ -84,9 +84,7 @@ impl Kernel {
             }
             _ => return self.refuse_control(ticket, Refused::new(Reason::BadControl)),
         };
-        if kind == Kind::Config {
-            self.gap = false;
-        }
+        self.gap &= !confirms_time(kind, &event.control.body);
         let (seq, _) = self.append(body)?;
         texts(seq).into_iter().for_each(|write| self.pending.keep(write));
         self.acknowledge(seq, ticket, Ack::Recorded(seq));
@@ -163,10 +161,7 @@ impl Kernel {
                 let allowed = self.state.allows(&change, &control.head);
                 allowed.map_err(|forgery| unsigned(forgery, change.set.role.name()))
             }
-            Kind::Revoke => {
-                let revocation = Revocation::from_bytes(body).map_err(|_| bad("body"))?;
-                self.state.ended_by(&revocation).map(drop)
-            }
+            Kind::Revoke => self.state.ended_by(body).map(drop),
             Kind::Cancel => {
                 let CancelBody { intent, .. } =
                     CancelBody::from_bytes(body).map_err(|_| bad("body"))?;
@@ -181,8 +176,9 @@ impl Kernel {
                 };
                 if fine { Ok(()) } else { Err(bad("name")) }
             }
-            Kind::Config => match ConfigChange::from_bytes(body) {
-                Ok(ConfigChange { confirm_time: Some(_) }) => Ok(()),
+            Kind::Config => match (Notify::from_bytes(body), ConfigChange::from_bytes(body)) {
+                (Ok(notify), _) if notify.is_sound() => Ok(()),
+                (_, Ok(ConfigChange { confirm_time: Some(_) })) => Ok(()),
                 _ => Err(bad("body")),
             },
             Kind::Credit => {
@@ -366,7 +362,7 @@ impl Kernel {
         if self.state.tokens.find(&token.id()).is_some() {
             return Err(Refused::new(Reason::AlreadyIssued));
         }
-        if let Some(field) = self.state.ended_before(body) {
+        if let Some(field) = self.state.ended_before(&token) {
             return Err(Refused::new(Reason::Revoked).field(field));
         }
         match body.parent {
@@ -406,7 +402,7 @@ impl Kernel {
         &mut self,
         ticket: Ticket,
         agent: AgentId,
-        token: TokenId,
+        (token, opening): (TokenId, Option<Opening>),
     ) -> Result<(), Halt> {
         let body = self.state.tokens.find(&token).and_then(|token| self.state.tokens.body(token));
         let refused = match body {
@@ -415,7 +411,7 @@ impl Kernel {
                 Some(Refused::new(Reason::TooManySessions))
             }
             // The same for a missing and for a foreign token.
-            Some(body) if body.agent == agent => None,
+            Some(body) if body.agent == agent => self.opens(&token, opening),
             _ => Some(Refused::new(Reason::NotBound).field("capability_token_id")),
         };
         if let Some(refused) = refused {
@@ -426,6 +422,7 @@ impl Kernel {
         let (session, principal) = (None, None);
         let change = SessionChange { phase, session, agent, token, snapshot, principal };
         let (seq, _) = self.append_with(BodyView::Session(&change), objects)?;
+        self.remote.extend(opening.map(|opening| (seq, (opening.challenge, 0))));
         self.acknowledge(seq, ticket, Ack::Session(Opened { session: seq, snapshot }));
         Ok(())
     }
@@ -455,6 +452,7 @@ impl Kernel {
 
     pub(super) fn end_session(&mut self, session: Seq) -> Result<Option<Seq>, Halt> {
         self.close_aggregate(Some(session))?;
+        self.remote.remove(&session);
         let Some(open) = self.state.sessions.get(&session) else {
             return Ok(None);
         };
@@ -495,13 +493,18 @@ impl Kernel {
     }
 }
 
+fn confirms_time(kind: Kind, body: &[u8]) -> bool {
+    let change = || ConfigChange::from_bytes(body);
+    kind == Kind::Config && change().is_ok_and(|change| change.confirm_time.is_some())
+}
+
 /// The text is the one that the body commits to.
 fn is_the_cause(kind: Kind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
     fn cause<B: ControlBody>(body: &[u8]) -> Option<(u64, TextHash)> {
         B::from_bytes(body).ok().and_then(|body| body.cause()).map(|cause| (B::CAUSE, cause))
     }
     let cause = match kind {
-        Kind::Revoke => cause::<Revocation>(body),
+        Kind::Revoke => cause::<Revocation>(body).or_else(|| cause::<RevocationList>(body)),
         Kind::Cancel => cause::<CancelBody>(body),
         _ => None,
     };

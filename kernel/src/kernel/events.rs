@@ -22,6 +22,7 @@ use syscap_format::{
     provenance::Source,
     reason::Refused,
     record::{Durability, Kind, Opened},
+    token::{Opening, Proof},
     vault::{CallSalts, VaultEntry, VaultText},
 };
 
@@ -41,6 +42,8 @@ pub struct Submit {
     pub source: Source,
     /// Random salts for its commitments.
     pub salts: CallSalts,
+    /// Where the session was opened by a holder who is elsewhere, that one's word for these bytes.
+    pub proof: Option<Proof>,
 }
 
 /// Time that a run took, as the host measured it.
@@ -121,8 +124,9 @@ pub enum Event {
     Tools(Ticket, Control, Option<Ancestor>, ToolsDelta),
     /// A token's wire.
     Issue(Ticket, Vec<u8>, Option<Ancestor>),
-    /// The host opens a slot for an agent with a token.
-    OpenSession(Ticket, AgentId, TokenId),
+    /// The host opens a slot for an agent with a token: of its own, or for the token's holder, who
+    /// signed a challenge that the host has drawn for this and takes once.
+    OpenSession(Ticket, AgentId, TokenId, Option<Opening>),
     /// The host closes a slot.
     CloseSession(Ticket, Seq),
     /// The host posts model tokens and credits after the fact.

@@ -6,7 +6,7 @@ use super::events::{Ack, Submit};
 use crate::{
     call::follow::Seen,
     inspect::{Condition, Inspected},
-    resolve::Lookup,
+    resolve::{Found, Lookup},
     state::tokens::TokenIndex,
     ticket::Ticket,
     tool::AnyPlan,
@@ -19,7 +19,7 @@ use syscap_format::{
     reason::Refused,
     record::CallFields,
     time::UnixMillis,
-    vault::CallSalts,
+    vault::{CallSalts, VaultEntry},
 };
 
 /// Pairs of intent and outcome.
@@ -36,6 +36,13 @@ pub(super) struct Parked {
 /// What a call would change, as it was seen: for the arguments that are committed to so. `None`
 /// where the tool broke off.
 pub(super) type Looked = (Option<ArgsHash>, Option<Inspected>);
+
+/// What a call had to wait for.
+pub(super) enum Brought<'a> {
+    Entries(&'a [VaultEntry]),
+    Found(Result<Found, Refused>),
+    Seen(Option<Inspected>),
+}
 
 pub(super) enum Awaited {
     /// Entries of the vault; with what links led to, where that is known already.

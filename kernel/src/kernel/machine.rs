@@ -9,7 +9,7 @@ use alloc::{
 use super::{
     aggregate::Counted,
     events::{Effect, Event, SessionView},
-    flight::{InFlight, Parked, Waiting},
+    flight::{Brought, InFlight, Parked, Waiting},
     pending::Pending,
     people::People,
 };
@@ -23,7 +23,7 @@ use crate::{
     time::{KernelClock, Reading},
 };
 use syscap_format::{
-    control::{Freeze, FreezeChange, FreezeTarget, Roles},
+    control::{Freeze, FreezeChange, FreezeTarget, Notify, RevocationList, Roles},
     facts::Facts,
     hash::Domain,
     id::{
@@ -61,6 +61,9 @@ pub struct Kernel {
     pub(super) late: BTreeMap<Seq, CallDigest>,
     /// Calls that wait for what the host was asked for.
     pub(super) parked: BTreeMap<Ticket, Parked>,
+    /// The sessions of holders who are elsewhere: the challenge that each was opened over, and the
+    /// last counter. They end with the process, as all sessions do.
+    pub(super) remote: BTreeMap<Seq, ([u8; 32], u64)>,
     /// The open aggregates of refusals.
     pub(super) aggregates: BTreeMap<Option<Seq>, Counted>,
     pub(super) overloaded: Counted,
@@ -89,33 +92,31 @@ impl Kernel {
                 self.boot(ticket, (id, software, durability), &probed, reading)
             }
             Event::Submit(submit) => self.submit(submit),
-            Event::Fetched(ticket, entries) => self.fetched(ticket, &entries),
-            Event::Resolved(ticket, found) => self.resolved(ticket, found),
-            Event::Inspected(ticket, seen) => self.inspected(ticket, seen),
+            Event::Fetched(ticket, entries) => self.go_on(ticket, Brought::Entries(&entries)),
+            Event::Resolved(ticket, found) => self.go_on(ticket, Brought::Found(found)),
+            Event::Inspected(ticket, seen) => self.go_on(ticket, Brought::Seen(seen)),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
-            Event::Control(ticket, kind, control, ancestor) => {
-                self.control(ticket, kind, (control, ancestor), None)
+            Event::Control(ticket, kind, event, past) => {
+                self.control(ticket, kind, (event, past), None)
             }
-            Event::Approve(ticket, control, ancestor, why) => {
-                self.approve(ticket, (control, ancestor), why)
-            }
-            Event::Because(ticket, kind, control, ancestor, text) => {
-                self.control(ticket, kind, (control, ancestor), Some(text))
+            Event::Approve(ticket, event, past, why) => self.approve(ticket, (event, past), why),
+            Event::Because(ticket, kind, event, past, text) => {
+                self.control(ticket, kind, (event, past), Some(text))
             }
             Event::Cancel(ticket, session, intent) => self.cancel_own(ticket, session, intent),
-            Event::Policy(ticket, control, ancestor, engines) => {
-                self.policy(ticket, (control, ancestor), engines)
+            Event::Policy(ticket, event, past, engines) => {
+                self.policy(ticket, (event, past), engines)
             }
             Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
             Event::Propose(proposal) => self.propose(*proposal),
-            Event::Tools(ticket, control, ancestor, delta) => {
-                self.tools(ticket, (control, ancestor), &delta)
+            Event::Tools(ticket, event, past, delta) => self.tools(ticket, (event, past), &delta),
+            Event::Issue(ticket, wire, past) => self.issue(ticket, (wire, past)),
+            Event::OpenSession(ticket, agent, token, by) => {
+                self.open_session(ticket, agent, (token, by))
             }
-            Event::Issue(ticket, wire, ancestor) => self.issue(ticket, (wire, ancestor)),
-            Event::OpenSession(ticket, agent, token) => self.open_session(ticket, agent, token),
             Event::CloseSession(ticket, session) => self.close_session(ticket, session),
             Event::Charge(ticket, session, amounts) => self.charge(ticket, session, amounts),
             Event::Room(room) => {
@@ -309,6 +310,19 @@ impl Kernel {
     /// The accounts of agents, in the order of their names.
     pub fn accounts(&self) -> impl Iterator<Item = AccountView<'_>> {
         self.state.credits.views()
+    }
+
+    /// The last list of revocations, as of when it is believed to be whole, with the tokens of all
+    /// lists that are not registered.
+    #[must_use]
+    pub const fn list(&self) -> Option<&RevocationList> {
+        self.state.tokens.list()
+    }
+
+    /// What is to be run when a call begins to wait for a person.
+    #[must_use]
+    pub const fn notify(&self) -> Option<&Notify> {
+        self.state.notify.as_ref()
     }
 
     /// How many tokens there are.

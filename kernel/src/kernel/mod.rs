@@ -29,6 +29,7 @@ mod log;
 mod machine;
 mod pending;
 mod people;
+mod proofs;
 mod refuse;
 mod replay;
 mod settle;

@@ -19,7 +19,7 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     control::{
         ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, PolicyChange, Revocation, ToolsChange,
+        KeyChange, Notify, PolicyChange, Role, ToolsChange,
     },
     envelope::Status,
     id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId},
@@ -83,6 +83,7 @@ impl State {
             recovered: alloc::collections::BTreeSet::new(),
             unconfirmed_before: None,
             unbound: Streak::default(),
+            notify: None,
         })
     }
 
@@ -261,8 +262,7 @@ impl State {
         match record.body {
             BodyView::Key(_) => self.change_keys(record.seq, KeyChange::from_bytes(bytes).ok()?),
             BodyView::Revoke(_) => {
-                let revocation = Revocation::from_bytes(bytes).ok()?;
-                self.end(self.ended_by(&revocation).ok()?);
+                self.end(self.ended_by(bytes).ok()?, record.time);
             }
             BodyView::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
             BodyView::Policy(_) => {
@@ -277,7 +277,9 @@ impl State {
                 self.replaced.tools = record.seq;
             }
             BodyView::Config(_) => {
-                if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {
+                if let Ok(notify) = Notify::from_bytes(bytes) {
+                    self.notify = Some(notify).filter(|notify| !notify.program.is_empty());
+                } else if ConfigChange::from_bytes(bytes).ok()?.confirm_time.is_some() {
                     self.unconfirmed_before = None;
                 }
             }
@@ -306,6 +308,10 @@ impl State {
         if let Some(cut_off) = change.cut_off {
             self.tokens
                 .revoke_roots(|body, issued| issued > cut_off && !change.set.holds(&body.issuer));
+        }
+        // What waits is asked anew of those who may answer now, and what was answered ends.
+        if change.set.role == Role::Approver {
+            (self.asks, self.sets) = (Asks::default(), Sets::default());
         }
         self.replaced.keys.insert(change.set.role, seq);
         self.roles.replace(change.set);

@@ -4,14 +4,15 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
     fold::State,
-    sets::{Bounds, Place, Set, Terms, is_formed},
+    sets::{Bounds, Place, Set, Terms, committed, is_formed},
     tokens::TokenIndex,
 };
+use crate::tool::Demand;
 use syscap_format::{
     control::{Control, ControlBody, Role},
     decision::Decision,
     field::count,
-    id::{AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Seq, TextHash, ToolId},
+    id::{AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId},
     image::AskImage,
     record::{self, Answer, ApprovalBody, Means, Precondition},
     sign::PublicKey,
@@ -144,6 +145,17 @@ impl Ask {
     /// Whether it asked for somebody of the level that this policy means.
     pub(crate) fn is_of_level(&self, policy: Option<PolicyHash>) -> bool {
         self.elevated && policy == Some(self.bounds.policy)
+    }
+
+    /// Whether what it waits for is to be done under that token: its own, or one that renews it.
+    pub(crate) fn goes_on(&self, state: &State, token: TokenIndex) -> bool {
+        state.tokens.renews(token, self.bounds.token)
+    }
+
+    /// Whether a person was shown just these resources, by the salt of the call.
+    pub(crate) fn shows(&self, demands: &[Demand], salt: &Salt) -> bool {
+        let all = demands.iter().map(|demand| (demand.dimension, &demand.resource));
+        all.map(|resource| committed(resource, salt)).eq(self.bounds.resources.iter().copied())
     }
 
     /// Whether none of those who may answer holds the token, or one above it: what was asked under
@@ -295,7 +307,6 @@ impl State {
                 manifest: call.manifest.as_ref()?,
                 token,
                 session: call.session?,
-                policy: call.policy_hash,
                 label: session.label,
                 now,
             };
@@ -307,6 +318,7 @@ impl State {
         };
         let Standing::Granted(_, until) = ask.standing else { return None };
         let same = ask.is_others(self, token)
+            && ask.goes_on(self, token)
             && call.agent_id.as_ref() == Some(&ask.agent)
             && call.tool_id.as_ref() == Some(&ask.tool)
             && call.manifest == Some(ask.manifest)

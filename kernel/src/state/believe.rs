@@ -8,7 +8,8 @@ use crate::halt::{Forgery, Halt};
 use syscap_format::{
     budget::Amounts,
     control::{
-        Control, ControlBody, KeyChange, Resolution, Revocation, Role, RoleSet, recovery_hash,
+        Control, ControlBody, KeyChange, Resolution, Revocation, RevocationList, Role, RoleSet,
+        recovery_hash,
     },
     id::{Leaf, ObjectId, Seq},
     reason::Reason,
@@ -160,6 +161,7 @@ impl State {
             },
             Body::Revoke(_) => match Revocation::from_bytes(&event.body) {
                 Ok(revocation) if revocation.revoked().is_some() => Ok(()),
+                _ if RevocationList::from_bytes(&event.body).is_ok() => Ok(()),
                 _ => Err(forged(Forgery::Form)),
             },
             // The record repeats what was signed.
@@ -206,7 +208,7 @@ impl State {
         if (issue.issuer, issue.parent, &issue.agent) != (body.issuer, body.parent, &body.agent) {
             return Err(forged(Forgery::Form));
         }
-        if self.ended_before(body).is_some() {
+        if self.ended_before(&token).is_some() {
             return Err(forged(Forgery::Ended));
         }
         let Some(parent) = body.parent else {

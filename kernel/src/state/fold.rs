@@ -15,7 +15,7 @@ use super::{
 };
 use syscap_format::{
     budget::Amounts,
-    control::Roles,
+    control::{Notify, Roles},
     id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash},
     manifest::EffectClass,
     record::{Durability, Ended, Head, HomeLimits},
@@ -102,6 +102,8 @@ pub(crate) struct State {
     pub(crate) unconfirmed_before: Option<Seq>,
     /// Refusals that belong to no session.
     pub(crate) unbound: Streak,
+    /// What is run when a call begins to wait for a person.
+    pub(crate) notify: Option<Notify>,
 }
 
 impl State {

@@ -11,7 +11,7 @@ use syscap_format::{
 };
 
 use super::{
-    fold::State,
+    fold::{OpenIntent, State},
     keys::{KeySlot, KeyState, KeyUse},
     sessions::{Session, Streak},
     tokens::TokenIndex,
@@ -57,20 +57,7 @@ impl State {
             frozen: self.frozen.kernel,
             frozen_agents: self.frozen.agents.iter().cloned().collect(),
             frozen_tools: self.frozen.tools.iter().cloned().collect(),
-            open: each(&self.open, |(intent, open)| {
-                let slot = open.key.as_ref();
-                OpenImage {
-                    intent: *intent,
-                    token: place(open.token),
-                    session: open.session,
-                    held: open.held,
-                    effect: open.effect,
-                    key_agent: slot.map(|slot| slot.agent.clone()),
-                    key_tool: slot.map(|slot| slot.tool.clone()),
-                    key: slot.map(|slot| slot.key.clone()),
-                    cancelled: open.cancelled,
-                }
-            }),
+            open: each(&self.open, open_image),
             running: each(&self.running, |(intent, token)| RunningImage {
                 intent: *intent,
                 token: place(*token),
@@ -91,6 +78,8 @@ impl State {
             revoked_keys: self.revoked_keys.iter().copied().collect(),
             accounts: self.credits.images().collect(),
             rates: self.rates.images(self.time).collect(),
+            notify: self.notify.clone(),
+            list: self.tokens.list().cloned(),
         }
         .to_bytes()
     }
@@ -124,6 +113,21 @@ impl Streak {
             answers_max: aggregate.map_or(0, |aggregate| aggregate.answers_max),
             reserved: aggregate.map_or(0, |aggregate| aggregate.reserved),
         }
+    }
+}
+
+fn open_image((intent, open): (&Seq, &OpenIntent)) -> OpenImage {
+    let slot = open.key.as_ref();
+    OpenImage {
+        intent: *intent,
+        token: place(open.token),
+        session: open.session,
+        held: open.held,
+        effect: open.effect,
+        key_agent: slot.map(|slot| slot.agent.clone()),
+        key_tool: slot.map(|slot| slot.tool.clone()),
+        key: slot.map(|slot| slot.key.clone()),
+        cancelled: open.cancelled,
     }
 }
 

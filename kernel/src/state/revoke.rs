@@ -5,11 +5,12 @@
 
 use super::{fold::State, tokens::TokenIndex};
 use syscap_format::{
-    control::{Revocation, Revoked, Role},
+    control::{ControlBody as _, Revocation, RevocationList, Revoked, Role},
     id::{Seq, TokenId},
     reason::{Reason, Refused},
     sign::PublicKey,
-    token::TokenBody,
+    time::UnixMillis,
+    token::Token,
 };
 
 /// What a revocation ends, found.
@@ -18,14 +19,18 @@ pub(crate) enum Ended {
     Children(TokenIndex),
     Epoch(u64),
     Key(PublicKey),
+    List(RevocationList),
 }
 
 impl State {
-    /// What a revocation ends, where it is there.
-    pub(crate) fn ended_by(&self, revocation: &Revocation) -> Result<Ended, Refused> {
+    /// What the body of a `revoke` event ends, where it is there.
+    pub(crate) fn ended_by(&self, body: &[u8]) -> Result<Ended, Refused> {
         let bad = |field| Refused::new(Reason::BadControl).field(field);
         let unknown = |field| Refused::new(Reason::UnknownToken).field(field);
         let found = |token: &TokenId| self.tokens.find(token).ok_or(unknown("token"));
+        let Ok(revocation) = Revocation::from_bytes(body) else {
+            return self.listed_by(RevocationList::from_bytes(body).map_err(|_| bad("body"))?);
+        };
         match revocation.revoked().ok_or(bad("target"))? {
             Revoked::Subtree(token) => found(&token).map(Ended::Subtree),
             Revoked::Children(token) => found(&token).map(Ended::Children),
@@ -40,12 +45,27 @@ impl State {
         }
     }
 
+    /// The same of a list. An older one would say that what has ended since has not.
+    fn listed_by(&self, list: RevocationList) -> Result<Ended, Refused> {
+        let bad = |field| Refused::new(Reason::BadControl).field(field);
+        match self.tokens.list() {
+            Some(last) if list.version <= last.version || list.as_of < last.as_of => {
+                let after = format_args!("above {}, not before {}", last.version, last.as_of);
+                Err(bad("version").got(&list.version).allowed(&after))
+            }
+            last if list.is_sound(last.map_or(0, |last| last.tokens.len())) => {
+                Ok(Ended::List(list))
+            }
+            _ => Err(bad("tokens")),
+        }
+    }
+
     /// Whether a key issues, or has issued or been given a token.
     fn knows(&self, key: &PublicKey) -> bool {
         self.roles.holds(Role::Issuer, key) || self.tokens.concerns(key)
     }
 
-    pub(super) fn end(&mut self, ended: Ended) {
+    pub(super) fn end(&mut self, ended: Ended, now: UnixMillis) {
         match ended {
             Ended::Subtree(token) => self.tokens.revoke(token),
             Ended::Children(token) => self.tokens.revoke_children(token),
@@ -57,13 +77,17 @@ impl State {
                 self.revoked_keys.insert(key);
                 self.tokens.revoke_key(&key);
             }
+            Ended::List(list) => self.tokens.revoke_listed(list, now),
         }
     }
 
     /// What of a token has ended before it was registered, if anything has. What lies above a
     /// derived one is looked at by itself.
-    pub(crate) fn ended_before(&self, body: &TokenBody) -> Option<&'static str> {
-        if body.parent.is_none() && body.epoch < self.epoch {
+    pub(crate) fn ended_before(&self, token: &Token) -> Option<&'static str> {
+        let body = token.body();
+        if self.tokens.list().is_some_and(|list| list.tokens.binary_search(&token.id()).is_ok()) {
+            Some("list")
+        } else if body.parent.is_none() && body.epoch < self.epoch {
             Some("epoch")
         } else if self.revoked_keys.contains(&body.issuer) {
             Some("issuer")

@@ -83,7 +83,7 @@ pub(crate) struct Bounds {
     matches: Vec<ConstraintId>,
     /// What the session had been given when a person saw the call.
     label: Label,
-    resources: Vec<TextHash>,
+    pub(super) resources: Vec<TextHash>,
     /// Most calls that one answer may let through; 0: none but this one.
     pub(crate) uses_max: u64,
 }
@@ -175,7 +175,6 @@ pub(crate) struct Place<'a> {
     pub(crate) manifest: &'a ObjectId,
     pub(crate) token: TokenIndex,
     pub(crate) session: Seq,
-    pub(crate) policy: Option<PolicyHash>,
     /// What its session has been given.
     pub(crate) label: Label,
     pub(crate) now: UnixMillis,
@@ -212,7 +211,6 @@ impl Set {
         self.agent == *place.agent
             && (&self.tool, &self.manifest) == (place.tool, place.manifest)
             && self.bounds.token == place.token
-            && Some(self.bounds.policy) == place.policy
             && self.session.is_none_or(|session| session == place.session)
             && place.label.leq(self.bounds.label)
             && place.now < self.until
@@ -224,11 +222,8 @@ impl Set {
         (dimension, resource): (&str, &Resource),
         salt: Option<&Salt>,
     ) -> bool {
-        let shown = |salt: &Salt| {
-            let text = shown(dimension, resource).into_boxed_str();
-            let text = VaultText { salt: *salt, field: RESOURCES, text };
-            self.bounds.resources.contains(&text.hash())
-        };
+        let shown =
+            |salt: &Salt| self.bounds.resources.contains(&committed((dimension, resource), salt));
         let wide = self.scopes.as_ref().and_then(|scopes| scopes.get(&self.tool));
         wide.is_some_and(|grant| grant.permits(dimension, resource)) || salt.is_some_and(shown)
     }
@@ -242,6 +237,12 @@ impl Set {
 /// A resource as it is shown to a person, all of it.
 pub(crate) fn shown(dimension: &str, resource: &Resource) -> alloc::string::String {
     alloc::format!("{dimension}: {}", resource.in_full())
+}
+
+/// The commitment to what is shown of a resource.
+pub(super) fn committed((dimension, resource): (&str, &Resource), salt: &Salt) -> TextHash {
+    let text = shown(dimension, resource).into_boxed_str();
+    VaultText { salt: *salt, field: RESOURCES, text }.hash()
 }
 
 /// All that stand, by the approvals that were the last ones needed.

@@ -5,6 +5,7 @@ use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use crate::lookups;
 use syscap_format::{
     budget::{Amounts, Dimension},
+    control::RevocationList,
     id::{AgentId, Seq, TokenId},
     image::TokenImage,
     sign::PublicKey,
@@ -50,6 +51,9 @@ impl Entry {
 pub(crate) struct Tokens {
     entries: Vec<Entry>,
     index: BTreeMap<TokenId, TokenIndex>,
+    /// The last list of revocations, as of when it is believed to be whole, with the tokens of all
+    /// lists that are not registered.
+    list: Option<RevocationList>,
 }
 
 /// A token and its standing, for those who look.
@@ -68,6 +72,9 @@ pub struct TokenView<'a> {
     /// From then on it, or one that it was derived from, is as revoked, unless that is renewed
     /// before. Null: it need not be.
     pub renew_by: Option<UnixMillis>,
+    /// From then on it is not valid until there is a newer list of revocations. Null: it needs
+    /// none.
+    pub fresh_until: Option<UnixMillis>,
     /// Whether it, or one that it was derived from, ran out by a measurement or a charge.
     pub exhausted: bool,
     /// What was used, by it and all that was derived from it.
@@ -189,14 +196,12 @@ impl Tokens {
 
     /// Ends what was derived from it so far: with its children all that is below them.
     pub(crate) fn revoke_children(&mut self, token: TokenIndex) {
-        let children = self.entries.iter_mut().filter(|entry| entry.parent == Some(token));
-        children.for_each(|entry| entry.revoked = true);
+        self.revoke_where(|entry| entry.parent == Some(token));
     }
 
     /// Ends the tokens by a key, or held by it.
     pub(crate) fn revoke_key(&mut self, key: &PublicKey) {
-        let ended = self.entries.iter_mut().filter(|entry| entry.body.concerns(key));
-        ended.for_each(|entry| entry.revoked = true);
+        self.revoke_where(|entry| entry.body.concerns(key));
     }
 
     /// Whether there is a token by that key, or held by it.
@@ -206,8 +211,11 @@ impl Tokens {
 
     /// Ends the root tokens of which `ends` says so, by their bodies and records.
     pub(crate) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
-        let roots = self.entries.iter_mut().filter(|entry| entry.parent.is_none());
-        roots.for_each(|entry| entry.revoked |= ends(&entry.body, entry.issued));
+        self.revoke_where(|entry| entry.parent.is_none() && ends(&entry.body, entry.issued));
+    }
+
+    fn revoke_where(&mut self, ends: impl Fn(&Entry) -> bool) {
+        self.entries.iter_mut().for_each(|entry| entry.revoked |= ends(entry));
     }
 
     pub(crate) fn exhaust(&mut self, token: TokenIndex) {
@@ -239,6 +247,33 @@ impl Tokens {
         for entry in &mut self.entries {
             entry.held.set(Dimension::Concurrent, 0);
         }
+    }
+
+    /// The last list of revocations, with the tokens of all lists that are not registered.
+    pub(crate) const fn list(&self) -> Option<&RevocationList> {
+        self.list.as_ref()
+    }
+
+    /// Ends the tokens of a list. One that was signed ahead of the time is as of now.
+    pub(super) fn revoke_listed(&mut self, mut list: RevocationList, now: UnixMillis) {
+        list.as_of = list.as_of.min(now);
+        let before = self.list.take().map_or_else(Vec::new, |last| last.tokens);
+        for id in core::mem::replace(&mut list.tokens, before) {
+            match self.find(&id) {
+                Some(token) => self.revoke(token),
+                None => list.tokens.push(id),
+            }
+        }
+        list.tokens.sort_unstable();
+        list.tokens.dedup();
+        self.list = Some(list);
+    }
+
+    /// Until when what is asked of lists is new enough for a token that so says.
+    fn fresh_until(&self, body: &TokenBody) -> Option<UnixMillis> {
+        let as_of = self.list.as_ref().map(|list| list.as_of);
+        let until = |within| as_of.map_or(UnixMillis::new(0), |as_of| as_of.plus(within));
+        body.fresh_within().map(until)
     }
 
     /// Marks every token of the chain that a charge has used up in a dimension it charged.
@@ -280,14 +315,26 @@ impl Tokens {
         let entry = self.entry(token)?;
         let Entry { id, issued, revoked, renew_by, exhausted, used, held, .. } = *entry;
         let (body, left) = (&*entry.body, entry.left());
-        let rooted = issued;
-        let mut view =
-            TokenView { id, body, issued, rooted, revoked, renew_by, exhausted, used, held, left };
+        let (rooted, fresh_until) = (issued, self.fresh_until(body));
+        let mut view = TokenView {
+            id,
+            body,
+            issued,
+            rooted,
+            revoked,
+            renew_by,
+            fresh_until,
+            exhausted,
+            used,
+            held,
+            left,
+        };
         for above in entry.parent.into_iter().flat_map(|parent| self.chain(parent)) {
             view.rooted = above.issued;
             view.revoked |= above.revoked;
             // Of a chain only the root has one.
             view.renew_by = view.renew_by.or(above.renew_by);
+            view.fresh_until = view.fresh_until.or(self.fresh_until(&above.body));
             view.exhausted |= above.exhausted;
             view.left = view.left.meet(&above.left());
         }

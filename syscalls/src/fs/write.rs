@@ -261,6 +261,10 @@ impl FsWritePlan {
     fn expected(&self, conditions: &[Condition]) -> Result<(Existing, Option<[u8; 32]>), Refused> {
         let mut found = (self.existing, None);
         for condition in conditions {
+            // It was looked at elsewhere.
+            if *condition.subject != *self.place.in_full() {
+                return Err(Refused::new(Reason::Changed).field("path"));
+            }
             found = match (condition.kind, condition.seen.as_deref().map(digest_of)) {
                 (PreconditionKind::Absent, None) => (Existing::Refuse, found.1),
                 (PreconditionKind::Digest, Some(Some(digest))) => (found.0, Some(digest)),

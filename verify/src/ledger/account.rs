@@ -81,6 +81,11 @@ impl Accounts {
         self.chain(account).last().map(|root| root.issued)
     }
 
+    /// How old the list of revocations may be, as the root says.
+    pub(super) fn fresh_within(&self, account: Account) -> Option<u64> {
+        self.chain(account).last().and_then(|root| root.body.fresh_within())
+    }
+
     pub(super) fn is_revoked(&self, account: Account, now: UnixMillis) -> bool {
         self.chain(account).any(|holder| holder.is_revoked(now))
     }

@@ -216,7 +216,10 @@ impl Ledger {
             return self.use_set(entry, approval, call);
         };
         let elevated = waiting.elevated && waiting.bounds.policy() == call.policy_hash;
+        let asked = waiting.bounds.token().and_then(|token| self.accounts.find(&token));
+        let both = account.zip(asked);
         let same = waiting.of == Of::call(call)
+            && both.is_some_and(|(token, asked)| self.accounts.renews(token, asked))
             // Nor by who holds the token that it goes on with.
             && !holders.iter().any(|holder| waiting.eligible.contains(holder))
             && (elevated || !asks_for_a_level(call))

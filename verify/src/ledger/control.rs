@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use syscap_format::{
     control::{
         ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, PolicyChange, Revocation, RevokeTarget, Role, ToolsChange, recovery_hash,
+        KeyChange, Notify, PolicyChange, Revocation, RevocationList, RevokeTarget, Role,
+        ToolsChange, recovery_hash,
     },
     id::{AgentId, ObjectId, Seq, ToolId},
     manifest::Manifest,
@@ -97,6 +98,10 @@ impl Ledger {
                 |body: &TokenBody, issued| issued > cut_off && !change.set.holds(&body.issuer);
             self.accounts.revoke_roots(ends);
         }
+        if change.set.role == Role::Approver {
+            // Those of now have approved nothing yet.
+            (self.asks, self.sets) = Default::default();
+        }
         self.roles.replace(change.set);
         Ok(())
     }
@@ -107,6 +112,11 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
+        if let Ok(list) = RevocationList::from_bytes(&control.body) {
+            self.signed(entry, Kind::Revoke, control, source)?;
+            self.revoke_list(entry, list);
+            return Ok(());
+        }
         let Some(revocation) = self.event::<Revocation, _>(entry, control, source)? else {
             return Ok(());
         };
@@ -134,6 +144,23 @@ impl Ledger {
             _ => entry.fault(Fault::BadControl),
         }
         Ok(())
+    }
+
+    /// A list is newer than the one before, names each token once, and is as of a time that is not
+    /// before that of the other, nor after its record.
+    fn revoke_list(&mut self, entry: &mut Entry<'_>, list: RevocationList) {
+        let is_newer = match self.list {
+            Some((version, as_of)) => list.version > version && list.as_of >= as_of,
+            None => true,
+        };
+        entry.expect(list.is_sound(self.listed.len()) && is_newer, Fault::BadControl);
+        self.list = Some((list.version, list.as_of.min(entry.time)));
+        for id in list.tokens {
+            match self.accounts.find(&id) {
+                Some(account) => self.accounts.revoke(account),
+                None => drop(self.listed.insert(id)),
+            }
+        }
     }
 
     /// A call that is open, and was not cancelled before: by the revoker, or by the session that it
@@ -239,6 +266,11 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
+        if let Ok(notify) = Notify::from_bytes(&control.body) {
+            self.signed(entry, Kind::Config, control, source)?;
+            entry.expect(notify.is_sound(), Fault::BadControl);
+            return Ok(());
+        }
         let change = self.event::<ConfigChange, _>(entry, control, source)?;
         if change.is_some_and(|change| change.confirm_time.is_some()) {
             self.unconfirmed_before = Seq::GENESIS;

@@ -113,6 +113,10 @@ impl Ledger {
         };
         entry.expect(entry.time < body.expires, Fault::Expired);
         entry.expect(entry.time >= body.not_before, Fault::NotYetValid);
+        let as_of = self.list.map(|(_, as_of)| as_of);
+        let fresh = |within| as_of.is_some_and(|as_of| entry.time < as_of.plus(within));
+        let fresh = self.accounts.fresh_within(account).is_none_or(fresh);
+        entry.expect(fresh, Fault::StaleRevocations);
         let rooted = self.accounts.rooted(account);
         let confirmed = rooted.is_some_and(|rooted| rooted >= self.unconfirmed_before);
         entry.expect(confirmed, Fault::ClockUnconfirmed);

@@ -24,7 +24,7 @@ use syscap_format::{
     control::{Role, Roles},
     id::{
         AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
-        ToolId,
+        TokenId, ToolId,
     },
     label::Label,
     manifest::{EffectClass, Manifest},
@@ -70,6 +70,10 @@ pub(super) struct Ledger {
     epoch: u64,
     /// By these, and for these, no token is registered any more.
     revoked_keys: BTreeSet<PublicKey>,
+    /// Version and time of the last list of revocations.
+    list: Option<(u64, UnixMillis)>,
+    /// The tokens of all lists that are not registered: none of them is.
+    listed: BTreeSet<TokenId>,
     sessions: HashMap<Seq, Session>,
     heads: BTreeMap<AgentId, Heads>,
     frozen: Frozen,
@@ -113,7 +117,7 @@ struct Registered {
 #[derive(Clone, Debug)]
 struct Session {
     agent: AgentId,
-    token: syscap_format::id::TokenId,
+    token: TokenId,
     account: Account,
     snapshot: SnapshotId,
     row: Row,
@@ -235,6 +239,8 @@ impl Ledger {
             credits: Credits::default(),
             epoch: 0,
             revoked_keys: BTreeSet::new(),
+            list: None,
+            listed: BTreeSet::new(),
             sessions: HashMap::new(),
             heads: BTreeMap::new(),
             frozen: Frozen::default(),

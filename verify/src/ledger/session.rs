@@ -46,7 +46,8 @@ impl Ledger {
         }
         let ended = self.revoked_keys.contains(&body.issuer)
             || body.holder.is_some_and(|holder| self.revoked_keys.contains(&holder))
-            || (body.parent.is_none() && body.epoch < self.epoch);
+            || (body.parent.is_none() && body.epoch < self.epoch)
+            || self.listed.contains(&issue.token);
         entry.expect(!ended, Fault::Revoked);
         let parent = self.parent(entry, &token, source)?;
         if body.parent.is_none() {

@@ -427,7 +427,7 @@ impl<S: Store> Driver<S> {
 
     pub(crate) fn session(&mut self, agent: &AgentId, token: TokenId) -> Seq {
         let ticket = self.ticket();
-        self.event(Event::OpenSession(ticket, agent.clone(), token));
+        self.event(Event::OpenSession(ticket, agent.clone(), token, None));
         match self.acked(ticket).unwrap() {
             Ack::Session(opened) => opened.session,
             other => panic!("{other:?}"),
@@ -445,6 +445,7 @@ impl<S: Store> Driver<S> {
     pub(crate) fn call(&mut self, session: Seq, json: &str) -> Ticket {
         let ticket = self.ticket();
         self.event(Event::Submit(Submit {
+            proof: None,
             ticket,
             session,
             received: json.as_bytes().to_vec(),

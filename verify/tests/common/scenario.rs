@@ -222,6 +222,7 @@ fn not_run<S: Store>(driver: &mut Driver<S>) {
 fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) {
     let ticket = driver.ticket();
     let submit = Submit {
+        proof: None,
         ticket,
         session,
         received: json.as_bytes().to_vec(),

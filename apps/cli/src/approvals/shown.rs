@@ -57,6 +57,7 @@ pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
         ("ask", call.ask.to_string()),
         ("standing", standing(call)),
         ("agent", call.agent.to_string()),
+        ("token", call.token.map_or_else(|| "none".to_owned(), |token| token.to_string())),
         ("tool", call.tool.to_string()),
         ("asked by", constraint),
         ("since", call.since.to_string()),
@@ -72,6 +73,9 @@ pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
         let seen = condition.seen.as_deref().unwrap_or("nothing is there");
         let (subject, kind) = (plain(&condition.subject), condition.kind.name());
         out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
+    }
+    if call.conditions.is_empty() {
+        out.line("as it is   was not looked at: nothing binds what is there when it runs")?;
     }
     out.line("arguments")?;
     match &call.args {

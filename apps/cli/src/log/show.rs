@@ -8,7 +8,7 @@ use syscap::{
     format::{
         budget::Amounts,
         control::{
-            Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange, Revocation,
+            Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange,
         },
         decision::Decision,
         id::Seq,
@@ -265,7 +265,7 @@ fn answered(body: &[u8]) -> String {
 }
 
 fn revoked(body: &[u8]) -> String {
-    Revocation::from_bytes(body).map_or_else(|_| String::new(), |body| token::said(&body))
+    token::said(body)
 }
 
 /// `operator: 2 keys, 1 signs`.

@@ -39,6 +39,10 @@ pub(crate) struct Issue {
     /// revoked. Without this it need not be.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     renew_by: Option<Duration>,
+    /// How old the home's list of revocations may be (`syscap revoke --list`): with an older one,
+    /// or none, every call is refused as stale_revocations. Without this none is needed.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    fresh_within: Option<Duration>,
 }
 
 /// Which token goes on, and how long.
@@ -121,7 +125,7 @@ const LIFE: Duration = Duration::from_secs(3_600);
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, part, held_by, renews, renew_by } = self;
+        let Self { home, part, held_by, renews, renew_by, fresh_within } = self;
         let life = part.expires.unwrap_or(LIFE);
         if renew_by.is_some_and(|by| by >= life) {
             let advice = "must come before the token's end: say when that is, with --expires";
@@ -133,6 +137,7 @@ impl Issue {
         let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
+        let grant = fresh_within.iter().fold(grant, |grant, time| grant.fresh_within(*time));
         let issue = |access: &Runtime| access.issue(grant.clone());
         part.tell(&home, issue, out)
     }

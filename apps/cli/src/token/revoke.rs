@@ -1,16 +1,22 @@
 //! `syscap revoke`: ends tokens, for ever.
 
-use std::path::PathBuf;
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use syscap::format::{
-    control::{Revocation, Revoked, Role},
-    id::{TextHash, TokenId},
+    control::{ControlBody as _, Revocation, RevocationList, Revoked, Role},
+    id::{Seq, TextHash, TokenId},
     sign::PublicKey,
+    time::UnixMillis,
 };
 
 use crate::{
-    exit::{Ended, Exit},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
     parse, runtime, signing,
 };
@@ -18,12 +24,15 @@ use crate::{
 /// What to end.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "syscap revoke <HOME> <ID [--children]|--epoch N|--key HEX> [--because TEXT]",
+    override_usage = "syscap revoke <HOME> <ID [--children]|--epoch N|--key HEX|--list FILE> \
+                      [--because TEXT]",
     after_long_help = "\
 What is revoked is refused, on the record; what runs already goes on, and its result is marked. It
 can't be undone. An epoch ends all that was issued so far: say one more than the last time. A key
 ends all that it has issued or holds, and nothing is issued by it or to it any more; where it is the
-home's issuer, give that another key first (`syscap keys rotate`)."
+home's issuer, give that another key first (`syscap keys rotate`). A list is a file of token ids,
+one a line, also of tokens that are not registered here and then never are; it may be empty, and
+says that until now nothing else has ended: tokens issued with --fresh-within need to hear that."
 )]
 pub(crate) struct Revoke {
     /// The home.
@@ -31,7 +40,7 @@ pub(crate) struct Revoke {
     #[command(flatten)]
     what: What,
     /// End what was derived from the token so far, and not the token.
-    #[arg(long, conflicts_with_all = ["epoch", "key"])]
+    #[arg(long, conflicts_with_all = ["epoch", "key", "list"])]
     children: bool,
     /// Why: kept beside the log, which has a commitment to it.
     #[arg(long, value_name = "TEXT", value_parser = parse::why)]
@@ -50,6 +59,9 @@ struct What {
     /// Every token that this key has issued or holds, and what was derived from them.
     #[arg(long, value_name = "HEX", value_parser = parse::key)]
     key: Option<PublicKey>,
+    /// The tokens of a file, and that until now these are all: `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
 }
 
 impl Revoke {
@@ -69,6 +81,14 @@ impl Revoke {
             What { key: Some(key), .. } => {
                 (Object::new().shown("key", key), Ok(Revocation::key(key)))
             }
+            What { list: Some(file), .. } => {
+                let list = listed(&self.home, &file)?;
+                let json = Object::new().uint("version", list.version);
+                let why = self.because.as_deref();
+                let body = |why| RevocationList { cause: why, ..list.clone() };
+                let seq = signing::because(&self.home, Role::Revoker, body, why)?;
+                return told(json, seq, out);
+            }
             // The command line is read so that there is one.
             What { .. } => return Ok(Exit::Done),
         };
@@ -80,16 +100,60 @@ impl Revoke {
                 signing::because(&self.home, Role::Revoker, body, why)?
             }
         };
-        let json = json.uint("record", seq.get());
-        out.both(&format!("revoked by record {seq}"), json)?;
-        Ok(Exit::Done)
+        told(json, seq, out)
+    }
+}
+
+fn told(json: Object, seq: Seq, out: &mut Out) -> Ended {
+    out.both(&format!("revoked by record {seq}"), json.uint("record", seq.get()))?;
+    Ok(Exit::Done)
+}
+
+/// The list that a file makes: newer than the home's last one.
+fn listed(home: &Path, file: &Path) -> Result<RevocationList, Failure> {
+    let text = read(file).map_err(|source| Failure::File { path: file.to_path_buf(), source })?;
+    let words = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let ids = words.filter(|word| !word.is_empty()).map(|word| {
+        let advice = "is no token's id: one a line, 64 hexadecimal digits".to_owned();
+        TokenId::from_hex(word).ok_or(Failure::Usage { what: word.to_owned(), advice })
+    });
+    let tokens: BTreeSet<TokenId> = ids.collect::<Result<_, _>>()?;
+    let log = runtime::look(home)?;
+    let last = log.kernel().list();
+    let version = last.map_or(0, |last| last.version).saturating_add(1);
+    let as_of = super::now(last.map_or(UnixMillis::new(0), |last| last.as_of));
+    let tokens = tokens.into_iter().collect();
+    let list = RevocationList { version, as_of, tokens, cause: None };
+    if list.is_sound(last.map_or(0, |last| last.tokens.len())) {
+        return Ok(list);
+    }
+    let advice = "names more than 1,024 tokens, or more of no token here than are kept: 65,536";
+    Err(Failure::Usage { what: file.display().to_string(), advice: advice.to_owned() })
+}
+
+/// A file of ids, or what comes on standard input: so much of it that one which is longer than a
+/// list may be is seen to be.
+fn read(file: &Path) -> io::Result<String> {
+    const BYTES_MAX: u64 = 1 << 20;
+    let mut text = String::new();
+    let read = if file.as_os_str() == "-" {
+        io::stdin().lock().take(BYTES_MAX).read_to_string(&mut text)?
+    } else {
+        File::open(file)?.take(BYTES_MAX).read_to_string(&mut text)?
+    };
+    match u64::try_from(read) {
+        Ok(read) if read < BYTES_MAX => Ok(text),
+        _ => Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than a list may be")),
     }
 }
 
 /// What a revocation ended, in few words.
-pub(crate) fn said(revocation: &Revocation) -> String {
+pub(crate) fn said(body: &[u8]) -> String {
     let short = |hash: String| hash.get(..12).map_or_else(String::new, |head| format!("{head}.."));
-    match revocation.revoked() {
+    if let Ok(list) = RevocationList::from_bytes(body) {
+        return format!("list {} of {} tokens", list.version, list.tokens.len());
+    }
+    match Revocation::from_bytes(body).ok().and_then(|revocation| revocation.revoked()) {
         Some(Revoked::Subtree(token)) => format!("token {}", short(token.to_string())),
         Some(Revoked::Children(token)) => format!("below token {}", short(token.to_string())),
         Some(Revoked::Epoch(least)) => format!("epochs below {least}"),

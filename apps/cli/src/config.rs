@@ -1,0 +1,154 @@
+//! `syscap config`: what the operator has set, on record, and setting it.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use syscap::{
+    Beside, Inspection,
+    format::{
+        control::{ConfigChange, ControlBody, Notify, Role},
+        id::Seq,
+        label::Confidentiality,
+        time::UnixMillis,
+    },
+    kernel::ports::Clock as _,
+};
+
+use crate::{
+    exit::{Ended, Exit, Failure},
+    output::{Form, Object, Out},
+    parse, runtime, signing,
+};
+
+/// How long a program may take that tells of a call which waits, where nobody says so.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What to set; without any of it what is set is shown.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "syscap config <HOME> [--notify COMMAND [--ceiling LEVEL] [--limit DURATION]|\
+                      --no-notify|--confirm-time]",
+    after_long_help = "\
+Signed by the operator. The program that --notify names is run by whoever holds the home when a call
+begins to wait for a person: without arguments, without environment, in `/`, one at a time. It reads
+one JSON object, {\"home\", \"asks\": [{\"ask\", \"agent\", \"tool\", \"args\", ..}], \"more\"}; of
+an ask that is more confidential than the ceiling no more than its number. When its time is over it
+is killed with its process group. What it prints is not read: only `syscap approvals` answers.
+
+--confirm-time says that this machine's clock is right, after a home was not opened for so long that
+its tokens wait for that (clock_unconfirmed)."
+)]
+pub(crate) struct Config {
+    /// The home.
+    home: PathBuf,
+    /// Run this program, by its absolute path, when a call begins to wait for a person.
+    #[arg(long, value_name = "COMMAND")]
+    notify: Option<String>,
+    /// Run none.
+    #[arg(long, conflicts_with = "notify")]
+    no_notify: bool,
+    /// What it may be told at most: public, internal, private, sensitive, secret.
+    #[arg(long, value_name = "LEVEL", requires = "notify", default_value = "internal",
+          value_parser = parse::confidentiality)]
+    ceiling: Confidentiality,
+    /// After how long it is killed: 10s, at most 1m.
+    #[arg(long, value_name = "DURATION", requires = "notify", value_parser = parse::life)]
+    limit: Option<Duration>,
+    /// Say that the time is right: tokens that wait for it are valid again.
+    #[arg(long, conflicts_with_all = ["notify", "no_notify"])]
+    confirm_time: bool,
+}
+
+impl Config {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let seq = match self.notify()? {
+            Some(notify) => signed(&self.home, &notify)?,
+            None if self.confirm_time => {
+                signed(&self.home, &ConfigChange { confirm_time: Some(now()) })?
+            }
+            None => {
+                show(&runtime::look(&self.home)?, out)?;
+                return Ok(Exit::Done);
+            }
+        };
+        out.both(&format!("set by record {seq}"), Object::new().uint("record", seq.get()))?;
+        Ok(Exit::Done)
+    }
+
+    fn notify(&self) -> Result<Option<Notify>, Failure> {
+        let limit = self.limit.unwrap_or(LIMIT);
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let program = match &self.notify {
+            Some(program) => Box::from(program.as_str()),
+            None if self.no_notify => Box::default(),
+            None => return Ok(None),
+        };
+        let notify = Notify { program, ceiling: self.ceiling, limit_ms };
+        let wrong = |what: &str, advice: &str| Failure::Usage {
+            what: what.to_owned(),
+            advice: advice.to_owned(),
+        };
+        if !notify.is_sound() {
+            let advice = "is a program's absolute path, without arguments; --limit is at most 1m";
+            return Err(wrong("--notify", advice));
+        }
+        if !self.no_notify && !is_program(Path::new(&*notify.program)) {
+            return Err(wrong(&notify.program, "is no file that can be run"));
+        }
+        Ok(Some(notify))
+    }
+}
+
+/// Has a change recorded that the operator's key signs here.
+fn signed<B: ControlBody + Clone>(home: &Path, change: &B) -> Result<Seq, Failure> {
+    let person = signing::own(home, Role::Operator)?;
+    runtime::with(home, |access| {
+        person.submit(access, |_| Ok(change.clone()), &Beside::Nothing, Failure::from)
+    })
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn now() -> UnixMillis {
+    syscap::SystemClock.read().wall
+}
+
+fn show(log: &Inspection, out: &mut Out) -> Result<(), Failure> {
+    let notify = log.kernel().notify();
+    let list = log.kernel().list();
+    if out.form() == Form::Json {
+        let object = match notify {
+            Some(Notify { program, ceiling, limit_ms }) => Object::new()
+                .text("notify", program)
+                .text("ceiling", ceiling.name())
+                .uint("limit_ms", *limit_ms),
+            None => Object::new().json("notify", "null"),
+        };
+        let object = match list {
+            Some(list) => {
+                object.uint("list", list.version).text("list_as_of", &list.as_of.to_string())
+            }
+            None => object.json("list", "null"),
+        };
+        return out.line(&object.finish());
+    }
+    match notify {
+        Some(Notify { program, ceiling, limit_ms }) => {
+            let seconds = limit_ms / 1_000;
+            let ceiling = ceiling.name();
+            out.line(&format!("notify       {program}, up to {ceiling}, killed after {seconds}s"))?;
+        }
+        None => out.line("notify       none")?,
+    }
+    match list {
+        Some(list) => out.line(&format!("revocations  list {} as of {}", list.version, list.as_of)),
+        None => out.line("revocations  no list"),
+    }
+}
