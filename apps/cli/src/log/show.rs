@@ -7,9 +7,7 @@ use syscap::{
     audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
-        control::{
-            Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange,
-        },
+        control::{Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange},
         decision::Decision,
         id::Seq,
         record::{ApprovalBody, Body, CallFields, Record, StateChange},

@@ -1,0 +1,158 @@
+//! What approvers' keys have said ends with them: a change of the role ends what waits and what was
+//! answered, and what is still wanted is asked anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
+
+mod sim;
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use sim::{Ending, Policed, Sim, keys::public_of};
+use syscap::{
+    audit::{
+        fault::{FaultPoint, FaultStore},
+        memory::MemoryStore,
+    },
+    format::{
+        control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},
+        envelope::Status,
+        id::{Leaf, Seq},
+        reason::Reason,
+        record::{Answer, ApprovalBody, HomeLimits, Kind, Means},
+        sign::{Signature, preimage},
+        time::UnixMillis,
+    },
+    kernel::kernel::{Ack, Event},
+};
+
+/// The rule asks about 21 units.
+const CALL: &str = r#"{"tool_id": "trim", "args": {"units": 21}}"#;
+
+fn seeded(byte: u8) -> SigningKey {
+    SigningKey::from_bytes(&[byte; 32])
+}
+
+fn start() -> (Sim, Seq) {
+    let store = FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere);
+    let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    let token = sim.issue("a0", 200, 900, 500_000_000);
+    sim.open("a0", token);
+    sim.commit();
+    let session = *sim.sessions.last().unwrap();
+    (sim, session)
+}
+
+fn ask(sim: &mut Sim, session: Seq) -> Leaf {
+    let ticket = sim.submit_json(session, CALL);
+    sim.commit();
+    let ask = sim.reply_to(ticket).unwrap().ask().unwrap();
+    sim.kernel.asks().find(|waits| waits.ask == ask).unwrap().leaf
+}
+
+/// The operator gives the approvers' role these keys.
+fn approvers(sim: &mut Sim, keys: &[SigningKey], threshold: u64) {
+    let role = Role::Approver;
+    let mut sorted: Vec<&SigningKey> = keys.iter().collect();
+    sorted.sort_by_key(|key| key.verifying_key().to_bytes());
+    let proof = |key: &&SigningKey| {
+        let message = possession(&sim.kernel.home(), role, &public_of(key));
+        let signature = key.sign(&preimage(POSSESSION_CONTEXT, &message)).to_bytes();
+        Possession { key: public_of(key), signature: Signature::from_bytes(signature) }
+    };
+    let known = sim.kernel.roles().set(role).unwrap();
+    let new = sorted.iter().filter(|key| !known.holds(&public_of(key)));
+    let proofs = new.map(proof).collect();
+    let set = RoleSet::any_of(role, sorted.iter().map(|key| public_of(key)));
+    let change = KeyChange { set: RoleSet { threshold, ..set }, proofs, cut_off: None };
+    let control = sim.signed(&change);
+    let ticket = sim.ticket();
+    sim.event(Event::Control(ticket, Kind::Key, control, None));
+    sim.commit();
+    assert!(sim.acked(ticket).unwrap().is_ok(), "{:?}", sim.acked(ticket));
+}
+
+fn say(
+    sim: &mut Sim,
+    ask: Leaf,
+    (answer, uses, expires): (Answer, Option<u64>, Option<UnixMillis>),
+    by: &SigningKey,
+) -> Result<(), Reason> {
+    let (scopes, reason) = (None, None);
+    let body = ApprovalBody { ask, answer, means: Means::Signer, scopes, uses, expires, reason };
+    let control = sim.signed_with(&body, by);
+    let ticket = sim.ticket();
+    sim.event(Event::Approve(ticket, control, None, None));
+    sim.commit();
+    match sim.acked(ticket).unwrap() {
+        Ok(Ack::Recorded(_)) => Ok(()),
+        Ok(other) => panic!("{other:?}"),
+        Err(refused) => Err(refused.reason()),
+    }
+}
+
+/// Makes the call again. Whether it ran.
+fn runs(sim: &mut Sim, session: Seq) -> bool {
+    let ticket = sim.submit_json(session, CALL);
+    sim.commit();
+    sim.commit();
+    while !sim.jobs.is_empty() {
+        sim.end_job(0, Ending::Runs);
+    }
+    sim.commit();
+    sim.reply_to(ticket).map(|reply| reply.status()) == Some(Status::Ok)
+}
+
+/// What a thief of the key has let through, once or often, is over with the key.
+#[test]
+fn what_a_key_that_is_gone_has_approved_is_over() {
+    for (answer, uses, life) in [(Answer::Once, None, None), (Answer::Set, Some(9), Some(60_000))] {
+        let (mut sim, session) = start();
+        let leaf = ask(&mut sim, session);
+        let end = life.map(|ms| sim.kernel.now().plus(ms));
+        say(&mut sim, leaf, (answer, uses, end), &sim::key(Role::Approver)).unwrap();
+        approvers(&mut sim, &[seeded(91)], 1);
+        assert!(!runs(&mut sim, session), "{answer}");
+        assert_eq!(sim.kernel.sets().count(), 0);
+        replays(&mut sim);
+    }
+}
+
+/// Two must approve. One does, and that key is taken away: the other alone is not enough.
+#[test]
+fn half_a_yes_by_a_key_that_is_gone_does_not_count() {
+    let (mut sim, session) = start();
+    let (stolen, good, new) = (seeded(91), seeded(92), seeded(93));
+    approvers(&mut sim, &[stolen.clone(), good.clone()], 2);
+    let leaf = ask(&mut sim, session);
+    say(&mut sim, leaf, (Answer::Once, None, None), &stolen).unwrap();
+    approvers(&mut sim, &[good.clone(), new.clone()], 2);
+    let late = say(&mut sim, leaf, (Answer::Once, None, None), &good);
+    assert_eq!(late, Err(Reason::UnknownAsk));
+    assert!(!runs(&mut sim, session));
+    // Asked anew, both of now are.
+    let leaf = ask(&mut sim, session);
+    say(&mut sim, leaf, (Answer::Once, None, None), &good).unwrap();
+    assert!(!runs(&mut sim, session));
+    say(&mut sim, leaf, (Answer::Once, None, None), &new).unwrap();
+    assert!(runs(&mut sim, session));
+    replays(&mut sim);
+}
+
+/// After a rotation what waited is asked anew, of who may answer.
+#[test]
+fn what_waits_is_asked_anew_after_a_rotation() {
+    let (mut sim, session) = start();
+    let first = ask(&mut sim, session);
+    let own = seeded(91);
+    approvers(&mut sim, &[own.clone()], 1);
+    let anew = ask(&mut sim, session);
+    assert_ne!(anew, first);
+    say(&mut sim, anew, (Answer::Once, None, None), &own).unwrap();
+    assert!(runs(&mut sim, session));
+    replays(&mut sim);
+}
+
+/// The same log makes the same state.
+fn replays(sim: &mut Sim) {
+    let image = sim.kernel.state_image();
+    assert!(sim.reopened().unwrap().state_image() == image);
+}
