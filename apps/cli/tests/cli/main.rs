@@ -6,6 +6,7 @@ mod asked;
 mod beside;
 mod calls;
 mod carried;
+mod config;
 mod credits;
 mod damage;
 mod demo;
