@@ -4,6 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use syscap::{
+    approvals::SetTerms,
     format::{id::Seq, record::Answer},
     policy::Policy,
     prelude::*,
@@ -103,6 +104,47 @@ fn a_yes_goes_on_under_its_token_or_one_that_renews_it() {
     let renewed = world.rt.session("a", world.rt.issue(renewal).unwrap()).unwrap();
     assert_eq!(write(&renewed).reason(), None);
     assert_eq!(world.read("agents/a/workspace/shared/a.sh").as_deref(), Some("new"));
+    world.end();
+}
+
+/// Nor under one that renews it, but names another place.
+#[test]
+fn a_renewal_for_another_place_takes_nothing_up() {
+    let world = World::new();
+    let (first, own) = world.writing("workspace");
+    let ask = write(&own).ask().unwrap();
+    world.rt.answer(ask, Answer::Once, None).unwrap();
+    let renewal = Grant::to("a").tools(["fs.write"]).write("shared").renews(first);
+    let renewed = world.rt.session("a", world.rt.issue(renewal).unwrap()).unwrap();
+    assert!(write(&renewed).ask().is_some_and(|anew| anew != ask));
+    assert_eq!(world.read("shared/a.sh"), None);
+    world.end();
+}
+
+/// What differs is told from a call that somebody was shown: not from one that a set let through.
+#[test]
+fn what_a_set_let_through_is_no_call_that_was_seen() {
+    let world = World::new();
+    let (_, agent) = world.writing("workspace");
+    let send = |path: &str, text: &str| {
+        agent.call("fs.write", args! { "path": path, "text": text }).unwrap()
+    };
+    let compared = |ask: Seq| {
+        let log = Options::new().inspect(&world.home).unwrap();
+        let call = log.waiting().unwrap().into_iter().find(|call| call.ask == ask).unwrap();
+        log.compared(&call).unwrap().map(|last| last.changed.unwrap())
+    };
+    let ask = send("a.txt", "harmless").ask().unwrap();
+    let terms = SetTerms { uses: 9, scopes: None, expires: None };
+    world.rt.answer_set(ask, &terms, None).unwrap();
+    assert_eq!(send("a.txt", "harmful").reason(), None);
+    let ask = send("b.txt", "harmful").ask().unwrap();
+    assert_eq!(compared(ask), None);
+    world.rt.answer(ask, Answer::Once, None).unwrap();
+    assert_eq!(send("b.txt", "harmful").reason(), None);
+    let ask = send("c.txt", "harmful").ask().unwrap();
+    let names: Vec<_> = compared(ask).unwrap().into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["path"]);
     world.end();
 }
 

@@ -13,13 +13,13 @@ use syscap_format::{
 use super::{
     Case,
     common::{
-        key,
+        key, key_change,
         log::Log,
         public,
         scenario::{self, small},
         signed_at, tool,
     },
-    tools::{ask, home, intent, remove},
+    tools::{ask, both, boxed, event, home, insert, intent, issue, remove},
 };
 
 /// The ask, the approval, the intent of the same call, and one of another that was approved.
@@ -198,6 +198,45 @@ fn a_call_goes_on_by_its_own_approval() {
             ),
         ],
     );
+}
+
+/// The approvers' keys are others before the call goes on.
+#[test]
+fn an_answer_ends_with_the_approvers_keys() {
+    let other = ed25519_dalek::SigningKey::from_bytes(&[77; 32]);
+    let change = |r: &mut Vec<Record>, role| {
+        let home = home(r);
+        let control = event(&home, 2, &key_change(&home, role, &other));
+        insert(r, INTENT, Body::Key(boxed(control)));
+    };
+    check(
+        &base(),
+        &[("other approvers", &|r| change(r, Role::Approver), &[(INTENT + 1, Fault::Approval)])],
+    );
+}
+
+/// The agent has another token for the same tool, and its call goes on by what was asked under the
+/// first.
+#[test]
+fn an_answer_is_for_the_token_that_asked() {
+    let base = Log::of(&small(|driver, session| {
+        let call = scenario::call("post", 17);
+        driver.call(session, &call);
+        scenario::answer(driver, Answer::Once);
+        driver.agent("ada", 9);
+        driver.call(session, &call);
+    }));
+    let issued = *base.places(Kind::Issue).last().unwrap();
+    let opened = base.places(Kind::Session).into_iter().find(|place| *place > issued).unwrap();
+    let intent = *base.places(Kind::Intent).last().unwrap();
+    let as_other = |r: &mut Vec<Record>| {
+        let token = issue(&mut r[issued]).token;
+        both(r, intent, |fields| {
+            fields.session = Some(Seq::new(opened as u64));
+            fields.capability_token_id = Some(token);
+        });
+    };
+    check(&base, &[("under another token", &as_other, &[(intent, Fault::Approval)])]);
 }
 
 #[test]

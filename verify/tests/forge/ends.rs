@@ -3,10 +3,11 @@
 use ed25519_dalek::SigningKey;
 use syscap::verify::Fault;
 use syscap_format::{
-    control::{Revocation, Role},
-    id::Seq,
+    control::{Revocation, RevocationList, Role},
+    id::{Seq, TokenId},
     record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record},
-    token::{TOKEN_CONTEXT, Token},
+    time::UnixMillis,
+    token::{TOKEN_CONTEXT, Token, TokenBody},
 };
 use syscap_kernel::kernel::{Ack, Event};
 
@@ -80,6 +81,79 @@ fn nothing_is_issued_of_what_has_ended() {
                 &|r| before(r, &Revocation::key(public(&key(Role::Issuer)))),
                 &[(15, Fault::Revoked)],
             ),
+        ],
+    );
+}
+
+fn list(version: u64, as_of: UnixMillis, tokens: &[TokenId]) -> RevocationList {
+    RevocationList { version, as_of, tokens: tokens.to_vec(), cause: None }
+}
+
+#[test]
+fn a_list_is_after_the_last_and_ends_what_comes() {
+    let bad: &[(usize, Fault)] = &[(16, Fault::BadControl)];
+    let base = base();
+    let insert_list = |r: &mut Vec<Record>, place: usize, counter, list: &RevocationList| {
+        let control = event(&home(r), counter, list);
+        insert(r, place, Body::Revoke(boxed(control)));
+    };
+    let [one, two] = [1, 2].map(|n| TokenId::from_bytes([n; 32]));
+    let both = |r: &mut Vec<Record>, second: &dyn Fn(UnixMillis) -> RevocationList| {
+        let now = r[14].time;
+        insert_list(r, 15, 1, &list(5, now, &[]));
+        insert_list(r, 16, 2, &second(now));
+    };
+    check(
+        &base,
+        &[
+            ("a newer one", &|r| both(r, &|now| list(6, now, &[one, two])), &[]),
+            ("the same again", &|r| both(r, &|now| list(5, now, &[])), bad),
+            ("an older one", &|r| both(r, &|now| list(4, now, &[])), bad),
+            (
+                "of an earlier time",
+                &|r| both(r, &|now| list(6, UnixMillis::new(now.get() - 1), &[])),
+                bad,
+            ),
+            ("out of order", &|r| both(r, &|now| list(6, now, &[two, one])), bad),
+            (
+                "of a token that comes after it",
+                &|r| {
+                    let token = issue(&mut r[14]).token;
+                    let time = r[13].time;
+                    insert_list(r, 14, 1, &list(1, time, &[token]));
+                },
+                &[(15, Fault::Revoked)],
+            ),
+        ],
+    );
+}
+
+/// A token that needs a list, the list, and a call.
+#[test]
+fn a_token_that_needs_a_list_has_a_new_one() {
+    let log = Log::of(&small(|driver, _| {
+        let mut root = body(driver.kernel.home(), 7, &agent("ada"));
+        (root.not_before, root.head) = (driver.kernel.now(), driver.kernel.durable());
+        root.caveats = vec![TokenBody::fresh_within_caveat(1_000)];
+        let token = driver.issue(&root);
+        let now = driver.kernel.now();
+        driver.control(Role::Revoker, &list(1, now, &[])).unwrap();
+        let session = driver.session(&agent("ada"), token);
+        driver.call(session, &call("post", 1));
+    }));
+    let (place, intent) = (log.places(Kind::Revoke)[0], *log.places(Kind::Intent).last().unwrap());
+    let says = |r: &mut Vec<Record>, as_of: &dyn Fn(UnixMillis) -> u64| {
+        let as_of = UnixMillis::new(as_of(r[intent].time));
+        let control = event(&home(r), 1, &list(1, as_of, &[]));
+        r[place].body = Body::Revoke(boxed(control));
+    };
+    let stale = Fault::StaleRevocations;
+    check(
+        &log,
+        &[
+            ("as old as may be", &|r| says(r, &|now| now.get() - 999), &[]),
+            ("too old", &|r| says(r, &|now| now.get() - 1_000), &[(intent, stale)]),
+            ("none", &|r| drop(super::tools::remove(r, place)), &[(intent - 1, stale)]),
         ],
     );
 }
