@@ -295,6 +295,7 @@ fn apply(sim: &mut Sim, step: &Step) {
                     (0..=11, _) => Revocation::children(token),
                     (12 | 13, _) => Revocation::epoch(sim.kernel.epoch() + 1),
                     (14, Some(holder)) => Revocation::key(holder),
+                    (15, _) => return sim.list(token),
                     _ => Revocation::subtree(token),
                 };
                 sim.end(&revocation);

@@ -335,6 +335,21 @@ fn a_set_dies_with_its_policy() {
     world.end();
 }
 
+/// One that is given after another policy came in force is for the one that asked.
+#[test]
+fn a_set_is_for_the_policy_that_asked() {
+    let world = world();
+    let agent = world.agent();
+    let ask = write(&agent, "a.txt", "1").ask().unwrap();
+    let other = POLICY.replace("Somebody looks at it.", "Somebody really looks at it.");
+    world.rt.set_policy(Policy::from_json(other.as_bytes()).unwrap()).unwrap();
+    let terms = SetTerms { uses: 9, scopes: None, expires: Some(world.later()) };
+    world.give(ask, &terms).unwrap();
+    assert!(write(&agent, "a.txt", "1").ask().is_some_and(|anew| anew > ask));
+    assert!(write(&agent, "a.txt", "2").ask().is_some());
+    world.end();
+}
+
 #[test]
 fn a_set_dies_with_its_token() {
     let world = world();

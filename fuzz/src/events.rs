@@ -15,10 +15,12 @@ use syscap::{
         budget::{Amounts, Dimension},
         control::{
             ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            POSSESSION_CONTEXT, Possession, Resolution, Revocation, Role, RoleSet, possession,
+            Notify, POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role,
+            RoleSet, possession,
         },
         hash::leaf,
         id::{AgentId, Seq, TokenId},
+        label::Confidentiality,
         object::Object,
         provenance::Source,
         record::{Answer, Body, HomeLimits, Recovered},
@@ -534,7 +536,19 @@ fn resolve(sim: &mut Sim, input: &mut Bytes<'_>) {
 fn confirm(sim: &mut Sim, input: &mut Bytes<'_>) {
     let at = UnixMillis::new(sim.wall.saturating_add(u64::from(input.byte()) * 1_000));
     match input.byte() {
-        0..=227 => signed(sim, &ConfigChange { confirm_time: Some(at) }),
+        0..=211 => signed(sim, &ConfigChange { confirm_time: Some(at) }),
+        212..=219 => {
+            let (ceiling, limit_ms) = (Confidentiality::Internal, input.pair().into());
+            signed(sim, &Notify { program: Box::from("/told"), ceiling, limit_ms });
+        }
+        220..=227 => {
+            let tokens = sim.tokens.iter().take(input.below(3)).map(|(token, _)| *token);
+            let mut tokens: Vec<_> =
+                tokens.chain([TokenId::from_bytes([input.byte(); 32])]).collect();
+            tokens.sort_unstable();
+            let version = input.byte().into();
+            signed(sim, &RevocationList { version, as_of: at, tokens, cause: None });
+        }
         228..=231 => signed(sim, &ConfigChange { confirm_time: None }),
         _ => {
             let agent = AgentId::new(&agent(input)).unwrap();

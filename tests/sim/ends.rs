@@ -2,8 +2,8 @@
 
 use syscap::{
     format::{
-        control::{ControlBody, Revocation},
-        id::Seq,
+        control::{ControlBody, Revocation, RevocationList},
+        id::{Seq, TokenId},
         record::{CancelBody, Kind},
     },
     kernel::kernel::{Event, Ticket},
@@ -20,6 +20,16 @@ impl Sim {
 
     pub fn end(&mut self, revocation: &Revocation) -> Ticket {
         self.control(revocation)
+    }
+
+    /// Ends a token by a list, and one that there is not.
+    pub fn list(&mut self, token: TokenId) {
+        let version = self.kernel.list().map_or(0, |last| last.version) + 1;
+        let coming = TokenId::from_bytes([u8::try_from(version % 256).unwrap(); 32]);
+        let mut tokens = vec![token, coming];
+        tokens.sort_unstable();
+        let as_of = self.kernel.now();
+        self.control(&RevocationList { version, as_of, tokens, cause: None });
     }
 
     /// The revoker cancels a call.

@@ -134,6 +134,7 @@ impl<'k> Call<'_, Checked<'k>> {
             manifest: tool.1,
             token: context.session.token,
             session: context.number,
+            policy: context.state.policy,
             label: context.session.label,
             now: context.now,
         };

@@ -307,6 +307,7 @@ impl State {
                 manifest: call.manifest.as_ref()?,
                 token,
                 session: call.session?,
+                policy: call.policy_hash,
                 label: session.label,
                 now,
             };

@@ -175,6 +175,7 @@ pub(crate) struct Place<'a> {
     pub(crate) manifest: &'a ObjectId,
     pub(crate) token: TokenIndex,
     pub(crate) session: Seq,
+    pub(crate) policy: Option<PolicyHash>,
     /// What its session has been given.
     pub(crate) label: Label,
     pub(crate) now: UnixMillis,
@@ -211,6 +212,7 @@ impl Set {
         self.agent == *place.agent
             && (&self.tool, &self.manifest) == (place.tool, place.manifest)
             && self.bounds.token == place.token
+            && Some(self.bounds.policy) == place.policy
             && self.session.is_none_or(|session| session == place.session)
             && place.label.leq(self.bounds.label)
             && place.now < self.until
