@@ -54,6 +54,7 @@ mod holding;
 mod home;
 pub mod host;
 mod inspect;
+mod issuing;
 pub mod keys;
 pub mod learn;
 mod notify;

@@ -143,7 +143,7 @@ fn what_waits_is_asked_anew_after_a_rotation() {
     let (mut sim, session) = start();
     let first = ask(&mut sim, session);
     let own = seeded(91);
-    approvers(&mut sim, &[own.clone()], 1);
+    approvers(&mut sim, std::slice::from_ref(&own), 1);
     let anew = ask(&mut sim, session);
     assert_ne!(anew, first);
     say(&mut sim, anew, (Answer::Once, None, None), &own).unwrap();

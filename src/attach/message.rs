@@ -65,6 +65,7 @@ choice! {
         19 => Tool(ToolId),
         20 => Manifests(Whose),
         21 => Abort(Aborted),
+        22 => Register(Vec<u8>),
     }
 }
 

@@ -196,6 +196,7 @@ impl Seat {
     fn operators(&self, runtime: &Holding, ask: Ask) -> Reply {
         match ask {
             Ask::Issue(grant) => Reply::of(runtime.issue(*grant)),
+            Ask::Register(wire) => Reply::of(runtime.register(&wire)),
             Ask::Policy(object) => Reply::of(runtime.set_policy_object(&object)),
             Ask::Shadow(object) => Reply::of(runtime.set_shadow_object(&object)),
             Ask::NoShadow => Reply::of(runtime.clear_shadow()),

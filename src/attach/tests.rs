@@ -118,6 +118,7 @@ fn asks() -> Vec<Ask> {
         Ask::Lend(session),
         Ask::Charge(Charge { session, amounts }),
         Ask::Abort(Aborted { session, intent: Seq::new(9) }),
+        Ask::Register(vec![0x84, 0x02]),
         Ask::Propose(Box::new(proposed(None))),
         Ask::Propose(Box::new(proposed(Some(SnapshotId::from_bytes([1; 32]))))),
         Ask::Provide(vec![manifest.clone(), manifest.clone()]),

@@ -3,16 +3,13 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use syscap_format::{
-    budget::Budget,
-    cbor::{Canonical, MapBuilder},
+    cbor::MapBuilder,
     control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
-    id::{AgentId, Salt, Seq, TextHash, TokenId, ToolId},
-    manifest::Manifest,
+    id::{AgentId, Salt, Seq, TextHash, TokenId},
     record::{Head, Kind},
     scope::{Root, Scope},
     sign::{PublicKey, preimage},
-    time::UnixMillis,
-    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
+    token::{TOKEN_CONTEXT, Token, TokenBody},
     vault::VaultText,
 };
 use syscap_kernel::{
@@ -24,10 +21,13 @@ use syscap_kernel::{
 use syscap_syscalls::fs::PATH_DIMENSION;
 
 use super::{Holding, Inner, acknowledged};
-use crate::{core::Answer, error::Error, grant::Grant, keys::SignerError};
-
-/// How long a token lives where that is not said.
-const LIFE_MS: u64 = 3_600_000;
+use crate::{
+    core::Answer,
+    error::Error,
+    grant::Grant,
+    issuing::{self, Signing},
+    keys::SignerError,
+};
 
 impl Holding {
     /// See [`Runtime::issue`](crate::Runtime::issue).
@@ -36,39 +36,21 @@ impl Holding {
         if let Some(parent) = grant.parent {
             return self.derive(&grant, agent, parent);
         }
-        let grants = self.named(&grant.grants(&agent)?)?;
+        // Refused before folders are made for it.
+        let grants = grant.grants(&agent)?;
+        self.core.look(|kernel| issuing::named(kernel, &grants))?;
         self.inner.files.prepare(&agent)?;
         let Inner { home, files, .. } = &*self.inner;
         grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
         self.prepare(Role::Issuer)?;
         let holder = self.holder_of(&grant)?;
         let _one_at_a_time = self.signing();
-        let issuer = self.signing_key(Role::Issuer)?;
-        let look = |k: &Kernel| (k.home(), k.now(), k.durable(), k.epoch());
-        let (home, now, head, epoch) = self.core.look(look);
-        let body = TokenBody {
-            version: 2,
-            nonce: self.core.salts.bytes()?,
-            issuer,
-            holder,
-            agent,
-            parent: None,
-            depth: 0,
-            depth_max: grant.levels,
-            not_before: now,
-            expires: now.plus(grant.life_ms().unwrap_or(LIFE_MS)),
-            epoch,
-            grants,
-            budget: grant.budget_or(Budget::standard()),
-            caveats: caveats(&grant, now),
-            policy: None,
-            flags: grant.flags,
-            ext: MapBuilder::new().finish(),
-            audience: home,
-            head,
-            renews: grant.renews,
-        }
-        .to_bytes();
+        let (issuer, nonce) = (self.signing_key(Role::Issuer)?, self.core.salts.bytes()?);
+        let body = self.core.look(|kernel| {
+            let now = kernel.now();
+            issuing::root(kernel, &grant, &Signing { issuer, holder, nonce, begins: now, now })
+        })?;
+        let (head, body) = (body.head, body.to_bytes());
         let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
         self.registered(Token::wire(&body, &signature), head)
     }
@@ -82,7 +64,8 @@ impl Holding {
         let (above, now) = self.core.look(look);
         let got = || Error::NoSuch { what: "the token", got: parent.to_string() };
         let above = above.ok_or_else(got)?;
-        let grants = self.named(&grant.grants(workspace_of(&above))?)?;
+        let grants = grant.grants(workspace_of(&above))?;
+        let grants = self.core.look(|kernel| issuing::named(kernel, &grants))?;
         let not_before = above.not_before.max(now);
         let depth = above.depth.saturating_add(1);
         let body = TokenBody {
@@ -99,7 +82,7 @@ impl Holding {
             epoch: above.epoch,
             grants,
             budget: grant.budget_or(above.budget),
-            caveats: caveats(grant, not_before),
+            caveats: issuing::caveats(grant, not_before),
             policy: above.policy,
             flags: grant.flags.and(above.flags),
             ext: MapBuilder::new().finish(),
@@ -124,8 +107,14 @@ impl Holding {
     /// See [`Runtime::register`](crate::Runtime::register).
     pub(crate) fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
         // What is not a token is refused all the same, on the record.
-        let head = Token::read(wire).ok().and_then(|token| token.body().head);
-        self.registered(wire.to_vec(), head)
+        let token = Token::read(wire).ok();
+        let head = token.as_ref().and_then(|token| token.body().head);
+        let id = self.registered(wire.to_vec(), head)?;
+        // As for a token that is signed here: the roots that it names are there.
+        let Inner { home, files, .. } = &*self.inner;
+        let roots = token.iter().flat_map(|token| roots_of(token.body()));
+        roots.into_iter().try_for_each(|root| home.prepare_root(files, root.name()))?;
+        Ok(id)
     }
 
     fn registered(&self, wire: Vec<u8>, head: Option<Head>) -> Result<TokenId, Error> {
@@ -196,22 +185,6 @@ impl Holding {
         acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
     }
 
-    /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
-    fn named(&self, grants: &Grants) -> Result<Grants, Error> {
-        self.core.look(|kernel| {
-            let mut named = Grants::new();
-            for (tool, grant) in grants.iter() {
-                let called = |m: &&Manifest| m.tool == *tool || m.aliases.contains(tool);
-                let found: Option<ToolId> =
-                    kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
-                let got = tool.as_str().to_owned();
-                let found = found.ok_or(Error::NoSuch { what: "the tool", got })?;
-                named = named.with(found, grant.clone());
-            }
-            Ok(named)
-        })
-    }
-
     pub(crate) fn sign<B: ControlBody>(
         &self,
         body: &B,
@@ -268,6 +241,16 @@ impl Holding {
     }
 }
 
+/// The roots that a token names, and that are nobody's own.
+fn roots_of(token: &TokenBody) -> Vec<&Root> {
+    let scopes = token.grants.iter().filter_map(|(_, grant)| grant.scope(PATH_DIMENSION));
+    let rules = scopes.filter_map(|scope| match scope {
+        Scope::Paths(paths) => Some(paths.rules()),
+        _ => None,
+    });
+    rules.flatten().map(|rule| rule.path.root()).filter(|root| root.owner().is_none()).collect()
+}
+
 /// Whose workspace a token hands on: the one that its agent works in.
 fn workspace_of(token: &TokenBody) -> &AgentId {
     let scopes = token.grants.iter().filter_map(|(_, grant)| grant.scope(PATH_DIMENSION));
@@ -280,11 +263,4 @@ fn workspace_of(token: &TokenBody) -> &AgentId {
         _ => None,
     });
     owners.max_by_key(|owner| owner.as_str().len()).unwrap_or(&token.agent)
-}
-
-/// What a grant says besides, of a token that begins at that time.
-fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
-    let renew_by = grant.renew_ms.map(|within| TokenBody::renew_by_caveat(begins.plus(within)));
-    let fresh = grant.fresh_ms.map(TokenBody::fresh_within_caveat);
-    renew_by.into_iter().chain(fresh).collect()
 }

@@ -20,7 +20,8 @@ pub enum KeyUse {
 
 impl KeyUse {
     /// Those that a passphrase seals, where there is one. Issuer and revoker sign without a
-    /// person: machines issue tokens, and an emergency stop must always work.
+    /// person: machines issue tokens, unless somebody has that key sealed too, and an emergency
+    /// stop must always work.
     pub const SEALED: [Self; 4] = [
         Self::Role(Role::Policy),
         Self::Role(Role::Approver),

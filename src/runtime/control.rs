@@ -72,9 +72,10 @@ impl Runtime {
     /// home's log, not older than what its issuer has signed since.
     ///
     /// # Errors
-    /// [`Error::Refused`], with the reason on record; else as [`Runtime::look`].
+    /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`], after which it may
+    /// have been done.
     pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
-        self.here(|holding| holding.register(wire))
+        self.act(&Ask::Register(wire.to_vec()), |holding| holding.register(wire))
     }
 
     /// Ends a token, and all that was derived from it, for ever.

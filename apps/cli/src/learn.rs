@@ -7,7 +7,10 @@ use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
 use syscap::{
     Inspection,
     analysis::learn::{Allowed, Proposal, Settings, propose},
-    format::id::{AgentId, FactKey, Seq, TokenId},
+    format::{
+        control::Role,
+        id::{AgentId, FactKey, Seq, TokenId},
+    },
     kernel::policy::object_of,
     learn::{self, Recorded, Scan},
     policy::Policy,
@@ -18,7 +21,7 @@ use clap::Args;
 use crate::{
     exit::{Ended, Exit, Failure, diagnose},
     output::{Form, Out},
-    parse, runtime,
+    parse, runtime, signing,
 };
 
 /// What to learn from, and how.
@@ -131,10 +134,11 @@ impl Learn {
     /// The tokens first: a token alone widens nothing that the policy in force does not allow, and
     /// a policy without the tokens would leave the agents with wider ones.
     fn apply(&self, proposal: &Proposal) -> Result<Applied, Failure> {
+        let hand = signing::hand(&self.home, Role::Issuer)?;
         runtime::with(&self.home, |access| {
             let mut tokens = Vec::new();
             for one in proposal.agents.iter().filter(|one| !one.tools.is_empty()) {
-                let token = access.issue(learn::grant(one).expires_in(self.expires))?;
+                let token = hand.issue(access, &learn::grant(one).expires_in(self.expires))?;
                 tokens.push((one.agent.clone(), token));
             }
             let policy = access.read_policy(proposal.policy.to_json().as_bytes())?;

@@ -5,12 +5,13 @@
 use std::path::{Path, PathBuf};
 
 use syscap::{
-    Beside, Error, FileKeys, Home, Inspection, Runtime, Signer, SignerError,
+    Beside, Error, FileKeys, Grant, Home, Inspection, Options, Runtime, Signer, SignerError,
     format::{
         control::{ControlBody, Role},
-        id::{Salt, Seq, TextHash},
+        id::{Salt, Seq, TextHash, TokenId},
         reason::Reason,
-        sign::{PublicKey, Signature},
+        sign::{PublicKey, Signature, preimage},
+        token::{TOKEN_CONTEXT, Token},
         vault::VaultText,
     },
     kernel::ports::Entropy as _,
@@ -81,6 +82,16 @@ pub(crate) fn because<B: ControlBody>(
     runtime::with(home, |access| person.submit(access, |_| Ok(body(cause)), &beside, Failure::from))
 }
 
+/// Whether another record of the same key's came first.
+fn overtaken(error: &Error) -> bool {
+    match error {
+        Error::Refused(refused) => {
+            matches!(refused.reason(), Reason::StaleCounter | Reason::StaleHead)
+        }
+        _ => false,
+    }
+}
+
 /// A reason, as a body of that form commits to it.
 pub(crate) fn salted<B: ControlBody>(why: &str) -> Result<VaultText, Failure> {
     let mut salt = [0; 32];
@@ -88,7 +99,34 @@ pub(crate) fn salted<B: ControlBody>(why: &str) -> Result<VaultText, Failure> {
     Ok(VaultText { salt: Salt::from_bytes(salt), field: B::CAUSE, text: Box::from(why) })
 }
 
+impl Hand {
+    /// Signs a token and has it registered.
+    pub(crate) fn issue(&self, access: &Runtime, grant: &Grant) -> Result<TokenId, Error> {
+        match self {
+            Self::Holder => access.issue(grant.clone()),
+            Self::Person(person) => person.issue(access, grant),
+        }
+    }
+}
+
 impl Person {
+    /// Has a token registered that is signed here, over the log as it is. Where another record of
+    /// the key's came first it is made and signed anew.
+    pub(crate) fn issue(&self, access: &Runtime, grant: &Grant) -> Result<TokenId, Error> {
+        let issuer = self.keys.public_key(self.role)?;
+        let mut tries = 0_u32;
+        loop {
+            let log = Options::new().inspect(&self.home)?;
+            let body = log.token(grant, issuer, || self.keys.holder_key())?.to_bytes();
+            let signature = self.keys.sign(self.role, &preimage(TOKEN_CONTEXT, &body))?;
+            tries = tries.saturating_add(1);
+            match access.register(&Token::wire(&body, &signature)) {
+                Err(error) if overtaken(&error) && tries < TRIES => {}
+                done => return done,
+            }
+        }
+    }
+
     /// Has an event recorded that is made from the log as it is.
     pub(crate) fn submit<B: ControlBody>(
         &self,
@@ -112,12 +150,6 @@ pub(crate) fn submit<B: ControlBody>(
     body: impl Fn(&Inspection) -> Result<B, Failure>,
     (beside, failed): (&Beside, impl Fn(Error) -> Failure),
 ) -> Result<Seq, Failure> {
-    let overtaken = |error: &Error| match error {
-        Error::Refused(refused) => {
-            matches!(refused.reason(), Reason::StaleCounter | Reason::StaleHead)
-        }
-        _ => false,
-    };
     let mut tries = 0_u32;
     loop {
         let log = runtime::look(home)?;

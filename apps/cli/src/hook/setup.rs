@@ -47,6 +47,7 @@ impl Hook {
             .collect();
         let manifests = manifests?;
         let hand = signing::hand(&self.home, Role::Operator)?;
+        let issuer = signing::hand(&self.home, Role::Issuer)?;
         runtime::with(&self.home, |access| {
             let tools = pin(access, &hand, manifests)?;
             let token = match self.token {
@@ -54,7 +55,7 @@ impl Hook {
                 None => {
                     let names = tools.iter().map(ToolId::as_str);
                     let grant = Grant::to(self.agent.as_str()).tools(names);
-                    access.issue(grant.expires_in(self.expires))?
+                    issuer.issue(access, &grant.expires_in(self.expires))?
                 }
             };
             tell(&format!("{} tools on record, token {token}", tools.len()));

@@ -44,6 +44,9 @@ pub(crate) struct Rotate {
     /// Do not seal the new key.
     #[arg(long)]
     no_passphrase: bool,
+    /// Of the issuer: seal the new key too, so that whoever issues tokens is asked for it.
+    #[arg(long, conflicts_with = "no_passphrase")]
+    passphrase: bool,
     #[command(flatten)]
     by: By,
 }
@@ -51,6 +54,10 @@ pub(crate) struct Rotate {
 impl Rotate {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (home, role) = (Home::at(&self.home), self.role);
+        if self.passphrase && role == Role::Revoker {
+            let advice = "is not for the revoker: an emergency stop must always work".to_owned();
+            return Err(Failure::Usage { what: "--passphrase".to_owned(), advice });
+        }
         let log = runtime::look(&self.home)?;
         let cut_off = self.cut_off.seq(role, &log)?;
         let mut left = match Rotation::left(&home.keys(), role) {
@@ -169,10 +176,11 @@ impl Rotate {
     /// How the new key is sealed. One that was is not made open without a word.
     fn seal(&self, home: &Home) -> Result<Seal, Failure> {
         let key_use = KeyUse::Role(self.role);
-        if !KeyUse::SEALED.contains(&key_use) {
+        let was_sealed = self.was_sealed(home)?;
+        if !KeyUse::SEALED.contains(&key_use) && !was_sealed && !self.passphrase {
             return Ok(Seal::Open);
         }
-        if self.was_sealed(home)? && !self.no_passphrase && !terminal::is_there() {
+        if (was_sealed || self.passphrase) && !self.no_passphrase && !terminal::is_there() {
             return Err(Failure::Sealed(key_use));
         }
         let (seal, told) = make::seal(&format!("the new {key_use} key"), self.no_passphrase)?;

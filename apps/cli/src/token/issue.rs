@@ -10,6 +10,7 @@ use syscap::{
     Error, Grant, Runtime,
     format::{
         budget::{Budget, Dimension},
+        control::Role,
         id::{AgentId, TokenId},
         sign::PublicKey,
     },
@@ -18,7 +19,7 @@ use syscap::{
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out},
-    parse, runtime,
+    parse, runtime, signing,
 };
 
 /// What to grant, and to whom.
@@ -72,7 +73,9 @@ impl Renew {
         })?;
         let grant = Grant::to(agent.as_str()).budget(Budget::none());
         let grant = grant.renews(token).expires_in(renew_by);
-        let id = runtime::with(&home, |access| access.issue(grant).map_err(Failure::from))?;
+        let hand = signing::hand(&home, Role::Issuer)?;
+        let issue = |access: &Runtime| hand.issue(access, &grant).map_err(Failure::from);
+        let id = runtime::with(&home, issue)?;
         let json = Object::new().shown("token_id", id).shown("renewed", token);
         out.both(&format!("{token} renewed by {id}"), json)?;
         Ok(Exit::Done)
@@ -138,8 +141,8 @@ impl Issue {
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
         let grant = fresh_within.iter().fold(grant, |grant, time| grant.fresh_within(*time));
-        let issue = |access: &Runtime| access.issue(grant.clone());
-        part.tell(&home, issue, out)
+        let hand = signing::hand(&home, Role::Issuer)?;
+        part.tell(&home, |access| hand.issue(access, &grant), out)
     }
 }
 

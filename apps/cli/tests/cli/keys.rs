@@ -4,4 +4,5 @@ mod asked;
 mod changed;
 mod damaged;
 mod durable;
+mod issuing;
 mod planted;

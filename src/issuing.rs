@@ -1,0 +1,115 @@
+//! What a root token says: made from a grant and the log, by whoever signs it.
+
+use syscap_format::{
+    budget::Budget,
+    cbor::{Canonical, MapBuilder},
+    id::ToolId,
+    manifest::Manifest,
+    sign::PublicKey,
+    time::UnixMillis,
+    token::{Grants, TokenBody},
+};
+use syscap_kernel::{
+    kernel::Kernel,
+    ports::{Clock as _, Entropy as _},
+};
+
+use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
+
+/// How long a token lives where that is not said.
+const LIFE_MS: u64 = 3_600_000;
+/// How far a token that is signed beside the holder begins before this machine's time: the kernel's
+/// may be a little behind it.
+const EARLIER_MS: u64 = 60_000;
+
+/// By whom, to whom and when.
+pub(crate) struct Signing {
+    pub(crate) issuer: PublicKey,
+    pub(crate) holder: Option<PublicKey>,
+    pub(crate) nonce: [u8; 16],
+    pub(crate) begins: UnixMillis,
+    pub(crate) now: UnixMillis,
+}
+
+/// The body of a root, over the last record that is durable.
+pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<TokenBody, Error> {
+    let agent = grant.agent()?;
+    let grants = named(kernel, &grant.grants(&agent)?)?;
+    Ok(TokenBody {
+        version: 2,
+        nonce: signing.nonce,
+        issuer: signing.issuer,
+        holder: signing.holder,
+        agent,
+        parent: None,
+        depth: 0,
+        depth_max: grant.levels,
+        not_before: signing.begins,
+        expires: signing.now.plus(grant.life_ms().unwrap_or(LIFE_MS)),
+        epoch: kernel.epoch(),
+        grants,
+        budget: grant.budget_or(Budget::standard()),
+        caveats: caveats(grant, signing.now),
+        policy: None,
+        flags: grant.flags,
+        ext: MapBuilder::new().finish(),
+        audience: kernel.home(),
+        head: kernel.durable(),
+        renews: grant.renews,
+    })
+}
+
+/// Grants under the tools' own ids: aliases resolved, unknown tools refused.
+pub(crate) fn named(kernel: &Kernel, grants: &Grants) -> Result<Grants, Error> {
+    let mut named = Grants::new();
+    for (tool, grant) in grants.iter() {
+        let called = |m: &&Manifest| m.tool == *tool || m.aliases.contains(tool);
+        let found: Option<ToolId> =
+            kernel.manifests().find(called).map(|manifest| manifest.tool.clone());
+        let got = tool.as_str().to_owned();
+        let found = found.ok_or(Error::NoSuch { what: "the tool", got })?;
+        named = named.with(found, grant.clone());
+    }
+    Ok(named)
+}
+
+/// What a grant says besides, of a token that begins at that time.
+pub(crate) fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
+    let renew_by = grant.renew_ms.map(|within| TokenBody::renew_by_caveat(begins.plus(within)));
+    let fresh = grant.fresh_ms.map(TokenBody::fresh_within_caveat);
+    renew_by.into_iter().chain(fresh).collect()
+}
+
+impl Inspection {
+    /// What a token says that is to be signed beside the process which holds the home, by a key of
+    /// the issuer's: `syscap` signs it so where that key is sealed. It is registered by
+    /// [`Runtime::register`](crate::Runtime::register).
+    ///
+    /// # Errors
+    /// As [`Runtime::issue`](crate::Runtime::issue), before anything is signed; [`Error`] without
+    /// random bytes; what `holder` says, who is asked for the home's own key of the holder's where
+    /// the token can be handed on and names nobody. A token that is derived from another is its
+    /// holder's to sign, and refused.
+    pub fn token(
+        &self,
+        grant: &Grant,
+        issuer: PublicKey,
+        holder: impl FnOnce() -> Result<PublicKey, SignerError>,
+    ) -> Result<TokenBody, Error> {
+        if let Some(parent) = grant.parent {
+            return Err(Error::NoSuch { what: "the root token", got: parent.to_string() });
+        }
+        let holder = match (grant.holder, grant.levels) {
+            (None, 0) => None,
+            (None, _) => Some(holder()?),
+            named => named.0,
+        };
+        let mut nonce = [0; 16];
+        SystemEntropy.fill(&mut nonce)?;
+        let (kernel, wall) = (self.kernel(), SystemClock.read().wall);
+        let now = wall.max(kernel.now());
+        let earlier = UnixMillis::new(wall.get().saturating_sub(EARLIER_MS));
+        let begins = earlier.max(kernel.now());
+        root(kernel, grant, &Signing { issuer, holder, nonce, begins, now })
+    }
+}
