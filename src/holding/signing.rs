@@ -109,12 +109,16 @@ impl Holding {
         // What is not a token is refused all the same, on the record.
         let token = Token::read(wire).ok();
         let head = token.as_ref().and_then(|token| token.body().head);
-        let id = self.registered(wire.to_vec(), head)?;
-        // As for a token that is signed here: the roots that it names are there.
+        // As for a token that is signed here: the roots that it names are there. One that is a home
+        // is left alone, and is opened by no call.
         let Inner { home, files, .. } = &*self.inner;
-        let roots = token.iter().flat_map(|token| roots_of(token.body()));
-        roots.into_iter().try_for_each(|root| home.prepare_root(files, root.name()))?;
-        Ok(id)
+        for root in token.iter().flat_map(|token| roots_of(token.body())) {
+            match home.prepare_root(files, root.name()) {
+                Ok(()) | Err(Error::BaseContainsHome(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.registered(wire.to_vec(), head)
     }
 
     fn registered(&self, wire: Vec<u8>, head: Option<Head>) -> Result<TokenId, Error> {
