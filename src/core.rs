@@ -41,12 +41,11 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
-pub(crate) use self::mail::Out;
 use self::{
     locked::Locked,
     mail::{Asked, Brought, Caller, Delivery, Mailbox},
-    notices::Notices,
 };
+pub(crate) use self::{mail::Out, notices::Notices};
 use crate::{
     counters::Counters,
     entropy::Salts,
@@ -67,7 +66,7 @@ pub(crate) struct Core {
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
-    pub(crate) notices: Notices,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
@@ -132,7 +131,7 @@ impl Core {
             clock,
             salts,
             counters: Counters::new(),
-            notices: Notices::default(),
+            notices: Arc::default(),
             cancels: Cancels::default(),
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),

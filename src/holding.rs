@@ -33,6 +33,7 @@ use crate::{
     error::Error,
     home::Home,
     keys::Signer,
+    notify,
     tools::Providers,
 };
 
@@ -137,6 +138,7 @@ impl Holding {
     /// errors. What still runs can't be stopped: see [`Runtime::close`](crate::Runtime::close).
     pub(crate) fn end(&self) -> Result<Seq, Error> {
         self.inner.desk.close();
+        notify::finish(&self.core);
         let recorded = acknowledged(self.core.request(Event::Shutdown));
         let closed = self.core.close();
         recorded.and_then(|record| Ok(closed.map(|()| record)?))

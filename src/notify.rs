@@ -27,7 +27,7 @@ use syscap_kernel::kernel::AskView;
 
 use crate::{
     asks::{self, WaitingCall},
-    core::Core,
+    core::{Core, Notices},
 };
 
 /// Longest description of one ask, in bytes of CBOR: of a longer one only its number is told.
@@ -37,6 +37,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Between the end of a run and the next one: an agent that asks without end does not make others
 /// run without end.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a home that closes waits for what is left to tell, and then for what it kills.
+const LAST: Duration = Duration::from_secs(2);
 
 /// A call was answered: where it begins to wait for a person, somebody is told.
 pub(crate) fn answered(core: &Arc<Core>, result: &ToolResult) {
@@ -46,28 +48,35 @@ pub(crate) fn answered(core: &Arc<Core>, result: &ToolResult) {
     if core.look(|kernel| kernel.notify().is_none()) || !core.notices.put(ask) {
         return;
     }
-    let weak = Arc::downgrade(core);
-    let spawned = thread::Builder::new().name("syscap-notify".to_owned()).spawn(|| see_to(weak));
-    if spawned.is_err() {
+    let (home, notices) = (Arc::downgrade(core), Arc::clone(&core.notices));
+    let see_to = move || see_to(&home, &notices);
+    if thread::Builder::new().name("syscap-notify".to_owned()).spawn(see_to).is_err() {
         core.notices.nobody_sees_to_it();
         core.counters.notified(false);
     }
 }
 
+/// The home closes: what is left is told, or given up.
+pub(crate) fn finish(core: &Core) {
+    core.notices.finish(LAST);
+}
+
 /// Tells all that there is to tell, as long as the home is held here.
-fn see_to(home: Weak<Core>) {
-    while let Some(core) = home.upgrade() {
-        let Some((asks, more)) = core.notices.next() else { return };
+fn see_to(home: &Weak<Core>, notices: &Notices) {
+    while let Some((asks, more)) = notices.next() {
+        let Some(core) = home.upgrade() else { break };
         let Some(notify) = core.look(|kernel| kernel.notify().cloned()) else { continue };
         let text = described(&core, &asks, (more, &notify));
-        // A home can be closed, and opened by another, while a program runs.
+        // A home can be dropped while a program runs.
         drop(core);
-        let told = run(&notify, text.as_bytes(), || home.strong_count() > 0);
+        let goes_on = || home.strong_count() > 0 && !notices.is_over();
+        let told = run(&notify, text.as_bytes(), goes_on);
         if let Some(core) = home.upgrade() {
             core.counters.notified(told);
         }
-        thread::sleep(PAUSE);
+        notices.pause(PAUSE);
     }
+    notices.nobody_sees_to_it();
 }
 
 /// What the program gets to read: one JSON object, and a line's end.

@@ -89,7 +89,8 @@ fn until(mut so: impl FnMut() -> bool) {
 }
 
 fn send(agent: &Session, to: &str) -> u64 {
-    agent.call("mail.send", args! { "to": to }).unwrap().ask().unwrap().get()
+    let answer = agent.call("mail.send", args! { "to": to }).unwrap();
+    answer.ask().unwrap_or_else(|| panic!("{}", answer.to_json())).get()
 }
 
 /// The JSON lines of a file.
@@ -247,14 +248,35 @@ fn what_is_not_there_is_counted_and_nothing_is_lost() {
     world.rt.close().unwrap();
 }
 
-/// A home can be closed, and opened by another, while a program runs.
+/// A command that holds a home for one call: what it asked is told before it ends, all of it.
+#[test]
+fn what_is_left_is_told_before_the_home_closes() {
+    let world = World::new();
+    let told = world.at("asks");
+    world.notify(&format!("sleep 0.1; cat >> {}", told.display()), 10_000);
+    let agent = world.agent("a");
+    for n in 0..20 {
+        send(&agent, &format!("{n}"));
+    }
+    let World { folder, rt, .. } = world;
+    rt.close().unwrap();
+    let asks = |line: &Value| line["asks"].as_array().unwrap().len();
+    assert_eq!(lines(&told).iter().map(asks).sum::<usize>(), 20);
+    drop(folder);
+}
+
+/// A home closes though a program hangs, which is killed with it.
 #[test]
 fn nobody_waits_for_it_to_close_the_home() {
     let world = World::new();
-    world.notify("sleep 1000", 60_000);
+    let pids = world.at("pids");
+    world.notify(&format!("echo $$ > {}; sleep 1000", pids.display()), 60_000);
     send(&world.agent("a"), "ada");
+    until(|| fs::read_to_string(&pids).is_ok_and(|text| text.ends_with('\n')));
     let World { folder, home, rt } = world;
     rt.close().unwrap();
+    let stat = format!("/proc/{}/stat", fs::read_to_string(&pids).unwrap().trim());
+    assert!(fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
     let begun = Instant::now();
     let again = Runtime::open(&home).unwrap();
     assert!(begun.elapsed() < LONG);

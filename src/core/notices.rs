@@ -2,7 +2,8 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use syscap_format::id::Seq;
@@ -14,7 +15,11 @@ const TOLD_MAX: usize = 16;
 
 /// What is to be told.
 #[derive(Default)]
-pub(crate) struct Notices(Mutex<Queue>);
+pub(crate) struct Notices {
+    queue: Mutex<Queue>,
+    /// Rung where nobody sees to it any more, and where the home closes.
+    changed: Condvar,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -23,12 +28,24 @@ struct Queue {
     more: u64,
     /// Whether a thread sees to it.
     running: bool,
+    closing: Closing,
+}
+
+/// How far the home's end has come.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Closing {
+    #[default]
+    No,
+    /// What is left is told without pauses.
+    Soon,
+    /// What runs is killed.
+    Now,
 }
 
 impl Notices {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Every change is one step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts an ask there; `true` where nobody sees to it yet.
@@ -45,6 +62,7 @@ impl Notices {
     /// Whoever was to see to it does not.
     pub(crate) fn nobody_sees_to_it(&self) {
         self.queue().running = false;
+        self.changed.notify_all();
     }
 
     /// What is to be told next; who finds nothing sees to it no more.
@@ -52,9 +70,41 @@ impl Notices {
         let mut queue = self.queue();
         let some = queue.asks.len().min(TOLD_MAX);
         let asks: Vec<Seq> = queue.asks.drain(..some).collect();
-        queue.running = !asks.is_empty();
+        queue.running = !asks.is_empty() && queue.closing != Closing::Now;
         // Those in the queue are told by themselves.
         let more = if queue.asks.is_empty() { std::mem::take(&mut queue.more) } else { 0 };
-        queue.running.then_some((asks, more))
+        if !queue.running {
+            self.changed.notify_all();
+            return None;
+        }
+        Some((asks, more))
+    }
+
+    /// Lets some time pass, unless the home closes.
+    pub(crate) fn pause(&self, time: Duration) {
+        self.until(time, |queue| queue.closing != Closing::No);
+    }
+
+    /// Whether what runs is to be killed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.queue().closing == Closing::Now
+    }
+
+    /// The home closes: what is left to tell is told, in so much time; what runs then is killed.
+    pub(crate) fn finish(&self, time: Duration) {
+        for (closing, time) in [(Closing::Soon, time), (Closing::Now, time)] {
+            if !self.queue().running {
+                return;
+            }
+            self.queue().closing = closing;
+            self.changed.notify_all();
+            self.until(time, |queue| !queue.running);
+        }
+    }
+
+    fn until(&self, time: Duration, so: impl Fn(&Queue) -> bool) {
+        let queue = self.queue();
+        // Whether it has come to that or not is not asked.
+        drop(self.changed.wait_timeout_while(queue, time, |queue| !so(queue)));
     }
 }
