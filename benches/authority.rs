@@ -79,9 +79,7 @@ fn root(sim: &mut Sim) -> TokenId {
 fn derive(sim: &mut Sim, parent: TokenId) -> TokenId {
     let body = sim.derived(parent, budget(MANY, MANY), LIFE / 2).unwrap();
     let body = TokenBody { expires: body.expires.min(sim.kernel.now().plus(LIFE / 4)), ..body };
-    let ticket = sim.ticket();
-    sim.event(Event::Issue(ticket, Sim::wire_by(&holder(), &body), None));
-    drain(sim);
+    register(sim, Sim::wire_by(&holder(), &body));
     TokenBody::id_of(&body.to_bytes())
 }
 
@@ -102,11 +100,14 @@ fn link(sim: &mut Sim, parent: TokenId) -> Figure {
         .map(|_| Sim::wire_by(&holder(), &sim.derived(parent, budget(1, 1), 1_000).unwrap()))
         .collect();
     let mut wires = wires.into_iter();
-    time(15, 100, || {
-        let ticket = sim.ticket();
-        sim.event(Event::Issue(ticket, wires.next().unwrap(), None));
-        drain(sim);
-    })
+    time(15, 100, || register(sim, wires.next().unwrap()))
+}
+
+/// Past the simulator, which looks at every token after each event.
+fn register(sim: &mut Sim, wire: Vec<u8>) {
+    let (ticket, reading) = (sim.ticket(), sim.reading());
+    sim.kernel.handle(Event::Issue(ticket, wire, None), reading);
+    drain(sim);
 }
 
 /// A call is asked about, approved by a signed answer, made again and run.
