@@ -97,6 +97,8 @@ enum Standing {
     Revoked,
     Expired,
     Early,
+    /// Needs a newer list of revocations.
+    Stale,
     Live,
 }
 
@@ -108,6 +110,8 @@ impl Standing {
             Self::Expired
         } else if now < token.body.not_before {
             Self::Early
+        } else if token.fresh_until.is_some_and(|until| now >= until) {
+            Self::Stale
         } else {
             Self::Live
         }
@@ -118,6 +122,7 @@ impl Standing {
             Self::Revoked => "revoked",
             Self::Expired => "expired",
             Self::Early => "not_yet",
+            Self::Stale => "stale",
             Self::Live => "live",
         }
     }

@@ -64,6 +64,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
         ("parent", format!("{chain} (depth {} of {})", body.depth, body.depth_max)),
         ("renews", renews),
         ("renew by", token.renew_by.map_or_else(none, |by| by.to_string())),
+        ("list", token.fresh_until.map_or_else(none, list)),
         ("epoch", body.epoch.to_string()),
         ("policy", policy),
         ("flags", flags(body.flags).join(", ")),
@@ -95,6 +96,14 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
     Ok(())
 }
 
+/// Until when the home's list of revocations is new enough.
+fn list(until: UnixMillis) -> String {
+    match until.get() {
+        0 => "needs one (`syscap revoke HOME --list FILE`)".to_owned(),
+        _ => format!("new enough until {until}"),
+    }
+}
+
 fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
     let body = token.body;
     let optional = |o: Object, key: &str, value: Option<String>| match value {
@@ -124,6 +133,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
     let object = optional(object, "holder", body.holder.map(|key| hex(key.as_bytes())));
     let object = optional(object, "parent", body.parent.map(|parent| parent.to_string()));
     let object = optional(object, "renew_by", token.renew_by.map(|by| by.to_string()));
+    let object = optional(object, "fresh_until", token.fresh_until.map(|until| until.to_string()));
     let object = optional(object, "renews", body.renews.map(|renewed| renewed.to_string()));
     let object = optional(object, "policy", body.policy.map(|policy| policy.to_string()));
     let mut grants = Object::new();

@@ -64,6 +64,13 @@ fn a_list_ends_tokens_and_says_how_new_it_is() {
     let token = home.token("a", &["--tool", "echo", "--fresh-within", "1h"]);
     let call = |token: &str| home.call("a", token, ECHO.as_bytes()).remove(0);
     assert_eq!(reason(&call(&token)), "stale_revocations");
+    let standing = || {
+        let shown = run(["token", "show", &home.path(), &token, "--json"]).fine().one();
+        shown["standing"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(standing(), "stale");
+    let text = run(["token", "show", &home.path(), &token]).fine().out;
+    assert!(text.contains("needs one"), "{text}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("list");
     let path = file.to_str().unwrap();
@@ -72,6 +79,7 @@ fn a_list_ends_tokens_and_says_how_new_it_is() {
     let said = run(["revoke", &home.path(), "--list", path, "--because", "left", "--json"]);
     assert_eq!(said.fine().one()["version"], 1);
     assert_eq!(call(&token)["status"], "ok");
+    assert_eq!(standing(), "live");
     assert_eq!(reason(&call(&old)), "revoked");
     // An empty one says that nothing else has ended.
     run(["revoke", &home.path(), "--list", "/dev/null"]).fine();
