@@ -56,6 +56,8 @@ fn counts(seen: &Seen) -> String {
         .uint("connections", counts.connections)
         .uint("attached", counts.attached)
         .uint("foreign", counts.foreign)
+        .uint("notified", counts.notified)
+        .uint("unnotified", counts.unnotified)
         .finish()
 }
 

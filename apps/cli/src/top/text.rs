@@ -57,6 +57,13 @@ fn counted(out: &mut Out, seen: &Seen) -> Result<(), Failure> {
     if seen.asks > 0 {
         out.line(&format!("asked a person {} times in the last hour", seen.asks))?;
     }
+    if counts.unnotified > 0 {
+        out.line(&format!(
+            "nobody was told of asks {} times: the program that `syscap config` names failed, or \
+             took too long",
+            counts.unnotified
+        ))?;
+    }
     if counts.foreign > 0 {
         out.line(&format!("turned away {} connections of other users", counts.foreign))?;
     }

@@ -42,6 +42,20 @@ fn a_program_is_named_by_the_operator_and_told() {
     }
     let said: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&told).unwrap()).unwrap();
+    let seen = || run(["top", &home.path(), "--once", "--json"]).fine().one()["counts"].clone();
+    let until = |what: &str| {
+        let begun = std::time::Instant::now();
+        while seen()[what] != 1 {
+            assert!(begun.elapsed().as_secs() < 60, "{}", seen());
+        }
+    };
+    until("notified");
+    // One that fails is seen where somebody looks.
+    fs::remove_file(&program).unwrap();
+    home.call("a", &token, write("b.txt", "hello").as_bytes());
+    until("unnotified");
+    let text = run(["top", &home.path(), "--once"]).fine().out;
+    assert!(text.contains("nobody was told of asks 1 times"), "{text}");
     assert_eq!(said["asks"][0]["args"], json!({"path": "a.txt", "text": "hello"}));
     run(["config", &home.path(), "--no-notify"]).fine();
     assert_eq!(shown(&home)["notify"], json!(null));
