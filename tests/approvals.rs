@@ -440,7 +440,9 @@ fn an_approval_is_not_carried_to_an_own_token() {
     };
     let approver = world.rt.look(approver).unwrap();
     let agent = world.agent("a");
+    // It takes the place of the other: else it takes up nothing anyway.
     let own = Grant::to("a").tools(["mail.send"]).delegable(1).held_by(approver);
+    let own = own.renews(agent.token());
     let own = world.rt.session("a", world.rt.issue(own).unwrap()).unwrap();
     let ask = send(&agent, "ada").ask().unwrap();
     world.rt.answer(ask, Answer::Once, None).unwrap();
