@@ -64,7 +64,7 @@ pub(crate) fn finish(core: &Core) {
 /// Tells all that there is to tell, as long as the home is held here.
 fn see_to(home: &Weak<Core>, notices: &Notices) {
     while let Some((asks, more)) = notices.next() {
-        let Some(core) = home.upgrade() else { break };
+        let Some(core) = home.upgrade() else { return notices.nobody_sees_to_it() };
         let Some(notify) = core.look(|kernel| kernel.notify().cloned()) else { continue };
         let text = described(&core, &asks, (more, &notify));
         // A home can be dropped while a program runs.
@@ -76,7 +76,6 @@ fn see_to(home: &Weak<Core>, notices: &Notices) {
         }
         notices.pause(PAUSE);
     }
-    notices.nobody_sees_to_it();
 }
 
 /// What the program gets to read: one JSON object, and a line's end.
