@@ -89,6 +89,8 @@ struct Shared {
     callers: BTreeMap<Ticket, Caller>,
     /// Whether somebody commits at the moment.
     led: bool,
+    /// Whether something that nobody waits for was brought meanwhile: it may be the last for long.
+    posted: bool,
     /// Who was woken to commit, and is not there yet.
     summoned: Option<Arc<Mailbox>>,
     room: Room,
@@ -117,6 +119,7 @@ impl Core {
             kernel,
             callers: BTreeMap::new(),
             led: false,
+            posted: false,
             summoned: None,
             room: Room::Enough,
             runs: Out::default(),
@@ -303,10 +306,11 @@ impl Core {
     }
 
     /// An event that nobody waits for. What it puts on record is durable when this returns, or
-    /// else with the next batch, if one is on its way.
+    /// is left to who commits at the moment.
     pub(crate) fn post(&self, event: Event) {
         let mut shared = self.lock();
         self.handle(&mut shared, event);
+        shared.posted = shared.led;
         while !shared.led {
             shared = self.lead(shared);
             if !shared.kernel.wants_commit() {
@@ -333,7 +337,8 @@ impl Core {
         None
     }
 
-    /// Commits what is queued; once the home is closed, until nothing is.
+    /// Commits what is queued, and what was posted meanwhile; once the home is closed, until
+    /// nothing is.
     fn lead<'a>(&'a self, mut shared: Locked<'a>) -> Locked<'a> {
         while let Some(batch) = shared.kernel.take_batch() {
             (shared.led, shared.summoned) = (true, None);
@@ -346,7 +351,7 @@ impl Core {
                 Err(halt) => shared.halt(halt),
             }
             self.take_room(&mut shared, room);
-            if !shared.closed {
+            if !mem::take(&mut shared.posted) && !shared.closed {
                 break;
             }
         }

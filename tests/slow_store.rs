@@ -4,8 +4,9 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Barrier,
+        Arc, Barrier, Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -105,5 +106,97 @@ fn repeats_over_a_slow_store_wait_for_the_first_outcome() {
             assert_eq!((again.reason(), Some(again.delivered())), (None, first.as_ref()));
         }
     }
+    rt.close().unwrap();
+}
+
+/// A store whose commits can be held: how far it came, and whether one waits for leave.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<Gated>, Condvar)>);
+
+#[derive(Default)]
+struct Gated {
+    closed: bool,
+    waiting: bool,
+    committed: u64,
+}
+
+impl Gate {
+    fn with<T>(&self, change: impl FnOnce(&mut Gated) -> T) -> T {
+        let changed = change(&mut self.0.0.lock().unwrap());
+        self.0.1.notify_all();
+        changed
+    }
+
+    fn until(&self, holds: impl Fn(&Gated) -> bool) {
+        drop(self.0.1.wait_while(self.0.0.lock().unwrap(), |gated| !holds(gated)).unwrap());
+    }
+}
+
+struct HeldStore(MemoryStore, Gate);
+
+impl Store for HeldStore {
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.1.with(|gated| gated.waiting = true);
+        self.1.until(|gated| !gated.closed);
+        self.0.commit(batch)?;
+        self.1.with(|gated| {
+            gated.waiting = false;
+            gated.committed += u64::try_from(batch.links().len()).unwrap();
+        });
+        Ok(())
+    }
+    fn records(
+        &mut self,
+        from: Seq,
+        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
+    ) -> Result<(), StoreError> {
+        self.0.records(from, each)
+    }
+    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
+        self.0.object(id)
+    }
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.vault(seq)
+    }
+    fn room(&mut self) -> Result<Room, StoreError> {
+        self.0.room()
+    }
+}
+
+/// What a run that had been given up came to waits for nobody's next call to be on record, also
+/// where it came while others committed.
+#[test]
+fn what_comes_late_during_a_commit_is_committed_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (gate, (go, goes)) = (Gate::default(), mpsc::channel::<()>());
+    let goes = Mutex::new(goes);
+    let slow = HostTool::new("slow", EffectClass::LocalWrite).unwrap();
+    let slow = slow.limit(Duration::from_millis(20)).run(move |_| {
+        goes.lock().unwrap().recv().unwrap();
+        Ok("late")
+    });
+    let options = Options::new().durability(Durability::Memory).tool(slow).unwrap();
+    let options = options.store(HeldStore(MemoryStore::new(), gate.clone()));
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["slow"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let result = agent.call("slow", args! {}).unwrap();
+    assert_eq!(result.reason(), Some(Reason::TimedOut));
+    let before = gate.with(|gated| gated.committed);
+    let held = || rt.look(|k| k.tokens().any(|t| t.held.get(Dimension::Concurrent) > 0)).unwrap();
+    gate.with(|gated| gated.closed = true);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| rt.issue(Grant::to("b").tools(["slow"])));
+        gate.until(|gated| gated.waiting);
+        assert!(held());
+        go.send(()).unwrap();
+        while held() {
+            std::thread::yield_now();
+        }
+        gate.with(|gated| gated.closed = false);
+        other.join().unwrap().unwrap();
+    });
+    // The token of the other, and what came late: nothing was called since.
+    assert_eq!(gate.with(|gated| gated.committed), before + 2);
     rt.close().unwrap();
 }

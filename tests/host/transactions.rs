@@ -121,9 +121,11 @@ fn what_nobody_waits_for_is_not_committed() {
         let answer = world.agent.call("t.step", args! { "how": how }).unwrap();
         assert_eq!(answer.reason(), Some(Reason::TimedOut));
         assert_eq!(world.outcome().tx, TxOutcome::Unknown, "nobody knew then");
-        world.until(World::is_back);
+        // Its place is free a moment before the record of it is on disk.
+        world.until(|world| world.lates().len() > late);
         let lates = world.lates();
         assert_eq!((lates.len(), lates[late].tx), (late + 1, tx));
+        assert!(world.is_back());
     }
     assert!(LET_GO.load(Ordering::SeqCst));
     let done = DONE.lock().unwrap();
