@@ -3,7 +3,8 @@
 use syscap_format::{
     budget::Amounts,
     cbor::Canonical,
-    id::{AgentId, IdempotencyKey, Seq, ToolId},
+    id::{AgentId, IdempotencyKey, ObjectId, Seq, ToolId},
+    manifest::Manifest,
     record::{Body, Intent, Record},
     time::UnixMillis,
     vault::Commitment,
@@ -30,6 +31,8 @@ pub struct Unresolved {
     pub held: Amounts,
     /// Its arguments; `None` where they were erased, or are not those that were recorded.
     pub args: Option<Canonical>,
+    /// The tool that takes back what it did, as its manifest said then.
+    pub compensated_by: Option<ToolId>,
 }
 
 impl Inspection {
@@ -48,11 +51,28 @@ impl Inspection {
             let args = named.and_then(|((hash, tool), manifest)| {
                 entry.committed(Commitment::Arguments(hash, tool, manifest))
             });
-            let (agent, tool, held) = (call.agent_id, call.tool_id, call.held);
-            all.push(Unresolved { intent, time, agent, tool, key: said.key, held, args });
+            let compensated_by = match &call.manifest {
+                Some(manifest) => manifest_of(&mut **store, manifest)?.compensated_by,
+                None => None,
+            };
+            all.push(Unresolved {
+                intent,
+                time,
+                agent: call.agent_id,
+                tool: call.tool_id,
+                key: said.key,
+                held: call.held,
+                args,
+                compensated_by,
+            });
         }
         Ok(all)
     }
+}
+
+fn manifest_of(store: &mut dyn Store, id: &ObjectId) -> Result<Manifest, StoreError> {
+    let object = store.object(id)?.ok_or(StoreError::Damaged)?;
+    Manifest::from_bytes(&object.bytes).map_err(|_| StoreError::Damaged)
 }
 
 fn intent_at(store: &mut dyn Store, seq: Seq) -> Result<(UnixMillis, Intent), StoreError> {

@@ -113,6 +113,27 @@ fn sound(sim: &mut Sim) {
     assert_eq!(again.state_image(), sim.kernel.state_image());
 }
 
+/// A stop is easy, and to go on is the operator's: the revoker's key is never sealed. Homes that
+/// were made before are as they were.
+#[test]
+fn who_thaws_is_settled_when_a_home_is_made() {
+    for (thaws, may, may_not) in [
+        (Some(Role::Operator), Role::Operator, Role::Revoker),
+        (None, Role::Revoker, Role::Operator),
+    ] {
+        let nowhere = FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere);
+        let mut sim = Sim::with_limits(nowhere, HomeLimits { thaws, ..HomeLimits::default() });
+        let (on, off) = (freeze(FreezeChange::Freeze), freeze(FreezeChange::Thaw));
+        assert_eq!(send(&mut sim, &[&key(Role::Operator)], &on), Err(Reason::BadSignature));
+        send(&mut sim, &[&key(Role::Revoker)], &on).unwrap();
+        assert_eq!(send(&mut sim, &[&key(may_not)], &off), Err(Reason::BadSignature));
+        assert_eq!(sim.kernel.frozen().len(), 1, "{may_not}");
+        send(&mut sim, &[&key(may)], &off).unwrap();
+        assert!(sim.kernel.frozen().is_empty(), "{may}");
+        sound(&mut sim);
+    }
+}
+
 #[test]
 fn as_many_keys_sign_as_the_role_asks_for() {
     let mut sim = home();
@@ -134,7 +155,9 @@ fn as_many_keys_sign_as_the_role_asks_for() {
     assert!(sim.kernel.frozen().is_empty());
     send(&mut sim, &[&three, &one], &on).unwrap();
     assert_eq!(sim.kernel.frozen().len(), 1);
-    send(&mut sim, &[&two, &one, &three], &freeze(FreezeChange::Thaw)).unwrap();
+    send(&mut sim, &[&two, &one, &three], &on).unwrap();
+    send(&mut sim, &[&operator], &freeze(FreezeChange::Thaw)).unwrap();
+    assert!(sim.kernel.frozen().is_empty());
     sound(&mut sim);
 }
 

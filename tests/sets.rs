@@ -16,7 +16,7 @@ use syscap::{
         control::Role,
         id::Seq,
         label::Label,
-        manifest::EffectClass,
+        manifest::{EffectClass, Param, ParamType},
         obligation::ObligationKind,
         reason::Refused,
         record::{Answer, Body},
@@ -46,6 +46,10 @@ const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "mails", "effect": "deny", "subject": {"tool_id": "team.mail"},
      "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it.",
      "obligations": [{"type": "approval_uses", "max": 3}]},
+    {"id": "shells", "effect": "deny", "subject": {"tool_id": "team.sh"},
+     "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it."},
+    {"id": "runs", "effect": "deny", "subject": {"tool_id": "team.run"},
+     "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it."},
     {"id": "ends", "effect": "deny", "subject": {"capability": "irreversible"},
      "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "It can't be undone."}
 ]}"#;
@@ -81,8 +85,24 @@ fn options() -> Options {
         .run(|_| Ok("buy now"));
     let named = mail("team.mail", EffectClass::ExternalWrite).typed::<Mail>();
     let ended = mail("team.end", EffectClass::Irreversible).typed::<Mail>();
+    let shell = mail("team.sh", EffectClass::LocalWrite).arg(Param::optional(
+        "script",
+        ParamType::Code,
+        "What to run.",
+    ));
+    let run = mail("team.run", EffectClass::LocalWrite).arg(Param::optional(
+        "argv",
+        ParamType::Argv,
+        "What to run.",
+    ));
     let options = Options::new().tool(named).unwrap().tool(ended).unwrap();
-    options.tool(stranger).unwrap().policy(Policy::from_json(POLICY.as_bytes()).unwrap())
+    let options = options.tool(shell.typed::<Mail>()).unwrap();
+    options
+        .tool(run.typed::<Mail>())
+        .unwrap()
+        .tool(stranger)
+        .unwrap()
+        .policy(Policy::from_json(POLICY.as_bytes()).unwrap())
 }
 
 struct World {
@@ -102,7 +122,7 @@ impl World {
     fn token(&self) -> TokenId {
         let teams =
             Scope::names((0..70).map(|n| format!("t{n}")).chain(["x".repeat(200)])).unwrap();
-        let tools = ["fs.write", "team.mail", "team.end", "web.read"];
+        let tools = ["fs.write", "team.mail", "team.end", "team.sh", "team.run", "web.read"];
         let grant = Grant::to("a").tools(tools).write("workspace").scope("team", teams);
         let budget = Budget::standard().with(Dimension::Calls, 1_000);
         self.rt.issue(grant.budget(budget)).unwrap()
@@ -262,8 +282,9 @@ fn what_can_be_approved_once_only() {
     let call = |tool: &str, teams: &str| {
         agent.call(tool, args! { "teams": teams }).unwrap().ask().unwrap()
     };
-    // What can't be undone, and what touches nothing that has a name.
-    for ask in [call("team.end", "t1"), call("team.mail", "")] {
+    // What can't be undone, what runs what it is given, and what touches nothing that has a name.
+    let [end, none] = [call("team.end", "t1"), call("team.mail", "")];
+    for ask in [end, none, call("team.sh", "t1"), call("team.run", "t1")] {
         assert_eq!(world.waiting(ask).uses_max, 0);
         let terms = SetTerms { uses: 1, scopes: None, expires: Some(world.later()) };
         assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));

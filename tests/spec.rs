@@ -99,8 +99,9 @@ fn body_of(kind: Kind) -> String {
 /// The rows that the document must have for a shape.
 fn wanted(fields: &[FieldSpec], types: &BTreeMap<u64, String>) -> Vec<String> {
     let row = |field: &FieldSpec| {
-        let FieldSpec { key, name, shape } = field;
+        let FieldSpec { key, name, shape, maybe } = field;
         let form = match types.get(key).map_or("", String::as_str) {
+            _ if *maybe => format!("`{shape}`, or absent"),
             of if of.starts_with("Option<") => format!("`{shape}` or null"),
             of if of.starts_with("Vec<") && of != "Vec<u8>" => format!("list of `{shape}`"),
             _ => format!("`{shape}`"),

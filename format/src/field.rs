@@ -50,17 +50,20 @@ pub trait Field: Sized {
 
 /// What a [`shape!`](crate::shape) declares.
 pub trait Shape: Field {
-    /// How many keys it has.
+    /// How many keys it has, without one that may be absent.
     const COUNT: usize;
+    /// Whether it has none that may be absent. Only such a shape can be a group of another's, or
+    /// a record's body: whoever writes the head of its map must know how many keys there are.
+    const WHOLE: bool;
 
     /// The keys, in their order.
     #[must_use]
     fn fields() -> Specs;
 
-    /// Writes the keys and their values, without the head of the map.
+    /// Writes the keys that are always there and their values, without the head of the map.
     fn put_fields(&self, encoder: &mut Encoder);
 
-    /// Reads the keys and their values, after the head of the map.
+    /// Reads the keys that are always there and their values, after the head of the map.
     ///
     /// # Errors
     /// As [`Field::take`]; [`Fault::Key`] for another key.
@@ -76,6 +79,8 @@ pub struct FieldSpec {
     pub name: &'static str,
     /// The item's type.
     pub shape: &'static str,
+    /// Whether the key may be absent.
+    pub maybe: bool,
 }
 
 /// The keys of a shape.

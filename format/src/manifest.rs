@@ -94,6 +94,11 @@ code! {
         Path = 7 "path",
         /// A number, with or without a fraction.
         Number = 8 "number",
+        /// Text that is run: a script, a command line, a statement. What it does is not bounded
+        /// by the resources that the call names.
+        Code = 9 "code",
+        /// A list of texts: a program and what it is given. Bounded no more than [`Self::Code`].
+        Argv = 10 "argv",
     }
 }
 
@@ -161,6 +166,11 @@ shape! {
         14 => pub definition: Option<DefinitionHash>,
         /// What its results, and its errors, carry.
         15 => pub label: Label,
+        maybe {
+            /// The tool a call of which takes back what a call of this one did. For people and
+            /// agents to know: nobody calls it for them.
+            16 => pub compensated_by: ToolId,
+        }
     }
 }
 
@@ -187,6 +197,7 @@ impl Manifest {
             honours: Vec::new(),
             definition: None,
             label: Label::PUBLIC,
+            compensated_by: None,
         }
     }
 
@@ -240,6 +251,13 @@ impl Manifest {
         self
     }
 
+    /// Says which tool takes back what this one did.
+    #[must_use]
+    pub fn compensated_by(mut self, tool: ToolId) -> Self {
+        self.compensated_by = Some(tool);
+        self
+    }
+
     /// The canonical bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -252,6 +270,12 @@ impl Manifest {
     /// The first fault.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         decode(bytes)
+    }
+
+    /// Whether a call says what is to be run: a shell, an interpreter, a database.
+    #[must_use]
+    pub fn runs_code(&self) -> bool {
+        self.params.iter().any(|param| matches!(param.kind, ParamType::Code | ParamType::Argv))
     }
 
     /// The id.

@@ -4,7 +4,9 @@
 /// Declares a struct that is a map of fixed shape ([`Shape`](crate::field::Shape)): each field is
 /// a [`Field`](crate::field::Field) under its integer key. A first field marked `..` contributes
 /// its own keys instead of standing under one. A list of values that are not bytes may say how
-/// many it takes at most: `[..MOST]`.
+/// many it takes at most: `[..MOST]`. What a later version added stands last, in `maybe { .. }`:
+/// its key is absent where the field is `None`, so that what was written before reads and hashes
+/// as it did.
 #[macro_export]
 macro_rules! shape {
     (
@@ -15,6 +17,10 @@ macro_rules! shape {
                 $(#[$field_doc:meta])*
                 $key:literal => $field_vis:vis $field:ident : $type:ty $([..$most:expr])?,
             )*
+            $( maybe {
+                $(#[$maybe_doc:meta])*
+                $maybe_key:literal => $maybe_vis:vis $maybe:ident : $maybe_type:ty,
+            } )?
         }
     ) => {
         $(#[$doc])*
@@ -22,12 +28,14 @@ macro_rules! shape {
         $vis struct $name {
             $( $(#[$flat_doc])* $flat_vis $flat: $flat_type, )?
             $( $(#[$field_doc])* $field_vis $field: $type, )*
+            $( $(#[$maybe_doc])* $maybe_vis $maybe: Option<$maybe_type>, )?
         }
 
         impl $crate::field::Shape for $name {
             const COUNT: usize =
                 0 $( + <$flat_type as $crate::field::Shape>::COUNT )?
                 $( + { let _key: u64 = $key; 1 } )*;
+            const WHOLE: bool = $crate::shape!(@whole $($maybe_key)?);
 
             fn fields() -> $crate::field::Specs {
                 #[allow(unused_mut, reason = "a shape may consist of one group")]
@@ -37,11 +45,19 @@ macro_rules! shape {
                     key: $key,
                     name: stringify!($field),
                     shape: <$type as $crate::field::Field>::SHAPE,
+                    maybe: false,
                 }, )* ]);
+                $( fields.push($crate::field::FieldSpec {
+                    key: $maybe_key,
+                    name: stringify!($maybe),
+                    shape: <$maybe_type as $crate::field::Field>::SHAPE,
+                    maybe: true,
+                }); )?
                 fields
             }
 
             fn put_fields(&self, encoder: &mut $crate::cbor::Encoder) {
+                $( const { assert!(<$flat_type as $crate::field::Shape>::WHOLE) }; )?
                 $( $crate::field::Shape::put_fields(&self.$flat, encoder); )?
                 $(
                     encoder.uint($key);
@@ -61,7 +77,7 @@ macro_rules! shape {
                 )*
                 #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
                 decoder;
-                Ok(Self { $( $flat, )? $( $field, )* })
+                Ok(Self { $( $flat, )? $( $field, )* $( $maybe: None, )? })
             }
         }
 
@@ -69,18 +85,43 @@ macro_rules! shape {
             const SHAPE: &'static str = stringify!($name);
 
             fn put(&self, encoder: &mut $crate::cbor::Encoder) {
-                encoder.map(<Self as $crate::field::Shape>::COUNT);
+                let keys = <Self as $crate::field::Shape>::COUNT;
+                $( let keys = if self.$maybe.is_some() { keys.saturating_add(1) } else { keys }; )?
+                encoder.map(keys);
                 $crate::field::Shape::put_fields(self, encoder);
+                $(
+                    if let Some(held) = &self.$maybe {
+                        encoder.uint($maybe_key);
+                        $crate::field::Field::put(held, encoder);
+                    }
+                )?
             }
 
             fn take(
                 decoder: &mut $crate::cbor::Decoder<'_>,
             ) -> Result<Self, $crate::cbor::DecodeError> {
-                decoder.shape($crate::field::count(<Self as $crate::field::Shape>::COUNT))?;
-                decoder.nested(<Self as $crate::field::Shape>::take_fields)
+                let count = $crate::field::count(<Self as $crate::field::Shape>::COUNT);
+                $crate::shape!(@body decoder count $(, $maybe_key $maybe)?)
             }
         }
     };
+    (@whole) => { true };
+    (@whole $maybe_key:literal) => { false };
+    (@body $decoder:ident $count:ident) => {{
+        $decoder.shape($count)?;
+        $decoder.nested(<Self as $crate::field::Shape>::take_fields)
+    }};
+    (@body $decoder:ident $count:ident, $maybe_key:literal $maybe:ident) => {{
+        let more = $decoder.shape_or_one_more($count)?;
+        $decoder.nested(|decoder| {
+            let mut held = <Self as $crate::field::Shape>::take_fields(decoder)?;
+            if more {
+                decoder.key($maybe_key)?;
+                held.$maybe = Some($crate::field::Field::take(decoder)?);
+            }
+            Ok(held)
+        })
+    }};
     (@take $decoder:ident) => { $crate::field::Field::take($decoder) };
     (@take $decoder:ident [..$most:expr]) => { $crate::field::Field::take_list($decoder, $most) };
 }

@@ -351,8 +351,10 @@ impl fmt::Display for TypeAndBounds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Param { kind, min, max, .. } = self.0;
         let (of, unit) = match kind {
-            ParamType::Text | ParamType::Path | ParamType::Bytes => ("of ", " bytes"),
-            ParamType::List | ParamType::Map => ("of ", " items"),
+            ParamType::Text | ParamType::Path | ParamType::Bytes | ParamType::Code => {
+                ("of ", " bytes")
+            }
+            ParamType::List | ParamType::Map | ParamType::Argv => ("of ", " items"),
             _ => ("", ""),
         };
         let from = if of.is_empty() { "from " } else { of };
@@ -370,11 +372,14 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
         || Refused::new(Reason::BadArgument).field(&param.name).allowed(&TypeAndBounds(param));
     let right_type = match param.kind {
         ParamType::Any => true,
-        ParamType::Text | ParamType::Path => value.kind() == Kind::Text,
+        ParamType::Text | ParamType::Path | ParamType::Code => value.kind() == Kind::Text,
         ParamType::Int => matches!(value.kind(), Kind::Uint | Kind::Negative),
         ParamType::Bool => value.kind() == Kind::Bool,
         ParamType::Bytes => value.kind() == Kind::Bytes,
         ParamType::List => value.kind() == Kind::Array,
+        ParamType::Argv => {
+            value.kind() == Kind::Array && value.elements().all(|one| one.kind() == Kind::Text)
+        }
         ParamType::Map => value.kind() == Kind::Map,
         ParamType::Number => matches!(value.kind(), Kind::Uint | Kind::Negative | Kind::Float),
     };

@@ -194,7 +194,9 @@ impl Holding {
         body: &B,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
-        self.sign_made(B::KIND, || Ok(body.to_bytes()), event)
+        let body = body.to_bytes();
+        let role = self.core.look(|kernel| kernel.limits().role_of(B::KIND, &body));
+        self.sign_as((role, B::KIND), || Ok(body), event)
     }
 
     /// Signs a body that is made while nobody else signs: what it is made from stays so.
@@ -204,7 +206,16 @@ impl Holding {
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
-        let role = Role::of(kind).ok_or(SignerError::NoKey)?;
+        self.sign_as((Role::of(kind), kind), body, event)
+    }
+
+    fn sign_as(
+        &self,
+        (role, kind): (Option<Role>, Kind),
+        body: impl FnOnce() -> Result<Vec<u8>, Error>,
+        event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
+    ) -> Result<Seq, Error> {
+        let role = role.ok_or(SignerError::NoKey)?;
         self.prepare(role)?;
         let _one_at_a_time = self.signing();
         let key = self.signing_key(role)?;

@@ -66,6 +66,13 @@ impl HostTool {
         self.arg(Param::required(name, ParamType::Bool, description))
     }
 
+    /// Adds a text that must be given, and is run: a script, a command line, a statement. No set of
+    /// calls is ever approved of a tool that takes one, since nothing that a call names says what
+    /// it does; for a list of texts, [`Self::arg`] with [`ParamType::Argv`].
+    pub fn code(self, name: &str, description: &str) -> Self {
+        self.arg(Param::required(name, ParamType::Code, description))
+    }
+
     /// Adds any argument: optional, with a default, within bounds, of another type.
     pub fn arg(mut self, param: Param) -> Self {
         self.manifest = self.manifest.param(param);
@@ -110,6 +117,17 @@ impl HostTool {
     pub fn needs(mut self, dimension: &str) -> Self {
         self.manifest = self.manifest.needs(dimension);
         self
+    }
+
+    /// Says which tool takes back what a call of this one did, for people and agents to know:
+    /// nobody calls it for them.
+    ///
+    /// # Errors
+    /// [`Error::BadName`].
+    pub fn compensated_by(mut self, tool: &str) -> Result<Self, Error> {
+        let bad = || Error::BadName { what: "the tool", got: tool.to_owned() };
+        self.manifest = self.manifest.compensated_by(ToolId::new(tool).ok_or_else(bad)?);
+        Ok(self)
     }
 
     /// The manifest as it stands.

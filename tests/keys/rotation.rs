@@ -22,8 +22,8 @@ fn works(rt: &Runtime, role: Role) -> Result<(), Error> {
         Role::Issuer => rt.issue(Grant::to("a").tools(["echo"])).map(drop),
         Role::Policy => rt.set_policy(WithinToken).map(drop),
         Role::Revoker => {
-            let (target, name) = (FreezeTarget::Kernel, Box::from(""));
-            let freeze = Freeze { target, name, change: FreezeChange::Thaw };
+            let (target, name) = (FreezeTarget::Agent, Box::from("nobody"));
+            let freeze = Freeze { target, name, change: FreezeChange::Freeze };
             rt.freeze(&freeze).map(drop)
         }
         Role::Operator => {

@@ -16,13 +16,14 @@ use syscap::{
 use crate::world::{World, asked, token};
 
 const POLICY: SignerError = SignerError::Sealed(KeyUse::Role(Role::Policy));
+const SEALED_OPERATOR: SignerError = SignerError::Sealed(KeyUse::Role(Role::Operator));
 
 fn freeze(change: FreezeChange) -> Freeze {
     Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change }
 }
 
 /// Machines go on: a sealed home is made, opened and used, tokens are issued and revoked, and an
-/// emergency stop works. Nobody is asked anything.
+/// emergency stop works. Nobody is asked anything. To go on after a stop takes a person.
 #[test]
 fn a_sealed_home_works_without_a_person() {
     let world = World::sealed();
@@ -33,8 +34,18 @@ fn a_sealed_home_works_without_a_person() {
         assert!(world.writes(&rt, token, &format!("{token}.txt")));
         rt.freeze(&freeze(FreezeChange::Freeze)).unwrap();
         assert!(!world.writes(&rt, token, "frozen.txt"));
-        rt.freeze(&freeze(FreezeChange::Thaw)).unwrap();
+        let records = world.records().len();
+        match rt.freeze(&freeze(FreezeChange::Thaw)).unwrap_err() {
+            Error::Signer(why) => assert_eq!(why, SEALED_OPERATOR),
+            error => panic!("{error}"),
+        }
+        assert_eq!(world.records().len(), records);
         rt.revoke(token).unwrap();
+        rt.close().unwrap();
+        let (keys, count) = asked(&world, b"secret");
+        let rt = Options::new().signer(keys).open(&world.home).unwrap();
+        rt.freeze(&freeze(FreezeChange::Thaw)).unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 1);
         assert!(!world.writes(&rt, token, "revoked.txt"));
         rt.close().unwrap();
     }

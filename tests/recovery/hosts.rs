@@ -62,6 +62,7 @@ impl Transactional for Told {
 
 fn options() -> Options {
     let told = HostTool::new("t.told", EffectClass::ExternalWrite).unwrap();
+    let told = told.compensated_by("t.untold").unwrap();
     let told = told.text("told", "What it says.").transactional::<Told>();
     let policy = syscap::policy::Policy::preset(syscap::policy::Preset::Recording).unwrap();
     Options::new().tool(told).unwrap().policy(policy)
@@ -103,6 +104,11 @@ fn a_hosts_tool_is_asked_once_and_a_panic_says_nothing() {
         assert_eq!(said.len(), 1);
         assert_eq!((said[0].verdict, said[0].used.get(Dimension::EgressBytes)), (verdict, egress));
         assert_eq!(*ASKED.lock().unwrap(), [(said[0].intent.get(), told.to_owned())], "once");
+        // Who is asked about what nobody knows hears what takes it back.
+        let unknown = Options::new().inspect(&home).unwrap().unresolved().unwrap();
+        let undone = unknown.iter().map(|call| call.compensated_by.as_ref().map(ToolId::as_str));
+        let wanted = (verdict == Recovered::Unknown).then_some(Some("t.untold"));
+        assert_eq!(undone.collect::<Vec<_>>(), Vec::from_iter(wanted));
         let rt = options().open(&home).unwrap();
         let agent = rt.session("a", token).unwrap();
         let answer = agent.call_once("k", "t.told", args! { "told": told }).unwrap();

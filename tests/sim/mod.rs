@@ -388,7 +388,8 @@ impl Sim {
     }
 
     pub fn signed<B: ControlBody>(&mut self, body: &B) -> Control {
-        self.signed_by(body, Role::of(B::KIND).unwrap())
+        let role = self.kernel.limits().role_of(B::KIND, &body.to_bytes());
+        self.signed_by(body, role.unwrap())
     }
 
     pub fn signed_by<B: ControlBody>(&mut self, body: &B, role: Role) -> Control {

@@ -111,7 +111,8 @@ impl Host {
 
     fn signed<B: ControlBody>(&self, body: &B) -> syscap::format::control::Control {
         let head = self.kernel.durable().unwrap();
-        event(&self.kernel.home(), head, body, &[seed(Role::of(B::KIND).unwrap())])
+        let role = self.kernel.limits().role_of(B::KIND, &body.to_bytes());
+        event(&self.kernel.home(), head, body, &[seed(role.unwrap())])
     }
 
     fn ticket(&self) -> Ticket {

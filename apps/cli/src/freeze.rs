@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::{
-    control::{Freeze as Change, FreezeChange, FreezeTarget},
-    id::{AgentId, ToolId},
+use syscap::{
+    Beside,
+    format::{
+        control::{Freeze as Change, FreezeChange, FreezeTarget, Role},
+        id::{AgentId, Seq, ToolId},
+    },
 };
 
 use crate::{
-    exit::{Ended, Exit},
+    exit::{Ended, Exit, Failure},
     output::{Object, Out},
-    parse, runtime,
+    parse, runtime, signing,
 };
 
 /// What to stop, or to let go on.
@@ -41,6 +44,22 @@ struct What {
 }
 
 impl Frozen {
+    /// The record that it is on. Whoever holds the home signs, so that it can be stopped by a
+    /// program of any version; but to go on may take a person, as the home was made.
+    fn seq(&self, change: &Change) -> Result<Seq, Failure> {
+        let thaws = change.change == FreezeChange::Thaw;
+        if thaws && signing::is_sealed(&self.home, Role::Operator)? {
+            let limits = runtime::look(&self.home)?.kernel().limits().clone();
+            if limits.thaws == Some(Role::Operator) {
+                let person = signing::own(&self.home, Role::Operator)?;
+                return runtime::with(&self.home, |access| {
+                    person.submit(access, |_| Ok(change.clone()), &Beside::Nothing, Failure::from)
+                });
+            }
+        }
+        runtime::operate(&self.home, |operator| operator.freeze(change))
+    }
+
     pub(crate) fn run(self, change: FreezeChange, out: &mut Out) -> Ended {
         let (target, name) = match (&self.what.agent, &self.what.tool) {
             (Some(agent), _) => (FreezeTarget::Agent, agent.as_str()),
@@ -48,7 +67,7 @@ impl Frozen {
             (None, None) => (FreezeTarget::Kernel, ""),
         };
         let change = Change { target, name: Box::from(name), change };
-        let seq = runtime::operate(&self.home, |operator| operator.freeze(&change))?;
+        let seq = self.seq(&change)?;
         let json = Object::new()
             .text("change", change.change.name())
             .text("target", target.name())

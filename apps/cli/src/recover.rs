@@ -83,7 +83,9 @@ fn row(call: &Unresolved) -> String {
         None => "(erased)".to_owned(),
     };
     let (intent, time) = (call.intent, call.time.to_string());
-    format!("{intent:>7}  {time:<24}  {agent:<16}  {tool:<12}  {key:<16}  {args}")
+    let undone = call.compensated_by.as_ref();
+    let undone = undone.map(|tool| format!("  (undone by {tool})")).unwrap_or_default();
+    format!("{intent:>7}  {time:<24}  {agent:<16}  {tool:<12}  {key:<16}  {args}{undone}")
 }
 
 fn short(text: &str) -> String {
@@ -104,6 +106,7 @@ fn object(call: &Unresolved) -> Object {
         .json("key", &text(call.key.as_ref().map(ToString::to_string)))
         .amounts("charged", &call.held)
         .json("args", args.as_deref().unwrap_or("null"))
+        .json("compensated_by", &text(call.compensated_by.as_ref().map(ToString::to_string)))
 }
 
 /// Which call, and what became of it.

@@ -55,6 +55,12 @@ pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
     Ok(Hand::Person(Box::new(Person { home: home.to_path_buf(), role, keys })))
 }
 
+/// Whether a person must unseal the key of a role that lies in this home.
+pub(crate) fn is_sealed(home: &Path, role: Role) -> Result<bool, Failure> {
+    let keys = FileKeys::open(&Home::at(home).keys())?;
+    Ok(keys.needs_person(role))
+}
+
 /// The same for what is signed here in any case: by the key that lies in the home, sealed or not.
 pub(crate) fn own(home: &Path, role: Role) -> Result<Person, Failure> {
     match hand(home, role)? {

@@ -155,11 +155,11 @@ fn own(manifest: &Manifest) -> Tool {
 
 fn property(param: &Param) -> (String, Value) {
     let kind = match param.kind {
-        ParamType::Text | ParamType::Path => Some("string"),
+        ParamType::Text | ParamType::Path | ParamType::Code => Some("string"),
         ParamType::Int => Some("integer"),
         ParamType::Number => Some("number"),
         ParamType::Bool => Some("boolean"),
-        ParamType::List => Some("array"),
+        ParamType::List | ParamType::Argv => Some("array"),
         ParamType::Map | ParamType::Bytes => Some("object"),
         ParamType::Any => None,
     };

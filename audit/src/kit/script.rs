@@ -228,11 +228,11 @@ impl Script {
     }
 
     fn signed<B: ControlBody>(&self, body: &B) -> Result<Control, Found> {
-        let role = Role::of(B::KIND).ok_or(Found::Script)?;
+        let body = body.to_bytes();
+        let role = self.kernel.limits().role_of(B::KIND, &body).ok_or(Found::Script)?;
         let (key, signer) = (public(role)?, key(role));
         let counter = self.kernel.counter(&key).saturating_add(1);
         let (home, head) = (self.kernel.home(), self.kernel.durable().ok_or(Found::Script)?);
-        let body = body.to_bytes();
         let message = Control::message(&home, &head, &key, counter, B::KIND, &body);
         let signature = signer.sign(&preimage(CONTROL_CONTEXT, &message)).to_bytes();
         let signature = Signature::from_bytes(signature);

@@ -204,6 +204,20 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The same of a map that may have one key more, and whether it has.
+    ///
+    /// # Errors
+    /// As [`Decoder::shape`].
+    pub fn shape_or_one_more(&mut self, count: u64) -> Result<bool, DecodeError> {
+        let start = self.at;
+        let head = self.head()?;
+        match (head.major, head.value.checked_sub(count)) {
+            (5, Some(more @ 0..=1)) => Ok(more == 1),
+            (5, _) => Err(fault_at(Fault::Key, start)),
+            _ => Err(fault_at(Fault::Type, start)),
+        }
+    }
+
     /// The next key of a fixed shape. The schema names keys in ascending order, each once, so
     /// a match is also the check of order and uniqueness.
     ///

@@ -38,7 +38,8 @@ impl Role {
     pub const IN_USE: [Self; 5] =
         [Self::Issuer, Self::Policy, Self::Revoker, Self::Approver, Self::Operator];
 
-    /// The role that must sign a control event of `kind`; `None` for kinds that are not signed.
+    /// The role that signs control events of `kind`; `None` for kinds that are not signed. Who must
+    /// sign one event of a home is [`HomeLimits::role_of`](crate::record::HomeLimits::role_of).
     #[must_use]
     pub const fn of(kind: Kind) -> Option<Self> {
         match kind {

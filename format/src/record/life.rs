@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 
 use crate::{
     budget::Amounts,
-    control::{Control, Roles},
+    control::{Control, ControlBody as _, Freeze, FreezeChange, Role, Roles},
     field::{code, flags, shape},
     id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId},
     limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX},
+    record::Kind,
     sign::PublicKey,
     time::UnixMillis,
 };
@@ -44,6 +45,11 @@ shape! {
         2 => pub in_flight_max: u64,
         /// How long an idempotency key is kept after its intent, in milliseconds.
         3 => pub key_life_ms: u64,
+        maybe {
+            /// The role that ends a freeze. Absent in homes made before it was settled: the
+            /// revoker there.
+            4 => pub thaws: Role,
+        }
     }
 }
 
@@ -54,6 +60,23 @@ impl Default for HomeLimits {
             in_flight_max: crate::field::count(crate::limits::IN_FLIGHT_MAX),
             // No token outlives it.
             key_life_ms: TOKEN_LIFE_MS_MAX,
+            // A stop is to be easy; to go on takes a person, where the key is sealed.
+            thaws: Some(Role::Operator),
+        }
+    }
+}
+
+impl HomeLimits {
+    /// The role that must sign a control event of that kind and body; `None` for kinds that are
+    /// not signed.
+    #[must_use]
+    pub fn role_of(&self, kind: Kind, body: &[u8]) -> Option<Role> {
+        let thaws = |body: Freeze| body.change == FreezeChange::Thaw;
+        match self.thaws {
+            Some(_) if kind == Kind::Freeze && Freeze::from_bytes(body).is_ok_and(thaws) => {
+                self.thaws
+            }
+            _ => Role::of(kind),
         }
     }
 }

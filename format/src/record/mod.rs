@@ -125,6 +125,7 @@ macro_rules! bodies {
             }
 
             fn count_of(kind: Kind) -> usize {
+                const { assert!(true $(&& <$type>::WHOLE)*) };
                 match kind { $( Kind::$kind => <$type>::COUNT, )* }
             }
 
@@ -299,13 +300,13 @@ impl RecordView<'_> {
 
 /// The keys that all records have.
 pub const COMMON_FIELDS: [FieldSpec; 7] = [
-    FieldSpec { key: 0, name: "v", shape: "uint" },
-    FieldSpec { key: 1, name: "seq", shape: "uint Seq" },
-    FieldSpec { key: 2, name: "prev", shape: "bstr of 32" },
-    FieldSpec { key: 3, name: "kind", shape: "uint Kind" },
-    FieldSpec { key: 4, name: "time", shape: "uint ms since 1970" },
-    FieldSpec { key: 5, name: "boot", shape: "uint" },
-    FieldSpec { key: 6, name: "clock", shape: "uint bits" },
+    FieldSpec { key: 0, name: "v", shape: "uint", maybe: false },
+    FieldSpec { key: 1, name: "seq", shape: "uint Seq", maybe: false },
+    FieldSpec { key: 2, name: "prev", shape: "bstr of 32", maybe: false },
+    FieldSpec { key: 3, name: "kind", shape: "uint Kind", maybe: false },
+    FieldSpec { key: 4, name: "time", shape: "uint ms since 1970", maybe: false },
+    FieldSpec { key: 5, name: "boot", shape: "uint", maybe: false },
+    FieldSpec { key: 6, name: "clock", shape: "uint bits", maybe: false },
 ];
 
 /// Why bytes are no record of this version.

@@ -31,7 +31,7 @@ use syscap_format::{
     id::{AgentId, Leaf, Salt, Seq, ToolId},
     limits::ASK_LIFE_MS,
     reason::{ErrorKind, Reason, Refused},
-    record::{Ask, BodyView, CallFields, Kind, Means, SignedEvent},
+    record::{Answer, Ask, BodyView, CallFields, Kind, Means, SignedEvent},
     sign::PublicKey,
     time::UnixMillis,
     token::Grants,
@@ -217,10 +217,20 @@ impl Kernel {
             Unanswerable::Answered => Refused::new(Reason::UnknownAsk).field("answer"),
             Unanswerable::Key => Refused::new(Reason::NotEligible).field("key"),
         })?;
+        // State knows what was asked, and only the tools in force what is a shell.
+        let unbounded = |ask: AskView| ask.leaf == body.ask && ask.uses_max == 0;
+        if body.answer == Answer::Set && self.asks().any(unbounded) {
+            return Err(Refused::new(Reason::BadControl).field("body"));
+        }
         let said = why.map(VaultText::hash);
         let field = why.is_none_or(|why| why.field == REASON && why.is_short());
         let same = said == body.reason && field;
         if same { Ok(()) } else { Err(Refused::new(Reason::BadControl).field("reason")) }
+    }
+
+    /// What a call of it does is bounded by nothing that a set could name.
+    fn runs_code(&self, tool: &ToolId) -> bool {
+        self.registry.find(tool.as_str()).is_some_and(|found| found.manifest.runs_code())
     }
 
     /// The calls that wait for a person, or were answered and have not run.
@@ -238,7 +248,7 @@ impl Kernel {
                 Standing::Granted(..) | Standing::Denied(..) => None,
             },
             session: found.bounds.session().filter(|open| self.state.sessions.contains_key(open)),
-            uses_max: found.bounds.uses_max,
+            uses_max: if self.runs_code(&found.tool) { 0 } else { found.bounds.uses_max },
             may_widen: found.bounds.may_widen(),
         })
     }

@@ -124,7 +124,7 @@ impl Kernel {
         ancestor: Option<Ancestor>,
     ) -> Result<(), Refused> {
         self.is_durable(&control.head, ancestor)?;
-        let role = Role::of(kind).map_or("", Role::name);
+        let role = self.state.limits.role_of(kind, &control.body).map_or("", Role::name);
         self.state.authorises(kind, control).map_err(|forgery| unsigned(forgery, role))
     }
 

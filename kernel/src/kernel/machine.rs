@@ -30,7 +30,7 @@ use syscap_format::{
         AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, StateHash, TokenId, ToolsHash,
     },
     manifest::Manifest,
-    record::{CallFields, Head},
+    record::{CallFields, Head, HomeLimits},
     sign::PublicKey,
     snapshot::Snapshot,
     time::UnixMillis,
@@ -179,6 +179,12 @@ impl Kernel {
     #[must_use]
     pub fn now(&self) -> UnixMillis {
         self.clock.as_ref().map_or(self.state.time, KernelClock::now)
+    }
+
+    /// What was fixed when the home was made.
+    #[must_use]
+    pub const fn limits(&self) -> &HomeLimits {
+        &self.state.limits
     }
 
     /// The keys of the roles.

@@ -28,7 +28,8 @@ impl State {
     /// Whether an event is signed as its kind asks. That the head it names is a durable record
     /// of this log is the caller's question.
     pub(crate) fn authorises(&self, kind: Kind, control: &Control) -> Result<(), Forgery> {
-        let set = Role::of(kind).and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
+        let role = self.limits.role_of(kind, &control.body);
+        let set = role.and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
         if !control.is_sound() {
             return Err(Forgery::Form);
         }

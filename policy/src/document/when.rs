@@ -198,9 +198,14 @@ fn exactly<'a, const N: usize>(
     <[Item<'a>; N]>::try_from(args).map_err(|_| wrong())
 }
 
+/// Whether a value alone says that it is of that type. What a text is for, only a manifest says.
+const fn is_told(kind: ParamType) -> bool {
+    !matches!(kind, ParamType::Any | ParamType::Code | ParamType::Argv)
+}
+
 fn type_name(node: &Node<'_, '_>) -> Result<ParamType, LoadError> {
     let text = node.text()?;
-    let known = || ParamType::ALL.iter().copied().filter(|kind| *kind != ParamType::Any);
+    let known = || ParamType::ALL.iter().copied().filter(|kind| is_told(*kind));
     known().find(|kind| kind.name() == text).ok_or_else(|| {
         let names: Vec<&str> = known().map(ParamType::name).collect();
         node.not_one_of(LoadFault::UnknownType, text, &names)

@@ -70,6 +70,7 @@ impl Ledger {
         self.decided(entry, call);
         let tool = call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let effect = tool.map(|tool| tool.manifest.effect);
+        let runs_code = tool.is_some_and(|tool| tool.manifest.runs_code());
         entry.expect(effect == Some(ask.effect), Fault::Tool);
         let session = call.session.and_then(|number| self.sessions.get(&number));
         let given = session.map(|session| session.label);
@@ -80,7 +81,7 @@ impl Ledger {
         self.accounts.pay(account, &call.used);
         let now = entry.time;
         self.asks.retain(|_, waiting| now < waiting.expires);
-        let (bounds, elevated) = (Bounds::of(&ask), asks_for_a_level(&ask.call));
+        let (bounds, elevated) = (Bounds::of(&ask, runs_code), asks_for_a_level(&ask.call));
         let Ask { call, eligible, threshold, means, expires, preconditions, .. } = ask;
         let waiting = Waiting {
             of: Of::call(&call),

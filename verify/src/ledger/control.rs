@@ -29,7 +29,8 @@ impl Ledger {
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         let signed = &control.signatures;
-        let set = Role::of(kind).and_then(|role| self.roles.set(role));
+        let role = self.limits.role_of(kind, &control.body);
+        let set = role.and_then(|role| self.roles.set(role));
         let recovers = kind == Kind::Key && self.is_recovery(control);
         let of_role = set.is_some_and(|set| signed.iter().all(|signed| set.holds(&signed.key)));
         let count = u64::try_from(signed.len()).unwrap_or(0);

@@ -27,14 +27,14 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(ask: &Ask) -> Self {
+    pub(super) fn of(ask: &Ask, runs_code: bool) -> Self {
         let decision = ask.call.decision.as_ref();
         let asked = decision.map_or(&[][..], |said| &said.obligations);
         let level = asked.iter().any(|asked| asked.kind == ObligationKind::Approval);
         let for_good = [ask.effect, ask.call_effect].contains(&EffectClass::Irreversible);
         let cap = asked.iter().filter(|asked| asked.kind == ObligationKind::ApprovalUses);
         let cap = cap.filter_map(|asked| asked.max).min().unwrap_or(SET_USES_MAX);
-        let none = level || for_good || ask.resources.is_empty();
+        let none = level || for_good || runs_code || ask.resources.is_empty();
         Self {
             token: ask.call.capability_token_id,
             session: ask.call.session,

@@ -190,7 +190,7 @@ fn stops<S: Store>(driver: &mut Driver<S>, session: Seq) {
     {
         driver.control(Role::Revoker, &freeze(target, name, FreezeChange::Freeze)).unwrap();
         driver.call(session, ECHO);
-        driver.control(Role::Revoker, &freeze(target, name, FreezeChange::Thaw)).unwrap();
+        driver.control(Role::Operator, &freeze(target, name, FreezeChange::Thaw)).unwrap();
     }
     driver.run = Run::Later;
     driver.call(session, &call("post", 30));
@@ -198,7 +198,7 @@ fn stops<S: Store>(driver: &mut Driver<S>, session: Seq) {
     driver.control(Role::Revoker, &tool(FreezeChange::Freeze)).unwrap();
     let ran = driver.jobs.remove(0).run();
     driver.ran(ran);
-    driver.control(Role::Revoker, &tool(FreezeChange::Thaw)).unwrap();
+    driver.control(Role::Operator, &tool(FreezeChange::Thaw)).unwrap();
     driver.run = Run::AtOnce;
 }
 
@@ -279,7 +279,8 @@ fn control<S: Store>(driver: &mut Driver<S>) {
     let kernel = |change| freeze(FreezeTarget::Kernel, "", change);
     driver.control(Role::Revoker, &kernel(FreezeChange::Freeze)).unwrap_err();
     driver.control_by(&other, &kernel(FreezeChange::Freeze)).unwrap();
-    driver.control_by(&other, &kernel(FreezeChange::Thaw)).unwrap();
+    driver.control_by(&other, &kernel(FreezeChange::Thaw)).unwrap_err();
+    driver.control(Role::Operator, &kernel(FreezeChange::Thaw)).unwrap();
     let confirm = ConfigChange { confirm_time: Some(driver.reading.wall) };
     driver.control(Role::Operator, &confirm).unwrap();
     let nobody = AgentId::new("nobody").unwrap();

@@ -111,9 +111,14 @@ macro_rules! writer {
     };
 }
 
-writer! { DiskWrite DiskWritePlan "disk.write" LocalWrite DiskWriteBytes }
+writer! { DiskWrite DiskWritePlan "disk.write" LocalWrite DiskWriteBytes scripted }
 writer! { Post PostPlan "post" ExternalWrite EgressBytes }
 writer! { Trim TrimPlan "trim" ExternalWrite EgressBytes generous }
+
+/// May take what is to be run.
+fn scripted(manifest: Manifest) -> Manifest {
+    manifest.param(Param::optional("script", ParamType::Code, "what to run"))
+}
 
 /// Sets more aside than a plan needs, and keeps to all that only a tool can keep to. What it
 /// brings is a stranger's word.

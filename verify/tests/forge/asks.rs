@@ -111,6 +111,26 @@ fn an_answer_is_by_who_may_to_what_waits() {
     );
 }
 
+/// A tool that runs what it is given is approved call by call, whatever was signed.
+#[test]
+fn no_set_is_of_a_tool_that_runs_code() {
+    let of = |tool: &str| {
+        Log::of(&small(|driver, session| {
+            driver.call(session, &scenario::call(tool, 17));
+            scenario::answer(driver, Answer::Once);
+        }))
+    };
+    let set = |r: &mut Vec<Record>| {
+        says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Set, Some(2)));
+    };
+    for (tool, faults) in [("post", vec![]), ("disk.write", vec![(APPROVAL, Fault::BadControl)])] {
+        let mut log = of(tool);
+        assert_eq!(log.faults(), [], "{tool}");
+        log.forge(set);
+        assert_eq!(log.faults(), faults, "{tool}");
+    }
+}
+
 /// A set of two calls: the one that asked, another that touches the same, and one that asks anew.
 #[test]
 fn a_set_is_for_so_many_calls() {

@@ -22,15 +22,34 @@ use super::{
     tools::{boxed, charge, control, event, event_by, home, insert, issue},
 };
 
-/// A freeze and a thaw of bob at 14 and 15.
+/// Freezes of bob and of eve at 14 and 15.
 fn base() -> Log {
-    let bob = |change| freeze(FreezeTarget::Agent, "bob", change);
+    let stop = |name| freeze(FreezeTarget::Agent, name, FreezeChange::Freeze);
     let log = Log::of(&small(|driver, _| {
-        driver.control(Role::Revoker, &bob(FreezeChange::Freeze)).unwrap();
-        driver.control(Role::Revoker, &bob(FreezeChange::Thaw)).unwrap();
+        driver.control(Role::Revoker, &stop("bob")).unwrap();
+        driver.control(Role::Revoker, &stop("eve")).unwrap();
     }));
     assert_eq!(log.places(Kind::Freeze), [14, 15]);
     log
+}
+
+/// Who may stop may not go on, in a home that was made so.
+#[test]
+fn a_freeze_is_ended_by_the_operator() {
+    let bob = |change| freeze(FreezeTarget::Agent, "bob", change);
+    let log = Log::of(&small(|driver, _| {
+        driver.control(Role::Revoker, &bob(FreezeChange::Freeze)).unwrap();
+        driver.control(Role::Operator, &bob(FreezeChange::Thaw)).unwrap();
+    }));
+    let thaw = bob(FreezeChange::Thaw);
+    check(
+        &log,
+        &[(
+            "by the revoker",
+            &|r| *control(&mut r[15]) = event_by(&home(r), &key(Role::Revoker), 2, &thaw),
+            &[(15, Fault::WrongRole)],
+        )],
+    );
 }
 
 #[test]

@@ -94,9 +94,9 @@ fn as_many_keys_sign_as_the_role_asks_for() {
             (
                 "a counter of one of them again",
                 &|r| {
-                    let thaw = bob(FreezeChange::Thaw);
                     let keys = [(&one, 2), (&two, 1)];
-                    let again = signed_by(&home(r), head_at(r, 15), &keys, &thaw);
+                    let freeze = bob(FreezeChange::Freeze);
+                    let again = signed_by(&home(r), head_at(r, 15), &keys, &freeze);
                     insert(r, 16, Body::Freeze(boxed(again)));
                 },
                 &[(16, Fault::StaleCounter)],
@@ -108,16 +108,16 @@ fn as_many_keys_sign_as_the_role_asks_for() {
 /// Whoever forges here can't sign again what no longer fits: the head is what it is.
 #[test]
 fn a_head_is_not_before_the_last_record_of_its_key() {
-    let bob = |change| freeze(FreezeTarget::Agent, "bob", change);
+    let stop = |name| freeze(FreezeTarget::Agent, name, FreezeChange::Freeze);
     let log = Log::of(&small(|driver, _| {
-        driver.control(Role::Revoker, &bob(FreezeChange::Freeze)).unwrap();
-        driver.control(Role::Revoker, &bob(FreezeChange::Thaw)).unwrap();
+        driver.control(Role::Revoker, &stop("bob")).unwrap();
+        driver.control(Role::Revoker, &stop("eve")).unwrap();
     }));
     let over = |place: usize| {
         let mut log = log.clone();
         log.forge_with(Keys::Elsewhere, |r| {
             let (home, head) = (home(r), head_at(r, place));
-            let body = bob(FreezeChange::Thaw).to_bytes();
+            let body = stop("eve").to_bytes();
             let signer = key(Role::Revoker);
             *control(&mut r[15]) = signed_at(&home, head, &signer, 2, Kind::Freeze, body);
         });

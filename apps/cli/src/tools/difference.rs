@@ -43,6 +43,9 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("alias", alias.as_str());
     }
     say("effect", manifest.effect.name());
+    if let Some(tool) = &manifest.compensated_by {
+        say("undone by", tool.as_str());
+    }
     say("label", &manifest.label.to_string());
     say("about", &manifest.description);
     for param in &manifest.params {

@@ -38,6 +38,7 @@ fn find(description: &str) -> Manifest {
         .param(Param::required("word", ParamType::Text, "What to look for."))
         .defined_by(definition_hash(definition.item()))
         .labelled(Label::UNTRUSTED)
+        .compensated_by(ToolId::new("notes.forget").unwrap())
 }
 
 /// A process that offers the tool.
@@ -64,6 +65,8 @@ fn a_changed_definition_is_shown_and_accepted() {
     let serving = Serving::of(&path, &[]);
     assert_eq!(standing(&home), None);
     let first = offer(&home, "Finds notes.\nBy a word.");
+    let on_record = shown(&home)["on_record"].clone();
+    assert!(on_record.as_array().unwrap().contains(&json!("undone by   notes.forget")));
     assert_eq!(standing(&home).as_deref(), Some("ready"));
     let id = home.token("a", &["--tool", "notes.find"]);
     assert_eq!(home.call("a", &id, CALL)[0]["status"], "ok");

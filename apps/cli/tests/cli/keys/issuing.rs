@@ -65,7 +65,14 @@ fn only_a_person_issues_where_the_issuers_key_is_sealed() {
     let part = run(part).fine().out;
     assert_eq!(home.call("a/b", part.trim(), ECHO.as_bytes())[0]["status"], "ok");
     run(["freeze", &path, "--all"]).fine();
-    run(["thaw", &path, "--all"]).fine();
+    assert_eq!(home.call("a/b", part.trim(), ECHO.as_bytes())[0]["error"]["reason"], "frozen");
+    // But who goes on is a person.
+    let thaw = ["thaw", &path, "--all"];
+    let failed = run_with(thaw, b"secret\n").failed(1);
+    assert!(failed.err.starts_with("syscap: the operator key is sealed"), "{}", failed.err);
+    let mut person = Person::runs(thaw);
+    person.sees("Enter passphrase for the operator key: ").types("secret").end().fine();
+    assert_eq!(home.call("a/b", part.trim(), ECHO.as_bytes())[0]["status"], "ok");
     run(["revoke", &path, &alone]).fine();
     serving.stop();
     assert_eq!(home.verify(), 0);

@@ -1,0 +1,73 @@
+//! What a later version added to a manifest and to a home's limits: absent where there is none.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use syscap_format::{
+    cbor::Fault,
+    control::{ControlBody as _, Freeze, Role},
+    id::ToolId,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    record::{HomeLimits, Kind},
+};
+
+fn manifest() -> Manifest {
+    Manifest::new(ToolId::new("mail.send").unwrap(), EffectClass::ExternalWrite)
+}
+
+/// Bytes with other items at their end, and another head.
+fn with(bytes: &[u8], head: u8, end: &[u8]) -> Vec<u8> {
+    let mut bytes = [bytes, end].concat();
+    bytes[0] = head;
+    bytes
+}
+
+#[test]
+fn a_key_that_was_added_is_absent_where_there_is_nothing() {
+    let (without, undo) = (manifest(), ToolId::new("mail.recall").unwrap());
+    let with_it = manifest().compensated_by(undo.clone());
+    let (old, new) = (without.to_bytes(), with_it.to_bytes());
+    // A map of 15, and one of 16 with the same before the last.
+    assert_eq!((old[0], new[0]), (0xaf, 0xb0));
+    assert_eq!(new[1..old.len()], old[1..]);
+    assert_eq!(new[old.len()..], [&[0x10, 0x6b][..], b"mail.recall"].concat());
+    assert_eq!(Manifest::from_bytes(&old).unwrap(), without);
+    assert_eq!(Manifest::from_bytes(&new).unwrap().compensated_by, Some(undo));
+    assert_ne!(without.id(), with_it.id());
+}
+
+#[test]
+fn nothing_else_is_taken_in_its_place() {
+    let old = manifest().to_bytes();
+    let fault = |bytes: &[u8]| Manifest::from_bytes(bytes).unwrap_err().fault;
+    // Null where it should be absent: the same would have two forms.
+    assert_eq!(fault(&with(&old, 0xb0, &[0x10, 0xf6])), Fault::Type);
+    assert_eq!(fault(&with(&old, 0xb0, &[0x11, 0x61, b'a'])), Fault::Key, "another key");
+    assert_eq!(fault(&with(&old, 0xae, &[])), Fault::Key, "one too few");
+    assert_eq!(fault(&with(&old, 0xb1, &[0x10, 0x61, b'a', 0x11, 0])), Fault::Key, "two");
+    assert_eq!(fault(&with(&old, 0xaf, &[0x10, 0x61, b'a'])), Fault::Trailing, "beyond its end");
+    assert_eq!(fault(&with(&old, 0x8f, &[])), Fault::Type);
+}
+
+#[test]
+fn a_homes_limits_say_who_thaws() {
+    let (new, old) = (HomeLimits::default(), HomeLimits { thaws: None, ..HomeLimits::default() });
+    let (freeze, thaw) = (Freeze::all().to_bytes(), Freeze::all().thaw().to_bytes());
+    for (limits, thaws) in [(&new, Role::Operator), (&old, Role::Revoker)] {
+        assert_eq!(limits.role_of(Kind::Freeze, &thaw), Some(thaws));
+        assert_eq!(limits.role_of(Kind::Freeze, &freeze), Some(Role::Revoker));
+        // What is no body of its kind is refused whoever signed it.
+        assert_eq!(limits.role_of(Kind::Freeze, b""), Some(Role::Revoker));
+        assert_eq!(limits.role_of(Kind::Revoke, &thaw), Some(Role::Revoker));
+        assert_eq!(limits.role_of(Kind::Policy, &thaw), Some(Role::Policy));
+        assert_eq!(limits.role_of(Kind::Intent, &thaw), None);
+    }
+}
+
+#[test]
+fn code_is_what_a_call_says_is_to_be_run() {
+    for kind in ParamType::ALL.iter().copied() {
+        let tool = manifest().param(Param::optional("given", kind, ""));
+        let runs = matches!(kind, ParamType::Code | ParamType::Argv);
+        assert_eq!(tool.runs_code(), runs, "{kind}");
+        assert_eq!(Manifest::from_bytes(&tool.to_bytes()).unwrap(), tool);
+    }
+}
