@@ -93,6 +93,8 @@ pub struct WaitingCall {
     pub threshold: u64,
     /// How many have; `None` once it is answered.
     pub approved: Option<u64>,
+    /// Whether the answer was no.
+    pub denied: bool,
     /// The session that asked, while it is open.
     pub session: Option<Seq>,
     /// Most calls that one answer may let through; 0: this one alone.
@@ -183,6 +185,7 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         eligible: view.eligible,
         threshold: view.threshold,
         approved: view.approved,
+        denied: view.denied,
         session: view.session,
         uses_max: view.uses_max,
         may_widen: view.may_widen,

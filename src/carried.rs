@@ -180,6 +180,7 @@ impl CarriedAsk {
             threshold: ask.threshold,
             expires: ask.expires,
             approved: Some(0),
+            denied: false,
             session: None,
             uses_max: 0,
             may_widen: false,

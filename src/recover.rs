@@ -68,6 +68,23 @@ impl Inspection {
         }
         Ok(all)
     }
+
+    /// The calls that run, or were broken off, of tools that this program has not itself. Where
+    /// nobody holds the home only a program that has them can ask them what became of those, and
+    /// it is the first that opens it: whoever else does closes them as unknown.
+    ///
+    /// # Errors
+    /// As [`Inspection::unresolved`].
+    pub fn unasked(&self) -> Result<Vec<(Seq, ToolId)>, Error> {
+        let mut store = self.store();
+        let mut all = Vec::new();
+        for intent in self.kernel().open_intents() {
+            let (_, said) = intent_at(&mut **store, intent)?;
+            let others = |tool: &ToolId| self.providers.lock().tools.contains_key(tool);
+            all.extend(said.call.tool_id.filter(others).map(|tool| (intent, tool)));
+        }
+        Ok(all)
+    }
 }
 
 fn manifest_of(store: &mut dyn Store, id: &ObjectId) -> Result<Manifest, StoreError> {

@@ -351,11 +351,9 @@ impl fmt::Display for TypeAndBounds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Param { kind, min, max, .. } = self.0;
         let (of, unit) = match kind {
-            ParamType::Text | ParamType::Path | ParamType::Bytes | ParamType::Code => {
-                ("of ", " bytes")
-            }
+            ParamType::Any | ParamType::Int | ParamType::Bool | ParamType::Number => ("", ""),
             ParamType::List | ParamType::Map | ParamType::Argv => ("of ", " items"),
-            _ => ("", ""),
+            _ => ("of ", " bytes"),
         };
         let from = if of.is_empty() { "from " } else { of };
         match (min, max) {

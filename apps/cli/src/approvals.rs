@@ -140,6 +140,22 @@ fn found(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     Ok((call.ok_or_else(none)?, now))
 }
 
+/// One that can still be answered: nobody is asked for a passphrase for another.
+fn unanswered(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
+    let (call, now) = found(home, ask)?;
+    if call.approved.is_some() {
+        return Ok((call, now));
+    }
+    let advice = match call.denied {
+        true => "was denied; the agent may ask again by the same call",
+        false => {
+            "was approved, for one call that has not come yet: to stop that, revoke its token, \
+             or freeze its agent until the approval has run out"
+        }
+    };
+    Err(Failure::Usage { what: format!("{ask}"), advice: advice.to_owned() })
+}
+
 impl List {
     fn run(self, out: &mut Out) -> Ended {
         let (calls, now) = waiting(&self.home)?;
@@ -154,7 +170,11 @@ impl Show {
     fn run(self, out: &mut Out) -> Ended {
         let (call, _) = found(&self.home, self.ask)?;
         let log = runtime::look(&self.home)?;
-        let (proposals, compared) = (log.proposals(&call)?, log.compared(&call)?);
+        let compared = log.compared(&call)?;
+        let proposals = match call.approved {
+            Some(_) => log.proposals(&call)?,
+            None => Vec::new(),
+        };
         match out.form() {
             Form::Json => {
                 let all = proposals.iter().map(|one| sets::json(one).finish());
@@ -168,7 +188,9 @@ impl Show {
             Form::Text => {
                 text(out, &call)?;
                 shown::differs(out, compared.as_ref())?;
-                sets::proposed(out, &call, &proposals)?;
+                if call.approved.is_some() {
+                    sets::proposed(out, &call, &proposals)?;
+                }
             }
         }
         Ok(Exit::Done)
@@ -185,7 +207,7 @@ impl Give {
         // What is answered is what is shown. What a no ends was shown when it was given.
         let ends = answer == Answer::Deny && sets::stands(&home, ask)?;
         if !ends {
-            let (call, _) = found(&home, ask)?;
+            let (call, _) = unanswered(&home, ask)?;
             if out.form() == Form::Text {
                 text(out, &call)?;
                 if let Some(terms) = terms {
@@ -231,7 +253,7 @@ impl Approve {
             }
             return give.run(Answer::Once, None, out);
         };
-        let (call, now) = found(&give.home, give.ask)?;
+        let (call, now) = unanswered(&give.home, give.ask)?;
         let terms = sets::terms(&give.home, &call, (uses, life.map(|life| (now, life)), wider))?;
         give.run(Answer::Set, Some(&terms), out)
     }

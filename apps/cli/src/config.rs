@@ -112,7 +112,8 @@ fn signed<B: ControlBody + Clone>(home: &Path, change: &B) -> Result<Seq, Failur
     })
 }
 
-fn is_program(path: &Path) -> bool {
+/// A file that can be run.
+pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 

@@ -13,7 +13,7 @@ use syscap::{
 };
 
 use crate::{
-    exit::{Ended, Exit, Failure},
+    exit::{Ended, Exit, Failure, tell},
     output::{Form, Object, Out},
     parse, runtime, signing,
 };
@@ -115,6 +115,11 @@ impl Add {
         let seq = runtime::with(&self.home, |access| {
             person.submit(access, |_| Ok(change.clone()), &Beside::Nothing, Failure::from)
         })?;
+        let log = runtime::look(&self.home)?;
+        if !log.kernel().tokens().any(|token| token.body.agent.is_within(&self.agent)) {
+            let agent = &self.agent;
+            tell(&format!("no token names {agent} or an agent below it: was another meant?"));
+        }
         let json = Object::new()
             .shown("agent", &self.agent)
             .uint("added_micro", self.amount)

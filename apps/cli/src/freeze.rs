@@ -12,7 +12,7 @@ use syscap::{
 };
 
 use crate::{
-    exit::{Ended, Exit, Failure},
+    exit::{Ended, Exit, Failure, tell},
     output::{Object, Out},
     parse, runtime, signing,
 };
@@ -67,7 +67,13 @@ impl Frozen {
             (None, None) => (FreezeTarget::Kernel, ""),
         };
         let change = Change { target, name: Box::from(name), change };
-        let seq = self.seq(&change)?;
+        let seq = self.seq(&change).map_err(|failure| match (failure, &self.what.tool) {
+            (Failure::Refused(refused), Some(tool)) => {
+                let own = "a tool's own id, as `syscap tools list` has it";
+                Failure::Refused(refused.got(tool).allowed(&own))
+            }
+            (failure, _) => failure,
+        })?;
         let json = Object::new()
             .text("change", change.change.name())
             .text("target", target.name())
@@ -78,6 +84,34 @@ impl Frozen {
             FreezeChange::Thaw => "thawed",
         };
         out.both(&format!("{done} by record {seq}"), json)?;
+        out.flush()?;
+        if let Some(doubt) = self.doubt(change.change) {
+            tell(&doubt);
+        }
         Ok(Exit::Done)
+    }
+
+    /// What may have been meant otherwise: said once it is done, since a stop is not to wait, and
+    /// where the log can be read.
+    fn doubt(&self, change: FreezeChange) -> Option<String> {
+        let log = runtime::look(&self.home).ok()?;
+        let kernel = log.kernel();
+        if change == FreezeChange::Thaw {
+            let still = kernel.frozen();
+            let all: Vec<String> = still.iter().map(named).collect();
+            return (!all.is_empty()).then(|| format!("still frozen: {}", all.join(", ")));
+        }
+        let agent = self.what.agent.as_ref()?;
+        let known = kernel.tokens().any(|token| token.body.agent.is_within(agent));
+        (!known).then(|| format!("no token names {agent} or an agent below it: was another meant?"))
+    }
+}
+
+/// What is frozen, in words.
+fn named(frozen: &Change) -> String {
+    match frozen.target {
+        FreezeTarget::Kernel => "all calls".to_owned(),
+        FreezeTarget::Agent => format!("agent {}", frozen.name),
+        FreezeTarget::Tool => format!("tool {}", frozen.name),
     }
 }

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use syscap::{
     Beside, Inspection, Unresolved,
+    audit::{lock::LockState, sqlite::SqliteReader},
     format::{
         control::{Resolution, Role},
-        id::Seq,
+        id::{Seq, ToolId},
         json,
         record::Recovered,
     },
 };
 
 use crate::{
-    exit::{Ended, Exit, Failure},
+    exit::{Ended, Exit, Failure, tell},
     output::{Form, Object, Out, quote},
     runtime, signing,
 };
@@ -47,16 +48,28 @@ impl Recover {
 When a home is opened after a crash, each call that was running is closed. What only reads was not
 done; of the rest a tool may be able to prove what became of it, as fs.write by its temporary file.
 What is listed here nobody could prove: it is charged in full, and its key is refused until an
-operator has looked and says it by `syscap recover resolve`.")]
+operator has looked and says it by `syscap recover resolve`. What only another program's tool can
+prove is left open for that program, and said on standard error.")]
 pub(crate) struct List {
     /// The home.
     home: PathBuf,
+    /// Also close as unknown what only another program could ask its tool about.
+    #[arg(long)]
+    anyway: bool,
 }
 
 impl List {
     fn run(self, out: &mut Out) -> Ended {
         let mut log = runtime::look(&self.home)?;
-        if !log.kernel().open_intents().is_empty() {
+        let unasked = if self.anyway { Vec::new() } else { self.unasked(&log)? };
+        for (intent, tool) in &unasked {
+            tell(&format!(
+                "{intent} was broken off, and {tool} is another program's tool: open the home by \
+                 that program first, which asks the tool what became of it; with --anyway it is \
+                 unknown"
+            ));
+        }
+        if unasked.is_empty() && !log.kernel().open_intents().is_empty() {
             // They run, or nobody has opened the home since they were broken off.
             runtime::with(&self.home, |_| Ok(()))?;
             log = runtime::look(&self.home)?;
@@ -68,6 +81,18 @@ impl List {
             }
         }
         Ok(Exit::Done)
+    }
+}
+
+impl List {
+    /// What would be closed as unknown if this program were the first that opens the home.
+    fn unasked(&self, log: &Inspection) -> Result<Vec<(Seq, ToolId)>, Failure> {
+        let missing = |error| Failure::home(&self.home)(syscap::Error::Home(error));
+        let reader = SqliteReader::open(&self.home).map_err(missing)?;
+        match reader.lock_state().map_err(missing)? {
+            LockState::Free => Ok(log.unasked()?),
+            LockState::Held => Ok(Vec::new()),
+        }
     }
 }
 

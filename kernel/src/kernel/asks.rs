@@ -63,6 +63,8 @@ pub struct AskView {
     pub expires: UnixMillis,
     /// How many have approved, while more are needed; `None` once it is answered.
     pub approved: Option<u64>,
+    /// Whether the answer was no.
+    pub denied: bool,
     /// The session that asked, while it is open: what an answer without an end ends with.
     pub session: Option<Seq>,
     /// Most calls that one answer may let through; 0: this one alone.
@@ -247,6 +249,7 @@ impl Kernel {
                 Standing::Pending(keys, _) => Some(count(keys.len())),
                 Standing::Granted(..) | Standing::Denied(..) => None,
             },
+            denied: matches!(found.standing, Standing::Denied(..)),
             session: found.bounds.session().filter(|open| self.state.sessions.contains_key(open)),
             uses_max: if self.runs_code(&found.tool) { 0 } else { found.bounds.uses_max },
             may_widen: found.bounds.may_widen(),

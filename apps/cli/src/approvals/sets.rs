@@ -28,8 +28,8 @@ pub(super) fn terms(
     let failed = |what: &str, advice: String| Failure::Usage { what: what.to_owned(), advice };
     if call.uses_max == 0 {
         let advice = concat!(
-            "is not for this call: it can't be undone, or touches nothing that has a name, ",
-            "or the policy says so",
+            "is not for this call: it can't be undone, runs what it is given, touches nothing ",
+            "that has a name, or the policy says so",
         );
         return Err(failed("--uses", advice.to_owned()));
     }

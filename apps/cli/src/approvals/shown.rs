@@ -29,7 +29,8 @@ pub(super) fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> End
 /// How a call stands, in a word or two.
 pub(super) fn standing(call: &WaitingCall) -> String {
     match call.approved {
-        None => "answered".to_owned(),
+        None if call.denied => "denied".to_owned(),
+        None => "approved".to_owned(),
         Some(approved) if call.threshold > 1 => format!("{approved} of {}", call.threshold),
         Some(_) => "waits".to_owned(),
     }
@@ -93,8 +94,15 @@ pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
 pub(super) fn json(call: &WaitingCall) -> Object {
     let object = Object::new()
         .uint("ask", call.ask.get())
-        .text("standing", if call.approved.is_some() { "waits" } else { "answered" })
-        .uint("approved", call.approved.unwrap_or(call.threshold))
+        .text(
+            "standing",
+            match call.approved {
+                Some(_) => "waits",
+                None if call.denied => "denied",
+                None => "approved",
+            },
+        )
+        .uint("approved", call.approved.unwrap_or(if call.denied { 0 } else { call.threshold }))
         .uint("threshold", call.threshold)
         .shown("agent", &call.agent)
         .shown("tool", &call.tool)

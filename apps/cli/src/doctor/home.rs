@@ -27,7 +27,7 @@ use super::{
     findings::{Findings, Level},
     holder, keys, machine,
 };
-use crate::{exit::Failure, policy::Loaded, runtime, verify};
+use crate::{config::is_program, exit::Failure, output::plain, policy::Loaded, runtime, verify};
 
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
     // First: where there is none, the home can't be opened either.
@@ -51,6 +51,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
             let kernel = inspection.kernel();
             keys::look(findings, &home, kernel)?;
             on_record(findings, &home, kernel)?;
+            notify(findings, kernel)?;
             time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,
@@ -106,6 +107,18 @@ fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Resul
         ),
         Some(_) => findings.note("tools", "others on record; the next run records this program's"),
         None => findings.note("tools", "none on record yet; the next run records them"),
+    }
+}
+
+/// Whether the program that tells of asks is still there.
+fn notify(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
+    let Some(notify) = kernel.notify() else { return Ok(()) };
+    let program = plain(&notify.program);
+    if is_program(Path::new(&*notify.program)) {
+        findings.fine("notify", &format!("{program} is told of calls that wait"))
+    } else {
+        let text = "is no file that can be run: nobody is told of calls that wait";
+        findings.bad("notify", &format!("{program} {text}"))
     }
 }
 

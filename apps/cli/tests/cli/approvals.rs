@@ -55,6 +55,17 @@ fn calls_that_wait_are_listed_and_answered() {
     let serving = Serving::of(&path, &[]);
     run(["approvals", "approve", &path, &first, "--because", "it is a draft"]).fine();
     run(["approvals", "deny", &path, &second, "--because", "not there"]).fine();
+    // Until they are taken up it is seen which is which, and neither is answered again.
+    let list = run(["--json", "approvals", "list", &path]).fine().json();
+    let states = list.iter().map(|call| (call["standing"].clone(), call["approved"].clone()));
+    let wanted = [(json!("approved"), json!(1)), (json!("denied"), json!(0))];
+    assert_eq!(states.collect::<Vec<_>>(), wanted);
+    for ask in [&first, &second] {
+        run(["approvals", "approve", &path, ask]).failed(2);
+        run(["approvals", "deny", &path, ask]).failed(2);
+        let call = run(["--json", "approvals", "show", &path, ask]).fine().one();
+        assert_eq!(call["proposals"], json!([]));
+    }
     let done = run_with(["call", &path, "--agent", "a", "--token", &token], one.as_bytes());
     assert_eq!(done.fine().one()["status"], "ok");
     serving.stop();
@@ -76,7 +87,7 @@ fn calls_that_wait_are_listed_and_answered() {
     // What was used up, or was never there, is not waiting.
     run(["approvals", "show", &path, &first]).failed(2);
     run(["approvals", "approve", &path, &first]).failed(2);
-    assert_eq!(run(["approvals", "approve", &path, &second]).code, 3);
+    run(["approvals", "approve", &path, &second]).failed(2);
     run(["approvals", "deny", &path, "999999"]).failed(2);
     assert_eq!(home.verify(), 0);
 }

@@ -118,6 +118,13 @@ fn calls_are_frozen_and_thawed() {
         run(["thaw", &path].iter().chain(what)).fine();
         assert_eq!(a.ask(ECHO)["status"], "ok", "{what:?}");
     }
+    // What may have been meant otherwise is done, and said.
+    assert_eq!(run(["freeze", &path, "--agent", "team"]).fine().err, "");
+    for (command, said) in [("freeze", "teams"), ("thaw", "agent team")] {
+        let done = run([command, &path, "--agent", "teams"]);
+        assert!(done.code == 0 && done.err.contains(said), "{}", done.err);
+    }
+    assert_eq!(run(["thaw", &path, "--agent", "team"]).fine().err, "");
     // What would stop nothing is refused.
     run(["freeze", &path, "--tool", "ecko"]).failed(3);
     run(["freeze", &path, "--tool", "file_write"]).failed(3);

@@ -5,7 +5,9 @@ use serde_json::json;
 use crate::support::{ECHO, Serving, TestHome, reason, run};
 
 fn add(home: &TestHome, agent: &str, amount: &str) -> serde_json::Value {
-    run(["credits", "add", &home.path(), agent, amount, "--json"]).fine().one()
+    let added = run(["credits", "add", &home.path(), agent, amount, "--json"]);
+    assert_eq!(added.code, 0, "{}", added.err);
+    added.one()
 }
 
 fn show(home: &TestHome, flags: &[&str]) -> Vec<serde_json::Value> {
@@ -36,6 +38,8 @@ fn an_agent_needs_what_it_was_given() {
     assert_eq!(show(&home, &["--agent", "team/a"])[0], account);
     assert_eq!(show(&home, &["--agent", "other"]), [json!(null); 0]);
     add(&home, "other", "18446744073709.551615");
+    let doubted = |agent| run(["credits", "add", &home.path(), agent, "0"]).err;
+    assert!(doubted("team").is_empty() && doubted("other").contains("other"));
     assert_eq!(show(&home, &[])[1], account);
     let text = run(["credits", "show", &home.path()]).fine().out;
     assert!(text.contains("given 0.25  used 0  held 0  left 0.25"), "{text}");

@@ -4,11 +4,19 @@ use serde_json::json;
 use syscap::{
     audit::sqlite::SqliteStore,
     format::{
+        budget::Amounts,
         id::{ObjectId, Seq},
+        manifest::EffectClass,
         object::Object,
+        reason::Refused,
         record::{Body, Durability, Record},
     },
-    kernel::store::{Batch, Next, Room, Store, StoreError},
+    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional},
+    kernel::{
+        probe::{Broken, Finding},
+        store::{Batch, Next, Room, Store, StoreError},
+    },
+    policy::WithinToken,
     prelude::*,
 };
 
@@ -111,6 +119,63 @@ fn a_holder_may_be_there() {
     assert_eq!(again(&home, &token, "k")["error"]["reason"], json!(null));
     assert_eq!(list(&home).out, "");
     drop(holder);
+}
+
+/// What only another program's tool can prove is left for that program.
+#[test]
+fn what_another_program_may_know_is_left_open() {
+    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let note = || {
+        let note = HostTool::new("t.note", EffectClass::ExternalWrite).unwrap();
+        Options::new().tool(note.transactional::<Proves>()).unwrap().policy(WithinToken)
+    };
+    let rt = note().create(home.path()).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["t.note"])).unwrap();
+    rt.close().unwrap();
+    let broken = || {
+        let store = SqliteStore::open(home.beside("home").as_path(), Durability::Full).unwrap();
+        let rt = note().store(Breaks(store)).open(home.path()).unwrap();
+        let agent = rt.session("a", token).unwrap();
+        assert!(agent.call_once("k", "t.note", args! {}).is_err(), "nobody was told");
+    };
+    broken();
+    let records = home.log().len();
+    let left = run(["recover", "list", &home.path(), "--json"]);
+    assert_eq!((left.code, left.out.as_str(), home.log().len()), (0, "", records));
+    assert!(left.err.contains("t.note"), "{}", left.err);
+    note().open(home.path()).unwrap().close().unwrap();
+    assert_eq!(home.log().iter().find(|r| r["kind"] == "recovery").unwrap()["verdict"], "not_done");
+    let clean = list(&home);
+    assert_eq!((clean.out, clean.err), (String::new(), String::new()));
+    // Where that program is no more, nobody knows.
+    broken();
+    let unknown = run(["recover", "list", &home.path(), "--anyway", "--json"]).fine().one();
+    assert_eq!((&unknown["tool"], &unknown["key"]), (&json!("t.note"), &json!("k")));
+    assert_eq!(home.verify(), 0);
+}
+
+/// A tool that has always prepared, and never done, what it was asked.
+struct Proves;
+
+impl Transactional for Proves {
+    type Prepared = ();
+    type Answer = ();
+
+    fn plan(_: HostArgs<'_>) -> Result<Planned<Self>, Refused> {
+        Ok(Planned::new(Self))
+    }
+
+    fn prepare(self, _: &ToolCall) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn commit((): (), _: &ToolCall) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn probe(_: &Broken<'_>) -> Finding {
+        Finding::NotDone(Amounts::ZERO)
+    }
 }
 
 /// What an agent had sent under one token it can send again under the next.
