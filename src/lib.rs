@@ -123,5 +123,5 @@ pub mod prelude {
         reason::{Reason, Retry},
     };
 
-    pub use crate::{Error, Grant, Options, Runtime, Session, args};
+    pub use crate::{Error, Grant, Options, Runtime, Session, args, session::Waited};
 }

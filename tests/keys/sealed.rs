@@ -2,15 +2,17 @@
 
 use std::sync::atomic::Ordering;
 use syscap::{
-    Beside, Error, FileKeys, Options, PolicyPlace, Signer as _, SignerError,
+    Beside, FileKeys, PolicyPlace, Signer as _, SignerError,
     format::{
         control::{Freeze, FreezeChange, FreezeTarget, Role},
-        reason::Reason,
+        manifest::EffectClass,
         record::Kind,
     },
+    host::HostTool,
     kernel::policy::object_of,
     keys::KeyUse,
     policy::WithinToken,
+    prelude::*,
 };
 
 use crate::world::{World, asked, token};
@@ -86,6 +88,29 @@ fn who_can_be_asked_signs() {
     rt.clear_shadow().unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
     rt.close().unwrap();
+    world.is_sound();
+}
+
+/// A program that has tools of its own puts them on record where it can ask for the key, and needs
+/// nobody after that.
+#[test]
+fn a_programs_own_tools_are_put_on_record_once() {
+    let world = World::sealed();
+    let options = || {
+        let tool = HostTool::new("t.own", EffectClass::Pure).unwrap().run(|_| Ok(1));
+        Options::new().tool(tool).unwrap()
+    };
+    let runs = |options: Options| {
+        let rt = options.open(&world.home).unwrap();
+        let token = rt.issue(Grant::to("a").tools(["t.own"])).unwrap();
+        let answer = rt.session("a", token).unwrap().call("t.own", args! {}).unwrap();
+        rt.close().unwrap();
+        answer.reason()
+    };
+    assert_eq!(runs(options()), Some(Reason::ToolsMismatch));
+    let (keys, count) = asked(&world, b"secret");
+    assert_eq!(runs(options().signer(keys)), None);
+    assert_eq!((count.load(Ordering::SeqCst), runs(options())), (1, None));
     world.is_sound();
 }
 

@@ -29,9 +29,10 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 At a terminal a passphrase is asked for, which seals the keys of policy, approver, operator and
-recovery: from then on whoever changes policy, tools or keys is asked for it. Issuer and revoker
-are never sealed: machines issue tokens, and an emergency stop must always work. Without a terminal
-nothing is asked and nothing sealed.")]
+recovery: from then on whoever changes policy, tools or keys is asked for it. The revoker's is
+never sealed: an emergency stop must always work. The issuer's is not, so that machines issue
+tokens, until `keys rotate --role issuer --passphrase`. Without a terminal nothing is asked and
+nothing sealed.")]
 pub(crate) struct Init {
     /// The folder of the home: one that is empty, or not there yet.
     home: PathBuf,

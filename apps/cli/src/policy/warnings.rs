@@ -7,11 +7,11 @@ use syscap::{
     analysis::{Finding, Lint, LintKind, lints},
     format::{
         id::{ConstraintId, ToolId},
-        manifest::{Extra, Manifest},
+        manifest::{Extra, Manifest, Param, ParamType},
     },
     policy::{
         Policy,
-        document::{Ask, Condition, Constraint, Effect, Subject, Test},
+        document::{Ask, Condition, Constant, Constraint, Effect, Subject, Test},
     },
 };
 
@@ -82,8 +82,23 @@ pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> 
         {
             warnings.extend(arguments(constraint, &tests, found));
         }
+        let is_path = |test: &Test| {
+            let about = manifests.iter().filter(|found| match &constraint.subject {
+                Subject::Tool(tool) => found.tool == *tool,
+                _ => true,
+            });
+            let mut params = about.flat_map(|found| &found.params);
+            let named = |param: &Param| test.attribute.argument() == Some(&*param.name);
+            params.any(|param| param.kind == ParamType::Path && named(param))
+        };
+        warnings.extend(tests.iter().filter(|test| is_path(test)).filter_map(|test| {
+            let name = test.attribute.argument()?;
+            not_of_paths(&test.ask).then(|| never_said(constraint, name))
+        }));
         if let Some(roots) = &roots {
-            warnings.extend(paths(constraint, &tests, roots));
+            let named =
+                tests.iter().filter(|test| is_path(test)).flat_map(|test| equals(&test.ask));
+            warnings.extend(paths(constraint, &tests, named, roots));
         }
     }
     warnings
@@ -122,15 +137,54 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
     unknown.map(warning).collect()
 }
 
+/// Whether it can never be said of a path.
+const fn not_of_paths(ask: &Ask) -> bool {
+    match ask {
+        Ask::Eq(_) | Ask::In(_) | Ask::Exists | Ask::Missing | Ask::Schema(_) | Ask::Within(_) => {
+            false
+        }
+        Ask::Prefix(_) | Ask::Suffix(_) | Ask::Domain(_) | Ask::Cidr(_) => true,
+        Ask::Lt(_) | Ask::Le(_) | Ask::Gt(_) | Ask::Ge(_) => true,
+    }
+}
+
+fn never_said(constraint: &Constraint, argument: &str) -> Warning {
+    let id = &constraint.id;
+    let says = format!(
+        "{id}: {argument} is a path, of which that is never known: name files with eq or in, \
+         folders with within"
+    );
+    Warning { kind: "not_of_paths", constraint: Some(id.to_string()), tool: None, says }
+}
+
+/// The texts that it is held against.
+fn equals(ask: &Ask) -> Vec<&str> {
+    fn text(constant: &Constant) -> Option<&str> {
+        match constant {
+            Constant::Text(text) => Some(text),
+            Constant::Bool(_) | Constant::Int(_) => None,
+        }
+    }
+    match ask {
+        Ask::Eq(constant) => text(constant).into_iter().collect(),
+        Ask::In(all) => all.iter().filter_map(text).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Paths that lie below no root.
-fn paths(constraint: &Constraint, tests: &[&Test], roots: &BTreeSet<String>) -> Vec<Warning> {
+fn paths<'c>(
+    constraint: &Constraint,
+    tests: &[&'c Test],
+    named: impl Iterator<Item = &'c str>,
+    roots: &BTreeSet<String>,
+) -> Vec<Warning> {
     let asked = tests.iter().filter(|test| test.attribute.argument().is_some());
-    let asked: BTreeSet<&str> = asked
-        .filter_map(|test| match &test.ask {
-            Ask::Within(path) => Some(&**path),
-            _ => None,
-        })
-        .collect();
+    let asked = asked.filter_map(|test| match &test.ask {
+        Ask::Within(path) => Some(&**path),
+        _ => None,
+    });
+    let asked: BTreeSet<&str> = asked.chain(named).collect();
     let id = &constraint.id;
     let warning = |path: &str| {
         let (first, rest) = path.split_once('/').map_or((path, None), |(a, b)| (a, Some(b)));

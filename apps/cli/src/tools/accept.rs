@@ -96,7 +96,10 @@ impl Accept {
         let change = |log: &Inspection| {
             log.own_tools_change().ok_or_else(|| Failure::Usage {
                 what: "--own".to_owned(),
-                advice: "this program's own tools are on record".to_owned(),
+                advice: "the tools of syscap itself are on record; a program that has others puts \
+                         them there by opening the home with keys that it can ask for: \
+                         docs/keys.md"
+                    .to_owned(),
             })
         };
         change(&runtime::look(&self.home)?)?;

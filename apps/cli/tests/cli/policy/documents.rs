@@ -195,7 +195,7 @@ fn arguments_and_roots_are_held_against_a_home() {
         let text = tools(&[(tool, json!({"op": "not", "args": [when]}))]);
         let json = check(&home, &text, &["--home", &path, "--json"]).fine().one();
         let found = json["warnings"].as_array().unwrap().iter();
-        let kinds = ["unknown_argument", "unknown_root"];
+        let kinds = ["unknown_argument", "unknown_root", "not_of_paths"];
         let found = found.filter(|warning| kinds.iter().any(|kind| warning["kind"] == *kind));
         found.map(|warning| warning["says"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -222,6 +222,15 @@ fn arguments_and_roots_are_held_against_a_home() {
     let far = asks("fs.write", "args.recipient.name").remove(0);
     assert!(far.starts_with("allow.fs.write: fs.write has no argument recipient; it has: "));
     assert!(far.contains("path") && far.contains("text"), "{far}");
+    // A file has a root too, and no path ends in what a suffix says.
+    assert_eq!(says("fs.write", when("eq", "args.path", "workspace/Cargo.toml")), [""; 0]);
+    let bare = says("fs.write", when("eq", "args.path", "Cargo.toml"));
+    assert!(bare[0].ends_with("did you mean workspace/Cargo.toml?"), "{bare:?}");
+    let one = json!({"op": "in", "args": ["args.path", ["shared/a", "a"]]});
+    assert_eq!(says("fs.write", one).len(), 1);
+    let ends = says("fs.write", when("suffix", "args.path", ".toml"));
+    assert!(ends.len() == 1 && ends[0].contains("path is a path"), "{ends:?}");
+    assert_eq!(says("fs.write", when("suffix", "args.text", ".toml")), [""; 0]);
     // Of a tool that is not here nothing is known.
     assert_eq!(asks("web.get", "args.paht"), [""; 0]);
 }
