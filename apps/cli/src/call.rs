@@ -61,7 +61,7 @@ impl Call {
         };
         runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
-            let caller = access.session(self.agent.as_str(), self.token)?;
+            let caller = runtime::session(access, &self.agent, self.token)?;
             answer_all(&caller, &mut input, out)?;
             caller.close()?;
             Ok(Exit::Done)

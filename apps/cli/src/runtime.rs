@@ -4,7 +4,13 @@
 use std::path::Path;
 
 use clap::Args;
-use syscap::{Inspection, Operator, Options, Runtime};
+use syscap::{
+    Inspection, Operator, Options, Runtime, Session,
+    format::{
+        id::{AgentId, TokenId},
+        reason::Reason,
+    },
+};
 
 use crate::exit::Failure;
 
@@ -75,4 +81,22 @@ pub(crate) fn finish<T>(
 /// Replays a home's log to look at it. Another process may hold the home.
 pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
     Options::new().inspect(folder).map_err(Failure::home(folder))
+}
+
+/// A session of an agent with its token; where those don't go together it is said what does.
+pub(crate) fn session(
+    access: &Runtime,
+    agent: &AgentId,
+    token: TokenId,
+) -> Result<Session, Failure> {
+    let refused = match access.session(agent.as_str(), token) {
+        Err(syscap::Error::Refused(refused)) if refused.reason() == Reason::NotBound => refused,
+        opened => return Ok(opened?),
+    };
+    let view = access.view()?;
+    let meant = match view.token(token) {
+        Some(found) => format!("--agent {}, whom it is for", found.agent),
+        None => "a token that was issued here: see `syscap token list`".to_owned(),
+    };
+    Err(Failure::Refused(refused.got(&token).allowed(&meant)))
 }

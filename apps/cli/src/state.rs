@@ -139,7 +139,7 @@ impl Propose {
     fn run(self, out: &mut Out) -> Ended {
         self.expect_each_once()?;
         let Changed { snapshot, record } = runtime::with(&self.home, |access| {
-            let caller = access.session(self.agent.as_str(), self.token)?;
+            let caller = runtime::session(access, &self.agent, self.token)?;
             let changed =
                 access.observe_from(&caller, self.writer.source(), &[], self.base, self.changes());
             caller.close()?;

@@ -184,6 +184,8 @@ fn paths<'c>(
         Ask::Within(path) => Some(&**path),
         _ => None,
     });
+    // Nothing is no path that anybody has misspelt.
+    let named = named.filter(|path| !path.is_empty());
     let asked: BTreeSet<&str> = asked.chain(named).collect();
     let id = &constraint.id;
     let warning = |path: &str| {

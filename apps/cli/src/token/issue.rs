@@ -1,23 +1,26 @@
 //! `syscap token issue` and `syscap token attenuate`.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
 use syscap::{
-    Error, Grant, Runtime,
+    Error, Grant, Home, Runtime,
     format::{
         budget::{Budget, Dimension},
         control::Role,
-        id::{AgentId, TokenId},
+        id::{AgentId, TokenId, ToolId},
+        reason::{Reason, Refused},
         sign::PublicKey,
     },
+    view::TokenInfo,
 };
 
 use crate::{
-    exit::{Ended, Exit, Failure},
+    exit::{Ended, Exit, Failure, tell},
     output::{Object, Out},
     parse, runtime, signing,
 };
@@ -150,7 +153,17 @@ impl Attenuate {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, from, part } = self;
         let grant = part.grant();
-        let derive = |access: &Runtime| access.attenuate(from, grant.clone());
+        let derive = |access: &Runtime| match access.attenuate(from, grant.clone()) {
+            Err(Error::Refused(refused)) if refused.reason() == Reason::OutOfScope => {
+                let whole =
+                    access.view()?.token(from).and_then(|whole| part.exceeds(whole, &refused));
+                let refused = whole
+                    .iter()
+                    .fold(refused, |refused, (more, most)| refused.got(more).allowed(most));
+                Err(Error::Refused(refused))
+            }
+            derived => derived,
+        };
         part.tell(&home, derive, out)
     }
 }
@@ -162,10 +175,73 @@ impl Part {
         issue: impl Fn(&Runtime) -> Result<TokenId, Error>,
         out: &mut Out,
     ) -> Ended {
-        let id = runtime::with(home, |access| issue(access).map_err(|error| named(error, access)))?;
+        let new = self.new_roots(home)?;
+        let (id, rootless) = runtime::with(home, |access| {
+            let id = issue(access).map_err(|error| named(error, access))?;
+            Ok((id, self.rootless(access)?))
+        })?;
         let json = Object::new().shown("token_id", id).shown("agent", &self.agent);
         out.both(&id.to_string(), json)?;
+        out.flush()?;
+        for root in new {
+            tell(&format!("{root} is a new folder, beside workspace and shared: was it meant?"));
+        }
+        for tool in rootless {
+            tell(&format!("{tool} needs a root, and is given none: see --read and --write"));
+        }
         Ok(Exit::Done)
+    }
+
+    /// The roots that are not there yet: whoever is granted one has it made.
+    fn new_roots(&self, home: &Path) -> Result<BTreeSet<&str>, Failure> {
+        let base = Home::at(home).base()?;
+        let firsts = self.read.iter().chain(&self.write).filter_map(|root| root.split('/').next());
+        let is_new = |root: &&str| *root != "workspace" && !base.join(root).exists();
+        Ok(firsts.filter(is_new).collect())
+    }
+
+    /// The tools that can do nothing with what they are given.
+    fn rootless(&self, access: &Runtime) -> Result<Vec<ToolId>, Failure> {
+        if !self.read.is_empty() || !self.write.is_empty() {
+            return Ok(Vec::new());
+        }
+        let granted = self.tool.iter().filter_map(|tool| ToolId::new(tool));
+        let mut found = Vec::new();
+        for tool in granted {
+            // An alias, say: it was granted, and is left alone.
+            let Ok(detail) = access.tool(&tool) else { continue };
+            if detail.manifest.dimensions.iter().any(|dimension| **dimension == *"path") {
+                found.push(tool);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What it asks for beyond a token that it is a part of, and what that has.
+    fn exceeds(&self, whole: &TokenInfo, refused: &Refused) -> Option<(String, String)> {
+        if refused.is_about("agent") && !self.agent.is_within(&whole.agent) {
+            return Some((format!("--agent {}", self.agent), format!("{} or below", whole.agent)));
+        }
+        let tools: Vec<&str> = whole.tools.iter().map(ToolId::as_str).collect();
+        if let Some(more) = self.tool.iter().find(|tool| !tools.contains(&tool.as_str())) {
+            return Some((format!("--tool {more}"), tools.join(", ")));
+        }
+        let over = |(dimension, limit): &&(Dimension, u64)| *limit > whole.limits.get(*dimension);
+        if let Some((dimension, limit)) = self.budget.iter().find(over) {
+            let most = whole.limits.get(*dimension);
+            return Some((
+                format!("--budget {}={limit}", dimension.name()),
+                format!("{most} at most"),
+            ));
+        }
+        if refused.is_about("expires") {
+            let life = self.expires.map_or(0, |life| life.as_secs());
+            let most = format!("until {} at most", whole.expires);
+            return Some((format!("--expires {life}s"), most));
+        }
+        let roots: Vec<&str> = self.read.iter().chain(&self.write).map(String::as_str).collect();
+        let most = "the roots and rights that `syscap token show` has of it".to_owned();
+        refused.is_about("grants").then(|| (roots.join(", "), most))
     }
 
     fn grant(&self) -> Grant {

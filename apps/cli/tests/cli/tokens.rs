@@ -71,6 +71,27 @@ fn tokens_are_listed_and_revoked() {
     assert_eq!(home.verify(), 0);
 }
 
+/// What may have been meant otherwise is issued, and said: a root that is not there yet, and a tool
+/// of files that may touch none.
+#[test]
+fn what_a_token_may_lack_is_said() {
+    let home = TestHome::new();
+    let path = home.path();
+    let issue = |words: &[&str]| {
+        let issued = run([&["token", "issue", &path, "--agent", "x", "--tool"], words].concat());
+        assert_eq!((issued.code, issued.out.trim().len()), (0, 64), "{}", issued.err);
+        issued.err
+    };
+    assert!(issue(&["fs.read", "--read", "worksapce/a"]).contains("worksapce"));
+    assert!(issue(&["echo,fs.write"]).contains("fs.write"));
+    for fine in
+        [&["fs.read", "--read", "worksapce"][..], &["echo"], &["fs.read", "--read", "shared"]]
+    {
+        assert_eq!(issue(fine), "");
+    }
+    assert_eq!(home.verify(), 0);
+}
+
 /// A part of a token is handed on, what is wider is refused, and the tree shows who used what.
 #[test]
 fn a_token_is_handed_on() {
@@ -86,13 +107,15 @@ fn a_token_is_handed_on() {
     let last = attenuate(&part, &["--agent", "team/a/b", "--tool", "echo"]).fine();
     let last = last.out.trim().to_owned();
     assert_eq!(home.call("team/a/b", &last, ECHO.as_bytes())[0]["status"], "ok");
-    for wider in [
-        &["--agent", "other", "--tool", "echo"][..],
-        &["--agent", "team/a", "--tool", "current_time"],
-        &["--agent", "team/a", "--tool", "echo", "--budget", "calls=3"],
-        &["--agent", "team/a", "--tool", "echo", "--expires", "7d"],
+    for (wider, more) in [
+        (&["--agent", "other", "--tool", "echo"][..], "--agent other"),
+        (&["--agent", "team/a", "--tool", "echo,current_time"], "--tool current_time"),
+        (&["--agent", "team/a", "--tool", "echo", "--budget", "calls=3"], "--budget calls=3"),
+        (&["--agent", "team/a", "--tool", "echo", "--expires", "7d"], "--expires 604800s"),
+        (&["--agent", "team/a", "--tool", "echo", "--read", "shared"], "shared"),
     ] {
-        assert_eq!(attenuate(&part, wider).code, 3, "{wider:?}");
+        let refused = attenuate(&part, wider).failed(3).err;
+        assert!(refused.contains(more), "{refused}");
     }
     // The last can't be handed on, and what nobody has neither.
     assert_eq!(attenuate(&last, &["--agent", "team/a/b", "--tool", "echo"]).code, 3);
@@ -130,8 +153,11 @@ fn what_the_kernel_refuses_is_3_and_on_record() {
     let id = home.worker("a");
     let unknown = "0".repeat(64);
     run(["token", "revoke", &home.path(), &unknown]).failed(3);
-    home.call_run("b", &id, ECHO.as_bytes()).failed(3);
-    home.call_run("a", &unknown, ECHO.as_bytes()).failed(3);
+    // Whom it is for is said to who has it, and where those are that there are.
+    let whose = home.call_run("b", &id, ECHO.as_bytes()).failed(3).err;
+    assert!(whose.contains("--agent a"), "{whose}");
+    let nobodys = home.call_run("a", &unknown, ECHO.as_bytes()).failed(3).err;
+    assert!(nobodys.contains("syscap token list"), "{nobodys}");
     let refusals: Vec<_> = home.log().into_iter().filter(|r| r["kind"] == "refusal").collect();
     let reasons: Vec<_> = refusals.iter().map(|r| r["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["unknown_token", "not_bound", "not_bound"]);

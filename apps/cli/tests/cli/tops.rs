@@ -36,7 +36,7 @@ fn what_a_holder_knows_is_shown() {
     assert_eq!((&token["used"]["calls"], &token["limits"]["calls"]), (&json!(2), &json!(5)));
     let standings = seen["tools"].as_array().unwrap();
     assert!(standings.len() > 3 && standings.iter().all(|tool| tool["standing"] == "built_in"));
-    run(["freeze", &home.path(), "--agent", "b"]).fine();
+    assert_eq!(run(["freeze", &home.path(), "--agent", "b"]).code, 0);
     let frozen = json!([{"target": "agent", "name": "b"}]);
     assert_eq!(self::seen(&home)["frozen"], frozen);
     let text = run(["top", &home.path(), "--once"]).fine().out;

@@ -123,7 +123,7 @@ fn without_a_person_only_people_s_work_stops() {
     let works = || {
         let token = home.worker("a");
         assert_eq!(home.call("a", &token, ECHO.as_bytes())[0]["status"], "ok");
-        run(["freeze", &path, "--agent", "b"]).fine();
+        run(["freeze", &path, "--tool", "current_time"]).fine();
         run(["revoke", &path, &token]).fine();
     };
     let needs = |args: &[&str], key: &str| {
@@ -136,7 +136,7 @@ fn without_a_person_only_people_s_work_stops() {
         needs(&["policy", "set", &path, "preset:read-only"], "policy");
         needs(&["policy", "set", &path, "--no-shadow"], "policy");
         needs(&["tools", "forget", &path, "t.x"], "operator");
-        needs(&["thaw", &path, "--agent", "b"], "operator");
+        needs(&["thaw", &path, "--tool", "current_time"], "operator");
         needs(&["keys", "rotate", &path, "--role", "issuer"], "operator");
         let hook = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup"];
         needs(&hook, "operator");
