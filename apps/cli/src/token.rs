@@ -95,6 +95,8 @@ impl List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Revoked,
+    /// Nobody has renewed it in time: it is as revoked.
+    Lapsed,
     Expired,
     Early,
     /// Needs a newer list of revocations.
@@ -104,8 +106,10 @@ enum Standing {
 
 impl Standing {
     fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
-        if token.is_revoked(now) {
+        if token.revoked {
             Self::Revoked
+        } else if token.is_revoked(now) {
+            Self::Lapsed
         } else if now >= token.body.expires {
             Self::Expired
         } else if now < token.body.not_before {
@@ -120,6 +124,7 @@ impl Standing {
     const fn name(self) -> &'static str {
         match self {
             Self::Revoked => "revoked",
+            Self::Lapsed => "lapsed",
             Self::Expired => "expired",
             Self::Early => "not_yet",
             Self::Stale => "stale",

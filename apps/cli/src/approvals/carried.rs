@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use syscap::{
     Beside,
     approvals::{CarriedAnswer, CarriedAsk, Unsound},
@@ -41,6 +41,7 @@ const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// Where a file is signed.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("answer").required(true).args(["approve", "deny"]))]
 pub(crate) struct Sign {
     /// The file that `approvals export` wrote.
     file: PathBuf,
@@ -51,7 +52,7 @@ pub(crate) struct Sign {
     #[arg(long, value_name = "HEX", value_parser = parse::home)]
     home_id: Option<HomeId>,
     /// Let it run, once.
-    #[arg(long, required_unless_present = "deny", conflicts_with = "deny")]
+    #[arg(long)]
     approve: bool,
     /// Refuse it.
     #[arg(long)]

@@ -36,6 +36,9 @@ pub(crate) struct Show {
     /// The first record to show.
     #[arg(long, value_name = "N", default_value_t = 0)]
     from: u64,
+    /// Only the last so many records.
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "limit"])]
+    last: Option<u64>,
     /// How many records to show at most.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -46,7 +49,11 @@ impl Show {
         let failed = |error: StoreError| Failure::home(&self.home)(syscap::Error::Home(error));
         let mut reader = SqliteReader::open(&self.home).map_err(failed)?;
         let mut left = self.limit.unwrap_or(u64::MAX);
-        let (mut from, mut unreadable) = (Seq::new(self.from), 0_u64);
+        let mut from = Seq::new(self.from);
+        if let (Some(last), Some(head)) = (self.last, reader.head().map_err(failed)?) {
+            from = Seq::new(head.seq.get().saturating_add(1).saturating_sub(last));
+        }
+        let mut unreadable = 0_u64;
         let mut answers = Answers::default();
         out.text(&heading())?;
         loop {

@@ -88,6 +88,8 @@ fn a_part_of_the_log_can_be_shown() {
     assert_eq!(log.len(), 5);
     assert_eq!(seqs(&["--from", "3"]), [3, 4]);
     assert_eq!(seqs(&["--from", "1", "--limit", "2"]), [1, 2]);
+    assert_eq!(seqs(&["--last", "2"]), [3, 4]);
+    assert_eq!((seqs(&["--last", "0"]), seqs(&["--last", "99"]).len()), (vec![], 5));
     assert_eq!(seqs(&["--limit", "0"]), [0; 0]);
     assert_eq!(seqs(&["--from", "5"]), [0; 0]);
     assert_eq!(seqs(&["--from", "18446744073709551615"]), [0; 0]);

@@ -224,6 +224,11 @@ fn a_token_that_must_be_renewed_is() {
     assert_eq!(home.call("a", &leased, ECHO.as_bytes())[0]["status"], "ok");
     // Nothing is renewed that need not be, and no part of a token has a bound of its own.
     let other = home.token("a", &["--tool", "echo"]);
+    // What nobody renewed is as revoked, and seen to be something else.
+    let lapsed = home.token("a", &["--tool", "echo", "--renew-by", "1s"]);
+    std::thread::sleep(std::time::Duration::from_millis(1_050));
+    assert_eq!(reason(&home.call("a", &lapsed, ECHO.as_bytes())[0]), "revoked");
+    assert_eq!(show(&lapsed)["standing"], "lapsed");
     let none = run(["token", "renew", &home.path(), &other, "--renew-by", "1h"]).failed(2).err;
     assert!(none.contains("is no token that must be renewed"), "{none}");
     assert_eq!(home.verify(), 0);
