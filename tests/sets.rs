@@ -336,6 +336,29 @@ fn a_set_answers_what_was_asked() {
     world.end();
 }
 
+/// Of a tool that is not there nobody can say whether a set may be of it.
+#[test]
+fn no_set_is_of_a_tool_that_is_gone() {
+    let World { _folder, home, rt } = world();
+    let world = World { _folder, home, rt };
+    let agent = world.agent();
+    let call = |tool: &str| agent.call(tool, args! { "teams": "t1" }).unwrap().ask().unwrap();
+    let asks = [call("team.mail"), call("team.sh")];
+    assert_eq!(asks.map(|ask| world.waiting(ask).uses_max), [3, 0]);
+    let World { _folder, home, rt } = world;
+    drop(agent);
+    rt.close().unwrap();
+    let rt = Options::new().open(&home).unwrap();
+    rt.forget(&["team.mail", "team.sh"].map(|tool| ToolId::new(tool).unwrap())).unwrap();
+    let world = World { _folder, home, rt };
+    for ask in asks {
+        let terms = SetTerms { uses: 2, scopes: None, expires: Some(world.later()) };
+        assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));
+        assert!(world.rt.look(|k| k.asks().all(|one| one.uses_max == 0)).unwrap());
+    }
+    world.end();
+}
+
 #[test]
 fn a_set_dies_with_its_policy() {
     let world = world();

@@ -28,7 +28,7 @@ use syscap_format::{
     envelope::{Status, TxOutcome},
     field::count,
     hash::result_hash,
-    id::{AgentId, Leaf, Salt, Seq, ToolId},
+    id::{AgentId, Leaf, ObjectId, Salt, Seq, ToolId},
     limits::ASK_LIFE_MS,
     reason::{ErrorKind, Reason, Refused},
     record::{Answer, Ask, BodyView, CallFields, Kind, Means, SignedEvent},
@@ -230,9 +230,12 @@ impl Kernel {
         if same { Ok(()) } else { Err(Refused::new(Reason::BadControl).field("reason")) }
     }
 
-    /// What a call of it does is bounded by nothing that a set could name.
-    fn runs_code(&self, tool: &ToolId) -> bool {
-        self.registry.find(tool.as_str()).is_some_and(|found| found.manifest.runs_code())
+    /// How many calls one answer may let through: more than one only where what the tool does is
+    /// bounded by what a set names. Where it runs code it is not, and where the tool is not there
+    /// nobody can say.
+    fn uses_max(&self, tool: &ToolId, manifest: ObjectId, most: u64) -> u64 {
+        let tool = self.registry.find(tool.as_str()).filter(|found| found.manifest_id == manifest);
+        tool.filter(|found| !found.manifest.runs_code()).map_or(0, |_| most)
     }
 
     /// The calls that wait for a person, or were answered and have not run.
@@ -251,7 +254,7 @@ impl Kernel {
             },
             denied: matches!(found.standing, Standing::Denied(..)),
             session: found.bounds.session().filter(|open| self.state.sessions.contains_key(open)),
-            uses_max: if self.runs_code(&found.tool) { 0 } else { found.bounds.uses_max },
+            uses_max: self.uses_max(&found.tool, found.manifest, found.bounds.uses_max),
             may_widen: found.bounds.may_widen(),
         })
     }
