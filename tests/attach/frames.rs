@@ -250,8 +250,13 @@ fn a_flood_costs_a_thread() {
             stream
         })
         .collect();
-    let more = threads().saturating_sub(before);
-    assert!(more <= 60, "{more} threads for 40 connections");
+    // Other tests of this process have threads too, and these come to an end: a flood goes on.
+    let more = || threads().saturating_sub(before);
+    let few = (0..300).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        more() <= 60
+    });
+    assert!(few, "{} threads for 40 connections", more());
     world.notices_nothing();
     let operator = syscap::Operator::open(&world.home).unwrap();
     assert_eq!(operator.status().unwrap().phase, syscap::Phase::Open);
