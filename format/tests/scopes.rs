@@ -56,6 +56,15 @@ impl Raw {
                 let bits = longest.map_or(0, |(_, bits)| *bits);
                 needs.bits() != 0 && needs.bits() & !bits == 0
             }
+            (Self::Paths(rules), Resource::Tree { path, needs }) => {
+                let found: Vec<&str> = path.components().collect();
+                let is_below = |root: usize, below: &[&str]| {
+                    root_of(root) == *path.root() && below.starts_with(&found)
+                };
+                let all = rules.iter().filter(|((root, below), _)| is_below(*root, below));
+                let here = Resource::Path { path: path.clone(), needs: *needs };
+                self.allows(&here) && all.into_iter().all(|(_, bits)| needs.bits() & !bits == 0)
+            }
             (Self::Hosts(patterns), Resource::Host(host)) => {
                 patterns.iter().any(|pattern| match pattern.strip_prefix('*') {
                     Some(end) => host.as_str().ends_with(end),
@@ -113,6 +122,10 @@ fn host(text: &str) -> Resource {
     Resource::Host(Host::new(text).unwrap())
 }
 
+fn tree(root: Root, below: &[&str], bits: u8) -> Resource {
+    Resource::Tree { path: path(root, below), needs: Rights::from_bits(bits).unwrap() }
+}
+
 fn access(root: Root, below: &[&str], bits: u8) -> Resource {
     Resource::Path { path: path(root, below), needs: Rights::from_bits(bits).unwrap() }
 }
@@ -145,6 +158,7 @@ static UNIVERSE: LazyLock<Vec<Resource>> = LazyLock::new(|| {
     for below in lists(&["a", "ab", "zz"], 3) {
         for root in 0..3 {
             all.extend([0, 1, 2, 4, 7].map(|bits| access(root_of(root), &below, bits)));
+            all.extend([0, 1, 7].map(|bits| tree(root_of(root), &below, bits)));
         }
     }
     for labels in lists(&["a", "ab", "b", "zz"], 4).into_iter().skip(1) {

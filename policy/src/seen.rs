@@ -146,6 +146,7 @@ fn resource(resource: &Resource) -> Value<'_> {
         Resource::Name(name) => Value::Text(name.as_str()),
         Resource::Int(n) => Value::Int(*n),
         Resource::Path { path, .. } => Value::Path(path),
+        Resource::Tree { path, .. } => Value::Tree(path),
         Resource::Host(host) => Value::Host(host),
         Resource::Port(port) => Value::Int(i128::from(*port)),
         Resource::Addr(address) => Value::Address(*address),

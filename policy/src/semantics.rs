@@ -159,7 +159,7 @@ pub(crate) fn of_resources(ask: &Ask, all: &[Value<'_>]) -> Truth {
         Ask::Missing => Truth::False,
         Ask::Schema(ParamType::Any | ParamType::Text) => Truth::True,
         Ask::Schema(kind) => {
-            let paths = all.iter().all(|one| matches!(one, Value::Path(_)));
+            let paths = all.iter().all(|one| matches!(one, Value::Path(_) | Value::Tree(_)));
             Truth::of(*kind == ParamType::Path && paths)
         }
         // What comes along with a trusted host must not hide behind it.
@@ -170,6 +170,10 @@ pub(crate) fn of_resources(ask: &Ask, all: &[Value<'_>]) -> Truth {
 
 /// What holds of all alike; of none, it can't be said.
 fn agreed(ask: &Ask, values: &[Value<'_>]) -> Truth {
+    // What lies in a tree need not be alike: it stands for many already.
+    if values.len() > 1 && values.iter().any(|value| matches!(value, Value::Tree(_))) {
+        return Truth::Unknown;
+    }
     values.iter().map(|value| compare(ask, value)).reduce(Truth::agree).unwrap_or(Truth::Unknown)
 }
 
@@ -178,7 +182,7 @@ fn agreed(ask: &Ask, values: &[Value<'_>]) -> Truth {
 pub fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
     let one_of = |constant: &Constant| match constant {
         Constant::Text(_) => {
-            matches!(resource, Value::Text(_) | Value::Path(_) | Value::Host(_))
+            matches!(resource, Value::Text(_) | Value::Path(_) | Value::Tree(_) | Value::Host(_))
         }
         Constant::Int(_) => matches!(resource, Value::Int(_)),
         Constant::Bool(_) => false,
@@ -188,7 +192,7 @@ pub fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
         Ask::In(constants) => constants.iter().any(one_of),
         Ask::Lt(_) | Ask::Le(_) | Ask::Gt(_) | Ask::Ge(_) => matches!(resource, Value::Int(_)),
         Ask::Prefix(_) | Ask::Suffix(_) => matches!(resource, Value::Text(_)),
-        Ask::Within(_) => matches!(resource, Value::Path(_)),
+        Ask::Within(_) => matches!(resource, Value::Path(_) | Value::Tree(_)),
         Ask::Domain(_) => matches!(resource, Value::Host(_)),
         Ask::Cidr(_) => matches!(resource, Value::Address(_)),
         Ask::Exists | Ask::Missing | Ask::Schema(_) => true,
@@ -211,7 +215,7 @@ fn is_of(kind: ParamType, value: &Value<'_>) -> Truth {
         Value::Bool(_) => kind == Kind::Bool,
         Value::Int(_) => matches!(kind, Kind::Int | Kind::Number),
         Value::Text(_) | Value::Agent(_) | Value::Host(_) => kind == Kind::Text,
-        Value::Path(_) => matches!(kind, Kind::Path | Kind::Text),
+        Value::Path(_) | Value::Tree(_) => matches!(kind, Kind::Path | Kind::Text),
         // Resources are asked about together.
         Value::Address(_) | Value::Resources(_) | Value::Other(Other::Null) => false,
         Value::Other(Other::Float) => kind == Kind::Number,
@@ -239,6 +243,13 @@ fn compare(ask: &Ask, value: &Value<'_>) -> Truth {
         (Ask::Within(outer), Value::Path(path)) => {
             Truth::of(is_below(&path_text(path), outer, '/'))
         }
+        (Ask::Within(outer), Value::Tree(path)) => {
+            let path = path_text(path);
+            match is_below(&path, outer, '/') {
+                false if is_below(outer, &path, '/') => Truth::Unknown,
+                all => Truth::of(all),
+            }
+        }
         (Ask::Domain(domain), Value::Host(host)) => Truth::of(is_in_domain(host, domain)),
         (Ask::Cidr(block), Value::Address(address)) => Truth::of(is_in_block(*address, *block)),
         (Ask::Cidr(block), Value::Text(text)) => match text.parse() {
@@ -255,6 +266,11 @@ fn equals(constant: &Constant, value: &Value<'_>) -> Truth {
         (Constant::Int(a), Value::Int(b)) => Truth::of(a == b),
         (Constant::Text(a), Value::Text(b) | Value::Agent(b)) => Truth::of(&**a == *b),
         (Constant::Text(a), Value::Path(path)) => Truth::of(**a == *path_text(path)),
+        // A tree holds it, or may, and more.
+        (Constant::Text(a), Value::Tree(path)) if is_below(a, &path_text(path), '/') => {
+            Truth::Unknown
+        }
+        (Constant::Text(_), Value::Tree(_)) => Truth::False,
         (Constant::Text(a), Value::Host(host)) => Truth::of(host_of(a).as_ref() == Some(*host)),
         _ => Truth::Unknown,
     }

@@ -28,6 +28,8 @@ pub enum Value<'a> {
     Agent(&'a str),
     /// A path below a root: compared by components, whosever workspace it is.
     Path(&'a RootedPath),
+    /// A path and all that lies below it: what may hold of a part of it alone can't be said.
+    Tree(&'a RootedPath),
     /// A host: compared by labels.
     Host(&'a Host),
     /// An address. An IPv4-mapped IPv6 address counts as the IPv4 address in it.
@@ -81,7 +83,14 @@ impl Value<'_> {
 
     /// Whether an argument can name it.
     const fn is_resource(&self) -> bool {
-        matches!(self, Value::Resources(_) | Value::Path(_) | Value::Host(_) | Value::Address(_))
+        matches!(
+            self,
+            Value::Resources(_)
+                | Value::Path(_)
+                | Value::Tree(_)
+                | Value::Host(_)
+                | Value::Address(_)
+        )
     }
 }
 

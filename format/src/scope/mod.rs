@@ -165,6 +165,9 @@ impl Scope {
             (Self::Names(scope), Resource::Name(name)) => scope.permits(name),
             (Self::Ints(scope), Resource::Int(value)) => scope.permits(*value),
             (Self::Paths(scope), Resource::Path { path, needs }) => scope.permits(path, *needs),
+            (Self::Paths(scope), Resource::Tree { path, needs }) => {
+                scope.permits_tree(path, *needs)
+            }
             (Self::Hosts(scope), Resource::Host(host)) => scope.permits(host),
             (Self::Ports(scope), Resource::Port(port)) => scope.permits(*port),
             (Self::Cidrs(scope), Resource::Addr(addr)) => scope.permits(*addr),
@@ -209,7 +212,9 @@ impl Scope {
     #[must_use]
     pub fn advice(&self, refused: &Resource) -> String {
         match (self, refused) {
-            (Self::Paths(scope), Resource::Path { needs, .. }) => scope.advice(*needs),
+            (Self::Paths(scope), Resource::Path { needs, .. } | Resource::Tree { needs, .. }) => {
+                scope.advice(*needs)
+            }
             (Self::Names(scope), Resource::Name(_)) => shown::one_of(scope.parts(), refused),
             (Self::Hosts(scope), Resource::Host(_)) => shown::one_of(scope.parts(), refused),
             (Self::Ports(scope), Resource::Port(_)) => shown::one_of(scope.parts(), refused),

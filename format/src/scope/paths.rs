@@ -73,6 +73,13 @@ impl Paths {
         needs != Rights::NONE && needs.leq(self.rights(path))
     }
 
+    /// Whether all of `needs` may be done at `path` and everywhere below it.
+    #[must_use]
+    pub fn permits_tree(&self, path: &RootedPath, needs: Rights) -> bool {
+        let mut below = self.0.iter().filter(|rule| rule.path.is_within(path));
+        self.permits(path, needs) && below.all(|rule| needs.leq(rule.rights))
+    }
+
     /// Where a path would have these rights, in words: `below workspace or below shared/notes,
     /// not below workspace/old`. Workspaces stand first: that is where a path begins that names
     /// no root.

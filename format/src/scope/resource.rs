@@ -22,6 +22,13 @@ pub enum Resource {
         /// All that is needed; no scope permits [`Rights::NONE`].
         needs: Rights,
     },
+    /// A path and all that lies below it, and what is to be done there.
+    Tree {
+        /// Where it begins.
+        path: RootedPath,
+        /// All that is needed, everywhere in it; no scope permits [`Rights::NONE`].
+        needs: Rights,
+    },
     /// A host.
     Host(Host),
     /// A port. No scope permits port 0.
@@ -37,7 +44,7 @@ impl Resource {
         match self {
             Self::Name(_) => ScopeType::Names,
             Self::Int(_) => ScopeType::Ints,
-            Self::Path { .. } => ScopeType::Paths,
+            Self::Path { .. } | Self::Tree { .. } => ScopeType::Paths,
             Self::Host(_) => ScopeType::Hosts,
             Self::Port(_) => ScopeType::Ports,
             Self::Addr(_) => ScopeType::Cidrs,
@@ -52,6 +59,7 @@ impl Resource {
             Self::Name(name) => Whole(name.as_str()).to_string(),
             Self::Host(host) => Whole(host.as_str()).to_string(),
             Self::Path { path, needs } => format!("{needs} {}", path.in_full()),
+            Self::Tree { path, needs } => format!("{needs} all below {}", path.in_full()),
             Self::Int(_) | Self::Port(_) | Self::Addr(_) => self.to_string(),
         }
     }
@@ -80,6 +88,10 @@ impl fmt::Display for Resource {
             Self::Int(value) => write!(f, "{value}"),
             Self::Path { path, needs } => {
                 write!(f, "{needs} ")?;
+                fmt::Display::fmt(path, f)
+            }
+            Self::Tree { path, needs } => {
+                write!(f, "{needs} all below ")?;
                 fmt::Display::fmt(path, f)
             }
             Self::Host(host) => fmt::Display::fmt(host, f),

@@ -1,7 +1,7 @@
 //! What one attribute is, as the numbers of a group's constants, and what a test says of it.
 
-use alloc::boxed::Box;
-use core::{cmp::Ordering, slice::from_ref};
+use alloc::{boxed::Box, format};
+use core::{cmp::Ordering, ops::Range, slice::from_ref};
 
 use syscap_format::scope::RootedPath;
 
@@ -9,7 +9,12 @@ use super::{
     code::{Asked, Constants, Set, Slot},
     number::{NONE, number, place},
 };
-use crate::{seen::Read, semantics, truth::Truth, value::Value};
+use crate::{
+    seen::Read,
+    semantics,
+    truth::Truth,
+    value::{Value, path_text},
+};
 
 /// Number of what is none of the constants, and lies within none.
 const OTHER: u32 = NONE - 1;
@@ -36,6 +41,8 @@ pub(super) enum Tag {
     Text,
     Agent,
     Path,
+    /// A path and all below it: [`Below`] says more.
+    Tree,
     Host,
     /// An address, what can't be compared, or several values.
     Other,
@@ -118,6 +125,7 @@ impl Key {
                 let outer = outer(root, below);
                 Self { tag: Tag::Path, number: found.map_or(OTHER, number), outer }
             }
+            Value::Tree(_) => plain(Tag::Tree, OTHER),
             Value::Host(host) => {
                 plain(Tag::Host, slot.hosts.binary_search(host).map_or(OTHER, number))
             }
@@ -139,6 +147,58 @@ pub(super) struct View<'v> {
     read: Read<'v>,
     /// Of several values, the key of each.
     each: Box<[Key]>,
+    /// Of a tree, which of the constants it holds.
+    tree: Option<Box<Below>>,
+}
+
+/// Which of a slot's constants lie in a tree.
+struct Below {
+    /// The innermost of the slot's paths that all of it lies within.
+    outer: u32,
+    /// Those of the slot's paths that lie in it.
+    outers: Range<u32>,
+    /// The text that is where it begins, and those that lie below.
+    texts: [Range<u32>; 2],
+}
+
+impl Below {
+    fn of(path: &RootedPath, slot: &Slot) -> Self {
+        let text = path_text(path);
+        let outer = slot.outers.innermost("", &text).map_or(OTHER, number);
+        let (start, end) = slot.outers.within(&text);
+        let below = |text: &str, prefix: &str| {
+            let before = slot.texts.partition_point(|constant| **constant < *text);
+            let rest = slot.texts.get(before..).unwrap_or_default();
+            let count = rest.partition_point(|constant| constant.starts_with(prefix));
+            number(before)..number(before.saturating_add(count))
+        };
+        let at =
+            slot.texts.binary_search_by(|constant| (**constant).cmp(&text)).map_or(0..0, |n| {
+                let at = number(n);
+                at..at.saturating_add(1)
+            });
+        let inner = format!("{text}/");
+        Self { outer, outers: start..end, texts: [at, below(&inner, &inner)] }
+    }
+
+    fn holds(&self, text: u32) -> bool {
+        self.texts.iter().any(|range| range.contains(&text))
+    }
+
+    /// What a test by numbers says of it: nothing, where it may hold of a part alone.
+    fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
+        let unknown_or = |holds: bool, other| if holds { Truth::Unknown } else { other };
+        match asked {
+            Asked::Text { text, .. } => unknown_or(self.holds(text), Truth::False),
+            Asked::Within { start, end } if start <= self.outer && self.outer < end => Truth::True,
+            Asked::Within { start, .. } => unknown_or(self.outers.contains(&start), Truth::False),
+            Asked::In(set) => constants.sets.get(place(set)).map_or(Truth::Unknown, |set| {
+                let none = Key { tag: Tag::Path, number: OTHER, outer: OTHER };
+                unknown_or(set.texts.iter().any(|text| self.holds(*text)), set.has(none))
+            }),
+            _ => Truth::Unknown,
+        }
+    }
 }
 
 impl<'v> View<'v> {
@@ -146,10 +206,12 @@ impl<'v> View<'v> {
         match &read {
             Read::Plain(Value::List(all) | Value::Resources(all)) => {
                 let each = all.iter().map(|one| Key::of(one, slot)).collect();
-                Self { key: Key::SEVERAL, read, each }
+                let tree = if let [one] = &**all { tree(one, slot) } else { None };
+                Self { key: Key::SEVERAL, read, each, tree }
             }
             Read::Plain(one) | Read::Resource(one) => {
-                Self { key: Key::of(one, slot), read, each: Box::default() }
+                let tree = tree(one, slot);
+                Self { key: Key::of(one, slot), read, each: Box::default(), tree }
             }
         }
     }
@@ -159,6 +221,9 @@ impl<'v> View<'v> {
     pub(super) fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
         if let Some(truth) = self.key.ask(asked) {
             return truth;
+        }
+        if let (Some(tree), false) = (&self.tree, matches!(asked, Asked::Look(_))) {
+            return tree.ask(asked, constants);
         }
         match (asked, &self.read) {
             (Asked::Look(ask), read) => match (constants.asks.get(place(ask)), read) {
@@ -172,6 +237,13 @@ impl<'v> View<'v> {
             }
             (_, Read::Plain(_) | Read::Resource(_)) => self.key.compare(asked, constants),
         }
+    }
+}
+
+fn tree(one: &Value<'_>, slot: &Slot) -> Option<Box<Below>> {
+    match one {
+        Value::Tree(path) => Some(Box::new(Below::of(path, slot))),
+        _ => None,
     }
 }
 

@@ -113,6 +113,7 @@ pub(super) fn value(seen: &Value<'_>) -> String {
         Value::Text(text) => quoted(text),
         Value::Agent(agent) => bare(agent),
         Value::Path(path) => path.to_string(),
+        Value::Tree(path) => format!("all below {path}"),
         Value::Host(host) => host.to_string(),
         Value::Address(address) => address.to_string(),
         Value::Other(Other::Null) => String::from("null"),

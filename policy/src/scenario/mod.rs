@@ -47,6 +47,8 @@ pub enum Given {
     Agent(AgentId),
     /// A path.
     Path(RootedPath),
+    /// A path and all below it.
+    Tree(RootedPath),
     /// A host.
     Host(Host),
     /// An address.
@@ -83,6 +85,7 @@ impl Given {
             Self::Text(text) => Value::Text(text),
             Self::Agent(agent) => Value::Agent(agent.as_str()),
             Self::Path(path) => Value::Path(path),
+            Self::Tree(path) => Value::Tree(path),
             Self::Host(host) => Value::Host(host),
             Self::Address(address) => Value::Address(*address),
             Self::Other(other) => Value::Other(*other),
@@ -92,7 +95,8 @@ impl Given {
     }
 
     const fn is_resource(&self) -> bool {
-        let place = matches!(self, Self::Path(_) | Self::Host(_) | Self::Address(_));
+        let place =
+            matches!(self, Self::Path(_) | Self::Tree(_) | Self::Host(_) | Self::Address(_));
         place || matches!(self, Self::Int(_) | Self::Text(_))
     }
 }

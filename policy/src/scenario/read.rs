@@ -99,6 +99,7 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
     let said = |what| fault(what, text.unwrap_or(key), place);
     match (key, text) {
         ("path", Some(text)) => path(text).map(Given::Path).ok_or(said(ScenarioFault::Path)),
+        ("tree", Some(text)) => path(text).map(Given::Tree).ok_or(said(ScenarioFault::Path)),
         ("host", Some(text)) => {
             Host::new(text).map(Given::Host).map_err(|_| said(ScenarioFault::Host))
         }

@@ -1,3 +1,4 @@
+use alloc::format;
 use alloc::{boxed::Box, collections::BTreeMap, vec};
 
 use syscap_format::{
@@ -97,6 +98,7 @@ fn schema_knows_types() {
         (r#"{"type":"empty_list"}"#, vec![Kind::List]),
         ("[1]", vec![Kind::List]),
         (r#"{"path":"ws/a"}"#, vec![Kind::Text, Kind::Path]),
+        (r#"{"tree":"ws/a"}"#, vec![Kind::Text, Kind::Path]),
         (r#"{"host":"a.b"}"#, vec![Kind::Text]),
         (r#"{"address":"::1"}"#, vec![]),
         (r#"{"resources":[{"path":"ws"},{"path":"ws/a"}]}"#, vec![Kind::Text, Kind::Path]),
@@ -340,4 +342,29 @@ fn subjects_and_risk_follow_from_the_call() {
     assert_eq!(decide(&document, &given).verdict, Verdict::Allow);
     let nothing = decide(&document, &scenario("{}"));
     assert_eq!((nothing.verdict, nothing.matches.len()), (Verdict::Deny, 0));
+}
+
+/// Of a tree holds what holds of all in it; what may hold of a part can't be said.
+#[test]
+fn what_may_hold_of_a_part_of_a_tree_can_not_be_said() {
+    use Truth::{False, True, Unknown};
+    for (tree, constant, within, equal) in [
+        ("ws/a", "ws", True, False),
+        ("ws/a", "ws/a", True, Unknown),
+        ("ws/a", "ws/a/b", Unknown, Unknown),
+        ("ws", "ws/a/b", Unknown, Unknown),
+        ("ws/a", "ws/ab", False, False),
+        ("ws/ab", "ws/a", False, False),
+        ("ws/a", "other", False, False),
+    ] {
+        let json = format!(r#"{{"tree":"{tree}"}}"#);
+        assert_eq!(of(&Ask::Within(constant.into()), &json), within, "{tree} within {constant}");
+        assert_eq!(of(&Ask::Eq(text(constant)), &json), equal, "{tree} is {constant}");
+        let among = Ask::In([text("none"), text(constant)].into());
+        assert_eq!(of(&among, &json), equal, "{tree} among {constant}");
+        let both = format!(r#"{{"resources":[{{"tree":"{tree}"}},{{"path":"ws/a"}}]}}"#);
+        assert_eq!(of(&Ask::Within("ws".into()), &both), Unknown, "{tree} beside another");
+    }
+    assert_eq!(of(&Ask::Prefix("ws".into()), r#"{"tree":"ws"}"#), Unknown);
+    assert_eq!(of(&Ask::Exists, r#"{"tree":"ws"}"#), True);
 }

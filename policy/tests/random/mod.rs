@@ -302,10 +302,11 @@ impl Random {
     }
 
     fn resource(&mut self) -> Given {
-        match self.below(5) {
+        match self.below(6) {
             0 => Given::text(self.pick(&TEXTS)),
             1 => Given::Int(self.pick(&INTS).into()),
             2 => Given::Path(rooted(self.pick(&PATHS))),
+            5 => Given::Tree(rooted(self.pick(&PATHS))),
             3 => Given::Host(Host::new(self.pick(&HOSTS)).unwrap()),
             _ => Given::Address(self.pick(&ADDRESSES).parse().unwrap()),
         }
@@ -356,12 +357,16 @@ impl Random {
     }
 
     fn named(&mut self) -> Resource {
-        match self.below(6) {
+        match self.below(7) {
             0 => Resource::Name(Name::new(self.pick(&TEXTS)).unwrap()),
             1 => Resource::Int(self.pick(&INTS).into()),
             2 => Resource::Port(self.pick(&[1, 2, 443])),
             3 => Resource::Host(Host::new(self.pick(&HOSTS)).unwrap()),
             4 => Resource::Addr(self.pick(&ADDRESSES).parse().unwrap()),
+            5 => Resource::Tree {
+                path: rooted(self.pick(&PATHS)),
+                needs: syscap_format::scope::Rights::READ,
+            },
             _ => Resource::Path {
                 path: rooted(self.pick(&PATHS)),
                 needs: syscap_format::scope::Rights::READ,
