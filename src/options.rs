@@ -489,7 +489,12 @@ impl Options {
         self.tools.iter().try_for_each(|add| add(&mut registry))?;
         registry.add_read(files.read().ok_or_else(bad)?)?;
         registry.add_read(files.list().ok_or_else(bad)?)?;
+        registry.add_read(files.stat().ok_or_else(bad)?)?;
+        registry.add_read(files.search().ok_or_else(bad)?)?;
         registry.add(files.write().ok_or_else(bad)?)?;
+        registry.add(files.edit().ok_or_else(bad)?)?;
+        registry.add(files.rename().ok_or_else(bad)?)?;
+        registry.add(files.delete().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

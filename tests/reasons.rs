@@ -66,6 +66,13 @@ const STATED: &[Stated] = &[
     (Reason::Busy, ["path", "the folder changes too fast", ""], "a race"),
     (Reason::Unsupported, ["path", "", ""], "by the system"),
     (Reason::Failed, ["path", "", ""], "by the system"),
+    (Reason::Quota, ["value", "70000 bytes", "at most 65536 bytes"], "by a store"),
+    (Reason::Unreachable, ["path", "no answer", ""], "by a server"),
+    (Reason::ForbiddenAddress, ["path", "169.254.169.254", ""], "by a resolver"),
+    (Reason::BadCertificate, ["path", "", ""], "by a server"),
+    (Reason::BadResponse, ["path", "", ""], "by a server"),
+    (Reason::NoSecret, ["secret", "tickets", ""], "by the host"),
+    (Reason::NotConfined, ["program", "", ""], "by the system"),
     (Reason::Panicked, ["", "", ""], "by a tool"),
     (Reason::TimedOut, ["", "", ""], "by a tool"),
     (Reason::NotRun, ["", "", ""], "a race"),
@@ -116,6 +123,13 @@ fn drive() -> BTreeMap<u64, Value> {
     let reference = MapBuilder::new().uint("$ref", 1).finish();
     let result = world.session.call("echo", args! { "value": &reference }).unwrap();
     keep(result.reason(), shown(result.delivered().item()));
+    for (tool, args) in [
+        ("fs.delete", args! { "path": "notes", "folder": true }),
+        ("fs.edit", args! { "path": "notes.txt", "old": "wasps", "new": "bees" }),
+    ] {
+        let result = world.session.call(tool, args).unwrap();
+        keep(result.reason(), shown(result.delivered().item()));
+    }
     let mut many = Vec::new();
     for half in 0..8 {
         many.push((0..40).fold(syscap::Args::new(), |args, n| {
@@ -270,7 +284,8 @@ fn retry_is_what_the_class_says() {
 }
 
 /// Reasons to fix that no home raises for a call or a proposal here, and why.
-const NOT_DRIVEN: [(Reason, &str); 2] = [
+const NOT_DRIVEN: [(Reason, &str); 3] = [
+    (Reason::Quota, "only where a store is full"),
     (Reason::FileTooLarge, "only beyond a pebibyte: the tool's own limit"),
     (Reason::OverHold, "only by a tool whose plan sets aside too little"),
 ];

@@ -48,6 +48,7 @@ fn write(value: &Given, to: &mut Encoder) {
         Given::Text(text) => to.text(text),
         Given::Agent(agent) => to.text(agent.as_str()),
         Given::Path(path) => typed("path", &path_text(path), to),
+        Given::Tree(path) => typed("tree", &path_text(path), to),
         Given::Host(host) => typed("host", host.as_str(), to),
         Given::Address(address) => typed("address", &format!("{address}"), to),
         Given::Other(other) => match other.type_name() {

@@ -230,8 +230,19 @@ pub(crate) fn any(tool: &str) -> String {
     allow(tool, r#"{"op": "all", "args": []}"#)
 }
 
-const TOOLS: [&str; 9] =
-    ["echo", "fs.list", "fs.read", "fs.write", "mail.send", "pay", "search", "store", "web.fetch"];
+const TOOLS: [&str; 11] = [
+    "echo",
+    "fs.delete",
+    "fs.edit",
+    "fs.list",
+    "fs.read",
+    "fs.write",
+    "mail.send",
+    "pay",
+    "search",
+    "store",
+    "web.fetch",
+];
 
 impl World {
     /// A home where all is allowed, but where `constraints` speak of a tool.

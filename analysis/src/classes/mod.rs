@@ -111,6 +111,14 @@ fn data(attribute: &Attribute, asks: &[&Ask], sieve: &mut Sieve<'_, '_>, combine
         for bundle in bundles {
             sieve.one(attribute, Some(Given::Resources(bundle)));
         }
+        let trees = text::trees(asks);
+        // Beside another, paths or not, nothing that is compared can be said of a tree.
+        let beside = trees.first().cloned().into_iter().flat_map(|tree| {
+            [Vec::from([tree.clone(), tree.clone()]), Vec::from([tree, Given::text("")])]
+        });
+        for bundle in trees.iter().cloned().map(|tree| Vec::from([tree])).chain(beside) {
+            sieve.one(attribute, Some(Given::Resources(bundle)));
+        }
     }
     scalars.push(Given::Other(Other::Null));
     let (lists, all_of_them) = combine::lists(scalars, sieve.asked, combine);

@@ -136,16 +136,42 @@ pub(super) fn token_ids(asks: &[&Ask]) -> (Vec<String>, bool) {
 
 /// Paths: those that are named, one right below each, and one elsewhere.
 pub(super) fn paths(asks: &[&Ask]) -> Vec<Given> {
+    let named = named_paths(asks);
+    let fresh = fresh(&named);
+    let mut all: Vec<Given> = named.iter().filter_map(|text| Given::path(text)).collect();
+    all.extend(named.iter().filter_map(|text| Given::path(&format!("{text}/{fresh}"))));
+    all.extend(Given::path(&fresh));
+    all
+}
+
+/// Trees: what begins at a path that is named, above one, right below one or elsewhere holds each
+/// set of the named that a tree can hold.
+pub(super) fn trees(asks: &[&Ask]) -> Vec<Given> {
+    let named = named_paths(asks);
+    let fresh = fresh(&named);
+    let mut begin = BTreeSet::new();
+    for text in &named {
+        let above = text.match_indices('/').filter_map(|(end, _)| text.get(..end));
+        begin.extend(above.map(str::to_owned));
+    }
+    begin.extend(named.iter().map(|text| format!("{text}/{fresh}")));
+    begin.extend(named.into_iter().map(str::to_owned));
+    begin.insert(fresh);
+    begin.iter().filter_map(|text| Given::tree(text)).collect()
+}
+
+fn named_paths<'a>(asks: &[&'a Ask]) -> BTreeSet<&'a str> {
     let mut named: BTreeSet<&str> = text_constants(asks).into_iter().collect();
     named.extend(asks.iter().filter_map(|ask| match ask {
         Ask::Within(outer) => Some(&**outer),
         _ => None,
     }));
+    named
+}
+
+/// A name that is no part of any.
+fn fresh(named: &BTreeSet<&str>) -> String {
     let parts: BTreeSet<&str> = named.iter().flat_map(|text| text.split('/')).collect();
     let mut fresh = core::iter::once("other".to_owned()).chain((0..).map(|n| format!("other{n}")));
-    let fresh = fresh.find(|part| !parts.contains(&**part)).unwrap_or_default();
-    let mut all: Vec<Given> = named.iter().filter_map(|text| Given::path(text)).collect();
-    all.extend(named.iter().filter_map(|text| Given::path(&format!("{text}/{fresh}"))));
-    all.extend(Given::path(&fresh));
-    all
+    fresh.find(|part| !parts.contains(&**part)).unwrap_or_default()
 }

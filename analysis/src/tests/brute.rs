@@ -253,6 +253,7 @@ fn resources() -> Vec<Given> {
     let hosts = ["b", "a.b", "c.a.b", "x.c.a.b", "xa.b", "c", "x.c", "z", "a", "ab", "ba", "aba"];
     let addresses = ["10.1.0.1", "10.1.0.2", "10.2.0.0", "11.0.0.0", "::1", "fd00::1", "fe80::1"];
     let mut all: Vec<Given> = paths.iter().map(|text| Given::path(text).unwrap()).collect();
+    all.extend(paths.iter().map(|text| Given::tree(text).unwrap()));
     all.extend(hosts.map(|text| Given::Host(Host::new(text).unwrap())));
     all.push(Given::Host(Host::new("x").unwrap()));
     all.extend(addresses.map(|text| Given::Address(text.parse().unwrap())));
@@ -306,6 +307,7 @@ fn unlike(
             Given::Int(_) => 1,
             Given::Path(_) => 2,
             Given::Host(_) => 3,
+            Given::Tree(_) => 5,
             _ => 4,
         };
         let wrapped = wrap(given.clone());

@@ -75,6 +75,12 @@ impl Given {
         read::path(text).map(Self::Path)
     }
 
+    /// A path and all below it, by a text such as [`path`](Self::path) reads.
+    #[must_use]
+    pub fn tree(text: &str) -> Option<Self> {
+        read::path(text).map(Self::Tree)
+    }
+
     /// A view of it.
     #[must_use]
     pub fn value(&self) -> Value<'_> {

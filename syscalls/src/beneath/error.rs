@@ -43,6 +43,9 @@ pub enum FsError {
     /// The target of a create-only write exists.
     #[error("exists already")]
     Exists,
+    /// The folder that would be removed has something in it.
+    #[error("is not empty")]
+    NotEmpty,
     /// The file is not any more what it was when somebody looked at it.
     #[error("has changed since")]
     Changed,
@@ -95,6 +98,7 @@ impl From<Errno> for FsError {
             Errno::XDEV => Self::OtherDevice,
             Errno::NAMETOOLONG => Self::NameTooLong,
             Errno::EXIST => Self::Exists,
+            Errno::NOTEMPTY => Self::NotEmpty,
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied,
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
             Errno::AGAIN | Errno::BUSY | Errno::TXTBSY => Self::Busy,

@@ -69,6 +69,8 @@ pub(super) struct Node {
     pub(super) ident: Ident,
     pub(super) changed: Changed,
     pub(super) size_bytes: u64,
+    /// When its content last changed, in milliseconds since 1970.
+    pub(super) modified_ms: u64,
     /// The nine permission bits. The bits that change who runs a file are never carried over.
     pub(super) permissions: u32,
     file_type: FileType,
@@ -127,10 +129,14 @@ impl Node {
 
 impl From<&Stat> for Node {
     fn from(stat: &Stat) -> Self {
+        let modified_s = u64::try_from(stat.st_mtime).unwrap_or(0);
         Self {
             ident: Ident { device: stat.st_dev, inode: stat.st_ino },
             changed: Changed { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec },
             size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_ms: modified_s
+                .saturating_mul(1_000)
+                .saturating_add(stat.st_mtime_nsec / 1_000_000),
             permissions: stat.st_mode & 0o777,
             file_type: FileType::from_raw_mode(stat.st_mode),
             // None is a file that was replaced since the walk: it was inside when it was opened.

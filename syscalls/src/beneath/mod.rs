@@ -19,6 +19,7 @@
 //! replaced file loses.
 
 mod base;
+mod change;
 mod error;
 mod gate;
 mod homes;
@@ -33,6 +34,7 @@ mod temp_name;
 mod write;
 
 pub use base::{Base, FolderMode};
+pub use change::{Metadata, Removal, Rename, Renamed};
 pub use error::FsError;
 pub use gate::Kind;
 pub use homes::KEY_FILE_BEGINS;

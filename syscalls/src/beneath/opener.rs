@@ -8,6 +8,7 @@ use std::sync::Arc;
 use syscap_format::manifest::Enforcement;
 
 use super::base::{Base, FolderMode, is_above};
+use super::change::{Metadata, Removal, Rename, Renamed};
 use super::error::FsError;
 use super::list::Listing;
 use super::location::Location;
@@ -61,6 +62,33 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Base::discard`].
     fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError>;
+
+    /// Says what stands there.
+    ///
+    /// # Errors
+    /// As [`Base::metadata`].
+    fn metadata(&self, at: &Location) -> Result<Metadata, FsError>;
+
+    /// Removes a name.
+    ///
+    /// # Errors
+    /// As [`Base::remove`].
+    fn remove(
+        &self,
+        at: &Location,
+        what: Removal,
+        expected: Option<[u8; 32]>,
+    ) -> Result<(), WriteFailure>;
+
+    /// Gives a file another name.
+    ///
+    /// # Errors
+    /// As [`Base::rename`].
+    fn rename(
+        &self,
+        job: &Rename<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Renamed, WriteFailure>;
 
     /// Follows links.
     ///
@@ -134,6 +162,27 @@ impl Opener for Base {
 
     fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError> {
         self.discard(at, temp)
+    }
+
+    fn metadata(&self, at: &Location) -> Result<Metadata, FsError> {
+        self.metadata(at)
+    }
+
+    fn remove(
+        &self,
+        at: &Location,
+        what: Removal,
+        expected: Option<[u8; 32]>,
+    ) -> Result<(), WriteFailure> {
+        self.remove(at, what, expected)
+    }
+
+    fn rename(
+        &self,
+        job: &Rename<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Renamed, WriteFailure> {
+        self.rename(job, meter)
     }
 
     fn resolve(

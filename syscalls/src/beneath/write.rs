@@ -156,7 +156,7 @@ impl Base {
         Ok(Written { size_bytes, folders: state.folders, replaced: old.is_some() })
     }
 
-    fn open_parent(
+    pub(super) fn open_parent(
         &self,
         parent: &str,
         parents: Parents,
@@ -180,7 +180,12 @@ impl Base {
 
     /// The file has the content that is expected. Who changes it between this and the rename that
     /// follows is not seen: nothing that the system offers compares and replaces at once.
-    fn expect(&self, dir: &OwnedFd, name: &str, expected: Option<[u8; 32]>) -> Result<(), FsError> {
+    pub(super) fn expect(
+        &self,
+        dir: &OwnedFd,
+        name: &str,
+        expected: Option<[u8; 32]>,
+    ) -> Result<(), FsError> {
         let Some(expected) = expected else { return Ok(()) };
         let found = match walk(dir, name.as_bytes(), READ) {
             Err(FsError::NotFound) => return Err(FsError::Changed),
@@ -190,7 +195,7 @@ impl Base {
     }
 
     /// The file that would be replaced, if there is one and it may be.
-    fn old_file(
+    pub(super) fn old_file(
         &self,
         dir: &OwnedFd,
         name: &str,
@@ -219,7 +224,7 @@ impl Base {
 /// How far a write got, for its failure.
 pub(super) struct State {
     pub(super) effect: Effect,
-    folders: u32,
+    pub(super) folders: u32,
 }
 
 pub(super) fn charge(

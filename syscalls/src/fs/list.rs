@@ -19,6 +19,7 @@ use super::{
     manifest,
     path::{self, Ending, Place},
     refusal,
+    stat::kind_name,
 };
 use crate::beneath::{Entry, Kind, Listing, Opener};
 
@@ -128,13 +129,7 @@ fn result(listing: &Listing, bytes_max: usize) -> Canonical {
 }
 
 fn entry(entry: &Entry) -> Canonical {
-    let kind = match entry.kind {
-        Kind::File => "file",
-        Kind::Directory => "folder",
-        Kind::Link => "link",
-        Kind::Other => "other",
-    };
-    let map = MapBuilder::new().text("kind", kind);
+    let map = MapBuilder::new().text("kind", kind_name(entry.kind));
     let map = match std::str::from_utf8(&entry.name) {
         Ok(name) => map.text("name", name),
         Err(_) => map.bytes("name_bytes", &entry.name),

@@ -1,28 +1,41 @@
-//! `fs.read`, `fs.list` and `fs.write`.
+//! `fs.read`, `fs.list`, `fs.stat`, `fs.search`, `fs.write`, `fs.edit`, `fs.move`, `fs.delete`.
 //!
 //! A path is relative to the agent's workspace, or begins with the name of a granted root
 //! (`shared/...`). It is resolved by components, checked against the token's path scope, and
 //! then opened beneath the base directory by handle; see [`crate::beneath`] for what that
 //! keeps out.
 
+mod condition;
+mod delete;
+mod diff;
+mod edit;
 mod list;
 mod path;
 mod read;
+mod rename;
+mod search;
+mod stat;
 mod write;
 
+pub use delete::{FsDelete, FsDeletePlan};
+pub use edit::{EDIT_BYTES_MAX, FsEdit, FsEditPlan};
 pub use list::{FsList, FsListPlan, LIST_MAX};
 pub use read::{FsRead, FsReadPlan, READ_BYTES_MAX};
+pub use rename::{FsMove, FsMovePlan};
+pub use search::{FsSearch, FsSearchPlan, SEARCH_BYTES_MAX, SEARCH_FILES_MAX};
+pub use stat::{FsStat, FsStatPlan};
 pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
 
 use std::sync::Arc;
 
 use syscap_format::{
+    envelope::TxOutcome,
     id::AgentId,
     manifest::{EffectClass, Manifest},
     reason::{Reason, Refused},
 };
 
-use crate::beneath::{FolderMode, FsError, Location, Opener};
+use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
 
 /// The dimension of a grant that holds path scopes.
 pub const PATH_DIMENSION: &str = "path";
@@ -78,6 +91,36 @@ impl Files {
         FsList::new(Arc::clone(&self.base))
     }
 
+    /// `fs.stat`.
+    #[must_use]
+    pub fn stat(&self) -> Option<FsStat> {
+        FsStat::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.search`.
+    #[must_use]
+    pub fn search(&self) -> Option<FsSearch> {
+        FsSearch::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.edit`.
+    #[must_use]
+    pub fn edit(&self) -> Option<FsEdit> {
+        FsEdit::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.move`.
+    #[must_use]
+    pub fn rename(&self) -> Option<FsMove> {
+        FsMove::new(Arc::clone(&self.base))
+    }
+
+    /// `fs.delete`.
+    #[must_use]
+    pub fn delete(&self) -> Option<FsDelete> {
+        FsDelete::new(Arc::clone(&self.base))
+    }
+
     /// `fs.write`.
     #[must_use]
     pub fn write(&self) -> Option<FsWrite> {
@@ -85,7 +128,7 @@ impl Files {
     }
 }
 
-/// The manifest that the three tools have in common: names, aliases, the path dimension.
+/// The manifest that the tools have in common: names, aliases, the path dimension.
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
     use syscap_format::id::ToolId;
 
@@ -94,6 +137,15 @@ fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
         .alias(ToolId::new(&format!("file_{verb}"))?)
         .needs(PATH_DIMENSION);
     Some(manifest)
+}
+
+/// What became of a change that failed.
+const fn tx_of(effect: Effect) -> TxOutcome {
+    match effect {
+        Effect::NotDone => TxOutcome::NoOp,
+        Effect::Partly => TxOutcome::RolledBack,
+        Effect::Unknown => TxOutcome::Unknown,
+    }
 }
 
 /// What an error of the file layer is to a caller. The path stands in the call; it is not
@@ -108,6 +160,7 @@ fn refusal(error: FsError) -> Refused {
         FsError::Link => Reason::Link,
         FsError::TooLarge => Reason::FileTooLarge,
         FsError::Exists => Reason::Exists,
+        FsError::NotEmpty => Reason::NotEmpty,
         FsError::Changed => Reason::Changed,
         // A home is told from what the system forbids by nobody but its owner.
         FsError::Denied | FsError::Home => Reason::AccessDenied,

@@ -41,6 +41,8 @@ const FOLLOWED: Rights = Rights::FOLLOW.union(Rights::READ);
 pub(super) struct Place {
     path: RootedPath,
     needs: Rights,
+    argument: &'static str,
+    readable: bool,
 }
 
 impl Place {
@@ -50,10 +52,20 @@ impl Place {
         ending: Ending,
         needs: Rights,
     ) -> Result<Self, Refused> {
-        let bad = || Refused::new(Reason::BadPath).field("path");
-        let text = request.args.get("path").and_then(Item::as_text).ok_or_else(bad)?;
+        Self::parse_argument("path", request, ending, needs)
+    }
+
+    /// Reads an argument.
+    pub(super) fn parse_argument(
+        argument: &'static str,
+        request: &Request<'_>,
+        ending: Ending,
+        needs: Rights,
+    ) -> Result<Self, Refused> {
+        let bad = || Refused::new(Reason::BadPath).field(argument);
+        let text = request.args.get(argument).and_then(Item::as_text).ok_or_else(bad)?;
         let Some(Scope::Paths(scope)) = request.grant.scope(PATH_DIMENSION) else {
-            return Err(Refused::new(Reason::OutOfScope).field("path").allowed("nothing"));
+            return Err(Refused::new(Reason::OutOfScope).field(argument).allowed("nothing"));
         };
         let refuse = || bad().got(text).allowed(&form(text, scope, needs));
         if text.starts_with('/') || text.contains(['\\', '\0']) {
@@ -64,18 +76,37 @@ impl Place {
         }
         let names = names(text, own(request.agent, scope), scope).ok_or_else(refuse)?;
         let path = rooted(&names).ok_or_else(refuse)?;
-        Ok(Self { path, needs })
+        let readable = Rights::READ.leq(scope.rights(&path));
+        Ok(Self { path, needs, argument, readable })
     }
 
     /// What the plan demands for it.
     pub(super) fn demand(&self) -> Demand {
         let resource = Resource::Path { path: self.path.clone(), needs: self.needs };
-        Demand { dimension: PATH_DIMENSION, resource, argument: "path" }
+        Demand { dimension: PATH_DIMENSION, resource, argument: self.argument }
+    }
+
+    /// The same for a folder with all that lies below it.
+    pub(super) fn demand_tree(&self) -> Demand {
+        let resource = Resource::Tree { path: self.path.clone(), needs: self.needs };
+        Demand { dimension: PATH_DIMENSION, resource, argument: self.argument }
+    }
+
+    /// The place of names below it, where there can be one.
+    pub(super) fn below<S: AsRef<str>>(&self, names: &[S]) -> Option<Location> {
+        let own = located(&self.path);
+        let all = own.iter().map(AsRef::as_ref).chain(names.iter().map(AsRef::as_ref));
+        Location::new(&all.collect::<Vec<&str>>()).ok()
     }
 
     /// The path, for people, all of it.
     pub(super) fn in_full(&self) -> String {
         self.path.in_full()
+    }
+
+    /// Whether the token also lets it be read.
+    pub(super) const fn is_readable(&self) -> bool {
+        self.readable
     }
 
     /// How many folders it lies deep in its root.

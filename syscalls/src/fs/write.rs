@@ -9,23 +9,23 @@ use syscap_format::{
     id::{Leaf, Seq},
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
-    record::PreconditionKind,
     scope::Rights,
 };
 use syscap_kernel::{
-    inspect::{Condition, Inspect},
+    inspect::Inspect,
     probe::{Broken, Finding},
     resolve::Resolve,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 
 use super::{
-    manifest,
+    condition::{Look, held},
+    diff, manifest,
     path::{self, Ending, Place},
-    refusal,
+    refusal, tx_of,
 };
 use crate::beneath::{
-    Charge, DIGEST_BYTES_MAX, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents,
+    Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents,
     Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
 
@@ -103,7 +103,7 @@ impl Tool for FsWrite {
     /// The file that would be replaced, by its digest, or that there is none.
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
         let place = Place::parse(request, Ending::File, Rights::WRITE)?;
-        Ok(Some(Box::new(Look { place, base: Arc::clone(&self.base) })))
+        Ok(Some(Box::new(Look::at([place], &self.base))))
     }
 
     /// The temporary file is there from before the first byte until it takes its name, in one step
@@ -114,61 +114,41 @@ impl Tool for FsWrite {
         let Ok(plan) = self.plan(&broken.request) else {
             return Finding::Unknown;
         };
-        let temp = temp_name(broken.intent, broken.leaf);
-        let (Ok(location), Ok(temp)) = (plan.place.file(), temp) else {
-            return Finding::Unknown;
-        };
-        match self.base.discard(&location, &temp) {
-            Ok(Discarded::Removed { size_bytes }) => {
-                Finding::NotDone(uses(size_bytes, &plan.place, plan.parents))
-            }
-            // Whatever went wrong, nothing was proved: the call stands as unknown, charged in full.
-            _ => Finding::Unknown,
+        match left_behind(&plan.place, broken, &self.base) {
+            Some(size_bytes) => Finding::NotDone(uses(size_bytes, &plan.place, plan.parents)),
+            None => Finding::Unknown,
         }
     }
 }
 
-/// A look at the file that would be replaced.
-struct Look {
-    place: Place,
-    base: Arc<dyn Opener>,
+/// Takes away the temporary file of a run that was broken off; its size, where it was there.
+/// Whatever else there is, nothing was proved: the call stands as unknown, charged in full.
+pub(super) fn left_behind(
+    place: &Place,
+    broken: &Broken<'_>,
+    base: &Arc<dyn Opener>,
+) -> Option<u64> {
+    let (location, temp) = (place.file().ok()?, temp_name(broken.intent, broken.leaf).ok()?);
+    match base.discard(&location, &temp) {
+        Ok(Discarded::Removed { size_bytes }) => Some(size_bytes),
+        _ => None,
+    }
 }
 
-impl Inspect for Look {
-    fn inspect(self: Box<Self>) -> Vec<Condition> {
-        let Ok(location) = self.place.file() else { return Vec::new() };
-        let subject = self.place.in_full().into_boxed_str();
-        let opened = self.base.open_file(&location, DIGEST_BYTES_MAX);
-        let (kind, seen) = match opened.and_then(|file| file.digest()) {
-            Ok(digest) => (PreconditionKind::Digest, Some(hex(&digest).into_boxed_str())),
-            Err(FsError::NotFound) => (PreconditionKind::Absent, None),
-            // What can't be read can't be held against anything: the approver sees no digest.
-            Err(_) => return Vec::new(),
+/// Counts what a write is about to use.
+pub(super) fn meter_of<P>(permit: &mut Permit<'_, P>) -> impl FnMut(Charge) -> Result<(), NoMore> {
+    |charge| {
+        let (dimension, amount) = match charge {
+            Charge::Folder | Charge::File => (Dimension::DiskFiles, 1),
+            Charge::Bytes(bytes) => (Dimension::DiskWriteBytes, bytes),
         };
-        Vec::from([Condition { kind, subject, seen }])
+        permit.meter(dimension, amount).map_err(|_| NoMore)
     }
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The digest that a text names.
-fn digest_of(text: &str) -> Option<[u8; 32]> {
-    let mut digest = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (n, byte) in digest.iter_mut().enumerate() {
-        let at = n.checked_mul(2)?;
-        *byte = u8::from_str_radix(text.get(at..at.checked_add(2)?)?, 16).ok()?;
-    }
-    Some(digest)
 }
 
 /// What a run's temporary file is called. The leaf tells homes that share a base apart, the intent
 /// tells calls apart.
-fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
+pub(super) fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
     let leaf = leaf.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
     TempName::new(&format!("{intent}-{:016x}", u64::from_be_bytes(leaf)))
 }
@@ -203,26 +183,20 @@ impl Plan for FsWritePlan {
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(self.base.enforcement());
         match self.write(&mut permit) {
-            Ok(written) => permit.ok(result(&written), TxOutcome::Committed),
-            Err((refused, effect)) => {
-                let tx = match effect {
-                    Effect::NotDone => TxOutcome::NoOp,
-                    Effect::Partly => TxOutcome::RolledBack,
-                    Effect::Unknown => TxOutcome::Unknown,
-                };
-                permit.failed(refused, tx)
-            }
+            Ok(result) => permit.ok(result, TxOutcome::Committed),
+            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
         }
     }
 }
 
 impl FsWritePlan {
-    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Written, (Refused, Effect)> {
+    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
-        let (existing, expected) = self.expected(permit.conditions()).map_err(not_done)?;
+        let [(existing, expected)] =
+            held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
         let absent = existing != self.existing;
         let job = Write {
             at: &location,
@@ -231,13 +205,6 @@ impl FsWritePlan {
             expected,
             parents: self.parents,
             temp: &temp,
-        };
-        let mut meter = |charge| {
-            let (dimension, amount) = match charge {
-                Charge::Folder | Charge::File => (Dimension::DiskFiles, 1),
-                Charge::Bytes(bytes) => (Dimension::DiskWriteBytes, bytes),
-            };
-            permit.meter(dimension, amount).map_err(|_| NoMore)
         };
         let failed = |WriteFailure { error, effect, .. }| {
             let lacks_folder = matches!(error, FsError::NotFound);
@@ -252,35 +219,32 @@ impl FsWritePlan {
             };
             (refused, effect)
         };
-        self.base.write(&job, &mut meter).map_err(failed)
+        let before = self.before(&location);
+        let written = self.base.write(&job, &mut meter_of(permit)).map_err(failed)?;
+        let diff = before.filter(|_| written.replaced);
+        Ok(result(&written, diff.and_then(|before| diff::unified(&before, &self.content))))
     }
-}
 
-impl FsWritePlan {
-    /// What must be so of the file that is replaced, by what was approved.
-    fn expected(&self, conditions: &[Condition]) -> Result<(Existing, Option<[u8; 32]>), Refused> {
-        let mut found = (self.existing, None);
-        for condition in conditions {
-            // It was looked at elsewhere.
-            if *condition.subject != *self.place.in_full() {
-                return Err(Refused::new(Reason::Changed).field("path"));
-            }
-            found = match (condition.kind, condition.seen.as_deref().map(digest_of)) {
-                (PreconditionKind::Absent, None) => (Existing::Refuse, found.1),
-                (PreconditionKind::Digest, Some(Some(digest))) => (found.0, Some(digest)),
-                // It was bound to what this version does not know.
-                _ => return Err(Refused::new(Reason::Changed).field("path")),
-            };
+    /// What the file holds now, where the token lets the agent see it: what a write took away is
+    /// shown to nobody who could not have read it.
+    fn before(&self, at: &Location) -> Option<Vec<u8>> {
+        if !self.place.is_readable() {
+            return None;
         }
-        Ok(found)
+        let file = self.base.open_file(at, diff::TEXT_BYTES_MAX).ok()?;
+        let limit = usize::try_from(diff::TEXT_BYTES_MAX).unwrap_or(usize::MAX);
+        file.read(0, limit).ok().filter(|chunk| !chunk.more).map(|chunk| chunk.bytes)
     }
 }
 
-/// `{size_bytes, created, folders}`.
-fn result(written: &Written) -> Canonical {
-    MapBuilder::new()
+/// `{size_bytes, created, folders, diff?}`.
+fn result(written: &Written, diff: Option<String>) -> Canonical {
+    let map = MapBuilder::new()
         .boolean("created", !written.replaced)
         .uint("folders", u64::from(written.folders))
-        .uint("size_bytes", written.size_bytes)
-        .finish()
+        .uint("size_bytes", written.size_bytes);
+    match diff {
+        Some(diff) => map.text("diff", &diff).finish(),
+        None => map.finish(),
+    }
 }

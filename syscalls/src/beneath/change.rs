@@ -1,0 +1,226 @@
+//! Looking at, removing and renaming what is there.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, RenameFlags, unlinkat};
+use rustix::io::Errno;
+
+use super::base::Base;
+use super::error::FsError;
+use super::gate::{Kind, NAMED, Node, READ, walk};
+use super::homes::{expect_no_key, is_mark, may_be_key};
+use super::location::Location;
+use super::write::{Charge, Effect, Existing, Parents, Refused, State, WriteFailure};
+
+/// What something is, as it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is. What can't be opened is told from nothing else.
+    pub kind: Kind,
+    /// The size of a regular file, else 0.
+    pub size_bytes: u64,
+    /// When the content of a file, or the names in a folder, last changed, by the file system's
+    /// clock; before 1970 is 0, and so is what can't be opened.
+    pub modified_ms: u64,
+    /// Whether anybody may write to it, by its permission bits.
+    pub writable: bool,
+}
+
+/// What may be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Removal {
+    /// A name that is no folder's. A link is removed itself, and of a file with more links this
+    /// one.
+    File,
+    /// A folder with nothing in it.
+    EmptyFolder,
+}
+
+/// A file to give another name.
+#[derive(Clone, Copy, Debug)]
+pub struct Rename<'a> {
+    /// The file.
+    pub from: &'a Location,
+    /// Its new name.
+    pub to: &'a Location,
+    /// What becomes of a file that is there.
+    pub existing: Existing,
+    /// What becomes of missing folders.
+    pub parents: Parents,
+    /// The SHA-256 that the content must have of the file, and of the one that is replaced.
+    pub expected: [Option<[u8; 32]>; 2],
+}
+
+/// What a rename did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Renamed {
+    /// The size of the file.
+    pub size_bytes: u64,
+    /// How many folders were made.
+    pub folders: u32,
+    /// Whether a file of the new name was there before.
+    pub replaced: bool,
+}
+
+impl Base {
+    /// Says what stands at a place, which is not opened. It passes the gates of a listing.
+    ///
+    /// # Errors
+    /// Any of a walk. A name that could only be a home's is [`FsError::Home`].
+    pub fn metadata(&self, at: &Location) -> Result<Metadata, FsError> {
+        let (node, kind) = match at.split() {
+            Err(_) => {
+                let node = Node::of(self.name_directory(at.as_path())?)?;
+                (node, Kind::Directory)
+            }
+            Ok((_, name)) if is_mark(name) => return Err(FsError::Home),
+            Ok((parent, name)) => {
+                let node = Node::of(walk(self.name_directory(parent)?, name.as_bytes(), NAMED)?)?;
+                if node.is_directory() {
+                    // It is judged as whoever would list it is.
+                    drop(self.name_directory(at.as_path())?);
+                }
+                (node, node.kind(self.device()))
+            }
+        };
+        let is_open = matches!(kind, Kind::File | Kind::Directory);
+        Ok(Metadata {
+            kind,
+            size_bytes: if kind == Kind::File { node.size_bytes } else { 0 },
+            modified_ms: if is_open { node.modified_ms } else { 0 },
+            writable: is_open && node.permissions & 0o222 != 0,
+        })
+    }
+
+    /// Removes a name, durably.
+    ///
+    /// A file must have a permission to write: a rename or a removal needs none on the file
+    /// itself, so a mark as read-only is seen here or never. Between the look and the removal
+    /// somebody may put another thing under that name: then that is removed, as it stands there.
+    ///
+    /// # Errors
+    /// [`WriteFailure`] says why, and what was left.
+    pub fn remove(
+        &self,
+        at: &Location,
+        what: Removal,
+        expected: Option<[u8; 32]>,
+    ) -> Result<(), WriteFailure> {
+        let mut effect = Effect::NotDone;
+        let removed = self.take_away(at, what, expected, &mut effect);
+        removed.map_err(|error| WriteFailure { error, effect, folders: 0 })
+    }
+
+    fn take_away(
+        &self,
+        at: &Location,
+        what: Removal,
+        expected: Option<[u8; 32]>,
+        effect: &mut Effect,
+    ) -> Result<(), FsError> {
+        let (parent, name) = at.split()?;
+        if is_mark(name) {
+            return Err(FsError::Home);
+        }
+        let dir = self.open_directory(parent)?;
+        let node = Node::of(walk(&dir, name.as_bytes(), NAMED)?)?;
+        let flags = match (what, node.is_directory()) {
+            (Removal::File, true) => return Err(FsError::IsDirectory),
+            (Removal::EmptyFolder, false) => return Err(FsError::NotDirectory),
+            (Removal::File, false) => AtFlags::empty(),
+            (Removal::EmptyFolder, true) => {
+                // It is judged by a handle of its own, as one that is listed.
+                drop(self.open_directory(at.as_path())?);
+                AtFlags::REMOVEDIR
+            }
+        };
+        if node.is_file() {
+            expect_own(&dir, name, name, &node)?;
+            self.expect(&dir, name, expected)?;
+        }
+        unlinkat(&dir, name, flags).map_err(|errno| lost(errno, effect))?;
+        *effect = Effect::Unknown;
+        Ok(rustix::fs::fsync(&dir)?)
+    }
+
+    /// Gives a file another name, durably; see [`Rename`].
+    ///
+    /// Both folders are held open and both names judged: the file as one that is read, its new
+    /// name as one that is written. What has the new name afterwards is looked at: where it is
+    /// not the file that was judged, somebody exchanged it, and that is said.
+    ///
+    /// # Errors
+    /// [`WriteFailure`] says why, and what was left.
+    pub fn rename(
+        &self,
+        job: &Rename<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Renamed, WriteFailure> {
+        let mut state = State { effect: Effect::NotDone, folders: 0 };
+        self.give_name(job, meter, &mut state).map_err(|error| WriteFailure {
+            error,
+            effect: state.effect,
+            folders: state.folders,
+        })
+    }
+
+    fn give_name(
+        &self,
+        job: &Rename<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+        state: &mut State,
+    ) -> Result<Renamed, FsError> {
+        let ((from, old_name), (to, new_name)) = (job.from.split()?, job.to.split()?);
+        if is_mark(old_name) || is_mark(new_name) {
+            return Err(FsError::Home);
+        }
+        let source = self.open_directory(from)?;
+        let node = Node::of(walk(&source, old_name.as_bytes(), NAMED)?)?;
+        node.expect_file(self.device())?;
+        expect_own(&source, old_name, old_name, &node)?;
+        expect_own(&source, old_name, new_name, &node)?;
+        let target = self.open_parent(to, job.parents, meter, state)?;
+        let old = self.old_file(&target, new_name, job.existing)?;
+        let [of_file, of_old] = job.expected;
+        self.expect(&source, old_name, of_file)?;
+        self.expect(&target, new_name, of_old)?;
+        let flags = match job.existing {
+            Existing::Replace => RenameFlags::empty(),
+            Existing::Refuse => RenameFlags::NOREPLACE,
+        };
+        rustix::fs::renameat_with(&source, old_name, &target, new_name, flags)
+            .map_err(|errno| lost(errno, &mut state.effect))?;
+        state.effect = Effect::Unknown;
+        if Node::at(&target, new_name)?.is_none_or(|now| now.ident != node.ident) {
+            return Err(FsError::Changed);
+        }
+        rustix::fs::fsync(&target)?;
+        rustix::fs::fsync(&source)?;
+        let (size_bytes, folders) = (node.size_bytes, state.folders);
+        Ok(Renamed { size_bytes, folders, replaced: old.is_some() })
+    }
+}
+
+/// That a regular file may be taken away, and would be no key under a name.
+fn expect_own(dir: &OwnedFd, name: &str, named: &str, node: &Node) -> Result<(), FsError> {
+    if node.permissions & 0o222 == 0 {
+        return Err(FsError::Denied);
+    }
+    if may_be_key(named) {
+        expect_no_key(named, walk(dir, name.as_bytes(), READ)?)?;
+    }
+    Ok(())
+}
+
+/// A remote or failing disk may have done it and lost the answer.
+fn lost(errno: Errno, effect: &mut Effect) -> FsError {
+    let error = match errno {
+        // A file system without NOREPLACE.
+        Errno::INVAL => FsError::Unsupported,
+        errno => errno.into(),
+    };
+    if matches!(error, FsError::Io(_)) {
+        *effect = Effect::Unknown;
+    }
+    error
+}

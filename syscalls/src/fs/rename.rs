@@ -1,0 +1,156 @@
+//! `fs.move`.
+
+use std::sync::Arc;
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    reason::{Reason, Refused},
+    scope::Rights,
+};
+use syscap_kernel::{
+    inspect::Inspect,
+    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+};
+
+use super::{
+    condition::{Look, held},
+    manifest,
+    path::{Ending, Place},
+    refusal, tx_of,
+};
+use crate::beneath::{
+    Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, Rename,
+    Renamed,
+};
+
+/// What a file needs where it is taken from. Elsewhere the agent may be able to read it: moved
+/// out of a folder that it can only write to, it would be read.
+const TAKEN: Rights = Rights::READ.union(Rights::WRITE);
+
+/// `fs.move`: gives a file another name, in the same folder or another. Never a folder: what lies
+/// in it may be another constraint's. Both paths are meant as they are written: no link is
+/// followed.
+#[derive(Debug)]
+pub struct FsMove {
+    manifest: Manifest,
+    base: Arc<dyn Opener>,
+}
+
+impl FsMove {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+        let manifest = manifest("move", EffectClass::LocalWrite)?
+            .described("Move a file", "Gives a file another name or another folder.")
+            .param(Param::required("from", ParamType::Path, "The file.").within(1, 4_096))
+            .param(Param::required("to", ParamType::Path, "Its new name.").within(1, 4_096))
+            .param(Param::optional("replace", ParamType::Bool, "Replace a file that is there."))
+            .param(Param::optional("parents", ParamType::Bool, "Make missing folders."));
+        Some(Self { manifest, base })
+    }
+}
+
+impl Tool for FsMove {
+    type Plan = FsMovePlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<FsMovePlan, Refused> {
+        let [from, to] = parse(request)?;
+        let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
+        let parents =
+            if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
+        let folders = if set("parents") { to.depth() } else { 0 };
+        let hold = Amounts::ZERO.with(Dimension::DiskFiles, folders);
+        Ok(FsMovePlan {
+            demands: Demands { resources: vec![from.demand(), to.demand()], hold },
+            from,
+            to,
+            existing: if set("replace") { Existing::Replace } else { Existing::Refuse },
+            parents,
+            base: Arc::clone(&self.base),
+        })
+    }
+
+    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        Ok(Some(Box::new(Look::at(parse(request)?, &self.base))))
+    }
+}
+
+fn parse(request: &Request<'_>) -> Result<[Place; 2], Refused> {
+    let from = Place::parse_argument("from", request, Ending::File, TAKEN)?;
+    let to = Place::parse_argument("to", request, Ending::File, Rights::WRITE)?;
+    Ok([from, to])
+}
+
+/// A planned `fs.move`.
+#[derive(Debug)]
+pub struct FsMovePlan {
+    demands: Demands,
+    from: Place,
+    to: Place,
+    existing: Existing,
+    parents: Parents,
+    base: Arc<dyn Opener>,
+}
+
+impl Plan for FsMovePlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.base.enforcement());
+        match self.rename(&mut permit) {
+            Ok(renamed) => permit.ok(result(&renamed), TxOutcome::Committed),
+            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
+        }
+    }
+}
+
+impl FsMovePlan {
+    fn rename(&self, permit: &mut Permit<'_, Self>) -> Result<Renamed, (Refused, Effect)> {
+        let not_done = |refused| (refused, Effect::NotDone);
+        let from = self.from.file().map_err(|refused| not_done(refused.field("from")))?;
+        let to = self.to.file().map_err(|refused| not_done(refused.field("to")))?;
+        let places = [(&self.from, Existing::Replace), (&self.to, self.existing)];
+        let [(source, of_file), (existing, of_old)] =
+            held(permit.conditions(), places).map_err(not_done)?;
+        if source == Existing::Refuse {
+            return Err(not_done(Refused::new(Reason::Changed).field("from")));
+        }
+        let is_bound = existing != self.existing;
+        let job = Rename {
+            from: &from,
+            to: &to,
+            existing,
+            parents: self.parents,
+            expected: [of_file, of_old],
+        };
+        let mut meter = |charge| match charge {
+            Charge::Folder => permit.meter(Dimension::DiskFiles, 1).map_err(|_| NoMore),
+            Charge::File | Charge::Bytes(_) => Ok(()),
+        };
+        self.base.rename(&job, &mut meter).map_err(|failure| {
+            let refused = match failure.error {
+                // None was there when it was approved.
+                FsError::Exists if is_bound => refusal(FsError::Changed).field("to"),
+                FsError::Exists => refusal(FsError::Exists).field("to"),
+                error => refusal(error).field("from"),
+            };
+            (refused, failure.effect)
+        })
+    }
+}
+
+/// `{size_bytes, replaced, folders}`.
+fn result(renamed: &Renamed) -> Canonical {
+    MapBuilder::new()
+        .uint("folders", u64::from(renamed.folders))
+        .boolean("replaced", renamed.replaced)
+        .uint("size_bytes", renamed.size_bytes)
+        .finish()
+}
