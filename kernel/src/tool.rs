@@ -21,6 +21,7 @@ use syscap_format::{
     envelope::{Status, TxOutcome},
     hash::result_hash,
     id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
+    label::Label,
     manifest::{Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
     scope::Resource,
@@ -47,6 +48,8 @@ pub struct Live {
     pub ticket: Ticket,
     /// The session that it came through.
     pub session: Seq,
+    /// What that has read so far: the label of what a tool now keeps for it.
+    pub label: Label,
 }
 
 /// One thing that a plan would touch.
@@ -214,6 +217,7 @@ pub(crate) struct PermitCore {
     pub(crate) conditions: Vec<Condition>,
     meter: Meter,
     enforcement: Enforcement,
+    label: Label,
 }
 
 impl PermitCore {
@@ -228,7 +232,7 @@ impl PermitCore {
     ) -> Self {
         let mut meter = Meter::new(hold);
         meter.used.set(Dimension::Calls, 1);
-        let enforcement = Enforcement::None;
+        let (enforcement, label) = (Enforcement::None, Label::PUBLIC);
         Self {
             intent,
             tool,
@@ -241,6 +245,7 @@ impl PermitCore {
             conditions,
             meter,
             enforcement,
+            label,
         }
     }
 
@@ -277,6 +282,7 @@ impl PermitCore {
             used: self.meter.used,
             tx,
             enforcement: self.enforcement,
+            label: self.label,
             brand: PhantomData,
         }
     }
@@ -372,6 +378,12 @@ macro_rules! permit {
                 self.core.enforcement = enforcement;
             }
 
+            /// Says what the result brings, beside what the manifest says of all results: the
+            /// label of what was kept earlier and is now given back.
+            pub fn brings(&mut self, label: Label) {
+                self.core.label = self.core.label.join(label);
+            }
+
             /// Gives the permit back with a result.
             pub fn ok(self, result: Canonical, tx: TxOutcome) -> Ran<'r> {
                 self.core.finish(Ok(result), tx)
@@ -413,6 +425,7 @@ pub struct Ran<'r> {
     pub(crate) used: Amounts,
     pub(crate) tx: TxOutcome,
     pub(crate) enforcement: Enforcement,
+    pub(crate) label: Label,
     brand: Brand<'r, ()>,
 }
 

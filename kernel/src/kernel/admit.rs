@@ -213,7 +213,8 @@ impl Kernel {
             }
         };
         let resolved = checked.resolve(&results, salts)?;
-        let live = Live { ticket: submit.ticket, session: submit.session };
+        let (ticket, label) = (submit.ticket, context.session.label);
+        let live = Live { ticket, session: submit.session, label };
         let (followed, unseen) = resolved.follow(context, (salts, live), seen)?;
         if let Some((lookup, resolving)) = unseen {
             return Err(Pause::Resolve(lookup, resolving));
@@ -292,9 +293,8 @@ impl Kernel {
         self.pending.keep(VaultWrite { seq, row: call.row });
         let flight = Box::new(InFlight {
             since: self.now(),
-            ticket: submit.ticket,
+            live: Live { ticket: submit.ticket, session: submit.session, label: call.given },
             leaf,
-            session: submit.session,
             agent: call.agent,
             token: call.token,
             tool: call.tool,

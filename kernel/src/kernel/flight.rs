@@ -9,7 +9,7 @@ use crate::{
     resolve::{Found, Lookup},
     state::tokens::TokenIndex,
     ticket::Ticket,
-    tool::AnyPlan,
+    tool::{AnyPlan, Live},
 };
 use syscap_format::{
     envelope::ToolResult,
@@ -56,11 +56,10 @@ pub(super) enum Awaited {
 
 /// The kernel's half of a call that has an intent.
 pub(super) struct InFlight {
-    pub(super) ticket: Ticket,
+    pub(super) live: Live,
     pub(super) leaf: Leaf,
     /// When the call was admitted.
     pub(super) since: UnixMillis,
-    pub(super) session: Seq,
     pub(super) agent: AgentId,
     pub(super) token: TokenIndex,
     pub(super) tool: ToolId,

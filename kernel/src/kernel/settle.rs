@@ -11,7 +11,7 @@ use super::{
 use crate::{
     halt::Halt,
     state::fold::State,
-    tool::{AnyPlan, Job, Live, PermitCore, Ran},
+    tool::{AnyPlan, Job, PermitCore, Ran},
 };
 use syscap_format::{
     budget::{Amounts, Dimension},
@@ -34,6 +34,8 @@ struct End {
     tx: TxOutcome,
     enforcement: Enforcement,
     flags: OutcomeFlags,
+    /// Of what was delivered, where the run has made it.
+    hash: Option<ResultHash>,
 }
 
 impl Kernel {
@@ -60,13 +62,10 @@ impl Kernel {
             flight.fields.held,
             flight.salts.result,
             (flight.result_bytes_max, flight.read_only),
-            (
-                Live { ticket: flight.ticket, session: flight.session },
-                core::mem::take(&mut flight.conditions),
-            ),
+            (flight.live, core::mem::take(&mut flight.conditions)),
         );
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
-        self.emit(Effect::Run(flight.ticket, Box::new(job)));
+        self.emit(Effect::Run(flight.live.ticket, Box::new(job)));
         self.in_flight.insert(seq, flight);
     }
 
@@ -101,6 +100,7 @@ impl Kernel {
             tx: TxOutcome::NoOp,
             enforcement: Enforcement::None,
             flags,
+            hash: None,
         };
         self.settle(seq, flight, end)
     }
@@ -129,10 +129,11 @@ impl Kernel {
     /// A run came back.
     pub(super) fn ran(&mut self, ran: Ran<'static>, measured: Measured) -> Result<(), Halt> {
         let seq = ran.intent;
-        let flight = match self.in_flight.entry(seq) {
+        let mut flight = match self.in_flight.entry(seq) {
             Entry::Occupied(found) if found.get().digest == ran.digest => found.remove(),
             _ => return self.came_late(seq, Some(&ran)),
         };
+        flight.label = flight.label.join(ran.label);
         let held = flight.fields.held;
         // The run is back: what time it took is known, also where what it did is not.
         let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
@@ -152,8 +153,9 @@ impl Kernel {
             tx,
             enforcement: ran.enforcement,
             flags,
+            hash: Some(ran.result_hash),
         };
-        self.settle_hashed(seq, flight, end, ran.result_hash)
+        self.settle(seq, flight, end)
     }
 
     /// A run will not come back, or not in time: it is charged in full, or what was measured
@@ -173,8 +175,7 @@ impl Kernel {
         let held = flight.fields.held;
         let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
         let flags = overrun.and(running).and(self.stopped(seq, &flight).unwrap_or_default());
-        let read_only = flight.effect.is_read_only();
-        let tx = if read_only { TxOutcome::NoOp } else { TxOutcome::Unknown };
+        let tx = if flight.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
         let end = End {
             reason: Some(reason),
             delivered: Refused::new(reason).error_object(ErrorKind::Failed(tx)),
@@ -182,6 +183,7 @@ impl Kernel {
             tx,
             enforcement: Enforcement::None,
             flags,
+            hash: None,
         };
         self.settle(seq, flight, end)
     }
@@ -205,43 +207,24 @@ impl Kernel {
     }
 
     fn settle(&mut self, seq: Seq, flight: Box<InFlight>, end: End) -> Result<(), Halt> {
-        let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
-        let hash = result_hash(&flight.salts.result, status.code(), end.delivered.item());
-        self.settle_hashed(seq, flight, end, hash)
-    }
-
-    fn settle_hashed(
-        &mut self,
-        seq: Seq,
-        flight: Box<InFlight>,
-        end: End,
-        hash: ResultHash,
-    ) -> Result<(), Halt> {
-        let InFlight { ticket, leaf: intent_leaf, session, mut fields, label, .. } = *flight;
+        let End { reason, delivered, used, tx, enforcement, flags, hash } = end;
+        let status = if reason.is_some() { Status::Error } else { Status::Ok };
+        let salt = &flight.salts.result;
+        let hash = hash.unwrap_or_else(|| result_hash(salt, status.code(), delivered.item()));
+        let InFlight { live, leaf: intent_leaf, mut fields, label, .. } = *flight;
         // What did not run brought nothing: the words are the kernel's.
-        let not_run = end.reason == Some(Reason::NotRun);
-        let label = if not_run { Label::PUBLIC } else { label };
+        let label = if reason == Some(Reason::NotRun) { Label::PUBLIC } else { label };
         fields.result_hash = Some(hash);
-        fields.used = end.used;
+        fields.used = used;
         fields.used.set(Dimension::Concurrent, 0);
-        fields.enforcement = Some(end.enforcement);
-        let status = if end.reason.is_some() { Status::Error } else { Status::Ok };
-        let outcome = Outcome {
-            call: fields,
-            intent: seq,
-            status,
-            tx: end.tx,
-            reason: end.reason,
-            flags: end.flags,
-            label,
-        };
+        fields.enforcement = Some(enforcement);
+        let outcome = Outcome { call: fields, intent: seq, status, tx, reason, flags, label };
         let (outcome_seq, leaf) = self.append(BodyView::Outcome(&outcome))?;
-        let delivered = end.delivered;
         self.pending.keep(VaultWrite::new(outcome_seq, None, None, Some(delivered.as_bytes())));
-        let left = self.left_of(session);
+        let left = self.left_of(live.session);
         let intent = Some((seq, intent_leaf));
-        let (reason, tx, degraded) = (end.reason, end.tx, outcome.call.degraded());
-        let reply = Reply { ticket, intent, reason, delivered, tx, left, degraded };
+        let degraded = outcome.call.degraded();
+        let reply = Reply { ticket: live.ticket, intent, reason, delivered, tx, left, degraded };
         self.answer(outcome_seq, leaf, &outcome.call, reply);
         self.report_overload()
     }

@@ -175,7 +175,9 @@ impl Base {
             return Err(FsError::Home);
         }
         let source = self.open_directory(from)?;
-        let node = Node::of(walk(&source, old_name.as_bytes(), NAMED)?)?;
+        // Held to the end: a number that is free is given to the next file at once.
+        let named = walk(&source, old_name.as_bytes(), NAMED)?;
+        let node = Node::of(&named)?;
         node.expect_file(self.device())?;
         expect_own(&source, old_name, old_name, &node)?;
         expect_own(&source, old_name, new_name, &node)?;
@@ -194,6 +196,7 @@ impl Base {
         if Node::at(&target, new_name)?.is_none_or(|now| now.ident != node.ident) {
             return Err(FsError::Changed);
         }
+        drop(named);
         rustix::fs::fsync(&target)?;
         rustix::fs::fsync(&source)?;
         let (size_bytes, folders) = (node.size_bytes, state.folders);

@@ -26,10 +26,14 @@ impl Ledger {
         entry.expect(pays_enough(&outcome, held), Fault::Undercharged);
         entry.expect(outcome.flags == self.flags(entry, &open, &outcome), Fault::OutcomeFlags);
         self.settle(&open, &outcome);
-        // What did not run brought nothing.
-        let not_run = outcome.reason == Some(Reason::NotRun);
-        let label = if not_run { Label::PUBLIC } else { open.label };
-        entry.expect(outcome.label == label, Fault::Label);
+        // What did not run brought nothing; what ran, what its tool brings, and the label of what
+        // the tool kept earlier.
+        let (due, is_due) = match outcome.reason {
+            Some(Reason::NotRun) => (Label::PUBLIC, outcome.label == Label::PUBLIC),
+            _ => (open.label, open.label.leq(outcome.label)),
+        };
+        entry.expect(is_due, Fault::Label);
+        let label = if is_due { outcome.label } else { due };
         if let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq)) {
             session.label = session.label.join(label);
             if outcome.status == Status::Ok {

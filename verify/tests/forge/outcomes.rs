@@ -7,7 +7,6 @@ use syscap_format::{
     decision::{Decision, Verdict},
     envelope::{Status, TxOutcome},
     id::{ArgsHash, CallHash, ObjectId, PolicyHash, Seq, SnapshotId, TokenId},
-    label::Label,
     provenance::{Provenance, Source},
     reason::Reason,
     record::{Body, CallFields, Kind, OutcomeFlags, Record},
@@ -110,11 +109,6 @@ fn an_outcomes_parts_agree() {
             ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
             ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
             ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
-            (
-                "another label",
-                &|r| outcome(&mut r[POST]).label = Label::UNTRUSTED,
-                &[(POST, Fault::Label)],
-            ),
             (
                 "not run, and nothing stopped it",
                 &|r| {
