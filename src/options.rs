@@ -495,6 +495,11 @@ impl Options {
         registry.add(files.edit().ok_or_else(bad)?)?;
         registry.add(files.rename().ok_or_else(bad)?)?;
         registry.add(files.delete().ok_or_else(bad)?)?;
+        let memory = files.memory();
+        registry.add_read(memory.read().ok_or_else(bad)?)?;
+        registry.add_read(memory.list().ok_or_else(bad)?)?;
+        registry.add(memory.write().ok_or_else(bad)?)?;
+        registry.add(memory.delete().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

@@ -66,7 +66,11 @@ const STATED: &[Stated] = &[
     (Reason::Busy, ["path", "the folder changes too fast", ""], "a race"),
     (Reason::Unsupported, ["path", "", ""], "by the system"),
     (Reason::Failed, ["path", "", ""], "by the system"),
-    (Reason::Quota, ["value", "70000 bytes", "at most 65536 bytes"], "by a store"),
+    (
+        Reason::Quota,
+        ["value", "16777220 bytes with all that is kept", "at most 16777216 bytes"],
+        "by a store",
+    ),
     (Reason::Unreachable, ["path", "no answer", ""], "by a server"),
     (Reason::ForbiddenAddress, ["path", "169.254.169.254", ""], "by a resolver"),
     (Reason::BadCertificate, ["path", "", ""], "by a server"),

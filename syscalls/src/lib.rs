@@ -1,9 +1,11 @@
 //! The tools of syscap, one family a module.
 //!
-//! * [`fs`]: `fs.read`, `fs.list`, `fs.write`, on handles opened beneath one base directory.
+//! * [`fs`]: `fs.read`, `fs.write` and six more, on handles opened beneath one base directory.
+//! * [`memory`]: texts that an agent keeps under keys, beneath the same.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
 
 pub mod beneath;
 pub mod builtin;
 pub mod fs;
+pub mod memory;

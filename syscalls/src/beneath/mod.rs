@@ -24,6 +24,7 @@ mod error;
 mod gate;
 mod homes;
 mod judged;
+mod label;
 mod list;
 mod location;
 mod opener;

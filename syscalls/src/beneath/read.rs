@@ -5,12 +5,14 @@ use std::os::fd::OwnedFd;
 use rustix::buffer::spare_capacity;
 use rustix::io::{pread, retry_on_intr};
 use sha2::{Digest as _, Sha256};
+use syscap_format::label::Label;
 
 use super::base::Base;
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
 use super::homes::{expect_no_key, is_mark};
 use super::judged::Seen;
+use super::label;
 use super::location::Location;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
@@ -125,6 +127,15 @@ impl OpenFile {
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// The label that was kept with it when it was written; trusted and public where there is
+    /// none, and the most careful one where what stands there is none.
+    ///
+    /// # Errors
+    /// What the system says of the read.
+    pub fn label(&self) -> Result<Label, FsError> {
+        label::kept(&self.fd)
     }
 
     /// Reads at most `limit_bytes` from `offset_bytes` on; past the end that is nothing.

@@ -3,11 +3,13 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, unlinkat};
+use syscap_format::label::Label;
 
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
 use super::gate::{NAMED, Node, READ, walk};
 use super::homes::{expect_no_key, is_key, is_mark, may_be_key};
+use super::label;
 use super::location::Location;
 use super::temp::{TempName, create, fill, put};
 
@@ -27,6 +29,8 @@ pub struct Write<'a> {
     pub parents: Parents,
     /// The name of the temporary file, used by no other write.
     pub temp: &'a TempName,
+    /// What is kept with the file, and found again by [`OpenFile::label`](super::OpenFile::label).
+    pub label: Label,
 }
 
 /// What a write does with a file that is there.
@@ -142,7 +146,8 @@ impl Base {
             charge(meter, Charge::File)?;
         }
         let temp = create(&dir, job.temp, old.as_ref())?;
-        let filled = fill(&temp, job.content, old.as_ref(), meter);
+        let filled = label::keep(&temp, job.label);
+        let filled = filled.and_then(|()| fill(&temp, job.content, old.as_ref(), meter));
         let filled = filled.and_then(|()| self.expect(&dir, name, job.expected));
         if let Err(error) = filled.and_then(|()| put(&dir, job, name, state)) {
             let removed = unlinkat(&dir, job.temp.as_str(), AtFlags::empty());

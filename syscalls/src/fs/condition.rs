@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
 use syscap_format::{
     reason::{Reason, Refused},
     record::PreconditionKind,
@@ -77,12 +78,12 @@ pub(super) fn held<const N: usize>(
     Ok(found)
 }
 
-pub(super) fn hex(digest: &[u8]) -> String {
+pub(crate) fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The digest that a text names.
-fn digest_of(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn digest_of(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;
@@ -92,4 +93,9 @@ fn digest_of(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(text.get(at..at.checked_add(2)?)?, 16).ok()?;
     }
     Some(digest)
+}
+
+/// FIPS 180-4.
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }

@@ -158,6 +158,8 @@ impl FsEditPlan {
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
         let opened = self.base.open_file(&location, self.max_bytes);
         let file = opened.map_err(|error| not_done(refusal(error)))?;
+        let label = file.label().map_err(|error| not_done(refusal(error)))?;
+        permit.brings(label);
         let digest = file.digest().map_err(|error| not_done(refusal(error)))?;
         self.expect(permit.conditions(), &digest).map_err(not_done)?;
         let limit = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
@@ -171,6 +173,7 @@ impl FsEditPlan {
             expected: Some(digest),
             parents: Parents::Require,
             temp: &temp,
+            label: permit.live().label.join(label),
         };
         let written = self.base.write(&job, &mut meter_of(permit));
         let written = written.map_err(|failure| (refusal(failure.error), failure.effect))?;

@@ -26,6 +26,9 @@ pub use search::{FsSearch, FsSearchPlan, SEARCH_BYTES_MAX, SEARCH_FILES_MAX};
 pub use stat::{FsStat, FsStatPlan};
 pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
 
+pub(crate) use condition::{digest_of, hex, sha256};
+pub(crate) use write::{meter_of, temp_name};
+
 use std::sync::Arc;
 
 use syscap_format::{
@@ -36,6 +39,7 @@ use syscap_format::{
 };
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
+use crate::memory::Memory;
 
 /// The dimension of a grant that holds path scopes.
 pub const PATH_DIMENSION: &str = "path";
@@ -51,6 +55,12 @@ impl Files {
     #[must_use]
     pub fn over(base: Arc<dyn Opener>) -> Self {
         Self { base }
+    }
+
+    /// The agents' memories beneath the same base.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        Memory::over(Arc::clone(&self.base))
     }
 
     /// Makes an agent's workspace, where it is missing.
@@ -140,7 +150,7 @@ fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
 }
 
 /// What became of a change that failed.
-const fn tx_of(effect: Effect) -> TxOutcome {
+pub(crate) const fn tx_of(effect: Effect) -> TxOutcome {
     match effect {
         Effect::NotDone => TxOutcome::NoOp,
         Effect::Partly => TxOutcome::RolledBack,
@@ -150,7 +160,7 @@ const fn tx_of(effect: Effect) -> TxOutcome {
 
 /// What an error of the file layer is to a caller. The path stands in the call; it is not
 /// repeated.
-fn refusal(error: FsError) -> Refused {
+pub(crate) fn refusal(error: FsError) -> Refused {
     let reason = match error {
         FsError::BadName | FsError::NameTooLong => Reason::BadPath,
         FsError::NotFound => Reason::NotFound,

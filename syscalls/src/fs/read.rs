@@ -5,6 +5,7 @@ use std::sync::Arc;
 use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
+    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
@@ -103,17 +104,22 @@ impl ReadPlan for FsReadPlan {
         // A policy may ask for less: then less is read, and `more` says so.
         let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
         match self.read(room) {
-            Ok(chunk) => permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp),
+            Ok((chunk, label)) => {
+                permit.brings(label);
+                permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp)
+            }
             Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
     }
 }
 
 impl FsReadPlan {
-    fn read(&self, room: usize) -> Result<Chunk, Refused> {
+    fn read(&self, room: usize) -> Result<(Chunk, Label), Refused> {
         let location = self.place.file()?;
         let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
-        file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)
+        let label = file.label().map_err(refusal)?;
+        let chunk = file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)?;
+        Ok((chunk, label))
     }
 }
 

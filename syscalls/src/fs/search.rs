@@ -6,6 +6,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
+    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::{Reason, Refused},
@@ -175,8 +176,11 @@ impl ReadPlan for FsSearchPlan {
             skipped: 0,
             bytes: 0,
             is_cut: false,
+            label: Label::PUBLIC,
         };
-        match self.search(&mut found) {
+        let searched = self.search(&mut found);
+        permit.brings(found.label);
+        match searched {
             Ok(()) => permit.ok(found.result(), TxOutcome::NoOp),
             Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
@@ -192,6 +196,8 @@ struct Found {
     skipped: u64,
     bytes: u64,
     is_cut: bool,
+    /// Of the files of which lines are given.
+    label: Label,
 }
 
 impl FsSearchPlan {
@@ -257,8 +263,9 @@ impl FsSearchPlan {
         let limit = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
         let opened = self.place.below(path).ok_or(FsError::NameTooLong);
         let opened = opened.and_then(|at| self.base.open_file(&at, FILE_BYTES_MAX));
-        let content = match opened.and_then(|file| file.read(0, limit)) {
-            Ok(chunk) if !chunk.more => chunk.bytes,
+        let read = opened.and_then(|file| Ok((file.label()?, file.read(0, limit)?)));
+        let (label, content) = match read {
+            Ok((label, chunk)) if !chunk.more => (label, chunk.bytes),
             _ => {
                 found.skip();
                 return true;
@@ -272,7 +279,11 @@ impl FsSearchPlan {
         found.files = found.files.saturating_add(1);
         let path = path.join("/");
         for (n, line) in content.split(|byte| *byte == b'\n').enumerate() {
-            if self.pattern.is_match(line) && !found.add(&path, n, line, self.limit) {
+            if !self.pattern.is_match(line) {
+                continue;
+            }
+            found.label = found.label.join(label);
+            if !found.add(&path, n, line, self.limit) {
                 return false;
             }
         }

@@ -81,7 +81,7 @@ impl ReadPlan for FsStatPlan {
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(self.base.enforcement());
-        match self.look() {
+        match self.look(&mut permit) {
             Ok(result) => permit.ok(result, TxOutcome::NoOp),
             Err(refused) => permit.failed(refused, TxOutcome::NoOp),
         }
@@ -89,11 +89,13 @@ impl ReadPlan for FsStatPlan {
 }
 
 impl FsStatPlan {
-    fn look(&self) -> Result<Canonical, Refused> {
+    fn look(&self, permit: &mut ReadPermit<'_, Self>) -> Result<Canonical, Refused> {
         let location = self.place.location()?;
         let seen = self.base.metadata(&location).map_err(refusal)?;
         let digest = if self.digest && seen.kind == Kind::File {
             let file = self.base.open_file(&location, DIGEST_BYTES_MAX).map_err(refusal)?;
+            // A digest tells of the content.
+            permit.brings(file.label().map_err(refusal)?);
             Some(file.digest().map_err(refusal)?)
         } else {
             None

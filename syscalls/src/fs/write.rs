@@ -7,6 +7,7 @@ use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     id::{Leaf, Seq},
+    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     scope::Rights,
@@ -136,7 +137,7 @@ pub(super) fn left_behind(
 }
 
 /// Counts what a write is about to use.
-pub(super) fn meter_of<P>(permit: &mut Permit<'_, P>) -> impl FnMut(Charge) -> Result<(), NoMore> {
+pub(crate) fn meter_of<P>(permit: &mut Permit<'_, P>) -> impl FnMut(Charge) -> Result<(), NoMore> {
     |charge| {
         let (dimension, amount) = match charge {
             Charge::Folder | Charge::File => (Dimension::DiskFiles, 1),
@@ -148,7 +149,7 @@ pub(super) fn meter_of<P>(permit: &mut Permit<'_, P>) -> impl FnMut(Charge) -> R
 
 /// What a run's temporary file is called. The leaf tells homes that share a base apart, the intent
 /// tells calls apart.
-pub(super) fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
+pub(crate) fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
     let leaf = leaf.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
     TempName::new(&format!("{intent}-{:016x}", u64::from_be_bytes(leaf)))
 }
@@ -205,6 +206,7 @@ impl FsWritePlan {
             expected,
             parents: self.parents,
             temp: &temp,
+            label: permit.live().label,
         };
         let failed = |WriteFailure { error, effect, .. }| {
             let lacks_folder = matches!(error, FsError::NotFound);
@@ -221,19 +223,24 @@ impl FsWritePlan {
         };
         let before = self.before(&location);
         let written = self.base.write(&job, &mut meter_of(permit)).map_err(failed)?;
-        let diff = before.filter(|_| written.replaced);
-        Ok(result(&written, diff.and_then(|before| diff::unified(&before, &self.content))))
+        let diff = before.filter(|_| written.replaced).and_then(|(label, before)| {
+            let diff = diff::unified(&before, &self.content)?;
+            permit.brings(label);
+            Some(diff)
+        });
+        Ok(result(&written, diff))
     }
 
     /// What the file holds now, where the token lets the agent see it: what a write took away is
     /// shown to nobody who could not have read it.
-    fn before(&self, at: &Location) -> Option<Vec<u8>> {
+    fn before(&self, at: &Location) -> Option<(Label, Vec<u8>)> {
         if !self.place.is_readable() {
             return None;
         }
         let file = self.base.open_file(at, diff::TEXT_BYTES_MAX).ok()?;
         let limit = usize::try_from(diff::TEXT_BYTES_MAX).unwrap_or(usize::MAX);
-        file.read(0, limit).ok().filter(|chunk| !chunk.more).map(|chunk| chunk.bytes)
+        let (label, chunk) = (file.label().ok()?, file.read(0, limit).ok()?);
+        (!chunk.more).then_some((label, chunk.bytes))
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
     Base, Charge, Effect, Existing, FsError, Location, Opener, Parents, Refused, TempName, Write,
     WriteFailure, Written,
@@ -144,8 +145,18 @@ impl World {
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure> {
         let temp = fresh_temp();
-        self.base
-            .write(&Write { at, content, existing, expected: None, parents, temp: &temp }, meter)
+        self.base.write(
+            &Write {
+                at,
+                content,
+                existing,
+                expected: None,
+                parents,
+                temp: &temp,
+                label: Label::PUBLIC,
+            },
+            meter,
+        )
     }
 
     /// Asserts that every operation refuses `path` so, and that nothing was read or changed.

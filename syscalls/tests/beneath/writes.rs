@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
     CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Parents,
     Refused, TempName, Write, WriteFailure, Written,
@@ -128,6 +129,7 @@ fn full_disk_keeps_the_old_content() {
             expected: None,
             parents: Parents::Require,
             temp: &temp,
+            label: Label::PUBLIC,
         };
         let done = base.write(&job, &mut |_| Ok(()));
         assert_eq!(done, Err(failure(FsError::NoSpace, Effect::NotDone, 0)));
@@ -210,6 +212,7 @@ fn a_leftover_of_a_crash_is_kept_apart_and_discarded_by_name() {
         expected: None,
         parents: Parents::Require,
         temp: &temp,
+        label: Label::PUBLIC,
     };
     let done = world.base.write(&job, &mut |_| Ok(()));
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));
@@ -234,6 +237,7 @@ fn a_temporary_name_that_is_a_symlink_is_not_written_through() {
         expected: None,
         parents: Parents::Require,
         temp: &temp,
+        label: Label::PUBLIC,
     };
     let done = world.base.write(&job, &mut |_| Ok(()));
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));

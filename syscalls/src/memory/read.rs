@@ -1,0 +1,177 @@
+//! `memory.read` and `memory.list`.
+
+use std::sync::Arc;
+
+use syscap_format::{
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    id::AgentId,
+    label::Label,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    reason::{Reason, Refused},
+};
+use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+
+use super::{KEYS_MAX, Key, SUFFIX, VALUE_BYTES_MAX, folder_of, key_param, manifest, wrong};
+use crate::beneath::{FsError, Kind, Opener};
+use crate::fs::hex;
+
+/// `memory.read`: the text under a key.
+#[derive(Debug)]
+pub struct MemoryRead {
+    manifest: Manifest,
+    base: Arc<dyn Opener>,
+}
+
+impl MemoryRead {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+        let mut manifest = manifest("read", EffectClass::Read)?
+            .described("Read from memory", "Gives back a text that was kept under a key.")
+            .param(key_param("Under which name it was kept."));
+        manifest.result_bytes_max = VALUE_BYTES_MAX.saturating_add(1 << 10);
+        Some(Self { manifest, base })
+    }
+}
+
+impl ReadTool for MemoryRead {
+    type Plan = MemoryReadPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<MemoryReadPlan, Refused> {
+        let key = Key::parse(request)?;
+        Ok(MemoryReadPlan { demands: Demands::default(), key, base: Arc::clone(&self.base) })
+    }
+}
+
+/// A planned `memory.read`.
+#[derive(Debug)]
+pub struct MemoryReadPlan {
+    demands: Demands,
+    key: Key,
+    base: Arc<dyn Opener>,
+}
+
+impl ReadPlan for MemoryReadPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.base.enforcement());
+        match self.read() {
+            Ok((result, label)) => {
+                permit.brings(label);
+                permit.ok(result, TxOutcome::NoOp)
+            }
+            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
+        }
+    }
+}
+
+impl MemoryReadPlan {
+    /// `{value, version}`: the version is the text's SHA-256, by which a write can be held to it.
+    fn read(&self) -> Result<(Canonical, Label), Refused> {
+        let location = self.key.location()?;
+        let file = self.base.open_file(&location, VALUE_BYTES_MAX).map_err(wrong)?;
+        let (label, digest) = (file.label().map_err(wrong)?, file.digest().map_err(wrong)?);
+        let limit = usize::try_from(VALUE_BYTES_MAX).unwrap_or(usize::MAX);
+        let bytes = file.read(0, limit).map_err(wrong)?.bytes;
+        // What is no text was put there by somebody else.
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Refused::new(Reason::NotAFile).field("key").got("no text"))?;
+        let map = MapBuilder::new().text("value", &text).text("version", &hex(&digest));
+        Ok((map.finish(), label))
+    }
+}
+
+/// `memory.list`: the keys.
+#[derive(Debug)]
+pub struct MemoryList {
+    manifest: Manifest,
+    base: Arc<dyn Opener>,
+}
+
+impl MemoryList {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+        let manifest = manifest("list", EffectClass::Read)?
+            .described("List memory", "Lists the keys under which texts are kept.")
+            .param(
+                Param::optional("prefix", ParamType::Text, "How the keys begin.")
+                    .within(1, super::KEY_BYTES_MAX),
+            );
+        Some(Self { manifest, base })
+    }
+}
+
+impl ReadTool for MemoryList {
+    type Plan = MemoryListPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<MemoryListPlan, Refused> {
+        let prefix = request.args.get("prefix").and_then(Item::as_text).unwrap_or_default();
+        Ok(MemoryListPlan {
+            demands: Demands::default(),
+            agent: request.agent.clone(),
+            prefix: prefix.to_owned(),
+            base: Arc::clone(&self.base),
+        })
+    }
+}
+
+/// A planned `memory.list`.
+#[derive(Debug)]
+pub struct MemoryListPlan {
+    demands: Demands,
+    agent: AgentId,
+    prefix: String,
+    base: Arc<dyn Opener>,
+}
+
+impl ReadPlan for MemoryListPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.base.enforcement());
+        match self.list() {
+            Ok(result) => permit.ok(result, TxOutcome::NoOp),
+            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
+        }
+    }
+}
+
+impl MemoryListPlan {
+    /// `{keys: [{key, size_bytes}]}`, in the order of their bytes.
+    fn list(&self) -> Result<Canonical, Refused> {
+        let entries = kept(&*self.base, &self.agent)?;
+        let meant = entries.iter().filter(|(key, _)| key.starts_with(&self.prefix));
+        let shown = meant.map(|(key, size_bytes)| {
+            MapBuilder::new().text("key", key).uint("size_bytes", *size_bytes).finish()
+        });
+        let keys = Canonical::list(shown.collect::<Vec<_>>().into_iter());
+        Ok(MapBuilder::new().item("keys", keys.item()).finish())
+    }
+}
+
+/// The keys of an agent, and the sizes of what is kept under them. A memory that nothing was
+/// written to has none.
+pub(super) fn kept(base: &dyn Opener, agent: &AgentId) -> Result<Vec<(String, u64)>, Refused> {
+    let listing = match base.list(&folder_of(agent)?, KEYS_MAX.saturating_add(1)) {
+        Ok(listing) => listing,
+        Err(FsError::NotFound) => return Ok(Vec::new()),
+        Err(error) => return Err(wrong(error)),
+    };
+    let files = listing.entries.into_iter().filter(|entry| entry.kind == Kind::File);
+    let keys = files.filter_map(|entry| {
+        let name = String::from_utf8(entry.name).ok()?;
+        Some((name.strip_suffix(SUFFIX)?.to_owned(), entry.size_bytes))
+    });
+    Ok(keys.collect())
+}

@@ -1,0 +1,253 @@
+//! `memory.write` and `memory.delete`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    cbor::{Canonical, Item, MapBuilder},
+    envelope::TxOutcome,
+    id::AgentId,
+    manifest::{EffectClass, Manifest, Param, ParamType},
+    reason::{Reason, Refused},
+};
+use syscap_kernel::{
+    probe::{Broken, Finding},
+    tool::{Demands, Permit, Plan, Ran, Request, Tool},
+};
+
+use super::{
+    KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, read::kept, wrong,
+};
+use crate::beneath::{
+    Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Removal, Write,
+};
+use crate::fs::{digest_of, hex, meter_of, temp_name, tx_of};
+
+/// The version of what is not there.
+const NONE: &str = "none";
+/// Folders that a first write makes at most: those of the agent.
+const FOLDERS: u64 = 3;
+
+/// `memory.write`: keeps a text under a key, whole and durable or not at all.
+#[derive(Debug)]
+pub struct MemoryWrite {
+    manifest: Manifest,
+    base: Arc<dyn Opener>,
+    writing: Arc<Mutex<()>>,
+}
+
+impl MemoryWrite {
+    pub(super) fn new(memory: &Memory) -> Option<Self> {
+        let manifest = manifest("write", EffectClass::LocalWrite)?
+            .described("Write to memory", "Keeps a text under a key.")
+            .param(key_param("Under which name to keep it."))
+            .param(
+                Param::required("value", ParamType::Text, "The text.").within(0, VALUE_BYTES_MAX),
+            )
+            .param(
+                Param::optional(
+                    "if_version",
+                    ParamType::Text,
+                    "Only where the text kept now has this version; `none` where none is kept.",
+                )
+                .within(1, 64),
+            );
+        let (base, writing) = (Arc::clone(&memory.base), Arc::clone(&memory.writing));
+        Some(Self { manifest, base, writing })
+    }
+}
+
+impl Tool for MemoryWrite {
+    type Plan = MemoryWritePlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<MemoryWritePlan, Refused> {
+        let key = Key::parse(request)?;
+        let value = request.args.get("value").and_then(Item::as_text).unwrap_or_default();
+        let (existing, expected) = version(request)?;
+        let hold = uses(u64::try_from(value.len()).unwrap_or(u64::MAX));
+        Ok(MemoryWritePlan {
+            demands: Demands { hold, ..Demands::default() },
+            agent: request.agent.clone(),
+            key,
+            value: Box::from(value),
+            existing,
+            expected,
+            base: Arc::clone(&self.base),
+            writing: Arc::clone(&self.writing),
+        })
+    }
+
+    /// As of `fs.write`: who takes the temporary file away has proved that nothing was kept.
+    fn probe(&self, broken: &Broken<'_>) -> Finding {
+        let Ok(plan) = self.plan(&broken.request) else { return Finding::Unknown };
+        let temp = temp_name(broken.intent, broken.leaf);
+        let (Ok(location), Ok(temp)) = (plan.key.location(), temp) else {
+            return Finding::Unknown;
+        };
+        match self.base.discard(&location, &temp) {
+            Ok(Discarded::Removed { size_bytes }) => Finding::NotDone(uses(size_bytes)),
+            _ => Finding::Unknown,
+        }
+    }
+}
+
+fn version(request: &Request<'_>) -> Result<(Existing, Option<[u8; 32]>), Refused> {
+    match request.args.get("if_version").and_then(Item::as_text) {
+        None => Ok((Existing::Replace, None)),
+        Some(NONE) => Ok((Existing::Refuse, None)),
+        Some(text) => match digest_of(text) {
+            Some(digest) => Ok((Existing::Replace, Some(digest))),
+            None => {
+                let refused = Refused::new(Reason::BadArgument).field("if_version").got(text);
+                Err(refused.allowed("the version that memory.read gave, or none"))
+            }
+        },
+    }
+}
+
+fn uses(size_bytes: u64) -> Amounts {
+    let files = FOLDERS.saturating_add(1);
+    Amounts::ZERO.with(Dimension::DiskWriteBytes, size_bytes).with(Dimension::DiskFiles, files)
+}
+
+/// A planned `memory.write`.
+#[derive(Debug)]
+pub struct MemoryWritePlan {
+    demands: Demands,
+    agent: AgentId,
+    key: Key,
+    value: Box<str>,
+    existing: Existing,
+    expected: Option<[u8; 32]>,
+    base: Arc<dyn Opener>,
+    writing: Arc<Mutex<()>>,
+}
+
+impl Plan for MemoryWritePlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.base.enforcement());
+        match self.write(&mut permit) {
+            Ok(result) => permit.ok(result, TxOutcome::Committed),
+            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
+        }
+    }
+}
+
+impl MemoryWritePlan {
+    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, (Refused, Effect)> {
+        let not_done = |refused| (refused, Effect::NotDone);
+        let location = self.key.location().map_err(not_done)?;
+        let temp = temp_name(permit.intent(), permit.leaf());
+        let temp = temp.map_err(|error| not_done(wrong(error)))?;
+        // It guards no data: one who broke off left nothing half done.
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.expect_room().map_err(not_done)?;
+        let job = Write {
+            at: &location,
+            content: self.value.as_bytes(),
+            existing: self.existing,
+            expected: self.expected,
+            parents: Parents::Create(FolderMode::Private),
+            temp: &temp,
+            label: permit.live().label,
+        };
+        let written = self.base.write(&job, &mut meter_of(permit)).map_err(|failure| {
+            let refused = match failure.error {
+                FsError::Changed | FsError::Exists => {
+                    wrong(failure.error).field("if_version").allowed("the version kept now")
+                }
+                error => wrong(error),
+            };
+            (refused, failure.effect)
+        })?;
+        let digest = crate::fs::sha256(self.value.as_bytes());
+        let map = MapBuilder::new().boolean("created", !written.replaced);
+        Ok(map.text("version", &hex(&digest)).finish())
+    }
+
+    /// There is room for one more text, and for all of it.
+    fn expect_room(&self) -> Result<(), Refused> {
+        let mut keys = 1_usize;
+        let mut bytes = u64::try_from(self.value.len()).unwrap_or(u64::MAX);
+        for (key, size_bytes) in kept(&*self.base, &self.agent)? {
+            if !self.key.is(&key) {
+                keys = keys.saturating_add(1);
+                bytes = bytes.saturating_add(size_bytes);
+            }
+        }
+        let full = Refused::new(Reason::Quota);
+        if keys > KEYS_MAX {
+            return Err(full.field("key").allowed(&format!("at most {KEYS_MAX} keys")));
+        }
+        if bytes > TOTAL_BYTES_MAX {
+            let full = full.field("value").got(&format!("{bytes} bytes with all that is kept"));
+            return Err(full.allowed(&format!("at most {TOTAL_BYTES_MAX} bytes")));
+        }
+        Ok(())
+    }
+}
+
+/// `memory.delete`: forgets a text.
+#[derive(Debug)]
+pub struct MemoryDelete {
+    manifest: Manifest,
+    base: Arc<dyn Opener>,
+}
+
+impl MemoryDelete {
+    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+        let manifest = manifest("delete", EffectClass::LocalWrite)?
+            .described("Delete from memory", "Forgets the text under a key.")
+            .param(key_param("Under which name it is kept."));
+        Some(Self { manifest, base })
+    }
+}
+
+impl Tool for MemoryDelete {
+    type Plan = MemoryDeletePlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<MemoryDeletePlan, Refused> {
+        let key = Key::parse(request)?;
+        Ok(MemoryDeletePlan { demands: Demands::default(), key, base: Arc::clone(&self.base) })
+    }
+}
+
+/// A planned `memory.delete`.
+#[derive(Debug)]
+pub struct MemoryDeletePlan {
+    demands: Demands,
+    key: Key,
+    base: Arc<dyn Opener>,
+}
+
+impl Plan for MemoryDeletePlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.base.enforcement());
+        let location = match self.key.location() {
+            Ok(location) => location,
+            Err(refused) => return permit.failed(refused, TxOutcome::NoOp),
+        };
+        match self.base.remove(&location, Removal::File, None) {
+            Ok(()) => {
+                permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
+            }
+            Err(failure) => permit.failed(wrong(failure.error), tx_of(failure.effect)),
+        }
+    }
+}
