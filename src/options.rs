@@ -24,6 +24,8 @@ use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
     builtin::{CurrentTime, Echo},
     fs::Files,
+    memory::Memory,
+    vecdb::Vectors,
 };
 
 use crate::{
@@ -495,11 +497,15 @@ impl Options {
         registry.add(files.edit().ok_or_else(bad)?)?;
         registry.add(files.rename().ok_or_else(bad)?)?;
         registry.add(files.delete().ok_or_else(bad)?)?;
-        let memory = files.memory();
+        let memory = Memory::over(Arc::clone(files.base()));
         registry.add_read(memory.read().ok_or_else(bad)?)?;
         registry.add_read(memory.list().ok_or_else(bad)?)?;
         registry.add(memory.write().ok_or_else(bad)?)?;
         registry.add(memory.delete().ok_or_else(bad)?)?;
+        let vectors = Vectors::over(Arc::clone(files.base()));
+        registry.add_read(vectors.query().ok_or_else(bad)?)?;
+        registry.add(vectors.upsert().ok_or_else(bad)?)?;
+        registry.add(vectors.delete().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

@@ -76,6 +76,7 @@ const STATED: &[Stated] = &[
     (Reason::BadCertificate, ["path", "", ""], "by a server"),
     (Reason::BadResponse, ["path", "", ""], "by a server"),
     (Reason::NoSecret, ["secret", "tickets", ""], "by the host"),
+    (Reason::Mismatch, ["embedding", "3 numbers", "384 numbers"], "by a store"),
     (Reason::NotConfined, ["program", "", ""], "by the system"),
     (Reason::Panicked, ["", "", ""], "by a tool"),
     (Reason::TimedOut, ["", "", ""], "by a tool"),
@@ -288,7 +289,8 @@ fn retry_is_what_the_class_says() {
 }
 
 /// Reasons to fix that no home raises for a call or a proposal here, and why.
-const NOT_DRIVEN: [(Reason, &str); 3] = [
+const NOT_DRIVEN: [(Reason, &str); 4] = [
+    (Reason::Mismatch, "only beside vectors of another length"),
     (Reason::Quota, "only where a store is full"),
     (Reason::FileTooLarge, "only beyond a pebibyte: the tool's own limit"),
     (Reason::OverHold, "only by a tool whose plan sets aside too little"),

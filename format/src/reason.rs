@@ -166,6 +166,7 @@ reasons! {
     719 BadResponse "bad_response" Wait "The server's answer can't be used."
     720 NoSecret "no_secret" Ask "An operator must set the secret that this needs."
     721 NotConfined "not_confined" Never "The program can't be confined here as is required."
+    722 Mismatch "mismatch" Fix "Give what has the form of what is there already."
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
     751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."

@@ -18,6 +18,7 @@
 //! (the call goes on in that same directory), and extended attributes and ACLs, which a
 //! replaced file loses.
 
+mod append;
 mod base;
 mod change;
 mod error;
@@ -34,6 +35,7 @@ mod temp;
 mod temp_name;
 mod write;
 
+pub use append::Append;
 pub use base::{Base, FolderMode};
 pub use change::{Metadata, Removal, Rename, Renamed};
 pub use error::FsError;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use syscap_format::manifest::Enforcement;
 
+use super::append::Append;
 use super::base::{Base, FolderMode, is_above};
 use super::change::{Metadata, Removal, Rename, Renamed};
 use super::error::FsError;
@@ -78,6 +79,16 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
         at: &Location,
         what: Removal,
         expected: Option<[u8; 32]>,
+    ) -> Result<(), WriteFailure>;
+
+    /// Adds to a file.
+    ///
+    /// # Errors
+    /// As [`Base::append`].
+    fn append(
+        &self,
+        job: &Append<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<(), WriteFailure>;
 
     /// Gives a file another name.
@@ -175,6 +186,14 @@ impl Opener for Base {
         expected: Option<[u8; 32]>,
     ) -> Result<(), WriteFailure> {
         self.remove(at, what, expected)
+    }
+
+    fn append(
+        &self,
+        job: &Append<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<(), WriteFailure> {
+        self.append(job, meter)
     }
 
     fn rename(

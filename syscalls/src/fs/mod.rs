@@ -39,7 +39,6 @@ use syscap_format::{
 };
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
-use crate::memory::Memory;
 
 /// The dimension of a grant that holds path scopes.
 pub const PATH_DIMENSION: &str = "path";
@@ -57,10 +56,10 @@ impl Files {
         Self { base }
     }
 
-    /// The agents' memories beneath the same base.
+    /// What opens beneath the base, for other tools that keep something there.
     #[must_use]
-    pub fn memory(&self) -> Memory {
-        Memory::over(Arc::clone(&self.base))
+    pub const fn base(&self) -> &Arc<dyn Opener> {
+        &self.base
     }
 
     /// Makes an agent's workspace, where it is missing.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod advisories;
+mod appends;
 mod changes;
 mod differential;
 mod faults;

@@ -1,0 +1,116 @@
+//! Adding to a file that is only ever added to.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{pwrite, retry_on_intr};
+use std::os::fd::OwnedFd;
+
+use super::base::{Base, FolderMode};
+use super::error::FsError;
+use super::gate::{NAMED, Node, walk};
+use super::homes::{is_key, is_mark};
+use super::location::Location;
+use super::temp::CHUNK_BYTES;
+use super::write::{Charge, Effect, Parents, Refused, State, WriteFailure, charge};
+
+/// Opens a file to change it; never waits, never takes a terminal, never cuts it.
+const CHANGE: OFlags =
+    OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// What to add to a file, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Append<'a> {
+    /// The file. It is made where it is missing and `from_bytes` is 0, with its folders.
+    pub at: &'a Location,
+    /// Where what is known of it ends. What lies behind was begun by an append that a crash broke
+    /// off, and is cut away.
+    pub from_bytes: u64,
+    /// What is put there.
+    pub content: &'a [u8],
+}
+
+impl Base {
+    /// Adds to a file, durably, or leaves it as it was up to `from_bytes`.
+    ///
+    /// Who reads such a file must be able to tell where it ends: after a crash anything, or a part
+    /// of the content, may lie behind what was known.
+    ///
+    /// # Errors
+    /// [`WriteFailure`] says why and what was left. [`FsError::Changed`]: it is shorter than what
+    /// is known of it.
+    pub fn append(
+        &self,
+        job: &Append<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<(), WriteFailure> {
+        let mut state = State { effect: Effect::NotDone, folders: 0 };
+        self.add(job, meter, &mut state).map_err(|error| WriteFailure {
+            error,
+            effect: state.effect,
+            folders: state.folders,
+        })
+    }
+
+    fn add(
+        &self,
+        job: &Append<'_>,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+        state: &mut State,
+    ) -> Result<(), FsError> {
+        let (parent, name) = job.at.split()?;
+        if is_mark(name) || is_key(name, job.content) {
+            return Err(FsError::Home);
+        }
+        let dir = self.open_parent(parent, Parents::Create(FolderMode::Private), meter, state)?;
+        let file = match walk(&dir, name.as_bytes(), NAMED) {
+            // To open a device is already to act on it: it is judged before, and after.
+            Ok(named) => {
+                Node::of(&named)?.expect_file(self.device())?;
+                walk(&dir, name.as_bytes(), CHANGE)?
+            }
+            Err(FsError::NotFound) if job.from_bytes == 0 => {
+                charge(meter, Charge::File)?;
+                let flags = CHANGE | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let made = rustix::fs::openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+                rustix::fs::fsync(&dir)?;
+                made
+            }
+            Err(FsError::NotFound) => return Err(FsError::Changed),
+            Err(error) => return Err(error),
+        };
+        let node = Node::of(&file)?;
+        node.expect_file(self.device())?;
+        if node.size_bytes < job.from_bytes {
+            return Err(FsError::Changed);
+        }
+        if node.size_bytes > job.from_bytes {
+            rustix::fs::ftruncate(&file, job.from_bytes)?;
+        }
+        if let Err(error) = fill_from(&file, job, meter) {
+            if rustix::fs::ftruncate(&file, job.from_bytes).is_err() {
+                state.effect = Effect::Unknown;
+            }
+            return Err(error);
+        }
+        state.effect = Effect::Unknown;
+        Ok(rustix::fs::fdatasync(&file)?)
+    }
+}
+
+fn fill_from(
+    file: &OwnedFd,
+    job: &Append<'_>,
+    meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+) -> Result<(), FsError> {
+    let mut at = job.from_bytes;
+    for piece in job.content.chunks(CHUNK_BYTES) {
+        charge(meter, Charge::Bytes(u64::try_from(piece.len()).unwrap_or(u64::MAX)))?;
+        let mut left = piece;
+        while !left.is_empty() {
+            let written = retry_on_intr(|| pwrite(file, left, at))?;
+            at = at.saturating_add(u64::try_from(written).unwrap_or(u64::MAX));
+            // A file that takes nothing has no room.
+            left = left.get(written..).filter(|_| written > 0).ok_or(FsError::NoSpace)?;
+        }
+    }
+    Ok(())
+}
