@@ -12,6 +12,7 @@ use syscap::{
         label::Confidentiality,
         limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
         manifest::EffectClass,
+        scope::{Cidr, PortRange, Scope},
         sign::{PublicKey, Signature},
     },
     policy::Preset,
@@ -32,6 +33,11 @@ pub(crate) enum BadWord {
     TooLong,
     #[error("write a limit as DIMENSION=AMOUNT, such as calls=100")]
     Limit,
+    #[error(
+        "write a scope as DIMENSION=VALUE: collection=acme/docs, host=*.example.com, port=443, \
+         cidr=10.1.0.0/16"
+    )]
+    Scope,
     #[error("a snapshot's id has 64 hexadecimal digits")]
     Snapshot,
     #[error("a key is goal.NAME or fact.NAME, of [a-z0-9_-]")]
@@ -198,6 +204,41 @@ pub(crate) fn limit(text: &str) -> Result<(Dimension, u64), BadWord> {
     let (name, amount) = text.split_once('=').ok_or(BadWord::Limit)?;
     let amount = number(amount).ok_or(BadWord::Limit)?;
     Ok((Dimension::from_name(name).ok_or(BadWord::Dimension)?, amount))
+}
+
+/// What a dimension of a grant permits: `collection=acme/docs`, `host=*.example.com`.
+pub(crate) fn scope(text: &str) -> Result<(String, String), BadWord> {
+    let (dimension, value) = text.split_once('=').ok_or(BadWord::Scope)?;
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+    if dimension.is_empty() || !dimension.bytes().all(fine) || dimension == "path" {
+        return Err(BadWord::Scope);
+    }
+    scope_of(dimension, &[value]).ok_or(BadWord::Scope)?;
+    Ok((dimension.to_owned(), value.to_owned()))
+}
+
+/// The scope of all values of a dimension. One of these names is of their type, and any other has
+/// names.
+pub(crate) fn scope_of(dimension: &str, values: &[&str]) -> Option<Scope> {
+    let scope = match dimension {
+        "host" => Scope::hosts(values),
+        "port" => Scope::ports(values.iter().map(|text| ports(text)).collect::<Option<Vec<_>>>()?),
+        "cidr" => Scope::cidrs(values.iter().map(|text| block(text)).collect::<Option<Vec<_>>>()?),
+        _ => Scope::names(values),
+    };
+    scope.ok()
+}
+
+fn ports(text: &str) -> Option<PortRange> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| number(text).and_then(|port| u16::try_from(port).ok());
+    PortRange::new(port(first)?, port(last)?).ok()
+}
+
+fn block(text: &str) -> Option<Cidr> {
+    let (address, prefix) = text.split_once('/')?;
+    let prefix = number(prefix).and_then(|prefix| u8::try_from(prefix).ok())?;
+    Cidr::new(address.parse().ok()?, prefix).ok()
 }
 
 /// Credits, in millionths: digits, and perhaps a point and up to six more.

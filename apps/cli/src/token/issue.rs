@@ -1,7 +1,7 @@
 //! `syscap token issue` and `syscap token attenuate`.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -112,6 +112,10 @@ struct Part {
     /// A root to write below; may be given again.
     #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
+    /// What a dimension other than paths permits, as a tool needs it: collection=acme/docs,
+    /// host=*.example.com, port=443, cidr=10.1.0.0/16; may be given again, also of one dimension.
+    #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
+    scope: Vec<(String, String)>,
     /// A limit such as calls=100; may be given again. Others are as the standard budget has them,
     /// or the token that it is a part of.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
@@ -140,7 +144,7 @@ impl Issue {
                 advice: advice.to_owned(),
             });
         }
-        let grant = held_by.iter().fold(part.grant(), |grant, key| grant.held_by(*key));
+        let grant = held_by.iter().fold(part.grant()?, |grant, key| grant.held_by(*key));
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
         let grant = fresh_within.iter().fold(grant, |grant, time| grant.fresh_within(*time));
@@ -152,7 +156,7 @@ impl Issue {
 impl Attenuate {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, from, part } = self;
-        let grant = part.grant();
+        let grant = part.grant()?;
         let derive = |access: &Runtime| match access.attenuate(from, grant.clone()) {
             Err(Error::Refused(refused)) if refused.reason() == Reason::OutOfScope => {
                 let whole =
@@ -176,9 +180,9 @@ impl Part {
         out: &mut Out,
     ) -> Ended {
         let new = self.new_roots(home)?;
-        let (id, rootless) = runtime::with(home, |access| {
+        let (id, rootless, scopeless) = runtime::with(home, |access| {
             let id = issue(access).map_err(|error| named(error, access))?;
-            Ok((id, self.rootless(access)?))
+            Ok((id, self.rootless(access)?, self.scopeless(access)))
         })?;
         let json = Object::new().shown("token_id", id).shown("agent", &self.agent);
         out.both(&id.to_string(), json)?;
@@ -188,6 +192,9 @@ impl Part {
         }
         for tool in rootless {
             tell(&format!("{tool} needs a root, and is given none: see --read and --write"));
+        }
+        for (tool, dimension) in scopeless {
+            tell(&format!("{tool} needs a {dimension}, and is given none: see --scope"));
         }
         Ok(Exit::Done)
     }
@@ -217,6 +224,22 @@ impl Part {
         Ok(found)
     }
 
+    /// The tools that can do nothing without a scope that they are not given, and its dimension.
+    fn scopeless(&self, access: &Runtime) -> Vec<(ToolId, String)> {
+        let given = |dimension: &str| {
+            dimension == "path" || self.scope.iter().any(|(given, _)| given == dimension)
+        };
+        let granted = self.tool.iter().filter_map(|tool| ToolId::new(tool));
+        let mut found = Vec::new();
+        for tool in granted {
+            // An alias, say: it was granted, and is left alone.
+            let Ok(detail) = access.tool(&tool) else { continue };
+            let lacking = detail.manifest.dimensions.iter().find(|dimension| !given(dimension));
+            found.extend(lacking.map(|dimension| (tool, dimension.to_string())));
+        }
+        found
+    }
+
     /// What it asks for beyond a token that it is a part of, and what that has.
     fn exceeds(&self, whole: &TokenInfo, refused: &Refused) -> Option<(String, String)> {
         if refused.is_about("agent") && !self.agent.is_within(&whole.agent) {
@@ -244,12 +267,25 @@ impl Part {
         refused.is_about("grants").then(|| (roots.join(", "), most))
     }
 
-    fn grant(&self) -> Grant {
+    fn grant(&self) -> Result<Grant, Failure> {
         let grant = Grant::to(self.agent.as_str()).tools(&self.tool).delegable(self.delegable);
         let grant = self.read.iter().fold(grant, |grant, root| grant.read(root));
         let grant = self.write.iter().fold(grant, |grant, root| grant.write(root));
         let grant = self.expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
-        self.budget.iter().fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit))
+        let limits = self.budget.iter();
+        let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
+        // What is given again of one dimension permits more.
+        let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (dimension, value) in &self.scope {
+            values.entry(dimension).or_default().push(value);
+        }
+        values.into_iter().try_fold(grant, |grant, (dimension, values)| {
+            let scope = parse::scope_of(dimension, &values).ok_or_else(|| Failure::Usage {
+                what: format!("--scope {dimension}"),
+                advice: "has more values than a token takes".to_owned(),
+            })?;
+            Ok(grant.scope(dimension, scope))
+        })
     }
 }
 

@@ -41,6 +41,41 @@ fn flags_say_what_a_token_grants() {
     assert!(text.contains(&id) && text.contains("disk_write_bytes"));
 }
 
+/// A dimension that is given again permits more, and each is of the type that it is named for.
+#[test]
+fn scopes_are_given_by_dimension() {
+    let home = TestHome::new();
+    let scopes = [
+        "collection=acme/docs",
+        "host=*.example.com",
+        "collection=acme/faq",
+        "port=443",
+        "port=8000-8080",
+        "cidr=10.1.0.0/16",
+        "host=example.org",
+    ];
+    let mut flags = vec!["--tool", "vecdb.query"];
+    flags.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
+    let id = home.token("a", &flags);
+    let text = run(["token", "show", &home.path(), &id]).fine().out;
+    for line in [
+        "collection: acme/docs, acme/faq",
+        "host: *.example.com, example.org",
+        "port: 443, 8000-8080",
+        "cidr: 10.1.0.0/16",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    let query = |name: &str| {
+        let args = json!({"collection": name, "embedding": [1, 2]});
+        json!({"tool_id": "vecdb.query", "args": args}).to_string()
+    };
+    let calls = [query("acme/docs"), query("acme/faq"), query("acme/other")].join("\n");
+    let results = home.call("a", &id, calls.as_bytes());
+    assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!("ok"), &json!("ok")));
+    assert_eq!(reason(&results[2]), "out_of_scope");
+}
+
 #[test]
 fn use_shows_in_the_budget() {
     let home = TestHome::new();
@@ -84,9 +119,13 @@ fn what_a_token_may_lack_is_said() {
     };
     assert!(issue(&["fs.read", "--read", "worksapce/a"]).contains("worksapce"));
     assert!(issue(&["echo,fs.write"]).contains("fs.write"));
-    for fine in
-        [&["fs.read", "--read", "worksapce"][..], &["echo"], &["fs.read", "--read", "shared"]]
-    {
+    assert!(issue(&["vecdb.query"]).contains("collection"));
+    for fine in [
+        &["fs.read", "--read", "worksapce"][..],
+        &["echo"],
+        &["fs.read", "--read", "shared"],
+        &["vecdb.query", "--scope", "collection=acme/docs"],
+    ] {
         assert_eq!(issue(fine), "");
     }
     assert_eq!(home.verify(), 0);
@@ -187,6 +226,21 @@ fn words_that_are_not_of_their_form_are_2() {
         ["calls", "calls=", "calls=-1", "wishes=3", "calls=1,", "calls=18446744073709551616"]
     {
         issue(&["--agent", "a", "--tool", "echo", "--budget", budget]);
+    }
+    for scope in [
+        "collection",
+        "=x",
+        "path=shared",
+        "collection=",
+        "host=A.example",
+        "host=1.2.3.4",
+        "port=0-70000",
+        "port=9-1",
+        "cidr=10.0.0.1/8",
+        "cidr=10.0.0.0",
+        "Collection=x",
+    ] {
+        issue(&["--agent", "a", "--tool", "echo", "--scope", scope]);
     }
     assert_eq!(run(["token", "show", &home.path(), "12"]).code, 2);
     assert_eq!(home.log().len(), before);

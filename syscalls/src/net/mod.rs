@@ -1,0 +1,3 @@
+//! What leaves the machine.
+
+pub mod address;
