@@ -1,3 +1,4 @@
 //! What leaves the machine.
 
 pub mod address;
+pub mod target;
