@@ -1,9 +1,9 @@
 //! From the text of a URL to what is connected to, once.
 //!
 //! The parser is that of the WHATWG's URL standard, which forgives much: it drops tabs, takes a
-//! backslash for a slash, reads `0x7f.1` as an address and `https:evil.example` as a host or a path,
-//! by what stands before it. What needs forgiving is refused before; what is left has one reading,
-//! and the parsed value alone is used from then on.
+//! backslash for a slash, reads `0x7f.1` as an address and `https:evil.example` as a host or a
+//! path, by what stands before it. What needs forgiving is refused before; what is left has one
+//! reading, and the parsed value alone is used from then on.
 
 use std::net::IpAddr;
 
