@@ -296,9 +296,11 @@ fn what_a_crash_left_is_cut_away() {
     let mut world = world();
     let agent = world.session(&["docs"]);
     upsert(&agent, &json!([{ "id": "a", "embedding": [1, 0] }]));
-    drop(agent);
     let whole = fs::read(world.file("docs")).unwrap();
-    let frame = &whole[16..];
+    upsert(&agent, &json!([{ "id": "z", "embedding": [1, 0] }]));
+    drop(agent);
+    let both = fs::read(world.file("docs")).unwrap();
+    let frame = &both[whole.len()..];
     let mut flipped = frame.to_vec();
     *flipped.last_mut().unwrap() ^= 1;
     let huge = [0xff; 40];
