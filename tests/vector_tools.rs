@@ -340,6 +340,55 @@ fn what_a_crash_left_is_cut_away() {
     }
 }
 
+/// A file of which most is gone is written anew, and says the same.
+#[test]
+fn what_is_gone_takes_no_room() {
+    let mut world = world();
+    let agent = world.session(&["docs", "other"]);
+    let put = |id: &str, n: usize, name: &str| {
+        let numbers: Vec<usize> = (0..1_000).map(|m| 1 + m % (n + 1)).collect();
+        let args = json!({ "collection": name, "items": [{ "id": id, "embedding": numbers }] });
+        assert_eq!(call(&agent, "vecdb.upsert", &args).reason(), None);
+    };
+    for n in 0..100 {
+        put(&format!("keep{n}"), n, "docs");
+    }
+    put("other", 1, "other");
+    call(&agent, "stranger.say", &json!({}));
+    put("tainted", 3, "docs");
+    // A crash left one half written.
+    let stale = world.file("docs").with_file_name(".syscap-vectors-0000000000000000.tmp");
+    fs::write(stale, "half").unwrap();
+    for n in 0..400 {
+        put("again", n % 50, "docs");
+    }
+    let size = fs::metadata(world.file("docs")).unwrap().len();
+    assert!((400_000..1_100_000).contains(&size), "{size}");
+    let all = json!({ "collection": "docs", "embedding": vec![1; 1_000], "k": 4_096 });
+    let before = hits(&agent, &all);
+    assert_eq!(before.len(), 102);
+    drop(agent);
+    world = world.again();
+    let agent = world.session(&["docs", "other"]);
+    assert_eq!(hits(&agent, &all), before);
+    drop(agent);
+    // What is written anew keeps the label of each.
+    let label = |id: usize, k: usize| {
+        let agent = world.session(&["docs"]);
+        let numbers: Vec<usize> = (0..1_000).map(|m| 1 + m % (id + 1)).collect();
+        let asked = json!({ "embedding": numbers, "k": k });
+        call(&agent, "vecdb.query", &asked);
+        call(&agent, "vecdb.query", &asked);
+        let last = records(&world.home).into_iter().rev().find_map(|record| match record.body {
+            Body::Intent(intent) => Some(intent.label),
+            _ => None,
+        });
+        last.unwrap()
+    };
+    assert_eq!((label(90, 1), label(3, 2)), (Label::PUBLIC, Label::UNTRUSTED));
+    drop(world);
+}
+
 /// Many at once: nothing is lost, in memory or on disk.
 #[test]
 fn what_many_put_at_once_is_all_there() {

@@ -11,6 +11,9 @@ use super::filter::Filter;
 /// sums is fixed, so every machine finds the same.
 const LANES: usize = 16;
 
+/// What stands around a record on disk, about.
+const HEADS_BYTES: usize = 12;
+
 /// The vectors of one collection, each of length one.
 #[derive(Debug, Default)]
 pub(super) struct Collection {
@@ -19,6 +22,8 @@ pub(super) struct Collection {
     vectors: Vec<f32>,
     records: Vec<Record>,
     by_id: HashMap<Box<str>, usize>,
+    /// About how many bytes all of it takes on disk.
+    live_bytes: u64,
 }
 
 /// What stands beside a vector.
@@ -28,6 +33,15 @@ pub(super) struct Record {
     pub(super) metadata: Canonical,
     /// What the session had read that put it there.
     pub(super) label: Label,
+}
+
+impl Record {
+    /// About how many bytes it takes on disk, with a vector of that many numbers.
+    fn bytes(&self, dimensions: usize) -> u64 {
+        let beside = self.id.len().saturating_add(self.metadata.as_bytes().len());
+        let all = dimensions.saturating_mul(4).saturating_add(beside).saturating_add(HEADS_BYTES);
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
 }
 
 /// One of the nearest.
@@ -47,6 +61,17 @@ impl Collection {
         self.records.len()
     }
 
+    /// About how many bytes all of it takes on disk, written anew.
+    pub(super) const fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// All of it, in the order in which it is held.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Record, &[f32])> {
+        // Without a vector there is no length, and no record either.
+        self.records.iter().zip(self.vectors.chunks_exact(self.dimensions.max(1)))
+    }
+
     pub(super) fn has(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }
@@ -57,6 +82,7 @@ impl Collection {
         if self.records.is_empty() {
             self.dimensions = unit.len();
         }
+        self.live_bytes = self.live_bytes.saturating_add(record.bytes(unit.len()));
         self.by_id.insert(record.id.clone(), self.records.len());
         self.records.push(record);
         self.vectors.extend_from_slice(unit);
@@ -65,7 +91,8 @@ impl Collection {
     /// Takes a vector away; whether it was there. The last one takes its place.
     pub(super) fn remove(&mut self, id: &str) -> bool {
         let Some(place) = self.by_id.remove(id) else { return false };
-        self.records.swap_remove(place);
+        let gone = self.records.swap_remove(place);
+        self.live_bytes = self.live_bytes.saturating_sub(gone.bytes(self.dimensions));
         let last = self.records.len().saturating_mul(self.dimensions);
         let at = place.saturating_mul(self.dimensions);
         if at < last {

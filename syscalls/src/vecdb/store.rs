@@ -17,7 +17,8 @@ use syscap_format::{
 
 use super::collection::{Collection, Record};
 use crate::beneath::{
-    Append, Charge, Effect, FsError, Location, OpenFile, Opener, Refused, WriteFailure,
+    Append, Charge, Effect, Existing, FsError, Location, OpenFile, Opener, Parents, Refused,
+    TempName, Write, WriteFailure,
 };
 use crate::fs::sha256;
 
@@ -26,14 +27,20 @@ const MAGIC: &[u8; 12] = b"syscapvec\0\0\x01";
 pub(super) const HEAD_BYTES: usize = 16;
 /// The head of a frame: its length and the beginning of its digest.
 pub(super) const FRAME_BYTES: usize = 12;
-/// Largest frame: what one call can bring, and what stands around it.
-const FRAME_BYTES_MAX: usize = 4 << 20;
+/// Largest frame: what an envelope of a mebibyte can bring, where each number has one byte there and
+/// four here, several times over.
+const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Largest file.
 pub(super) const FILE_BYTES_MAX: u64 = 2 << 30;
 /// How much is read at once.
 const READ_BYTES: usize = 4 << 20;
 /// Most bytes of all collections that are held in memory; beyond that others are read anew.
 const HELD_BYTES_MAX: u64 = 4 << 30;
+
+/// The size from which on a file is written anew, where more than half of it is gone.
+const ANEW_BYTES_MIN: u64 = 1 << 20;
+/// How many vectors a frame has then: few enough for [`FRAME_BYTES_MAX`].
+const ANEW_ITEMS: usize = 128;
 
 /// What a frame does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +133,8 @@ impl Store {
             held.state = Known::Lost;
             let added = self.add(name, &mut held, frame, meter);
             match added {
-                Ok(()) => held.state = Known::All,
-                Err(_) => self.forget(name, &slot),
+                Ok(()) if self.write_anew(name, &mut held) => held.state = Known::All,
+                _ => self.forget(name, &slot),
             }
             slot.bytes.store(held.end_bytes, Relaxed);
             return added.map(|()| Ok(looked));
@@ -146,7 +153,8 @@ impl Store {
         let content = frame.bytes(held.end_bytes == 0);
         let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
         let end_bytes = held.end_bytes.saturating_add(size);
-        if end_bytes > FILE_BYTES_MAX {
+        // One that could not be read again is not written.
+        if end_bytes > FILE_BYTES_MAX || frame.payload.len() > FRAME_BYTES_MAX {
             return Err(failure(FsError::TooLarge, Effect::NotDone));
         }
         let job = Append { at: &at, from_bytes: held.end_bytes, content: &content };
@@ -155,6 +163,41 @@ impl Store {
         // By the same reading as after a restart: nothing else gets into memory.
         apply(&mut held.collection, frame.dimensions, &frame.payload)
             .ok_or_else(|| failure(FsError::NotRegular, Effect::Unknown))
+    }
+
+    /// Writes a file anew of which more than half is gone, in one step of the file system. What it
+    /// writes is no call's: a call pays for what it brings. Whether what is held is what is there.
+    fn write_anew(&self, name: &str, held: &mut Held) -> bool {
+        let twice = held.collection.live_bytes().saturating_mul(2);
+        if held.end_bytes < ANEW_BYTES_MIN.max(twice) {
+            return true;
+        }
+        // Two collections may lie in one folder.
+        let temp =
+            TempName::new(&format!("vectors-{:016x}", u64::from_be_bytes(check(name.as_bytes()))));
+        let (Ok(at), Ok(temp)) = (location(name), temp) else { return true };
+        // One that a crash left: nobody else writes it.
+        if self.base.discard(&at, &temp).is_err() {
+            return true;
+        }
+        let content = whole(&held.collection);
+        let job = Write {
+            at: &at,
+            content: &content,
+            existing: Existing::Replace,
+            expected: None,
+            parents: Parents::Require,
+            temp: &temp,
+            label: Label::PUBLIC,
+        };
+        match self.base.write(&job, &mut |_| Ok(())) {
+            Ok(written) => {
+                held.end_bytes = written.size_bytes;
+                true
+            }
+            // The file is as it was: it is tried again with the next call.
+            Err(failure) => failure.effect == Effect::NotDone,
+        }
     }
 
     /// The place of a collection.
@@ -200,6 +243,36 @@ impl Store {
     }
 }
 
+/// A whole collection as a file: what has one label stands together.
+fn whole(collection: &Collection) -> Vec<u8> {
+    let dimensions = collection.dimensions();
+    let mut content = head(dimensions);
+    let mut put: Vec<(Box<str>, Canonical, Vec<f32>)> = Vec::new();
+    let mut of = Label::PUBLIC;
+    let mut write = |label, put: &mut Vec<_>| {
+        if !put.is_empty() {
+            content.extend_from_slice(&Frame::put(label, dimensions, put).bytes(false));
+            put.clear();
+        }
+    };
+    for (record, unit) in collection.all() {
+        if record.label != of || put.len() >= ANEW_ITEMS {
+            write(of, &mut put);
+            of = record.label;
+        }
+        put.push((record.id.clone(), record.metadata.clone(), unit.to_vec()));
+    }
+    write(of, &mut put);
+    content
+}
+
+/// How a file begins.
+fn head(dimensions: usize) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&u32::try_from(dimensions).unwrap_or(0).to_le_bytes());
+    bytes
+}
+
 /// What a call does to a collection.
 #[derive(Debug)]
 pub(super) struct Frame {
@@ -240,11 +313,7 @@ impl Frame {
     }
 
     fn bytes(&self, is_first: bool) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.payload.len() + HEAD_BYTES + FRAME_BYTES);
-        if is_first {
-            bytes.extend_from_slice(MAGIC);
-            bytes.extend_from_slice(&u32::try_from(self.dimensions).unwrap_or(0).to_le_bytes());
-        }
+        let mut bytes = if is_first { head(self.dimensions) } else { Vec::new() };
         bytes.extend_from_slice(&u32::try_from(self.payload.len()).unwrap_or(0).to_le_bytes());
         bytes.extend_from_slice(&check(&self.payload));
         bytes.extend_from_slice(&self.payload);
