@@ -92,8 +92,9 @@ fn what_was_written_is_read_with_its_label() {
     let edit = args! { "path": "b", "old": "needle", "new": "thread" };
     assert_eq!(world.brings("fs.edit", edit), SECRET);
     assert_eq!(world.brings("fs.read", of("b")), SECRET);
-    // The diff shows what was there; what is written anew is the writer's alone.
-    assert_eq!(world.brings("fs.write", args! { "path": "b", "text": "mine" }), SECRET);
+    // A write shows nothing of what was there; what is written anew is the writer's alone.
+    let written = args! { "path": "b", "text": "mine" };
+    assert_eq!(world.brings("fs.write", written), Label::PUBLIC);
     assert_eq!(world.brings("fs.read", of("b")), Label::PUBLIC);
     world.rt.close().unwrap();
     assert_eq!(verdict(&world.home), Verdict::Sound);

@@ -18,7 +18,7 @@ use syscap_kernel::{
 };
 
 use super::{
-    condition::{Look, held},
+    condition::{Look, held, sha256},
     diff, manifest,
     path::{self, Ending, Place},
     refusal, tx_of,
@@ -160,10 +160,11 @@ impl FsEditPlan {
         let file = opened.map_err(|error| not_done(refusal(error)))?;
         let label = file.label().map_err(|error| not_done(refusal(error)))?;
         permit.brings(label);
-        let digest = file.digest().map_err(|error| not_done(refusal(error)))?;
-        self.expect(permit.conditions(), &digest).map_err(not_done)?;
         let limit = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         let before = file.read(0, limit).map_err(|error| not_done(refusal(error)))?;
+        // Of what was read, and of nothing that was read another time.
+        let digest = sha256(&before.bytes);
+        self.expect(permit.conditions(), &digest).map_err(not_done)?;
         let (at, after) = self.apply(&before.bytes).map_err(not_done)?;
         // Written is what is made of what was read, only while the file is still that.
         let job = Write {

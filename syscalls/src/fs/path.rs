@@ -42,7 +42,6 @@ pub(super) struct Place {
     path: RootedPath,
     needs: Rights,
     argument: &'static str,
-    readable: bool,
 }
 
 impl Place {
@@ -76,8 +75,7 @@ impl Place {
         }
         let names = names(text, own(request.agent, scope), scope).ok_or_else(refuse)?;
         let path = rooted(&names).ok_or_else(refuse)?;
-        let readable = Rights::READ.leq(scope.rights(&path));
-        Ok(Self { path, needs, argument, readable })
+        Ok(Self { path, needs, argument })
     }
 
     /// What the plan demands for it.
@@ -102,11 +100,6 @@ impl Place {
     /// The path, for people, all of it.
     pub(super) fn in_full(&self) -> String {
         self.path.in_full()
-    }
-
-    /// Whether the token also lets it be read.
-    pub(super) const fn is_readable(&self) -> bool {
-        self.readable
     }
 
     /// How many folders it lies deep in its root.

@@ -255,6 +255,10 @@ impl FsSearchPlan {
 
     /// Looks into a file; whether the search goes on.
     fn look_into(&self, path: &[String], size_bytes: u64, found: &mut Found) -> bool {
+        if size_bytes > FILE_BYTES_MAX {
+            found.skip();
+            return true;
+        }
         let bytes = found.bytes.saturating_add(size_bytes);
         if found.files >= SEARCH_FILES_MAX || bytes > SEARCH_BYTES_MAX {
             found.is_cut = true;

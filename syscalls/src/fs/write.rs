@@ -7,7 +7,6 @@ use syscap_format::{
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     id::{Leaf, Seq},
-    label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     scope::Rights,
@@ -21,13 +20,13 @@ use syscap_kernel::{
 
 use super::{
     condition::{Look, held},
-    diff, manifest,
+    manifest,
     path::{self, Ending, Place},
     refusal, tx_of,
 };
 use crate::beneath::{
-    Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents,
-    Refused as NoMore, TempName, Write, WriteFailure, Written,
+    Charge, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore,
+    TempName, Write, WriteFailure, Written,
 };
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -221,37 +220,17 @@ impl FsWritePlan {
             };
             (refused, effect)
         };
-        let before = self.before(&location);
         let written = self.base.write(&job, &mut meter_of(permit)).map_err(failed)?;
-        let diff = before.filter(|_| written.replaced).and_then(|(label, before)| {
-            let diff = diff::unified(&before, &self.content)?;
-            permit.brings(label);
-            Some(diff)
-        });
-        Ok(result(&written, diff))
-    }
-
-    /// What the file holds now, where the token lets the agent see it: what a write took away is
-    /// shown to nobody who could not have read it.
-    fn before(&self, at: &Location) -> Option<(Label, Vec<u8>)> {
-        if !self.place.is_readable() {
-            return None;
-        }
-        let file = self.base.open_file(at, diff::TEXT_BYTES_MAX).ok()?;
-        let limit = usize::try_from(diff::TEXT_BYTES_MAX).unwrap_or(usize::MAX);
-        let (label, chunk) = (file.label().ok()?, file.read(0, limit).ok()?);
-        (!chunk.more).then_some((label, chunk.bytes))
+        Ok(result(&written))
     }
 }
 
-/// `{size_bytes, created, folders, diff?}`.
-fn result(written: &Written, diff: Option<String>) -> Canonical {
-    let map = MapBuilder::new()
+/// `{size_bytes, created, folders}`: nothing of what was there. Who may write need not be one who
+/// may read.
+fn result(written: &Written) -> Canonical {
+    MapBuilder::new()
         .boolean("created", !written.replaced)
         .uint("folders", u64::from(written.folders))
-        .uint("size_bytes", written.size_bytes);
-    match diff {
-        Some(diff) => map.text("diff", &diff).finish(),
-        None => map.finish(),
-    }
+        .uint("size_bytes", written.size_bytes)
+        .finish()
 }

@@ -27,15 +27,15 @@ const MAGIC: &[u8; 12] = b"syscapvec\0\0\x01";
 pub(super) const HEAD_BYTES: usize = 16;
 /// The head of a frame: its length and the beginning of its digest.
 pub(super) const FRAME_BYTES: usize = 12;
-/// Largest frame: what an envelope of a mebibyte can bring, where each number has one byte there and
-/// four here, several times over.
+/// Largest frame: what an envelope of a mebibyte can bring, where each number has one byte there
+/// and four here, several times over.
 const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Largest file.
 pub(super) const FILE_BYTES_MAX: u64 = 2 << 30;
 /// How much is read at once.
 const READ_BYTES: usize = 4 << 20;
 /// Most bytes of all collections that are held in memory; beyond that others are read anew.
-const HELD_BYTES_MAX: u64 = 4 << 30;
+const HELD_BYTES_MAX: u64 = 1 << 30;
 
 /// The size from which on a file is written anew, where more than half of it is gone.
 const ANEW_BYTES_MIN: u64 = 1 << 20;
