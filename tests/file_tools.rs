@@ -246,6 +246,29 @@ fn a_search_finds_lines() {
     assert_eq!(missing.reason(), Some(Reason::NotFound));
 }
 
+/// A pattern for which every text is hard ends within what was set aside, and the token goes on.
+#[test]
+fn a_hard_pattern_ends_within_what_was_set_aside() {
+    let world = world(None, Grant::workspace);
+    let mut x = 12_345_u64;
+    let mut letter = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        if x >> 20 & 1 == 0 { 'a' } else { 'b' }
+    };
+    for n in 0..15 {
+        let lines =
+            (0..240).map(|_| (0..4_000).map(|_| letter()).chain(['\n']).collect::<String>());
+        world.put(&format!("{n}.txt"), &lines.collect::<String>());
+    }
+    let found = world.call("fs.search", args! { "pattern": "(a[ab]{0,40}){8}[^ab]" });
+    assert_eq!(found.reason(), None);
+    let truncated = found.value().unwrap().get("truncated").and_then(Item::as_bool);
+    assert_eq!(truncated, Some(true));
+    assert_eq!(world.search(args! { "pattern": "c" }), [""; 0]);
+}
+
 /// What no read may show, a search of the folder above may not show either.
 #[test]
 fn a_search_sees_no_more_than_a_read() {

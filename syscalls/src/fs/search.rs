@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
+use rustix::time::{ClockId, clock_gettime};
 use syscap_format::{
+    budget::Dimension,
     cbor::{Canonical, Item, MapBuilder},
     envelope::TxOutcome,
     label::Label,
@@ -38,6 +40,8 @@ const DEPTH_MAX: usize = 32;
 const PATTERN_BYTES_MAX: usize = 256 << 10;
 /// How deep a pattern may nest.
 const NEST_MAX: u32 = 50;
+/// How much of a line is looked at, in bytes: between lines the search can be ended.
+const LOOKED_AT_LINE_BYTES: usize = 4 << 10;
 /// What is shown of a line, in bytes.
 const LINE_BYTES_MAX: usize = 300;
 /// Most matches of one call, and how many where it doesn't say.
@@ -52,7 +56,8 @@ const LOOKED_AT_BYTES: usize = 8 << 10;
 /// all of the folder be read, and so must the policy: of a part of it neither could be asked.
 ///
 /// Patterns are those of the `regex` crate: no backtracking, so the time grows with the length of
-/// the text and of the pattern alone.
+/// the text and of the pattern alone. With both it can be seconds: a search that has used half
+/// of the processor time that was set aside ends there, and says so.
 #[derive(Debug)]
 pub struct FsSearch {
     manifest: Manifest,
@@ -169,7 +174,10 @@ impl ReadPlan for FsSearchPlan {
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(self.base.enforcement());
+        // What is set aside must do: who exceeds it has no token any more.
+        let set_aside_us = permit.hold().get(Dimension::CpuUs);
         let mut found = Found {
+            ends_us: cpu_us().saturating_add(set_aside_us / 2),
             matches: Vec::new(),
             room: permit.result_bytes_max().saturating_sub(FRAME_BYTES),
             files: 0,
@@ -189,6 +197,8 @@ impl ReadPlan for FsSearchPlan {
 
 /// What was found so far, and what was spent.
 struct Found {
+    /// At which time of this thread's the search ends, where it is still going on.
+    ends_us: u64,
     matches: Vec<Canonical>,
     /// Bytes of the result that are free.
     room: usize,
@@ -282,8 +292,19 @@ impl FsSearchPlan {
         }
         found.files = found.files.saturating_add(1);
         let path = path.join("/");
+        // Bytes since the clock was looked at: most of a file of one line is not.
+        let mut spent = LOOKED_AT_LINE_BYTES;
         for (n, line) in content.split(|byte| *byte == b'\n').enumerate() {
-            if !self.pattern.is_match(line) {
+            let looked_at = line.get(..LOOKED_AT_LINE_BYTES).unwrap_or(line);
+            spent = spent.saturating_add(looked_at.len());
+            if spent > LOOKED_AT_LINE_BYTES {
+                spent = 0;
+                if cpu_us() > found.ends_us {
+                    found.is_cut = true;
+                    return false;
+                }
+            }
+            if !self.pattern.is_match(looked_at) {
                 continue;
             }
             found.label = found.label.join(label);
@@ -338,6 +359,13 @@ impl Found {
             .boolean("truncated", self.is_cut)
             .finish()
     }
+}
+
+/// How long this thread has run.
+fn cpu_us() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(1_000_000);
+    whole.saturating_add(u64::try_from(time.tv_nsec / 1_000).unwrap_or(0))
 }
 
 #[cfg(test)]

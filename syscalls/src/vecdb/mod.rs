@@ -21,6 +21,7 @@ pub use write::{UPSERT_ITEMS_MAX, VecDelete, VecDeletePlan, VecUpsert, VecUpsert
 use std::sync::Arc;
 
 use syscap_format::{
+    budget::Dimension,
     cbor::{Item, Kind},
     id::ToolId,
     manifest::{EffectClass, Manifest, Param, ParamType},
@@ -74,7 +75,7 @@ impl Vectors {
 }
 
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
-    let manifest = Manifest::new(ToolId::new(&format!("vecdb.{verb}"))?, effect)
+    let mut manifest = Manifest::new(ToolId::new(&format!("vecdb.{verb}"))?, effect)
         .alias(ToolId::new(&format!("vecdb_{verb}"))?)
         .needs(COLLECTION_DIMENSION)
         .param(
@@ -85,6 +86,9 @@ fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
             )
             .within(1, 200),
         );
+    // A collection is read as a whole by the first call, and looked through by each.
+    let hold = manifest.hold.with(Dimension::CpuUs, 10_000_000);
+    manifest.hold = hold.with(Dimension::WallUs, 60_000_000);
     Some(manifest)
 }
 
