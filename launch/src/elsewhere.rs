@@ -1,0 +1,68 @@
+//! Where programs can't be confined: the same names, and one answer.
+use std::path::Path;
+
+use crate::{LaunchError, Plan, Report};
+
+/// See Linux.
+pub const fn entry() {}
+
+/// See Linux.
+#[derive(Debug)]
+pub struct Launcher(());
+
+/// See Linux.
+#[derive(Debug)]
+pub struct Running(());
+
+/// See Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// See Linux.
+#[derive(Debug)]
+pub enum Said {
+    /// See Linux.
+    Output(Stream, Vec<u8>),
+    /// See Linux.
+    Ended(Report),
+}
+
+impl Launcher {
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn open(_: &Path) -> Result<Self, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn this() -> Result<Self, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn start(&self, _: &Plan) -> Result<Running, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+}
+
+impl Running {
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn next(&mut self) -> Result<Said, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// Nothing runs.
+    pub fn cancel(&self) {}
+}

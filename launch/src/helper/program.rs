@@ -1,0 +1,191 @@
+//! The last steps before a program is executed, in the process that becomes it.
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::group::Group;
+use super::init::tell;
+use super::mounts::is_folder;
+use super::{At, Failed, Step, filter};
+use crate::plan::{Access, DEVICES, Limits, Network, Plan, SYSTEM};
+use crate::report::Achieved;
+use crate::sys;
+use crate::wire::Note;
+
+/// Becomes the program, or tells why not and ends.
+pub(crate) fn run(
+    plan: Plan,
+    achieved: Achieved,
+    proc: bool,
+    notes: &OwnedFd,
+    group: Option<&Group>,
+) -> ! {
+    let note = match confine(&plan, achieved, proc, group) {
+        Ok(achieved) if achieved.level(plan.network) < plan.required => Note::TooWeak(achieved),
+        Ok(achieved) => {
+            tell(notes, Note::Begins(achieved));
+            Note::NotExecuted(execute(plan))
+        }
+        Err(Failed(step, error)) => Note::Failed(step.number(), error),
+    };
+    tell(notes, note);
+    sys::exit(127)
+}
+
+fn confine(
+    plan: &Plan,
+    mut achieved: Achieved,
+    proc: bool,
+    group: Option<&Group>,
+) -> Result<Achieved, Failed> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
+    rustix::process::setsid().at(Step::Session)?;
+    if let Some(group) = group {
+        group.join().at(Step::Limits)?;
+    }
+    let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    match &plan.input {
+        Some(input) => rustix::stdio::dup2_stdin(input).at(Step::Streams)?,
+        None => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
+    }
+    sys::close_others_on_exec().at(Step::Descriptors)?;
+    limit(&plan.limits).at(Step::Limits)?;
+    give_up_privileges().at(Step::Privileges)?;
+    achieved.landlock = landlock(plan, proc).map_err(|()| Failed(Step::Landlock, libc::EINVAL))?;
+    achieved.seccomp = filter::apply(plan.network, achieved.mounts)
+        .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;
+    Ok(achieved)
+}
+
+/// Executes it, or says the system's reason why not.
+fn execute(plan: Plan) -> i32 {
+    let texts = |texts: Vec<OsString>| -> Option<Vec<CString>> {
+        texts.into_iter().map(|text| CString::new(text.into_vec()).ok()).collect()
+    };
+    let variables = plan.environment.into_iter().map(|(mut name, value)| {
+        name.push(OsStr::new("="));
+        name.push(value);
+        name
+    });
+    let (Some(arguments), Some(environment)) = (texts(plan.arguments), texts(variables.collect()))
+    else {
+        return libc::EINVAL;
+    };
+    let mut error = sys::execute(&plan.program, &arguments, &environment);
+    // A script's interpreter opens the script by its descriptor, which must stay open then.
+    if error.raw_os_error() == Some(libc::ENOENT)
+        && rustix::io::fcntl_setfd(&plan.program, rustix::io::FdFlags::empty()).is_ok()
+    {
+        error = sys::execute(&plan.program, &arguments, &environment);
+    }
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn limit(limits: &Limits) -> rustix::io::Result<()> {
+    let both = |most| Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Core, both(0))?;
+    for (resource, most) in [
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Nofile, limits.descriptors),
+        (Resource::Data, limits.memory_bytes),
+        (Resource::Nproc, limits.processes.map(u64::from)),
+        // Each process for itself, should the helper be late.
+        (Resource::Cpu, limits.cpu_ms.map(|cpu| cpu.div_ceil(1000).saturating_add(1))),
+    ] {
+        if let Some(most) = most {
+            let now = rustix::process::getrlimit(resource).maximum;
+            setrlimit(resource, both(now.map_or(most, |now| now.min(most))))?;
+        }
+    }
+    Ok(())
+}
+
+/// Capabilities (of the user namespace, or root's), and whatever an exec could bring.
+fn give_up_privileges() -> rustix::io::Result<()> {
+    for number in 0..64 {
+        let one = CapabilitySet::from_bits_retain(1 << number);
+        // Those that this process may not drop or the system does not know are not to be had by an
+        // exec either: no new privileges.
+        match rustix::thread::remove_capability_from_bounding_set(one) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)
+}
+
+/// Leaves it the files that were granted. Says the ABI, 0 where there is no Landlock.
+fn landlock(plan: &Plan, proc: bool) -> Result<u8, ()> {
+    restrict(plan, proc).map_err(|_| ())
+}
+
+fn restrict(plan: &Plan, proc: bool) -> Result<u8, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI::V7))?
+        .scope(Scope::from_all(ABI::V7))?;
+    if plan.network == Network::None {
+        ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V7))?;
+    }
+    let mut rules = ruleset.create()?;
+    rules = add(rules, &plan.program, Access::Execute)?;
+    for granted in &plan.granted {
+        rules = add(rules, &granted.handle, granted.access)?;
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    if plan.system {
+        for path in SYSTEM {
+            if let Ok(handle) = open(path, flags, Mode::empty()) {
+                rules = add(rules, &handle, Access::Execute)?;
+            }
+        }
+        for path in DEVICES {
+            if let Ok(handle) = open(path, flags, Mode::empty()) {
+                rules = add(rules, &handle, Access::Write)?;
+            }
+        }
+    }
+    if proc && let Ok(handle) = open("/proc", flags, Mode::empty()) {
+        rules = add(rules, &handle, Access::Read)?;
+    }
+    let status = rules.restrict_self()?;
+    Ok(match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => abi(effective_abi),
+        _ => 0,
+    })
+}
+
+fn add(rules: RulesetCreated, handle: &OwnedFd, access: Access) -> Result<RulesetCreated, RulesetError> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let mut rights = match access {
+        Access::Read => read,
+        Access::Execute => read | AccessFs::Execute,
+        // Devices are made by nobody.
+        Access::Write => {
+            let not = AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock;
+            AccessFs::from_all(ABI::V7) & !(not | AccessFs::IoctlDev)
+        }
+    };
+    if !is_folder(handle) {
+        rights &= AccessFs::from_file(ABI::V7);
+    }
+    rules.add_rule(PathBeneath::new(handle, rights))
+}
+
+/// An ABI's number.
+fn abi(abi: ABI) -> u8 {
+    let known = [ABI::V1, ABI::V2, ABI::V3, ABI::V4, ABI::V5, ABI::V6, ABI::V7, ABI::V8, ABI::V9];
+    let at = known.iter().position(|known| *known == abi);
+    at.and_then(|at| u8::try_from(at.saturating_add(1)).ok()).unwrap_or(0)
+}

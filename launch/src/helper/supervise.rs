@@ -1,0 +1,365 @@
+//! The helper's own part: makes ready, starts pid 1, watches, ends everything.
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
+
+use super::group::Group;
+use super::usage::Meter;
+use super::{At, CANCEL, FLOOD, Failed, HELLO, Step, init, spaces};
+use crate::plan::{Limits, Plan};
+use crate::report::{Bound, Ended};
+use crate::sys::{self, Fork};
+use crate::wire::{self, Note};
+
+/// How often use is looked at where it is bounded.
+const TURN: Duration = Duration::from_millis(10);
+
+/// The helper, from its start to its end.
+pub(crate) fn run() -> ! {
+    // First of all: later a descriptor may be an object's own.
+    if sys::close_inherited().is_err() {
+        sys::exit(1);
+    }
+    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
+        sys::exit(1);
+    };
+    let code = match serve(&control) {
+        Ok(()) => 0,
+        Err(Failed(step, error)) => tell(&control, Note::Failed(step.number(), error)),
+    };
+    sys::exit(code)
+}
+
+/// Tells the host. One that is not there any more needs no telling.
+fn tell(control: &OwnedFd, note: Note) -> i32 {
+    i32::from(send(control, &note.write(), SendFlags::NOSIGNAL).is_err())
+}
+
+fn serve(control: &OwnedFd) -> Result<(), Failed> {
+    let plan = receive(control)?;
+    if !sys::alone() {
+        return Err(Failed(Step::Threads, libc::EINVAL));
+    }
+    sys::reset_signals().at(Step::Signals)?;
+    rustix::process::setsid().at(Step::Session)?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Whoever loses its parent becomes this process's child, so that it can be found and ended even
+    // where there is no process namespace.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).at(Step::Session)?;
+    let group = Group::make(&plan.limits);
+    let mut achieved = spaces::leave(plan.network);
+    achieved.group = group.is_some();
+    let (notes, notes_end) =
+        pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
+    let limits = plan.limits;
+    match sys::fork().at(Step::Fork)? {
+        Fork::Child => {
+            drop(notes);
+            init::run(plan, achieved, notes_end, group.as_ref())
+        }
+        Fork::Parent(first) => {
+            drop((plan, notes_end));
+            silence().at(Step::Streams)?;
+            let first = First { pid: first, alone: achieved.processes };
+            let watch = Watch::new(control, notes, first, group, limits)?;
+            watch.run()
+        }
+    }
+}
+
+/// Lets go of the standard streams: they are the program's.
+pub(crate) fn silence() -> io::Result<()> {
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
+
+fn receive(control: &OwnedFd) -> Result<Plan, Failed> {
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut hello = [0; 64];
+    let mut into = [io::IoSliceMut::new(&mut hello)];
+    let got = recvmsg(control, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        .at(Step::Receive)?;
+    let mut handles = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            handles.extend(rights);
+        }
+    }
+    if hello.get(..got.bytes) != Some(HELLO) || handles.is_empty() {
+        return Err(Failed(Step::Receive, libc::EPROTO));
+    }
+    let mut plan = File::from(handles.remove(0));
+    let mut bytes = Vec::new();
+    plan.rewind().at(Step::Receive)?;
+    let most = u64::try_from(wire::MOST_BYTES).unwrap_or(u64::MAX);
+    plan.take(most).read_to_end(&mut bytes).at(Step::Receive)?;
+    wire::read_plan(&bytes, handles).ok_or(Failed(Step::Plan, libc::EPROTO))
+}
+
+/// The child of the helper: pid 1 of a namespace, if there is one.
+#[derive(Clone, Copy)]
+struct First {
+    pid: Pid,
+    /// Whether its end is the end of all.
+    alone: bool,
+}
+
+struct Watch<'a> {
+    control: &'a OwnedFd,
+    notes: OwnedFd,
+    first: First,
+    handle: OwnedFd,
+    group: Option<Group>,
+    limits: Limits,
+    meter: Option<Meter>,
+    began: Option<Instant>,
+    ended: Option<Ended>,
+    /// The most that was seen to be used, in microseconds.
+    seen: u64,
+    /// Whether what was heard before the start was its failure.
+    failed: bool,
+    listening: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(
+        control: &'a OwnedFd,
+        notes: OwnedFd,
+        first: First,
+        group: Option<Group>,
+        limits: Limits,
+    ) -> Result<Self, Failed> {
+        let handle = pidfd_open(first.pid, PidfdFlags::empty()).at(Step::Fork)?;
+        Ok(Self {
+            control,
+            notes,
+            first,
+            handle,
+            group,
+            limits,
+            meter: None,
+            began: None,
+            ended: None,
+            seen: 0,
+            failed: false,
+            listening: true,
+        })
+    }
+
+    fn run(mut self) -> Result<(), Failed> {
+        loop {
+            let [order, note, gone] = self.wait()?;
+            if note {
+                self.hear()?;
+                continue;
+            }
+            if gone {
+                break;
+            }
+            if order {
+                self.obey();
+            }
+            self.look();
+        }
+        self.end_all();
+        waitpid(Some(self.first.pid), WaitOptions::empty()).at(Step::Fork)?;
+        self.end_orphans();
+        let wall = self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        let counted = self.group.as_ref().and_then(Group::cpu_us);
+        let cpu = counted.unwrap_or_else(|| self.seen.max(sys::children_cpu_us()));
+        if let Some(group) = self.group.take() {
+            group.remove();
+        }
+        if self.failed {
+            return Ok(());
+        }
+        let ended = match (self.began, self.ended) {
+            (Some(_), Some(ended)) => ended,
+            // It never began and gave no reason, or pid 1 was killed from outside.
+            (None, _) => return Err(Failed(Step::Fork, libc::ECHILD)),
+            (Some(_), None) => Ended::Signalled(9),
+        };
+        let wall = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+        tell(self.control, Note::Ended(ended, cpu, wall));
+        Ok(())
+    }
+
+    /// Waits for an order, a note or the end of pid 1, until the next look is due.
+    fn wait(&self) -> Result<[bool; 3], Failed> {
+        let orders = if self.listening { PollFlags::IN } else { PollFlags::empty() };
+        let control = PollFd::new(self.control, orders);
+        let notes = PollFd::new(&self.notes, PollFlags::IN);
+        let first = PollFd::new(&self.handle, PollFlags::IN);
+        let mut polled = [control, notes, first];
+        let timeout = self.next_look().and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).at(Step::Pipes),
+        }
+        let [control, notes, first] = polled;
+        Ok([
+            self.listening && !control.revents().is_empty(),
+            notes.revents().contains(PollFlags::IN),
+            !first.revents().is_empty(),
+        ])
+    }
+
+    fn next_look(&self) -> Option<Duration> {
+        let began = self.began?;
+        if self.ended.is_some() {
+            return None;
+        }
+        let wall = self.limits.wall_ms.map(Duration::from_millis);
+        let wall = wall.map(|wall| wall.saturating_sub(began.elapsed()));
+        // A millisecond more: a poll that is a little early would find nothing due.
+        let wall = wall.map(|wall| wall.saturating_add(Duration::from_millis(1)));
+        let turn =
+            (self.limits.cpu_ms.is_some() || self.limits.processes.is_some()).then_some(TURN);
+        wall.into_iter().chain(turn).min()
+    }
+
+    fn obey(&mut self) {
+        let mut order = [0; 1];
+        let said = match recv(self.control, &mut order[..], RecvFlags::empty()) {
+            Ok((1, _)) => order,
+            Err(Errno::INTR) => return,
+            // The host is gone, or has closed its end.
+            Ok(_) | Err(_) => [CANCEL],
+        };
+        self.listening = false;
+        self.end(if said == [FLOOD] { Ended::Bound(Bound::Output) } else { Ended::Cancelled });
+    }
+
+    fn hear(&mut self) -> Result<(), Failed> {
+        let mut bytes = [0; wire::NOTE_BYTES];
+        let size = rustix::io::read(&self.notes, &mut bytes).at(Step::Pipes)?;
+        let Some(note) = bytes.get(..size).and_then(Note::read) else {
+            return Err(Failed(Step::Pipes, libc::EPROTO));
+        };
+        match note {
+            Note::Begins(_) => {
+                self.began = Some(Instant::now());
+                tell(self.control, note);
+            }
+            Note::TooWeak(_) | Note::Failed(..) | Note::NotExecuted(_) => {
+                if !self.failed && self.ended.is_none() {
+                    self.failed = true;
+                    tell(self.control, note);
+                }
+            }
+            Note::Status(status) => {
+                if self.ended.is_none() {
+                    self.ended = Some(ended_by(status));
+                }
+            }
+            Note::Ended(..) => return Err(Failed(Step::Pipes, libc::EPROTO)),
+        }
+        Ok(())
+    }
+
+    /// Looks at clock, processor time and processes.
+    fn look(&mut self) {
+        let Some(began) = self.began else { return };
+        if self.ended.is_some() {
+            return;
+        }
+        let wall = self.limits.wall_ms.map(Duration::from_millis);
+        if wall.is_some_and(|wall| began.elapsed() >= wall) {
+            return self.end(Ended::Bound(Bound::Wall));
+        }
+        if self.limits.cpu_ms.is_none() && self.limits.processes.is_none() {
+            return;
+        }
+        let first = self.first;
+        let meter = self.meter.get_or_insert_with(|| Meter::new(first.pid, first.alone));
+        let Some(mut used) = meter.look() else { return };
+        if let Some(counted) = self.group.as_ref().and_then(Group::cpu_us) {
+            used.cpu_us = counted;
+        }
+        self.seen = self.seen.max(used.cpu_us);
+        let cpu = self.limits.cpu_ms.map(|cpu| cpu.saturating_mul(1000));
+        if cpu.is_some_and(|cpu| self.seen >= cpu) {
+            return self.end(Ended::Bound(Bound::Cpu));
+        }
+        if self.limits.processes.is_some_and(|most| used.processes > u64::from(most)) {
+            self.end(Ended::Bound(Bound::Processes));
+        }
+    }
+
+    /// Ends everything, for this reason if there was no other before.
+    fn end(&mut self, ended: Ended) {
+        self.ended.get_or_insert(ended);
+        self.end_all();
+    }
+
+    fn end_all(&self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        // Of a process that has ended already there is nothing to kill.
+        match rustix::process::pidfd_send_signal(&self.handle, Signal::KILL) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Where pid 1 was none: what lost its parent is this process's child now. Each round stops what
+    /// it finds before it kills, so that nothing forks on.
+    fn end_orphans(&self) {
+        if self.first.alone {
+            return;
+        }
+        loop {
+            let found = Meter::new(rustix::process::getpid(), false).all();
+            for signal in [Signal::STOP, Signal::KILL] {
+                for pid in &found {
+                    match rustix::process::kill_process(*pid, signal) {
+                        Ok(()) | Err(_) => {}
+                    }
+                }
+            }
+            // Reaps; ends when there is no child left.
+            loop {
+                match waitpid(None, WaitOptions::NOHANG) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+}
+
+/// How a program ended, as `waitpid` says it.
+fn ended_by(status: i32) -> Ended {
+    let small = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+    if libc::WIFEXITED(status) {
+        Ended::Exited(small(libc::WEXITSTATUS(status)))
+    } else {
+        Ended::Signalled(small(libc::WTERMSIG(status)))
+    }
+}
+
+/// Whether nobody reads what is written here any more.
+pub(crate) fn unheard(notes: impl AsFd) -> bool {
+    let mut polled = [PollFd::new(&notes, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut polled, Some(&now)) {
+        Ok(_) => polled.iter().any(|polled| polled.revents().contains(PollFlags::ERR)),
+        Err(_) => true,
+    }
+}

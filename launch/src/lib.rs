@@ -1,0 +1,35 @@
+//! Starts a program confined, holds it to bounds, and ends all of it.
+//!
+//! Namespaces, Landlock and seccomp hold the process that asks for them, so they must be asked for
+//! by one that is about to become the program. A host with threads can't safely do that between
+//! fork and exec; so a small helper with a single thread does: the binary `syscap-launch`, or any
+//! program whose `main` begins with [`entry`]. The plan goes to it as bytes in a memory file, what
+//! it names as open descriptors.
+//!
+//! ```text
+//! host ── Launcher ──▶ helper ──▶ pid 1 of a process namespace ──▶ the program
+//!   │ reads the output    │ watches clock, processor time,          │ ends: all that is
+//!   │ up to its bound     │ processes, and the host                 │ left is killed
+//! ```
+//!
+//! Whatever ends (the host, the helper, pid 1), all behind it ends.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux confines"))]
+
+mod plan;
+mod report;
+
+#[cfg(target_os = "linux")]
+mod helper;
+#[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
+mod launcher;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod wire;
+
+pub use crate::launcher::{Launcher, Running, Said, Stream, entry};
+pub use crate::plan::{Access, DEVICES, Granted, Level, Limits, Network, Plan, SYSTEM};
+pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};

@@ -1,0 +1,160 @@
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+
+/// What is to be started, what it may touch and how much it may use.
+///
+/// Files are handles, not names: what the caller looked at is what is executed and opened to the
+/// program.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The program's file, opened (`O_PATH` will do). It may be read and executed.
+    pub program: OwnedFd,
+    /// `argv`, the program's own name first.
+    pub arguments: Vec<OsString>,
+    /// The whole environment: nothing of the caller's is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The working folder, opened. It gives no right to anything in it.
+    pub folder: OwnedFd,
+    /// Files and folders that are opened to the program, with all that is in them. At most 200.
+    pub granted: Vec<Granted>,
+    /// Whether the paths of [`SYSTEM`] may be read and executed, and those of [`DEVICES`] used.
+    pub system: bool,
+    /// What it reaches.
+    pub network: Network,
+    /// What it may use.
+    pub limits: Limits,
+    /// The least confinement that will do. Below it nothing is started.
+    pub required: Level,
+    /// Its standard input; empty where there is none.
+    pub input: Option<OwnedFd>,
+}
+
+impl Plan {
+    /// The program, under its own name, in a folder: confined as well as is to be had
+    /// ([`Level::Contained`] required), without network, arguments, environment or bounds.
+    #[must_use]
+    pub fn new(program: OwnedFd, name: OsString, folder: OwnedFd) -> Self {
+        Self {
+            program,
+            arguments: vec![name],
+            environment: Vec::new(),
+            folder,
+            granted: Vec::new(),
+            system: true,
+            network: Network::None,
+            limits: Limits::default(),
+            required: Level::Contained,
+            input: None,
+        }
+    }
+}
+
+/// What a dynamically linked program needs to begin: read and executed where [`Plan::system`] says
+/// so, as far as they exist.
+pub const SYSTEM: [&str; 9] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/localtime",
+];
+
+/// Devices without memory, read and written where [`Plan::system`] says so.
+pub const DEVICES: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// A file or folder that is opened to the program.
+#[derive(Debug)]
+pub struct Granted {
+    /// It, opened (`O_PATH` will do).
+    pub handle: OwnedFd,
+    /// For what.
+    pub access: Access,
+}
+
+/// What may be done with what is granted and all that is in it. Two grants of one folder add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read and list.
+    Read,
+    /// Read, list and execute.
+    Execute,
+    /// Read, list, write, make, rename and delete; not execute.
+    Write,
+}
+
+/// What a program reaches.
+///
+/// Unix sockets are nobody's: whoever listens on one (a container engine, a bus, a key agent) would
+/// act outside on the program's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// No socket of any family.
+    None,
+    /// IP, within a network namespace of its own that has nothing but loopback.
+    Loopback,
+    /// IP, as the host has it: to any address, the host's own included.
+    Host,
+}
+
+/// What a program may use, all its children included. Nothing is unbounded by accident in a plan
+/// that names a number; `None` is without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Milliseconds from its start.
+    pub wall_ms: Option<u64>,
+    /// Milliseconds of processor time, of all processes together.
+    pub cpu_ms: Option<u64>,
+    /// Bytes of output, of both streams together.
+    pub output_bytes: Option<u64>,
+    /// Processes and threads at one time.
+    pub processes: Option<u32>,
+    /// Bytes of memory: of all together where a control group can say it, else of each process.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of each file that it writes.
+    pub file_bytes: Option<u64>,
+    /// Open descriptors of each process.
+    pub descriptors: Option<u64>,
+}
+
+/// How well a program is confined, from the weakest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Held to its bounds, with no new privileges, no environment, descriptors or terminal of the
+    /// caller's. It may touch what its user may.
+    Bounded,
+    /// Besides: Landlock (ABI 3 or later) leaves it only the files that are granted, and seccomp
+    /// no sockets but those granted, no change of modes or owners, and none of the calls by which
+    /// kernels are attacked. It sees the host's processes, though it may not touch them.
+    Confined,
+    /// Besides: process, mount and (but with [`Network::Host`]) network namespaces of its own. It
+    /// sees no process but its own, no file outside is written in any way, and at its end nothing
+    /// of it is left.
+    Contained,
+}
+
+impl Level {
+    /// All of them, from the weakest.
+    pub const ALL: [Self; 3] = [Self::Bounded, Self::Confined, Self::Contained];
+
+    /// Its name in plans, policies and records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bounded => "bounded",
+            Self::Confined => "confined",
+            Self::Contained => "contained",
+        }
+    }
+
+    /// The level of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}

@@ -1,0 +1,168 @@
+//! The system calls that have no safe form: each with the reason why it is sound here.
+//!
+//! They run in the helper, which has a single thread from its start to
+//! its end ([`alone`] is asked first), so that a forked child may do whatever its parent may.
+#![allow(unsafe_code, reason = "what forks, executes and mounts has no safe form")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::thread::UnshareFlags;
+
+/// Which side of a fork this is.
+pub(crate) enum Fork {
+    /// The new process.
+    Child,
+    /// The old one, and the new one's number.
+    Parent(rustix::process::Pid),
+}
+
+/// Whether this process has one thread only.
+pub(crate) fn alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}
+
+/// Forks.
+pub(crate) fn fork() -> io::Result<Fork> {
+    // SAFETY: the helper has one thread, so no lock can be held by another at the time, and the
+    // child's memory is as consistent as the parent's.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        0 => Ok(Fork::Child),
+        _ => rustix::process::Pid::from_raw(pid)
+            .filter(|_| pid > 0)
+            .map(Fork::Parent)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Ends this process at once, running nothing of what was set up for its end by its parent.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: it takes no pointers and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Closes all descriptors from 3 on. To be called before anything else: later one of them may be an
+/// object's own.
+pub(crate) fn close_inherited() -> io::Result<()> {
+    // SAFETY: it takes no pointers. The helper has opened nothing yet, so no object owns what is
+    // closed.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, 0_u32) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Marks all descriptors from 3 on to be closed at an exec.
+pub(crate) fn close_others_on_exec() -> io::Result<()> {
+    // SAFETY: it takes no pointers. No descriptor is closed yet, so none that an object of ours owns
+    // is closed behind its back.
+    let done = unsafe {
+        libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Executes the program that is open; comes back with the reason if it can't.
+pub(crate) fn execute(
+    program: impl AsFd,
+    arguments: &[CString],
+    environment: &[CString],
+) -> io::Error {
+    let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
+        texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both lists end with null and point to strings that end with NUL; lists and strings
+    // live until the call is over. The path is empty, so the descriptor alone names the file.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+/// Leaves the namespaces named for new ones.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: unsafe for what it does to threads that share descriptors or folders: there are none.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
+}
+
+/// Makes a mount and all beneath it give no set-uid rights, and read-only if that is asked. Nothing
+/// that was read-only is made writable.
+pub(crate) fn set_mount(folder: impl AsFd, path: &CStr, read_only: bool) -> io::Result<()> {
+    let mut attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_NOSUID | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 },
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path ends with NUL; the attributes are a whole `mount_attr` of the size that is
+    // said, and both outlive the call.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw mut attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes up the loopback interface of this network namespace.
+pub(crate) fn loopback_up(socket: impl AsFd) -> io::Result<()> {
+    let mut name = [0; libc::IFNAMSIZ];
+    for (to, from) in name.iter_mut().zip(b"lo") {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    let flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
+    let mut request = libc::ifreq {
+        ifr_name: name,
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
+    };
+    // SAFETY: the request is a whole `ifreq`, of which this call reads name and flags.
+    let done = unsafe {
+        libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives every signal its default action and lets none be blocked: a caller's choices are inherited
+/// through exec.
+pub(crate) fn reset_signals() -> io::Result<()> {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: no handler is given. Those that can't be set say so, and need no reset.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it writes a whole set to where it is pointed.
+    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+    // SAFETY: the set was written just now; no old set is asked for.
+    let done = unsafe { libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Microseconds of processor time of the children that were waited for, and of theirs.
+pub(crate) fn children_cpu_us() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it writes a whole `rusage` to where it is pointed, or nothing.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) };
+    // SAFETY: zeroed before the call; zeros are a `rusage`.
+    let usage = unsafe { usage.assume_init() };
+    [usage.ru_utime, usage.ru_stime]
+        .iter()
+        .map(|time| {
+            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+            let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+            seconds.saturating_mul(1_000_000).saturating_add(micros)
+        })
+        .fold(0, u64::saturating_add)
+}
