@@ -79,13 +79,9 @@ impl Launcher {
         let written = memfd_create(c"plan", MemfdFlags::CLOEXEC).map_err(helper)?;
         let mut written = File::from(written);
         written.write_all(&bytes).map_err(LaunchError::Helper)?;
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(helper)?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(helper)?;
         let (out, out_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let (err, err_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let child = Command::new(format!("/proc/self/fd/{}", self.helper.as_raw_fd()))
@@ -214,8 +210,7 @@ impl Running {
     }
 
     fn send(&mut self, handles: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
-        let mut space =
-            vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(handles)) {
             return Err(LaunchError::Plan("more handles than one message takes"));

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use syscap_launch::{Ended, LaunchError, Launcher, Level, Network, Plan, Report, Said, Stream, entry};
+use syscap_launch::{
+    Ended, LaunchError, Launcher, Level, Network, Plan, Report, Said, Stream, entry,
+};
 
 mod command;
 
@@ -17,8 +19,10 @@ mod command;
 /// file, no network, no environment.
 #[derive(Debug, Parser)]
 #[command(name = "syscap-launch", version)]
-#[command(after_help = "Exit codes: the program's; 128+N ended by signal N; 124 ended at a bound; \
-    125 not started (usage, confinement not to be had); 126 can't be executed; 127 not found.")]
+#[command(
+    after_help = "Exit codes: the program's; 128+N ended by signal N; 124 ended at a bound; \
+    125 not started (usage, confinement not to be had); 126 can't be executed; 127 not found."
+)]
 struct Cli {
     /// A file or folder to read.
     #[arg(long, value_name = "PATH")]
@@ -131,9 +135,10 @@ fn run(cli: &Cli) -> Result<u8, Refused> {
     let mut report = match &cli.report {
         None => None,
         Some(path) if path.as_os_str() == "-" => Some(Box::new(io::stderr()) as Box<dyn Write>),
-        Some(path) => Some(Box::new(File::create(path).map_err(|error| {
-            (REFUSED, format!("{}: {error}", path.display()))
-        })?) as Box<dyn Write>),
+        Some(path) => Some(Box::new(
+            File::create(path)
+                .map_err(|error| (REFUSED, format!("{}: {error}", path.display())))?,
+        ) as Box<dyn Write>),
     };
     let refused = |error: LaunchError| {
         let code = match &error {
@@ -151,7 +156,9 @@ fn run(cli: &Cli) -> Result<u8, Refused> {
         match running.next().map_err(refused)? {
             Said::Output(stream, bytes) => {
                 let written = match stream {
-                    Stream::Out => io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush()),
+                    Stream::Out => {
+                        io::stdout().write_all(&bytes).and_then(|()| io::stdout().flush())
+                    }
                     Stream::Err => io::stderr().write_all(&bytes),
                 };
                 // Nobody listens any more: as a program that writes to a closed pipe is ended.

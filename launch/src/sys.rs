@@ -129,9 +129,8 @@ pub(crate) fn loopback_up(socket: impl AsFd) -> io::Result<()> {
         ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
     };
     // SAFETY: the request is a whole `ifreq`, of which this call reads name and flags.
-    let done = unsafe {
-        libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request)
-    };
+    let done =
+        unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

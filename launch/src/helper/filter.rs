@@ -49,7 +49,8 @@ fn filter(rules: Rules, errno: i32, arch: TargetArch) -> Result<BpfProgram, ()> 
 fn unknown() -> BpfProgram {
     use libc::{BPF_ABS, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let code = |parts: u32| u16::try_from(parts).unwrap_or(0);
-    let step = |parts: u32, jt: u8, k: u32| seccompiler::sock_filter { code: code(parts), jt, jf: 0, k };
+    let step =
+        |parts: u32, jt: u8, k: u32| seccompiler::sock_filter { code: code(parts), jt, jf: 0, k };
     vec![
         // `seccomp_data.nr` is its first word.
         step(BPF_LD | BPF_W | BPF_ABS, 0, 0),

@@ -36,10 +36,9 @@ impl Group {
             openat(within, file, flags | OFlags::CLOEXEC, Mode::empty()).ok().map(File::from)
         };
         // Where the host lends no controller for a bound, others hold it.
-        for (bound, limit) in [
-            ("pids.max", limits.processes.map(u64::from)),
-            ("memory.max", limits.memory_bytes),
-        ] {
+        for (bound, limit) in
+            [("pids.max", limits.processes.map(u64::from)), ("memory.max", limits.memory_bytes)]
+        {
             if let (Some(limit), Some(mut file)) = (limit, file(bound, OFlags::WRONLY)) {
                 file.write_all(limit.to_string().as_bytes()).ok()?;
             }

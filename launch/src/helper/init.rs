@@ -13,12 +13,7 @@ use crate::sys::{self, Fork};
 use crate::wire::Note;
 
 /// Pid 1, to its end.
-pub(crate) fn run(
-    plan: Plan,
-    achieved: Achieved,
-    notes: OwnedFd,
-    group: Option<&Group>,
-) -> ! {
+pub(crate) fn run(plan: Plan, achieved: Achieved, notes: OwnedFd, group: Option<&Group>) -> ! {
     let code = match serve(plan, achieved, &notes, group) {
         Ok(()) => 0,
         Err(Failed(step, error)) => tell(&notes, Note::Failed(step.number(), error)),
@@ -54,8 +49,8 @@ fn serve(
     }
     if plan.network == Network::Loopback && achieved.network {
         let kind = rustix::net::SocketType::DGRAM;
-        let socket = rustix::net::socket(rustix::net::AddressFamily::INET, kind, None)
-            .at(Step::Loopback)?;
+        let socket =
+            rustix::net::socket(rustix::net::AddressFamily::INET, kind, None).at(Step::Loopback)?;
         sys::loopback_up(socket).at(Step::Loopback)?;
     }
     let child = match sys::fork().at(Step::Fork)? {

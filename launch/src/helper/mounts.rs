@@ -50,8 +50,8 @@ pub(crate) fn lay(plan: &Plan, own_processes: bool) -> Result<bool, Failed> {
 fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
     let name = readlinkat(CWD, link, Vec::new()).at(Step::Plan)?;
-    let here = open(name.as_c_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .at(Step::Plan)?;
+    let here =
+        open(name.as_c_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Plan)?;
     let (there, found) = (fstat(handle).at(Step::Plan)?, fstat(&here).at(Step::Plan)?);
     if (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino) {
         Ok(here)

@@ -166,7 +166,11 @@ fn restrict(plan: &Plan, proc: bool) -> Result<u8, RulesetError> {
     })
 }
 
-fn add(rules: RulesetCreated, handle: &OwnedFd, access: Access) -> Result<RulesetCreated, RulesetError> {
+fn add(
+    rules: RulesetCreated,
+    handle: &OwnedFd,
+    access: Access,
+) -> Result<RulesetCreated, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let mut rights = match access {
         Access::Read => read,

@@ -14,10 +14,8 @@ use crate::sys;
 /// A user namespace comes first: in it nobody is root over anything of the host's, whoever started
 /// this. Where there are none, root can have the others without.
 pub(crate) fn leave(network: Network) -> Achieved {
-    let mut flags = UnshareFlags::NEWPID
-        | UnshareFlags::NEWNS
-        | UnshareFlags::NEWIPC
-        | UnshareFlags::NEWUTS;
+    let mut flags =
+        UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     if network != Network::Host {
         flags |= UnshareFlags::NEWNET;
     }

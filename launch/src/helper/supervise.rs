@@ -59,8 +59,7 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     let group = Group::make(&plan.limits);
     let mut achieved = spaces::leave(plan.network);
     achieved.group = group.is_some();
-    let (notes, notes_end) =
-        pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
+    let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
     match sys::fork().at(Step::Fork)? {
         Fork::Child => {
@@ -92,8 +91,8 @@ fn receive(control: &OwnedFd) -> Result<Plan, Failed> {
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut hello = [0; 64];
     let mut into = [io::IoSliceMut::new(&mut hello)];
-    let got = recvmsg(control, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-        .at(Step::Receive)?;
+    let got =
+        recvmsg(control, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC).at(Step::Receive)?;
     let mut handles = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {

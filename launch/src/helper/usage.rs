@@ -87,9 +87,10 @@ fn parse(stat: Vec<u8>) -> Option<Process> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
-    let ticks = [11, 12, 13, 14].into_iter().map(number).try_fold(0_u64, |sum, one| {
-        Some(sum.saturating_add(one?))
-    })?;
+    let ticks = [11, 12, 13, 14]
+        .into_iter()
+        .map(number)
+        .try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))?;
     let parent = fields.get(1)?.parse().ok()?;
     Some(Process { parent, ticks, threads: number(17)? })
 }
