@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use common::{Place, alive, as_each, token, until};
+use common::{Place, alive, as_each, nap, token, until};
 use syscap_launch::{Bound, Ended, LaunchError, Launcher, Level, Plan, Said};
 
 #[test]
@@ -193,11 +193,11 @@ fn heard(plan: &Plan) -> Result<(Vec<u8>, Ended), LaunchError> {
 fn a_program_that_is_swapped_after_it_was_opened_does_not_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tool");
-    fs::copy("/bin/echo", &path).unwrap();
+    common::copy(std::path::Path::new("/bin/echo"), &path);
     let mut plan = Plan::new(handle(&path), "tool".into(), handle("/"));
     plan.arguments.push("the one".into());
     fs::remove_file(&path).unwrap();
-    fs::copy("/bin/false", &path).unwrap();
+    common::copy(std::path::Path::new("/bin/false"), &path);
     assert_eq!(heard(&plan).unwrap(), (b"the one\n".to_vec(), Ended::Exited(0)));
 }
 
@@ -277,7 +277,7 @@ fn below_the_level_required_nothing_starts() {
     }
     let place = Place::new(None);
     let marker = place.work().join("marker");
-    let token = token("weak");
+    let nap = nap();
     // In a user namespace that allows no more of them, without capabilities.
     let run = |level: &str, line: &str| {
         let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
@@ -299,12 +299,12 @@ fn below_the_level_required_nothing_starts() {
     assert!(marker.exists());
     // Modes are not held by mounts then, but by seccomp; and who got away is found all the same.
     let line = format!(
-        "chmod 777 {} && exit 1; (setsid sh -c 'sleep 600; : {token}' &) ; exit 5",
+        "chmod 777 {} && exit 1; (setsid sh -c 'sleep {nap}; :' &) ; exit 5",
         marker.display()
     );
     let output = run("confined", &line);
     assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(alive(&token).is_empty());
+    assert_eq!(alive(&nap), Vec::<u32>::new());
 }
 
 #[test]

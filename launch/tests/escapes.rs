@@ -10,7 +10,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{NOBODY, Place, alive, as_each, token};
+use common::{NOBODY, Place, alive, as_each, nap, token};
 
 fn numbers() -> bool {
     let here = cfg!(target_arch = "x86_64");
@@ -23,11 +23,11 @@ fn numbers() -> bool {
 #[test]
 fn setsid_and_double_fork_leave_nobody() {
     as_each(|place| {
-        let token = token("daemon");
-        let script = format!("(setsid sh -c 'sleep 600; : {token}' &) & exit 7");
+        let nap = nap();
+        let script = format!("(setsid sh -c 'sleep {nap}; :' &) & exit 7");
         let ran = place.run(&[], &["sh", "-c", &script]);
         assert_eq!(ran.code(), 7);
-        assert_eq!(alive(&token), Vec::<u32>::new());
+        assert_eq!(alive(&nap), Vec::<u32>::new());
     });
 }
 
@@ -303,7 +303,7 @@ fn no_privilege_is_gained_by_an_exec() {
     }
     let place = Place::new(Some(NOBODY));
     let tool = place.work().join("id");
-    fs::copy("/usr/bin/id", &tool).unwrap();
+    common::copy(std::path::Path::new("/usr/bin/id"), &tool);
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o4755)).unwrap();
     let tool = tool.to_str().unwrap();
     assert_eq!(place.run(&["--require", "bounded"], &[tool, "-u"]).fine(), "65534\n");

@@ -11,7 +11,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, wait, waitpid};
 
 use super::group::Group;
 use super::usage::Meter;
@@ -331,14 +331,15 @@ impl<'a> Watch<'a> {
                     }
                 }
             }
-            // Reaps; ends when there is no child left.
+            // Reaps; ends when there is no child left. Any child: one may have left this group.
             loop {
-                match waitpid(None, WaitOptions::NOHANG) {
-                    Ok(Some(_)) => {}
+                match wait(WaitOptions::NOHANG) {
+                    Ok(Some(_)) | Err(Errno::INTR) => {}
                     Ok(None) => break,
                     Err(_) => return,
                 }
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

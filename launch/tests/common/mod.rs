@@ -11,6 +11,11 @@ use std::process::{Command, Output, Stdio};
 /// The user and group `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
 
+/// Copies a program, by `cp`.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 /// A place with the launcher and a folder `work`, both a certain user's.
 pub(crate) struct Place {
     pub(crate) user: Option<u32>,
@@ -22,7 +27,9 @@ impl Place {
         let folder = tempfile::Builder::new().prefix("launch").tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let launcher = folder.path().join("syscap-launch");
-        fs::copy(env!("CARGO_BIN_EXE_syscap-launch"), &launcher).unwrap();
+        // By another process: while this one had it open for writing, a thread beside that forks
+        // would keep it so, and it could not be started.
+        copy(Path::new(env!("CARGO_BIN_EXE_syscap-launch")), &launcher);
         fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
         let place = Self { user, folder };
         fs::create_dir(place.work()).unwrap();
@@ -158,6 +165,14 @@ pub(crate) fn alive(token: &str) -> Vec<u32> {
 pub(crate) fn token(name: &str) -> String {
     format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id())
         .replace(['(', ')'], "")
+}
+
+/// Seconds, ten minutes and a bit, that no other process sleeps: so that the sleeper itself is found
+/// in [`alive`].
+pub(crate) fn nap() -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+    let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("600.{:07}{next:04}", std::process::id())
 }
 
 /// Waits, to a bound that only a failure reaches.
