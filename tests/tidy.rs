@@ -29,7 +29,7 @@ const FLOATS: [(&str, &str); 3] = [
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     (
         "syscap",
         &[
@@ -49,6 +49,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("syscap-syscalls", &["syscap-format", "syscap-kernel"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
     ("syscap-kernel", &["syscap-format"]),
+    ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];
 const APPS: [&str; 5] = ["apps/", "benches/compare/", "bindings/", "fuzz/", "tests/no_std_probe/"];

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         plan.limits.cpu_ms = Some(10_000);
         let began = Instant::now();
         let mut running = launcher.start(&plan)?;
-        while !matches!(running.next()?, Said::Ended(_)) {}
+        while !matches!(running.recv()?, Said::Ended(_)) {}
         confined.push(began.elapsed());
         drop(running);
     }

@@ -59,7 +59,7 @@ impl Running {
     /// # Errors
     ///
     /// [`LaunchError::Unsupported`].
-    pub fn next(&mut self) -> Result<Said, LaunchError> {
+    pub fn recv(&mut self) -> Result<Said, LaunchError> {
         Err(LaunchError::Unsupported)
     }
 

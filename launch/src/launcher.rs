@@ -17,22 +17,22 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::helper;
 use crate::plan::Plan;
 use crate::report::{Bound, Ended, LaunchError, Report};
+use crate::supervisor;
 use crate::wire::{self, Note};
 
 /// Whether this program's `main` begins with [`entry`].
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the helper, if this process was started as one; else returns at once.
+/// Becomes the supervisor, if this process was started as one; else returns at once.
 ///
 /// To be the first line of the `main` of a program that starts others by [`Launcher::this`], before
 /// it has opened anything or begun a thread.
 pub fn entry() {
     HOOKED.store(true, Ordering::Relaxed);
-    if std::env::args_os().next().is_some_and(|name| name == helper::NAME) {
-        helper::run();
+    if std::env::args_os().next().is_some_and(|name| name == supervisor::NAME) {
+        supervisor::run();
     }
 }
 
@@ -72,7 +72,7 @@ impl Launcher {
     /// # Errors
     ///
     /// Of [`LaunchError`]: `Plan` and `Helper`. What goes wrong later is told by
-    /// [`Running::next`].
+    /// [`Running::recv`].
     pub fn start(&self, plan: &Plan) -> Result<Running, LaunchError> {
         let bytes = check(plan)?;
         let helper = |error: Errno| LaunchError::Helper(error.into());
@@ -85,7 +85,7 @@ impl Launcher {
         let (out, out_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let (err, err_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let child = Command::new(format!("/proc/self/fd/{}", self.helper.as_raw_fd()))
-            .arg0(helper::NAME)
+            .arg0(supervisor::NAME)
             .env_clear()
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::from(out_end))
@@ -175,7 +175,7 @@ impl Running {
     /// # Errors
     ///
     /// Any of [`LaunchError`]; nothing of the program runs then.
-    pub fn next(&mut self) -> Result<Said, LaunchError> {
+    pub fn recv(&mut self) -> Result<Said, LaunchError> {
         loop {
             let quiet = self.streams.iter().all(Option::is_none);
             if let (true, Some((ended, cpu_us, wall_us))) = (quiet, self.ended) {
@@ -197,9 +197,9 @@ impl Running {
         }
     }
 
-    /// Ends the program and all that it started. [`Running::next`] tells when it is done.
+    /// Ends the program and all that it started. [`Running::recv`] tells when it is done.
     pub fn cancel(&self) {
-        self.order(helper::CANCEL);
+        self.order(supervisor::CANCEL);
     }
 
     /// Tells the helper to end the program. A helper that can't be told any more has ended.
@@ -215,7 +215,7 @@ impl Running {
         if !ancillary.push(SendAncillaryMessage::ScmRights(handles)) {
             return Err(LaunchError::Plan("more handles than one message takes"));
         }
-        let message = [io::IoSlice::new(helper::HELLO)];
+        let message = [io::IoSlice::new(supervisor::HELLO)];
         sendmsg(&self.control, &message, &mut ancillary, SendFlags::NOSIGNAL)
             .map_err(|error| LaunchError::Helper(error.into()))?;
         Ok(())
@@ -268,7 +268,7 @@ impl Running {
             && self.read > most
         {
             kept = usize::try_from(most.saturating_sub(before)).unwrap_or(usize::MAX).min(size);
-            self.order(helper::FLOOD);
+            self.order(supervisor::FLOOD);
         }
         bytes.truncate(kept);
         Ok((kept > 0).then_some(bytes))
@@ -293,7 +293,7 @@ impl Running {
             }
             Some(Note::Failed(step, error)) => {
                 return Err(LaunchError::Setup {
-                    step: helper::step_name(step),
+                    step: supervisor::step_name(step),
                     source: io::Error::from_raw_os_error(error),
                 });
             }
@@ -318,7 +318,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // The helper ends everything when it hears this, or that nobody listens any more. If it does
         // not end by itself, it is not there to be waited for.
-        self.order(helper::CANCEL);
+        self.order(supervisor::CANCEL);
         match self.child.wait() {
             Ok(_) | Err(_) => {}
         }

@@ -12,19 +12,19 @@
 //!   │ up to its bound     │ processes, and the host                 │ left is killed
 //! ```
 //!
-//! Whatever ends (the host, the helper, pid 1), all behind it ends.
+//! Whatever ends (the host, the supervisor, pid 1), all behind it ends.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux confines"))]
 
 mod plan;
 mod report;
 
 #[cfg(target_os = "linux")]
-mod helper;
-#[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(not(target_os = "linux"))]
 #[path = "elsewhere.rs"]
 mod launcher;
+#[cfg(target_os = "linux")]
+mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]

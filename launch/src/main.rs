@@ -15,8 +15,8 @@ mod command;
 
 /// Starts a program that can touch only what is named, holds it to bounds, and ends all of it.
 ///
-/// Without options it gets the system's programs and libraries to read and execute, and nothing else: no
-/// file, no network, no environment.
+/// Without options it gets the system's programs and libraries to read and execute, and nothing
+/// else: no file, no network, no environment.
 #[derive(Debug, Parser)]
 #[command(name = "syscap-launch", version)]
 #[command(
@@ -153,7 +153,7 @@ fn run(cli: &Cli) -> Result<u8, Refused> {
     // Handles that the program holds alone end with it.
     drop(plan);
     let ended = loop {
-        match running.next().map_err(refused)? {
+        match running.recv().map_err(refused)? {
             Said::Output(stream, bytes) => {
                 let written = match stream {
                     Stream::Out => {

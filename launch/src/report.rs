@@ -114,7 +114,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The confinement required is not to be had here. Nothing was started.
-    #[error("confinement of level {} is required, {} is to be had here", required.name(), had.name())]
+    #[error("level {} is required, {} is to be had here", required.name(), had.name())]
     Level {
         /// What the plan requires.
         required: Level,

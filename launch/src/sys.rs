@@ -1,6 +1,6 @@
 //! The system calls that have no safe form: each with the reason why it is sound here.
 //!
-//! They run in the helper, which has a single thread from its start to
+//! They run in the supervisor, which has a single thread from its start to
 //! its end ([`alone`] is asked first), so that a forked child may do whatever its parent may.
 #![allow(unsafe_code, reason = "what forks, executes and mounts has no safe form")]
 
@@ -54,8 +54,8 @@ pub(crate) fn close_inherited() -> io::Result<()> {
 
 /// Marks all descriptors from 3 on to be closed at an exec.
 pub(crate) fn close_others_on_exec() -> io::Result<()> {
-    // SAFETY: it takes no pointers. No descriptor is closed yet, so none that an object of ours owns
-    // is closed behind its back.
+    // SAFETY: it takes no pointers. No descriptor is closed yet, so none that an object of ours
+    // owns is closed behind its back.
     let done = unsafe {
         libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };

@@ -1,5 +1,5 @@
-//! The bytes between host, helper and program. All ends are this crate's, of one build; what is read
-//! is checked all the same.
+//! The bytes between host, helper and program. All ends are this crate's, of one build; what is
+//! read is checked all the same.
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

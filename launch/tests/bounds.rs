@@ -182,7 +182,7 @@ fn heard(plan: &Plan) -> Result<(Vec<u8>, Ended), LaunchError> {
     let mut running = launcher().start(plan)?;
     let mut out = Vec::new();
     loop {
-        match running.next()? {
+        match running.recv()? {
             Said::Output(_, bytes) => out.extend(bytes),
             Said::Ended(report) => return Ok((out, report.ended)),
         }
@@ -228,13 +228,13 @@ fn what_is_cancelled_or_dropped_ends() {
     plan.arguments.extend(["-c".into(), format!("echo runs; sleep 600; : {token}").into()]);
     let begin = || {
         let mut running = launcher().start(&plan).unwrap();
-        assert!(matches!(running.next(), Ok(Said::Output(_, bytes)) if bytes == b"runs\n"));
+        assert!(matches!(running.recv(), Ok(Said::Output(_, bytes)) if bytes == b"runs\n"));
         assert!(!alive(&token).is_empty());
         running
     };
     let mut running = begin();
     running.cancel();
-    match running.next().unwrap() {
+    match running.recv().unwrap() {
         Said::Ended(report) => assert_eq!(report.ended, Ended::Cancelled),
         said @ Said::Output(..) => panic!("{said:?}"),
     }

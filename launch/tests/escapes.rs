@@ -1,6 +1,7 @@
 //! What a hostile program tries: each ends refused, or inside.
 //!
-//! Python calls the system by its numbers of x86-64; elsewhere those tests say that they are skipped.
+//! Python calls the system by its numbers of x86-64; elsewhere those tests say that they are
+//! skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
@@ -151,8 +152,8 @@ fn loopback_is_its_own() {
 print(told(s.connect, ('127.0.0.1', {port})))
 l = socket.create_server(('127.0.0.1', 0))
 c = socket.create_connection(l.getsockname()); c.send(b'in'); print(l.accept()[0].recv(2))
-print(told(socket.socket, socket.AF_PACKET, socket.SOCK_RAW), told(socket.socket, socket.AF_NETLINK),
-    told(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1))
+print(told(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
+    told(socket.socket, socket.AF_NETLINK), told(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1))
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 print(told(u.sendto, b'x', ('192.0.2.1', 53)))"
         );

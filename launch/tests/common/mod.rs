@@ -167,8 +167,8 @@ pub(crate) fn token(name: &str) -> String {
         .replace(['(', ')'], "")
 }
 
-/// Seconds, ten minutes and a bit, that no other process sleeps: so that the sleeper itself is found
-/// in [`alive`].
+/// Seconds, ten minutes and a bit, that no other process sleeps: so that the sleeper itself is
+/// found in [`alive`].
 pub(crate) fn nap() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -24,7 +24,7 @@ use crate::wire::{self, Note};
 /// How often use is looked at where it is bounded.
 const TURN: Duration = Duration::from_millis(10);
 
-/// The helper, from its start to its end.
+/// The supervisor, from its start to its end.
 pub(crate) fn run() -> ! {
     // First of all: later a descriptor may be an object's own.
     if sys::close_inherited().is_err() {

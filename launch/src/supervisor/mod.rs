@@ -5,12 +5,12 @@ mod init;
 mod mounts;
 mod program;
 mod spaces;
-mod supervise;
 mod usage;
+mod watch;
 
 use std::io;
 
-pub(crate) use self::supervise::run;
+pub(crate) use self::watch::run;
 
 /// The name (`argv[0]`) by which a process knows that it was started as the helper.
 pub(crate) const NAME: &str = "syscap-launch: helper";

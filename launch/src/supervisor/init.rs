@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::process::{Signal, WaitOptions};
 
 use super::group::Group;
-use super::supervise::{silence, unheard};
+use super::watch::{silence, unheard};
 use super::{At, Failed, Step, mounts, program};
 use crate::plan::{Network, Plan};
 use crate::report::Achieved;
