@@ -316,8 +316,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The helper ends everything when it hears this, or that nobody listens any more. If it does
-        // not end by itself, it is not there to be waited for.
+        // The helper ends everything when it hears this, or that nobody listens any more. If it
+        // does not end by itself, it is not there to be waited for.
         self.order(supervisor::CANCEL);
         match self.child.wait() {
             Ok(_) | Err(_) => {}

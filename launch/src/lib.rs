@@ -7,9 +7,9 @@
 //! it names as open descriptors.
 //!
 //! ```text
-//! host ── Launcher ──▶ helper ──▶ pid 1 of a process namespace ──▶ the program
-//!   │ reads the output    │ watches clock, processor time,          │ ends: all that is
-//!   │ up to its bound     │ processes, and the host                 │ left is killed
+//! host -- Launcher --> helper --> pid 1 of a process namespace --> the program
+//!   reads the output     watches clock, processor time,              ends: all that
+//!   up to its bound      processes, and the host                     is left is killed
 //! ```
 //!
 //! Whatever ends (the host, the supervisor, pid 1), all behind it ends.
@@ -33,3 +33,8 @@ mod wire;
 pub use crate::launcher::{Launcher, Running, Said, Stream, entry};
 pub use crate::plan::{Access, DEVICES, Granted, Level, Limits, Network, Plan, SYSTEM};
 pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
+
+/// The document's example compiles.
+#[cfg(all(doctest, target_os = "linux"))]
+#[doc = include_str!("../../docs/launch.md")]
+struct Document;

@@ -299,7 +299,7 @@ fn below_the_level_required_nothing_starts() {
     assert!(marker.exists());
     // Modes are not held by mounts then, but by seccomp; and who got away is found all the same.
     let line = format!(
-        "chmod 777 {} && exit 1; (setsid sh -c 'sleep {nap}; :' &) ; exit 5",
+        "chmod 777 {} && exit 1; (setsid sh -c 'exec >&- 2>&-; sleep {nap}; :' &); exit 5",
         marker.display()
     );
     let output = run("confined", &line);

@@ -1,8 +1,8 @@
 //! What the program sees of the file system: all of it, but read-only where it was not granted for
 //! writing, and the processes of its own namespace.
 //!
-//! Landlock says what may be opened. It says nothing of modes, owners, times and attributes, which a
-//! program could change of all its user's files: a read-only mount does.
+//! Landlock says what may be opened. It says nothing of modes, owners, times and attributes, which
+//! a program could change of all its user's files: a read-only mount does.
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, open, readlinkat, statat};

@@ -316,8 +316,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Where pid 1 was none: what lost its parent is this process's child now. Each round stops what
-    /// it finds before it kills, so that nothing forks on.
+    /// Where pid 1 was none: what lost its parent is this process's child now. Each round stops
+    /// what it finds before it kills, so that nothing forks on.
     fn end_orphans(&self) {
         if self.first.alone {
             return;
