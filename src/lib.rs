@@ -108,6 +108,7 @@ pub use syscap_analysis as analysis;
 pub use syscap_audit as audit;
 pub use syscap_format as format;
 pub use syscap_kernel as kernel;
+pub use syscap_launch as launch;
 pub use syscap_policy as policy;
 pub use syscap_syscalls as syscalls;
 

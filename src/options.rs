@@ -20,11 +20,13 @@ use syscap_kernel::{
     store::{Store, StoreError},
     tool::{ReadTool, Tool},
 };
+use syscap_launch::Launcher;
 use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
     builtin::{CurrentTime, Echo},
     fs::Files,
     memory::Memory,
+    shell::Programs,
     vecdb::Vectors,
 };
 
@@ -85,6 +87,7 @@ pub struct Options {
     seal: Seal,
     recovery: RecoveryKey,
     asks: Asks,
+    launcher: Option<Arc<Launcher>>,
 }
 
 /// Whether calls may wait for a person.
@@ -136,6 +139,7 @@ impl Default for Options {
             seal: Seal::Open,
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
+            launcher: None,
         }
     }
 }
@@ -258,6 +262,15 @@ impl Options {
     #[must_use]
     pub fn seal(mut self, seal: Seal) -> Self {
         self.seal = seal;
+        self
+    }
+
+    /// What starts programs for `shell` and `shell_script`. Without one the host itself does, if
+    /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
+    /// with [`Reason::NotConfined`](crate::format::reason::Reason::NotConfined).
+    #[must_use]
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.launcher = Some(Arc::new(launcher));
         self
     }
 
@@ -506,6 +519,9 @@ impl Options {
         registry.add_read(vectors.query().ok_or_else(bad)?)?;
         registry.add(vectors.upsert().ok_or_else(bad)?)?;
         registry.add(vectors.delete().ok_or_else(bad)?)?;
+        let programs = Programs::over(Arc::clone(files.base()), self.launcher.clone());
+        registry.add(programs.shell().ok_or_else(bad)?)?;
+        registry.add(programs.script().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

@@ -52,7 +52,7 @@ code! {
         Canonical = 3 "canonical",
         /// Names were compared; nothing else stands in the way.
         Lexical = 4 "lexical",
-        /// It ran where the operating system lets it reach nothing else.
+        /// It ran where the operating system lets it reach and see nothing else.
         Sandboxed = 5 "sandboxed",
         /// All that it sent and received passed through the kernel.
         Proxied = 6 "proxied",
@@ -60,6 +60,8 @@ code! {
         Delegated = 7 "delegated",
         /// It was run before the kernel heard of it, or out of its reach: somebody's word.
         Hearsay = 8 "hearsay",
+        /// Files, sockets and system calls were withheld from it, but it saw other processes.
+        Confined = 9 "confined",
     }
 }
 

@@ -373,6 +373,13 @@ macro_rules! permit {
                 self.core.meter.count(dimension, amount)
             }
 
+            /// Adds processor time that other processes used for this run, in microseconds. What
+            /// its own thread uses the host measures.
+            pub fn used_elsewhere(&mut self, cpu_us: u64) {
+                let used = self.core.meter.used.get(Dimension::CpuUs).saturating_add(cpu_us);
+                self.core.meter.used.set(Dimension::CpuUs, used);
+            }
+
             /// Says how the scope was enforced.
             pub fn enforced_by(&mut self, enforcement: Enforcement) {
                 self.core.enforcement = enforcement;

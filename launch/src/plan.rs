@@ -129,8 +129,9 @@ pub enum Level {
     /// caller's. It may touch what its user may.
     Bounded,
     /// Besides: Landlock (ABI 3 or later) leaves it only the files that are granted, and seccomp
-    /// no sockets but those granted, no change of modes or owners, and none of the calls by which
-    /// kernels are attacked. It sees the host's processes, though it may not touch them.
+    /// no sockets but those granted, no change of modes, owners or extended attributes, and none
+    /// of the calls by which kernels are attacked. It sees the host's processes, though it may not
+    /// touch them.
     Confined,
     /// Besides: process, mount and (but with [`Network::Host`]) network namespaces of its own. It
     /// sees no process but its own, no file outside is written in any way, and at its end nothing

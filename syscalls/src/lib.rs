@@ -3,6 +3,7 @@
 //! * [`fs`]: `fs.read`, `fs.write` and six more, on handles opened beneath one base directory.
 //! * [`memory`]: texts that an agent keeps under keys, beneath the same.
 //! * [`vecdb`]: vectors, and the exact search among them, beneath the same.
+//! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
@@ -12,4 +13,5 @@ pub mod builtin;
 pub mod fs;
 pub mod memory;
 pub mod net;
+pub mod shell;
 pub mod vecdb;

@@ -118,6 +118,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // This program is the launcher too: it starts a second time as it, from here on.
+    syscap::launch::entry();
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&of_plain_words(error)));
     let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
     let ended = match cli.command {

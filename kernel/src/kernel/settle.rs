@@ -127,7 +127,7 @@ impl Kernel {
     }
 
     /// A run came back.
-    pub(super) fn ran(&mut self, ran: Ran<'static>, measured: Measured) -> Result<(), Halt> {
+    pub(super) fn ran(&mut self, ran: Ran<'static>, mut measured: Measured) -> Result<(), Halt> {
         let seq = ran.intent;
         let mut flight = match self.in_flight.entry(seq) {
             Entry::Occupied(found) if found.get().digest == ran.digest => found.remove(),
@@ -135,6 +135,7 @@ impl Kernel {
         };
         flight.label = flight.label.join(ran.label);
         let held = flight.fields.held;
+        measured.cpu_us = measured.cpu_us.saturating_add(ran.used.get(Dimension::CpuUs));
         // The run is back: what time it took is known, also where what it did is not.
         let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
         // What only reads makes no effect, whatever its run says.

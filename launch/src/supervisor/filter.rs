@@ -74,9 +74,10 @@ fn absent() -> Rules {
 
 /// Other processes, namespaces and mounts, the kernel's own state, keys, and sockets.
 fn refused(network: Network, mounts: bool) -> Result<Rules, ()> {
-    let mut rules: Rules = OTHERS.iter().chain(KERNEL).map(|call| (*call, Vec::new())).collect();
+    let none = |call| (call, Vec::new());
+    let mut rules: Rules = [OTHERS, KERNEL, ATTRIBUTES].concat().into_iter().map(none).collect();
     if !mounts {
-        rules.extend(METADATA.iter().map(|call| (*call, Vec::new())));
+        rules.extend(METADATA.iter().copied().map(none));
     }
     let spaces = [
         libc::CLONE_NEWNS,
@@ -165,7 +166,17 @@ const KERNEL: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Modes, owners, times and attributes: Landlock does not hold them.
+/// Extended attributes: a host may keep there what it thinks of a file.
+const ATTRIBUTES: &[i64] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+];
+
+/// Modes, owners and times: Landlock does not hold them.
 const METADATA: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -173,12 +184,6 @@ const METADATA: &[i64] = &[
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_utimensat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]

@@ -155,10 +155,15 @@ impl Base {
             return Err(FsError::Home);
         }
         let fd = walk(dir, name.as_bytes(), how)?;
-        let node = Node::of(&fd)?;
-        node.expect_device(self.device())?;
-        self.homes.expect_none(&fd, &node)?;
+        self.expect_no_home(&fd)?;
         Ok(fd)
+    }
+
+    /// Whether a directory that is open is no home.
+    pub(super) fn expect_no_home(&self, dir: impl AsFd) -> Result<(), FsError> {
+        let node = Node::of(&dir)?;
+        node.expect_device(self.device())?;
+        self.homes.expect_none(&dir, &node)
     }
 
     /// The handle that walks of more than one name begin at. What they passed must be known.

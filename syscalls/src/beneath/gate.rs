@@ -73,8 +73,9 @@ pub(super) struct Node {
     pub(super) modified_ms: u64,
     /// The nine permission bits. The bits that change who runs a file are never carried over.
     pub(super) permissions: u32,
+    /// How many names it has.
+    pub(super) links: u64,
     file_type: FileType,
-    many_links: bool,
 }
 
 impl Node {
@@ -108,7 +109,8 @@ impl Node {
             _ => return Err(FsError::NotRegular),
         }
         self.expect_device(device)?;
-        if self.many_links { Err(FsError::ManyLinks) } else { Ok(()) }
+        // None has a file that was replaced since the walk: it was inside when it was opened.
+        if self.links > 1 { Err(FsError::ManyLinks) } else { Ok(()) }
     }
 
     /// Whether this is on the base's device. `NO_XDEV` sees mounts; this sees subvolumes too.
@@ -139,8 +141,8 @@ impl From<&Stat> for Node {
                 .saturating_add(stat.st_mtime_nsec / 1_000_000),
             permissions: stat.st_mode & 0o777,
             file_type: FileType::from_raw_mode(stat.st_mode),
-            // None is a file that was replaced since the walk: it was inside when it was opened.
-            many_links: stat.st_nlink > 1,
+            #[allow(clippy::useless_conversion, reason = "of 32 bits on other machines")]
+            links: u64::from(stat.st_nlink),
         }
     }
 }

@@ -19,7 +19,7 @@ const NAME: &str = "user.syscap.label";
 const BYTES_MAX: usize = 9;
 
 /// What is taken for a label that can't be read: somebody else wrote it.
-const WORST: Label = Label::new(Integrity::Untrusted, Confidentiality::Sensitive);
+pub(super) const WORST: Label = Label::new(Integrity::Untrusted, Confidentiality::Sensitive);
 
 /// Keeps a label with a new file. What is trusted and public needs none.
 ///
@@ -27,12 +27,21 @@ const WORST: Label = Label::new(Integrity::Untrusted, Confidentiality::Sensitive
 /// [`FsError::Unsupported`] where the file system keeps none: then nothing that has one is written
 /// to it.
 pub(super) fn keep(fd: impl AsFd, label: Label) -> Result<(), FsError> {
-    if label == Label::PUBLIC {
-        return Ok(());
-    }
+    if label == Label::PUBLIC { Ok(()) } else { set(fd, label, XattrFlags::CREATE) }
+}
+
+/// Keeps a label in place of another.
+///
+/// # Errors
+/// As [`keep`]; [`FsError::Denied`] where the file's mode lets nobody write it.
+pub(super) fn replace(fd: impl AsFd, label: Label) -> Result<(), FsError> {
+    set(fd, label, XattrFlags::empty())
+}
+
+fn set(fd: impl AsFd, label: Label, how: XattrFlags) -> Result<(), FsError> {
     let mut encoder = Encoder::new();
     label.put(&mut encoder);
-    match fsetxattr(fd, NAME, &encoder.into_bytes(), XattrFlags::CREATE) {
+    match fsetxattr(fd, NAME, &encoder.into_bytes(), how) {
         Ok(()) => Ok(()),
         Err(Errno::NOTSUP) => Err(FsError::Unsupported),
         Err(errno) => Err(errno.into()),

@@ -1,10 +1,11 @@
 //! What opens files beneath a directory: the tools know no other way to them.
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use syscap_format::label::Label;
 use syscap_format::manifest::Enforcement;
 
 use super::append::Append;
@@ -14,6 +15,7 @@ use super::error::FsError;
 use super::list::Listing;
 use super::location::Location;
 use super::read::OpenFile;
+use super::survey::{Grown, Survey};
 use super::temp::{Discarded, TempName};
 use super::write::{Charge, Refused, Write, WriteFailure, Written};
 
@@ -117,6 +119,18 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// As [`Base::make_folders`].
     fn make_folders(&self, at: &Location, mode: FolderMode) -> Result<u32, FsError>;
 
+    /// Opens a folder for a program.
+    ///
+    /// # Errors
+    /// As [`Base::survey`].
+    fn survey(&self, at: &Location) -> Result<(OwnedFd, Survey), FsError>;
+
+    /// Marks what changed.
+    ///
+    /// # Errors
+    /// As [`Base::mark`].
+    fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError>;
+
     /// Looks whether an agent could be let into a folder.
     ///
     /// # Errors
@@ -214,6 +228,14 @@ impl Opener for Base {
 
     fn make_folders(&self, at: &Location, mode: FolderMode) -> Result<u32, FsError> {
         self.make_folders(at, mode)
+    }
+
+    fn survey(&self, at: &Location) -> Result<(OwnedFd, Survey), FsError> {
+        self.survey(at)
+    }
+
+    fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError> {
+        self.mark(at, survey, label)
     }
 
     fn visit(&self, at: &Location) -> Result<(), FsError> {

@@ -26,7 +26,7 @@ const NAMES: usize = 8;
 
 /// Whether a path may end in a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// It names a folder: it may.
     Folder,
     /// It names a file: it may not.
@@ -38,7 +38,7 @@ const FOLLOWED: Rights = Rights::FOLLOW.union(Rights::READ);
 
 /// A path that was parsed: where it leads by name.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     path: RootedPath,
     needs: Rights,
     argument: &'static str,
@@ -46,7 +46,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Reads the argument `path`.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         request: &Request<'_>,
         ending: Ending,
         needs: Rights,
@@ -85,7 +85,7 @@ impl Place {
     }
 
     /// The same for a folder with all that lies below it.
-    pub(super) fn demand_tree(&self) -> Demand {
+    pub(crate) fn demand_tree(&self) -> Demand {
         let resource = Resource::Tree { path: self.path.clone(), needs: self.needs };
         Demand { dimension: PATH_DIMENSION, resource, argument: self.argument }
     }
@@ -108,7 +108,7 @@ impl Place {
     }
 
     /// Where to open it. The openers follow no link.
-    pub(super) fn location(&self) -> Result<Location, Refused> {
+    pub(crate) fn location(&self) -> Result<Location, Refused> {
         Location::new(&located(&self.path)).map_err(refusal)
     }
 

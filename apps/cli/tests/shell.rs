@@ -1,0 +1,245 @@
+//! `shell` and `shell_script`: what a program in the workspace can do, and what is left of it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+use syscap::{
+    format::{
+        cbor::Item,
+        label::Label,
+        manifest::{EffectClass, Enforcement},
+        record::Durability,
+        scope::Scope,
+    },
+    host::HostTool,
+    launch::Launcher,
+    prelude::*,
+};
+
+struct World {
+    dir: tempfile::TempDir,
+    rt: Runtime,
+}
+
+/// The command line is a launcher too.
+fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let launcher = Launcher::open(env!("CARGO_BIN_EXE_syscap").as_ref()).unwrap();
+    let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
+    let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
+    let options = Options::new().durability(Durability::Memory).launcher(launcher);
+    let rt = options.tool(stranger).unwrap().create(dir.path().join("home")).unwrap();
+    World { dir, rt }
+}
+
+const PROGRAMS: [&str; 7] = ["cat", "cp", "head", "ln", "sh", "sleep", "yes"];
+
+fn grant() -> Grant {
+    let tools = ["shell", "shell_script", "fs.read", "fs.write", "stranger.say"];
+    let big = 1 << 40;
+    let budget = Budget::standard()
+        .with(Dimension::Calls, big)
+        .with(Dimension::DiskFiles, big)
+        .with(Dimension::DiskWriteBytes, big)
+        .with(Dimension::WallUs, big)
+        .with(Dimension::CpuUs, big);
+    let grant = Grant::to("a").tools(tools).workspace().budget(budget);
+    grant.scope("program", Scope::names(PROGRAMS).unwrap())
+}
+
+impl World {
+    fn session(&self, grant: Grant) -> Session {
+        self.rt.session("a", self.rt.issue(grant).unwrap()).unwrap()
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.dir.path().join("home/files/agents/a/workspace")
+    }
+}
+
+fn json(session: &Session, tool: &str, args: &str) -> ToolResult {
+    session.call_json(tool, args, Escapes::Data).unwrap()
+}
+
+fn script(session: &Session, script: &str) -> ToolResult {
+    session.call("shell_script", args! { "script": script }).unwrap()
+}
+
+#[track_caller]
+fn text(result: &ToolResult, key: &str) -> String {
+    let value = result.value().unwrap_or_else(|error| panic!("{error:?}"));
+    value.get(key).and_then(Item::as_text).unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn number(result: &ToolResult, key: &str) -> Option<u64> {
+    let value = result.value().unwrap_or_else(|error| panic!("{error:?}"));
+    value.get(key).and_then(Item::as_uint)
+}
+
+#[test]
+fn a_program_runs_in_the_workspace_and_says_how_it_ended() {
+    let world = world();
+    let session = world.session(grant());
+    let ran = json(&session, "shell", r#"{"argv": ["cat"], "input": "hello"}"#);
+    assert_eq!((text(&ran, "stdout"), number(&ran, "exit_code")), ("hello".into(), Some(0)));
+    assert_eq!(text(&ran, "confinement"), "contained");
+    assert_eq!(ran.receipt().enforcement, Enforcement::Sandboxed);
+    let ran = script(&session, "echo made > made; echo bad >&2; exit 3");
+    assert_eq!((text(&ran, "stderr"), number(&ran, "exit_code")), ("bad\n".into(), Some(3)));
+    assert_eq!(fs::read_to_string(world.workspace().join("made")).unwrap(), "made\n");
+    let ran = script(&session, "kill -9 $$");
+    assert_eq!(number(&ran, "signal"), Some(9));
+    // Below the workspace: a token for a part of it will do for a program in that part.
+    fs::create_dir(world.workspace().join("part")).unwrap();
+    let ran = json(&session, "shell_script", r#"{"script": "echo in > x", "path": "part"}"#);
+    assert_eq!(number(&ran, "exit_code"), Some(0));
+    assert!(world.workspace().join("part/x").exists());
+}
+
+#[test]
+fn only_programs_that_the_token_names_are_started() {
+    let world = world();
+    let session = world.session(grant());
+    for argv in [r#"["rm", "x"]"#, r#"["/usr/bin/cat"]"#, r#"["env", "cat"]"#] {
+        let refused = json(&session, "shell", &format!("{{\"argv\": {argv}}}"));
+        assert_eq!(refused.reason(), Some(Reason::OutOfScope), "{argv}");
+    }
+    for argv in [r#"["./cat"]"#, r#"["/usr/bin/../bin/cat"]"#, r#"[".."]"#, r#"["/"]"#, r#"[""]"#] {
+        let refused = json(&session, "shell", &format!("{{\"argv\": {argv}}}"));
+        assert_eq!(refused.reason(), Some(Reason::BadArgument), "{argv}");
+    }
+    // A token without programs gives none, one without files none either.
+    let none = Grant::to("a").tools(["shell"]).workspace();
+    let refused = json(&world.session(none), "shell", r#"{"argv": ["cat"]}"#);
+    assert_eq!(refused.reason(), Some(Reason::OutOfScope));
+    let none = Grant::to("a").tools(["shell"]);
+    let none = none.scope("program", Scope::names(["cat"]).unwrap());
+    let refused = json(&world.session(none), "shell", r#"{"argv": ["cat"]}"#);
+    assert_eq!(refused.reason(), Some(Reason::OutOfScope));
+}
+
+#[test]
+fn a_program_is_given_no_more_than_the_folder() {
+    let world = world();
+    let session = world.session(grant());
+    fs::write(world.dir.path().join("secret"), "secret").unwrap();
+    let home = world.dir.path().join("home");
+    let tried = format!(
+        "cat {0}/../secret; cat {0}/home.db; ls {0}/keys; echo x > {0}/files/shared/x; \
+         (exec 3<>/dev/tcp/127.0.0.1/1) 2>/dev/null; cat /etc/passwd; true",
+        home.display()
+    );
+    let ran = script(&session, &tried);
+    assert_eq!(text(&ran, "stdout"), "");
+    assert!(!home.join("files/shared/x").exists());
+    // What a policy or a call makes read-only stays as it was.
+    fs::write(world.workspace().join("a"), "as it was").unwrap();
+    let args = r#"{"script": "cat a; echo x > a; echo x > b; true", "read_only": true}"#;
+    let ran = json(&session, "shell_script", args);
+    assert_eq!(text(&ran, "stdout"), "as it was");
+    assert_eq!(fs::read_to_string(world.workspace().join("a")).unwrap(), "as it was");
+    assert!(!world.workspace().join("b").exists());
+    // Networks and weaker confinement are the token's to give.
+    for more in [r#""network": "host""#, r#""network": "loopback""#, r#""confinement": "confined""#]
+    {
+        let args = format!("{{\"argv\": [\"cat\"], {more}}}");
+        let refused = json(&session, "shell", &args);
+        assert_eq!(refused.reason(), Some(Reason::OutOfScope), "{more}");
+    }
+    let args = r#"{"argv": ["cat"], "confinement": "bounded"}"#;
+    assert_eq!(json(&session, "shell", args).reason(), Some(Reason::BadArgument));
+    let more = grant().scope("network", Scope::names(["loopback"]).unwrap());
+    let args = r#"{"argv": ["cat"], "network": "loopback"}"#;
+    assert_eq!(number(&json(&world.session(more), "shell", args), "exit_code"), Some(0));
+}
+
+#[test]
+fn a_program_ends_at_its_bounds_and_is_charged() {
+    let world = world();
+    let session = world.session(grant());
+    let ran = json(&session, "shell", r#"{"argv": ["sleep", "100"], "timeout_ms": 300}"#);
+    assert_eq!(text(&ran, "ended_at"), "wall");
+    let args = r#"{"script": "while :; do :; done", "cpu_ms": 300}"#;
+    let ran = json(&session, "shell_script", args);
+    assert_eq!(text(&ran, "ended_at"), "cpu");
+    let used = ran.receipt().used.get(Dimension::CpuUs);
+    assert!(used >= 300_000, "{used}: what the program used is charged");
+    let ran = json(&session, "shell", r#"{"argv": ["yes"]}"#);
+    assert_eq!(text(&ran, "ended_at"), "output");
+    assert!(text(&ran, "stdout").len() < 256 << 10);
+    let value = ran.value().unwrap();
+    assert_eq!(value.get("truncated").and_then(Item::as_bool), Some(true));
+    let args = r#"{"script": "yes | head -c 1000000 > big", "disk_bytes": 5000}"#;
+    let ran = json(&session, "shell_script", args);
+    assert!(ran.receipt().used.get(Dimension::DiskWriteBytes) <= 5_000);
+    assert!(fs::metadata(world.workspace().join("big")).unwrap().len() <= 5_000);
+    // Many files may be more than was set aside: all of that is spent, and the call has failed.
+    let args = r#"{"script": "yes | head -c 4000 > x; cp x y; cp x z", "disk_bytes": 5000}"#;
+    let ran = json(&session, "shell_script", args);
+    assert_eq!(ran.reason(), Some(Reason::OverHold));
+    assert_eq!(ran.receipt().used.get(Dimension::DiskWriteBytes), 5_000);
+}
+
+#[test]
+fn a_strangers_word_goes_through_a_program_and_stays_marked() {
+    let world = world();
+    let session = world.session(grant());
+    fs::create_dir_all(world.workspace()).unwrap();
+    fs::write(world.workspace().join("old"), "old").unwrap();
+    let _said = session.call("stranger.say", args! {}).unwrap();
+    let ran = script(&session, "echo planted > planted; chmod 400 planted");
+    assert_eq!(number(&ran, "exit_code"), Some(0));
+    // A session that has read nothing yet reads it, by itself and through a program.
+    let clean = world.session(grant());
+    let label = |path: &str| {
+        let file = fs::File::open(world.workspace().join(path)).unwrap();
+        let mut bytes = [0; 16];
+        rustix::fs::fgetxattr(&file, "user.syscap.label", &mut bytes[..]).is_ok()
+    };
+    assert!(label("planted"));
+    let mode = fs::metadata(world.workspace().join("planted")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o400);
+    let ran = script(&clean, "cp planted copied; chmod 600 copied");
+    assert_eq!(number(&ran, "exit_code"), Some(0));
+    assert!(label("copied"), "what a program made of it is a stranger's word too");
+    // A program can't take the mark off.
+    let off = "python3 -c \"import os; os.removexattr('copied', 'user.syscap.label')\"";
+    assert_ne!(number(&script(&clean, off), "exit_code"), Some(0));
+    assert!(label("copied"));
+}
+
+#[test]
+fn where_a_home_or_a_name_outside_lies_no_program_runs() {
+    let world = world();
+    let session = world.session(grant());
+    let outside = world.dir.path().join("outside");
+    fs::write(&outside, "outside").unwrap();
+    fs::create_dir_all(world.workspace()).unwrap();
+    fs::hard_link(&outside, world.workspace().join("name")).unwrap();
+    let refused = script(&session, "echo x > name");
+    assert_eq!(refused.reason(), Some(Reason::NotAFile));
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "outside");
+    fs::remove_file(world.workspace().join("name")).unwrap();
+    // Two names within are fine.
+    assert_eq!(number(&script(&session, "echo x > one; ln one two"), "exit_code"), Some(0));
+    assert_eq!(number(&script(&session, "cat two"), "exit_code"), Some(0));
+    Options::new().create(world.workspace().join("inner")).unwrap().close().unwrap();
+    let refused = script(&session, "cat inner/home.db");
+    assert_eq!(refused.reason(), Some(Reason::AccessDenied));
+}
+
+#[test]
+fn a_host_that_is_no_launcher_runs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let rt = Options::new().durability(Durability::Memory).create(dir.path().join("h")).unwrap();
+    let session = rt.session("a", rt.issue(grant_of_builtins()).unwrap()).unwrap();
+    let refused = json(&session, "shell", r#"{"argv": ["cat"]}"#);
+    assert_eq!(refused.reason(), Some(Reason::NotConfined));
+}
+
+fn grant_of_builtins() -> Grant {
+    let grant = Grant::to("a").tools(["shell"]).workspace();
+    grant.scope("program", Scope::names(["cat"]).unwrap())
+}

@@ -1,0 +1,229 @@
+//! What runs: looks through the folder, starts the program, waits, and marks what it changed.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open, readlink};
+use syscap_format::{
+    budget::Dimension,
+    cbor::Canonical,
+    envelope::TxOutcome,
+    manifest::Enforcement,
+    reason::{Reason, Refused},
+};
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran};
+use syscap_launch::{
+    Access, Granted, LaunchError, Launcher, Level, Limits, Plan as Launch, Report, Running, Said,
+};
+
+use super::{Programs, outcome::Outcome, plan::Parsed};
+use crate::beneath::{FsError, Grown, Location, Survey};
+use crate::fs::refusal;
+
+/// Where a program is looked for that is named without a path.
+const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+/// A program that writes more than that is ended.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+/// Processes and threads at a time.
+const PROCESSES_MAX: u32 = 128;
+/// Bytes of memory.
+const MEMORY_BYTES_MAX: u64 = 2 << 30;
+/// Open descriptors of a process.
+const DESCRIPTORS_MAX: u64 = 512;
+/// What is kept back of the processor time that is set aside, in milliseconds: a program is found
+/// to be over its bound some turns later.
+const MARGIN_MS: u64 = 1_000;
+
+/// A planned `shell` or `shell_script`.
+#[derive(Debug)]
+pub struct ShellPlan {
+    parsed: Parsed,
+    programs: Programs,
+}
+
+/// What went wrong, and what it left.
+type Wrong = (Refused, TxOutcome);
+
+impl ShellPlan {
+    pub(super) const fn of(parsed: Parsed, programs: Programs) -> Self {
+        Self { parsed, programs }
+    }
+
+    fn execute(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, Wrong> {
+        let nothing = |refused| (refused, TxOutcome::NoOp);
+        let at = self.parsed.folder.location().map_err(nothing)?;
+        let (folder, survey) = self.survey(&at).map_err(nothing)?;
+        permit.brings(survey.label());
+        let reads = permit.is_read_only() || self.parsed.read_only;
+        let plan = self.launch(folder, reads, permit).map_err(nothing)?;
+        let mut running = self.start(&plan).map_err(nothing)?;
+        drop(plan);
+        let waited = wait(&mut running, permit.result_bytes_max());
+        // All of it has ended when this is dropped, whatever was heard.
+        drop(running);
+        // What changed is marked before anything else can fail.
+        let label = survey.label().join(permit.live().label);
+        let grown = self.programs.base.mark(&at, &survey, label);
+        let (report, outcome) = match waited {
+            Ok(waited) => waited,
+            Err(error) => return Err(of_launch(error)),
+        };
+        permit.used_elsewhere(report.cpu_us);
+        permit.enforced_by(match report.achieved.level(self.parsed.network) {
+            Level::Contained => Enforcement::Sandboxed,
+            _ => Enforcement::Confined,
+        });
+        let grown = grown.map_err(|error| (refusal(error), TxOutcome::Unknown))?;
+        charge(permit, grown).map_err(|refused| (refused, TxOutcome::Committed))?;
+        Ok(outcome.result(&report, self.parsed.network))
+    }
+
+    fn survey(&self, at: &Location) -> Result<(OwnedFd, Survey), Refused> {
+        self.programs.base.survey(at).map_err(|error| match error {
+            FsError::TooLarge => {
+                let refused = Refused::new(Reason::Quota).field("path");
+                refused.allowed("a folder with at most 200000 names in it and below")
+            }
+            error => refusal(error),
+        })
+    }
+
+    fn launch(
+        &self,
+        folder: OwnedFd,
+        reads: bool,
+        permit: &Permit<'_, Self>,
+    ) -> Result<Launch, Refused> {
+        let parsed = &self.parsed;
+        let program = find(parsed.program.as_str())?;
+        let failed = |_: io::Error| Refused::new(Reason::Failed).field("argv");
+        let name = parsed.argv.first().cloned().unwrap_or_default();
+        let cwd = folder.try_clone().map_err(failed)?;
+        let mut plan = Launch::new(program, OsString::from(name), cwd);
+        plan.arguments.extend(parsed.argv.iter().skip(1).map(OsString::from));
+        plan.environment = environment(&folder);
+        let access = if reads { Access::Read } else { Access::Write };
+        plan.granted.push(Granted { handle: folder, access });
+        plan.network = parsed.network;
+        plan.required = parsed.required;
+        plan.input = parsed.input.as_deref().map(input).transpose().map_err(failed)?;
+        // A policy may have cut what is set aside: then it is less than was asked for.
+        let held = |dimension| permit.hold().get(dimension) / 1_000;
+        let cpu_ms = parsed.cpu_ms.min(held(Dimension::CpuUs).saturating_sub(MARGIN_MS));
+        let wall_ms = parsed.wall_ms.min(held(Dimension::WallUs).saturating_sub(MARGIN_MS));
+        let disk_bytes = parsed.disk_bytes.min(permit.hold().get(Dimension::DiskWriteBytes));
+        if cpu_ms == 0 || wall_ms == 0 {
+            return Err(Refused::new(Reason::OverHold).field("timeout_ms"));
+        }
+        plan.limits = Limits {
+            wall_ms: Some(wall_ms),
+            cpu_ms: Some(cpu_ms),
+            output_bytes: Some(OUTPUT_BYTES_MAX),
+            processes: Some(PROCESSES_MAX),
+            memory_bytes: Some(MEMORY_BYTES_MAX),
+            file_bytes: Some(disk_bytes),
+            descriptors: Some(DESCRIPTORS_MAX),
+        };
+        Ok(plan)
+    }
+
+    fn start(&self, plan: &Launch) -> Result<Running, Refused> {
+        let started = match &self.programs.launcher {
+            Some(launcher) => launcher.start(plan),
+            None => Launcher::this().and_then(|launcher| launcher.start(plan)),
+        };
+        started.map_err(|error| of_launch(error).0)
+    }
+}
+
+impl Plan for ShellPlan {
+    fn demands(&self) -> &Demands {
+        &self.parsed.demands
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        match self.execute(&mut permit) {
+            Ok(result) => permit.ok(result, TxOutcome::Committed),
+            Err((refused, tx)) => permit.failed(refused, tx),
+        }
+    }
+}
+
+/// Opens the program that the token names.
+fn find(program: &str) -> Result<OwnedFd, Refused> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let open = |path: &Path| open(path, flags, Mode::empty());
+    let found = match program.starts_with('/') {
+        true => open(Path::new(program)),
+        false => FOLDERS
+            .iter()
+            .map(|folder| open(&Path::new(folder).join(program)))
+            .find(|found| !matches!(found, Err(rustix::io::Errno::NOENT)))
+            .unwrap_or(Err(rustix::io::Errno::NOENT)),
+    };
+    found.map_err(|errno| {
+        let not_there = errno == rustix::io::Errno::NOENT;
+        let reason = if not_there { Reason::NotFound } else { Reason::AccessDenied };
+        Refused::new(reason).field("argv").got(program)
+    })
+}
+
+/// Nothing of the host's: where programs are, and where the folder is.
+fn environment(folder: &OwnedFd) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> =
+        vec![("PATH".into(), FOLDERS.join(":").into()), ("LANG".into(), "C.UTF-8".into())];
+    // Of the handle, not of what a caller sent. Programs that need neither do without.
+    let path = readlink(format!("/proc/self/fd/{}", folder.as_raw_fd()), Vec::new());
+    if let Some(path) = path.ok().and_then(|path| path.into_string().ok()) {
+        variables.push(("HOME".into(), path.clone().into()));
+        variables.push(("TMPDIR".into(), path.into()));
+    }
+    variables
+}
+
+fn input(text: &str) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create(c"input", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn wait(running: &mut Running, room: usize) -> Result<(Report, Outcome), LaunchError> {
+    let mut outcome = Outcome::within(room);
+    loop {
+        match running.recv()? {
+            Said::Output(stream, bytes) => outcome.take(stream, &bytes),
+            Said::Ended(report) => return Ok((report, outcome)),
+        }
+    }
+}
+
+/// Charges what was written, as far as it is set aside.
+fn charge(permit: &mut Permit<'_, ShellPlan>, grown: Grown) -> Result<(), Refused> {
+    let held = permit.hold().get(Dimension::DiskWriteBytes);
+    permit.meter(Dimension::DiskWriteBytes, grown.bytes.min(held))?;
+    if grown.bytes > held {
+        let refused = Refused::new(Reason::OverHold).field(Dimension::DiskWriteBytes.name());
+        return Err(refused.got(&grown.bytes.to_string()));
+    }
+    Ok(())
+}
+
+/// What an error of the launcher is to a caller, and what it left.
+fn of_launch(error: LaunchError) -> Wrong {
+    let refused = |reason| Refused::new(reason).field("argv").got(&error.to_string());
+    match &error {
+        LaunchError::Unsupported | LaunchError::Level { .. } | LaunchError::Helper(_) => {
+            (refused(Reason::NotConfined), TxOutcome::NoOp)
+        }
+        LaunchError::Plan(_) => (refused(Reason::BadArgument), TxOutcome::NoOp),
+        LaunchError::Setup { .. } | LaunchError::Execute(_) => {
+            (refused(Reason::Failed), TxOutcome::NoOp)
+        }
+        LaunchError::Lost => (refused(Reason::Failed), TxOutcome::Unknown),
+        _ => (refused(Reason::Failed), TxOutcome::Unknown),
+    }
+}
