@@ -279,7 +279,9 @@ impl Running {
         let mut bytes = [0; wire::NOTE_BYTES];
         let size = match recv(&self.control, &mut bytes[..], RecvFlags::empty()) {
             Ok((size, _)) => size,
-            Err(Errno::INTR) => return Ok(()),
+            // Orders that the helper had no more need to read reset the connection as it ends. What
+            // it said before is still there.
+            Err(Errno::INTR | Errno::CONNRESET) => return Ok(()),
             Err(_) => return Err(LaunchError::Lost),
         };
         match bytes.get(..size).and_then(Note::read) {

@@ -66,6 +66,12 @@ fn script(session: &Session, script: &str) -> ToolResult {
     session.call("shell_script", args! { "script": script }).unwrap()
 }
 
+/// Whether a file of the workspace has a label.
+fn is_marked(world: &World, path: &str) -> bool {
+    let file = fs::File::open(world.workspace().join(path)).unwrap();
+    rustix::fs::fgetxattr(&file, "user.syscap.label", &mut [0_u8; 16][..]).is_ok()
+}
+
 #[track_caller]
 fn text(result: &ToolResult, key: &str) -> String {
     let value = result.value().unwrap_or_else(|error| panic!("{error:?}"));
@@ -180,6 +186,34 @@ fn a_program_ends_at_its_bounds_and_is_charged() {
     let ran = json(&session, "shell_script", args);
     assert_eq!(ran.reason(), Some(Reason::OverHold));
     assert_eq!(ran.receipt().used.get(Dimension::DiskWriteBytes), 5_000);
+    let args = r#"{"script": "for i in 1 2 3 4; do : > f$i; done", "disk_files": 3}"#;
+    let ran = json(&session, "shell_script", args);
+    assert_eq!(ran.reason(), Some(Reason::OverHold));
+    assert_eq!(ran.receipt().used.get(Dimension::DiskFiles), 3);
+}
+
+/// One that has read nothing reads what another, that has, is just writing.
+#[test]
+fn programs_that_run_beside_each_other_share_their_labels() {
+    let world = world();
+    let clean = world.session(grant());
+    let marked = |path| is_marked(&world, path);
+    let wait = "echo > begun; while ! [ -e planted ]; do :; done; cp planted copied";
+    let tainted = world.session(grant());
+    let _said = tainted.call("stranger.say", args! {}).unwrap();
+    std::thread::scope(|scope| {
+        let one = scope.spawn(|| script(&clean, wait));
+        while !world.workspace().join("begun").exists() {
+            std::thread::yield_now();
+        }
+        let other = "echo x > planted; while ! [ -e go ]; do :; done";
+        let other = scope.spawn(|| script(&tainted, other));
+        // It has ended, and what it copied is marked, while the other still runs.
+        assert_eq!(number(&one.join().unwrap(), "exit_code"), Some(0));
+        assert!(marked("copied"));
+        fs::write(world.workspace().join("go"), "").unwrap();
+        assert_eq!(number(&other.join().unwrap(), "exit_code"), Some(0));
+    });
 }
 
 #[test]
@@ -193,20 +227,23 @@ fn a_strangers_word_goes_through_a_program_and_stays_marked() {
     assert_eq!(number(&ran, "exit_code"), Some(0));
     // A session that has read nothing yet reads it, by itself and through a program.
     let clean = world.session(grant());
-    let label = |path: &str| {
-        let file = fs::File::open(world.workspace().join(path)).unwrap();
-        let mut bytes = [0; 16];
-        rustix::fs::fgetxattr(&file, "user.syscap.label", &mut bytes[..]).is_ok()
-    };
+    let label = |path| is_marked(&world, path);
     assert!(label("planted"));
     let mode = fs::metadata(world.workspace().join("planted")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o400);
     let ran = script(&clean, "cp planted copied; chmod 600 copied");
     assert_eq!(number(&ran, "exit_code"), Some(0));
     assert!(label("copied"), "what a program made of it is a stranger's word too");
+    // Nor is it lost with the file that it was read from.
+    let clean = world.session(grant());
+    let ran = script(&clean, "cp copied other; rm -f planted copied old");
+    assert_eq!(number(&ran, "exit_code"), Some(0));
+    assert!(label("other"));
+    assert_eq!(number(&script(&clean, "cp other copied"), "exit_code"), Some(0));
     // A program can't take the mark off.
     let off = "python3 -c \"import os; os.removexattr('copied', 'user.syscap.label')\"";
-    assert_ne!(number(&script(&clean, off), "exit_code"), Some(0));
+    let ran = script(&clean, off);
+    assert_eq!((number(&ran, "exit_code"), text(&ran, "stdout")), (Some(1), String::new()));
     assert!(label("copied"));
 }
 

@@ -40,6 +40,8 @@ pub struct Grown {
     pub files: u64,
     /// Their bytes, all of them.
     pub bytes: u64,
+    /// What they are marked with: the label that was given, and of all that lies there now.
+    pub label: Label,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,13 +108,22 @@ impl Base {
     }
 
     /// Joins a label into that of each file that is new there or may have changed since the
-    /// survey, and says how many have.
+    /// survey, with those that are kept there now, and says how many have.
     ///
     /// # Errors
     /// Any of a walk; [`FsError::Unsupported`] where the file system keeps no labels;
     /// [`FsError::TooLarge`] as [`Base::survey`]. Some may be marked then.
     pub fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError> {
         let mut grown = Grown::default();
+        // What others wrote there meanwhile has its label, and the program may have read it.
+        let mut label = label;
+        self.each_below(at, &mut |dir, name, node| {
+            if let (true, Ok(file)) = (node.is_file(), walk(dir, name, READ)) {
+                label = label.join(label::kept(file)?);
+            }
+            Ok(())
+        })?;
+        grown.label = label;
         self.each_below(at, &mut |dir, name, node| {
             if node.is_directory() || !survey.is_changed(&node) {
                 return Ok(());

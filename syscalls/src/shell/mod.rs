@@ -10,6 +10,7 @@
 //! A program opens files without asking. So what it says carries the label of all that lies in the
 //! workspace, and each file that it changes gets that label, and the session's.
 
+mod beside;
 mod outcome;
 mod plan;
 mod run;
@@ -46,14 +47,15 @@ pub struct Programs {
     base: Arc<dyn Opener>,
     /// None: this program itself, where its `main` lets it.
     launcher: Option<Arc<Launcher>>,
+    beside: Arc<beside::Beside>,
 }
 
 impl Programs {
     /// The tools over an open base. Without a launcher the host itself is one, if its `main` begins
     /// with [`syscap_launch::entry`]; else every call is refused.
     #[must_use]
-    pub const fn over(base: Arc<dyn Opener>, launcher: Option<Arc<Launcher>>) -> Self {
-        Self { base, launcher }
+    pub fn over(base: Arc<dyn Opener>, launcher: Option<Arc<Launcher>>) -> Self {
+        Self { base, launcher, beside: Arc::default() }
     }
 
     /// `shell`.
@@ -99,6 +101,7 @@ fn common(mut manifest: Manifest) -> Manifest {
         .param(int("timeout_ms", "Milliseconds that it may take; 10000 if absent.", (1, 600_000)))
         .param(int("cpu_ms", "Of processor time; 10000 if absent.", (1, 600_000)))
         .param(int("disk_bytes", "Bytes that it may write; 16 MiB if absent.", (0, 1 << 30)))
+        .param(int("disk_files", "Files that it may make or change; 256 if absent.", (0, 100_000)))
         .param(Param::optional("read_only", ParamType::Bool, "It changes nothing."))
         .param(Param::optional("network", ParamType::Text, "`loopback` or `host`.").within(1, 16))
         .param(

@@ -20,6 +20,8 @@ pub const SCRIPT_BYTES_MAX: u64 = 64 << 10;
 const MS: u64 = 10_000;
 /// Bytes that it may write.
 const DISK_BYTES: u64 = 16 << 20;
+/// Files that it may make or change.
+const DISK_FILES: u64 = 256;
 /// The shell that runs scripts.
 const SHELL: &str = "sh";
 
@@ -59,7 +61,10 @@ impl Parsed {
         let folder = Place::parse(request, Ending::Folder, needs)?;
         let (network, required) = (network(text("network"))?, level(text("confinement"))?);
         let (wall_ms, cpu_ms) = (int("timeout_ms", MS), int("cpu_ms", MS));
-        let disk_bytes = if read_only { 0 } else { int("disk_bytes", DISK_BYTES) };
+        let (disk_bytes, disk_files) = match read_only {
+            true => (0, 0),
+            false => (int("disk_bytes", DISK_BYTES), int("disk_files", DISK_FILES)),
+        };
         let name = |dimension, name: &str, argument| -> Result<Demand, Refused> {
             let name = Name::new(name).map_err(|_| bad(argument, name, "a name"))?;
             Ok(Demand { dimension, resource: Resource::Name(name), argument })
@@ -76,7 +81,8 @@ impl Parsed {
         let hold = Amounts::ZERO
             .with(Dimension::CpuUs, us(cpu_ms))
             .with(Dimension::WallUs, us(wall_ms))
-            .with(Dimension::DiskWriteBytes, disk_bytes);
+            .with(Dimension::DiskWriteBytes, disk_bytes)
+            .with(Dimension::DiskFiles, disk_files);
         Ok(Self {
             program,
             argv,

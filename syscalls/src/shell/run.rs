@@ -57,6 +57,8 @@ impl ShellPlan {
         let at = self.parsed.folder.location().map_err(nothing)?;
         let (folder, survey) = self.survey(&at).map_err(nothing)?;
         permit.brings(survey.label());
+        let read = survey.label().join(permit.live().label);
+        let began = self.programs.beside.begin(&at, read);
         let reads = permit.is_read_only() || self.parsed.read_only;
         let plan = self.launch(folder, reads, permit).map_err(nothing)?;
         let mut running = self.start(&plan).map_err(nothing)?;
@@ -64,9 +66,10 @@ impl ShellPlan {
         let waited = wait(&mut running, permit.result_bytes_max());
         // All of it has ended when this is dropped, whatever was heard.
         drop(running);
-        // What changed is marked before anything else can fail.
-        let label = survey.label().join(permit.live().label);
-        let grown = self.programs.base.mark(&at, &survey, label);
+        // What changed is marked before anything else can fail, and before it counts as ended.
+        let grown = self.programs.base.mark(&at, &survey, began.label());
+        permit.brings(began.label());
+        drop(began);
         let (report, outcome) = match waited {
             Ok(waited) => waited,
             Err(error) => return Err(of_launch(error)),
@@ -77,6 +80,7 @@ impl ShellPlan {
             _ => Enforcement::Confined,
         });
         let grown = grown.map_err(|error| (refusal(error), TxOutcome::Unknown))?;
+        permit.brings(grown.label);
         charge(permit, grown).map_err(|refused| (refused, TxOutcome::Committed))?;
         Ok(outcome.result(&report, self.parsed.network))
     }
@@ -203,13 +207,19 @@ fn wait(running: &mut Running, room: usize) -> Result<(Report, Outcome), LaunchE
 
 /// Charges what was written, as far as it is set aside.
 fn charge(permit: &mut Permit<'_, ShellPlan>, grown: Grown) -> Result<(), Refused> {
-    let held = permit.hold().get(Dimension::DiskWriteBytes);
-    permit.meter(Dimension::DiskWriteBytes, grown.bytes.min(held))?;
-    if grown.bytes > held {
-        let refused = Refused::new(Reason::OverHold).field(Dimension::DiskWriteBytes.name());
-        return Err(refused.got(&grown.bytes.to_string()));
+    let mut over = None;
+    for (dimension, amount) in
+        [(Dimension::DiskWriteBytes, grown.bytes), (Dimension::DiskFiles, grown.files)]
+    {
+        let held = permit.hold().get(dimension);
+        permit.meter(dimension, amount.min(held))?;
+        if amount > held {
+            let refused = Refused::new(Reason::OverHold).field(dimension.name());
+            let refused = refused.got(&amount.to_string()).allowed(&held.to_string());
+            over = over.or(Some(refused));
+        }
     }
-    Ok(())
+    over.map_or(Ok(()), Err)
 }
 
 /// What an error of the launcher is to a caller, and what it left.

@@ -1,0 +1,111 @@
+//! Programs that run at the same time in folders of which one holds the other read what each other
+//! writes before it is marked. So each has the labels of all of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use syscap_format::label::Label;
+
+use crate::beneath::Location;
+
+/// The programs that run.
+#[derive(Debug, Default)]
+pub(super) struct Beside(Mutex<Vec<One>>);
+
+#[derive(Debug)]
+struct One {
+    /// Tells it from all others that run.
+    id: u64,
+    names: Vec<String>,
+    label: Label,
+}
+
+impl Beside {
+    /// A program begins that may have read what this label says.
+    pub(super) fn begin(self: &Arc<Self>, at: &Location, label: Label) -> Began {
+        let mut all = self.lock();
+        let id = all.iter().map(|one| one.id).max().map_or(0, |id| id.saturating_add(1));
+        all.push(One { id, names: at.names().map(str::to_owned).collect(), label });
+        share(&mut all);
+        drop(all);
+        Began { id, all: Arc::clone(self) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<One>> {
+        // Every change is whole before anything can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Joins the labels of those that reach each other, also through a third.
+fn share(all: &mut [One]) {
+    loop {
+        let before: Vec<(Vec<String>, Label)> =
+            all.iter().map(|one| (one.names.clone(), one.label)).collect();
+        for one in all.iter_mut() {
+            let near = before.iter().filter(|(names, _)| is_near(names, &one.names));
+            one.label = near.fold(one.label, |label, (_, other)| label.join(*other));
+        }
+        if all.iter().zip(&before).all(|(one, (_, label))| one.label == *label) {
+            return;
+        }
+    }
+}
+
+/// Whether one folder is the other or holds it.
+fn is_near(one: &[String], other: &[String]) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// A program that runs; when this is dropped, it has ended.
+#[derive(Debug)]
+pub(super) struct Began {
+    id: u64,
+    all: Arc<Beside>,
+}
+
+impl Began {
+    /// What it may have read, by itself and from those that ran beside it.
+    pub(super) fn label(&self) -> Label {
+        let all = self.all.lock();
+        all.iter().find(|one| one.id == self.id).map_or(Label::PUBLIC, |one| one.label)
+    }
+}
+
+impl Drop for Began {
+    fn drop(&mut self) {
+        self.all.lock().retain(|one| one.id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syscap_format::label::{Confidentiality, Integrity};
+
+    use super::*;
+
+    fn at(path: &str) -> Location {
+        Location::new(&path.split('/').collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn those_that_reach_each_other_share_their_labels() {
+        let beside = Arc::new(Beside::default());
+        let secret = Label::new(Integrity::Trusted, Confidentiality::Private);
+        let clean = beside.begin(&at("a/x"), Label::PUBLIC);
+        let apart = beside.begin(&at("b"), Label::PUBLIC);
+        let stranger = beside.begin(&at("a/x/y"), Label::UNTRUSTED);
+        assert_eq!(clean.label(), Label::UNTRUSTED);
+        // It reaches the first, and the third through that.
+        let outer = beside.begin(&at("a"), secret);
+        for one in [&clean, &stranger, &outer] {
+            assert_eq!(one.label(), Label::UNTRUSTED.join(secret));
+        }
+        assert_eq!(apart.label(), Label::PUBLIC);
+        // Who ran beside it, has; who begins later, has not.
+        drop((outer, stranger));
+        assert_eq!(clean.label(), Label::UNTRUSTED.join(secret));
+        drop(clean);
+        assert_eq!(beside.begin(&at("a"), Label::PUBLIC).label(), Label::PUBLIC);
+        assert_eq!(beside.begin(&at("a2"), Label::PUBLIC).label(), Label::PUBLIC);
+    }
+}
