@@ -24,6 +24,7 @@ use syscap_launch::Launcher;
 use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
     builtin::{CurrentTime, Echo},
+    email::EmailDraft,
     fs::Files,
     memory::Memory,
     shell::Programs,
@@ -522,6 +523,8 @@ impl Options {
         let programs = Programs::over(Arc::clone(files.base()), self.launcher.clone());
         registry.add(programs.shell().ok_or_else(bad)?)?;
         registry.add(programs.script().ok_or_else(bad)?)?;
+        let draft = EmailDraft::over(Arc::clone(files.base()), Arc::clone(&self.clock));
+        registry.add(draft.ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

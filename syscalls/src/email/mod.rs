@@ -1,0 +1,21 @@
+//! `email.draft`: a message for a person to send. Nothing is ever sent from here.
+//!
+//! Whom it may be for is in the token: exact addresses in [`RECIPIENT_DIMENSION`], or hosts in
+//! [`RECIPIENT_HOST_DIMENSION`]; each recipient, of `to`, `cc` and `bcc`, must be permitted by one
+//! of them. Addresses are taken in one plain form or refused, never mended: what two programs read
+//! in two ways is how a message reaches somebody whom nobody checked.
+//!
+//! The message is built by one library and read back by another. Only if that one finds what was
+//! meant, and nothing else, is it kept: in the Maildir `agents/NAME/mail/Drafts` beneath the base.
+
+mod address;
+mod draft;
+mod message;
+
+pub use address::ADDRESS_BYTES_MAX;
+pub use draft::{BODY_BYTES_MAX, EmailDraft, EmailDraftPlan, RECIPIENTS_MAX, SUBJECT_BYTES_MAX};
+
+/// The dimension of a grant that names addresses.
+pub const RECIPIENT_DIMENSION: &str = "recipient";
+/// The dimension of a grant that names the hosts of addresses.
+pub const RECIPIENT_HOST_DIMENSION: &str = "recipient_host";
