@@ -32,6 +32,7 @@ use crate::{
 /// | `lock` | held by the process that has the home open, whatever its store is |
 /// | `reserve` | room for the last records when the disk is full |
 /// | `keys/` | the keys of the roles, unless they lie elsewhere |
+/// | `secrets/` | what tools may send to servers, sealed by `keys/secrets.key` |
 /// | `trust.cbor` | what a verifier needs to anchor the log |
 /// | `socket` | where the holder serves the home to other processes |
 /// | `base` | where the agents' files lie, if not in `files/` |

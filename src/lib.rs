@@ -66,6 +66,7 @@ mod recover;
 mod remote;
 mod run;
 mod runtime;
+pub mod secrets;
 mod sent;
 mod session;
 mod state;
@@ -93,7 +94,7 @@ pub use crate::{
     sent::{CallWith, Written},
     session::Session,
     state::{AgentState, Changed},
-    submit::{Beside, PolicyPlace},
+    submit::{Beside, Configured, PolicyPlace},
 };
 /// Calls that wait for a person, and what is answered.
 pub mod approvals {

@@ -27,6 +27,11 @@ use syscap_syscalls::{
     email::EmailDraft,
     fs::Files,
     memory::Memory,
+    net::{
+        Network,
+        lookup::{Lookup, SystemLookup},
+        secret::Secrets,
+    },
     shell::Programs,
     vecdb::Vectors,
 };
@@ -45,6 +50,7 @@ use crate::{
     inspect::Inspection,
     keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles},
     runtime::{Runtime, failover::Mode},
+    secrets::SecretFiles,
     tools::{self, Providers},
     verify::Trust,
 };
@@ -89,6 +95,8 @@ pub struct Options {
     recovery: RecoveryKey,
     asks: Asks,
     launcher: Option<Arc<Launcher>>,
+    lookup: Arc<dyn Lookup>,
+    secrets: Option<Arc<dyn Secrets>>,
 }
 
 /// Whether calls may wait for a person.
@@ -141,6 +149,8 @@ impl Default for Options {
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
             launcher: None,
+            lookup: Arc::new(SystemLookup::default()),
+            secrets: None,
         }
     }
 }
@@ -275,6 +285,22 @@ impl Options {
         self
     }
 
+    /// Who says what the addresses of names are, for `http_request` and `net.egress`; without one
+    /// the system's resolver does. What it says is judged all the same.
+    #[must_use]
+    pub fn lookup(mut self, lookup: impl Lookup) -> Self {
+        self.lookup = Arc::new(lookup);
+        self
+    }
+
+    /// Who keeps the secrets that those tools may send; without one they lie sealed
+    /// [in the home](crate::secrets).
+    #[must_use]
+    pub fn secrets(mut self, secrets: impl Secrets) -> Self {
+        self.secrets = Some(Arc::new(secrets));
+        self
+    }
+
     /// Holds the home where nobody is there to be asked, as in a build: a call that the policy asks
     /// a person about is refused as [`Asked`](syscap_format::reason::Reason::Asked) at once, and
     /// does not wait. What was approved before goes on. It is for as long as this process holds
@@ -352,7 +378,8 @@ impl Options {
         home.settle_base(&self.base)?;
         let files = home.open_files()?;
         files.prepare_root("shared")?;
-        let registry = self.tools(&files)?;
+        let network = self.network(&home);
+        let registry = self.tools(&files, &network)?;
         let mut entropy = [0; 32];
         self.entropy.fill(&mut entropy)?;
         let new = NewHome {
@@ -374,7 +401,7 @@ impl Options {
         }
         let trust = Trust::new(kernel.home(), roles(&*signer)?);
         write_new(&home.trust(), &trust.to_bytes())?;
-        let (providers, absent) = (Arc::default(), ToolsDelta::default());
+        let (providers, absent) = (Arc::new(Providers::over(network)), ToolsDelta::default());
         let store = Held { store, _lock: lock };
         let opened = Opened { kernel, signer, files, providers, absent, probed: Vec::new() };
         self.boot(home, store, opened)
@@ -405,11 +432,12 @@ impl Options {
             None => Arc::new(FileKeys::open(&home.keys())?),
         };
         let files = home.open_files()?;
-        let registry = self.tools(&files)?;
+        let network = self.network(home);
+        let registry = self.tools(&files, &network)?;
         let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
         let kernel = engine::open(store, self.engine(), registry, &anchor)?;
         let mut kernel = self.asks.kernel(kernel);
-        let providers = Arc::default();
+        let providers = Arc::new(Providers::over(network));
         let absent = tools::adopt(&mut kernel, store, &providers)?;
         signer.renew(kernel.roles());
         let probed = probed(&kernel, store)?;
@@ -428,10 +456,11 @@ impl Options {
             Some(store) => store,
             None => read_store(&home)?,
         };
-        let registry = self.tools(&home.open_files()?)?;
+        let network = self.network(&home);
+        let registry = self.tools(&home.open_files()?, &network)?;
         let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
         let mut kernel = engine::open(&mut *store, self.engine(), registry, &anchor)?;
-        let providers = Arc::default();
+        let providers = Arc::new(Providers::over(network));
         let absent = tools::adopt(&mut kernel, &mut *store, &providers)?;
         Ok(Inspection::new(kernel, store, providers, absent))
     }
@@ -493,13 +522,19 @@ impl Options {
         }
     }
 
+    fn network(&self, home: &Home) -> Network {
+        let secrets = self.secrets.as_ref().map(Arc::clone);
+        let secrets = secrets.unwrap_or_else(|| Arc::new(SecretFiles::of(home)));
+        Network::new(Arc::clone(&self.lookup), secrets)
+    }
+
     fn engine(&self) -> Option<Box<dyn PolicyEngine>> {
         let engine = self.engine.as_ref().map(Arc::clone)?;
         Some(Box::new(SharedEngine(engine)))
     }
 
     /// The host's tools, and the built-in ones.
-    fn tools(&self, files: &Files) -> Result<Registry, Error> {
+    fn tools(&self, files: &Files, network: &Network) -> Result<Registry, Error> {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         let mut registry = Registry::new();
         self.tools.iter().try_for_each(|add| add(&mut registry))?;
@@ -525,6 +560,8 @@ impl Options {
         registry.add(programs.script().ok_or_else(bad)?)?;
         let draft = EmailDraft::over(Arc::clone(files.base()), Arc::clone(&self.clock));
         registry.add(draft.ok_or_else(bad)?)?;
+        registry.add(network.request().ok_or_else(bad)?)?;
+        registry.add(network.egress().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

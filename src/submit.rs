@@ -5,6 +5,7 @@ use syscap_format::{
     control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
     field::{choice, shape},
     id::{ObjectId, Seq, ToolId},
+    manifest::Manifest,
     object::{PolicyObject, ToolEntry, ToolsObject},
     reason::{Reason, Refused},
     record::Kind,
@@ -15,6 +16,8 @@ use syscap_kernel::{
     halt::Halt,
     kernel::{Event, Kernel},
 };
+
+use syscap_syscalls::net::Network;
 
 use crate::{
     Error, Inspection,
@@ -38,8 +41,23 @@ choice! {
         5 => OwnTools,
         /// The text of the reason that an answer, a revocation or a `cancel` commits to.
         6 => Why(VaultText),
+        /// What an operator sets tools to.
+        7 => Configured(Box<Configured>),
     }
 }
+
+shape! {
+    /// Tools as an operator sets them, and tools for which nothing is to be set any more.
+    pub struct Configured {
+        /// The manifests, with their settings, each in the place of its tool's.
+        1 => pub set: Vec<Manifest> [..CONFIGURED_MAX],
+        /// Those of the template end; the two built-in ones are as they were.
+        2 => pub unset: Vec<ToolId> [..CONFIGURED_MAX],
+    }
+}
+
+/// Most tools that one change sets.
+const CONFIGURED_MAX: usize = 64;
 
 shape! {
     /// A signed event and what it needs.
@@ -63,6 +81,7 @@ impl Holding {
             }
             (Kind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
             (Kind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
+            (Kind::Tools, Beside::Configured(change)) => self.configure_by(change, by(control)),
             (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
             (Kind::Approval, Beside::Nothing) => self.submit_answer(control, None),
             (Kind::Approval, Beside::Why(why)) => self.submit_answer(control, Some(why.clone())),
@@ -135,6 +154,16 @@ impl Inspection {
         let mut tools: Vec<ToolEntry> = stay.chain(accepted.to_vec()).map(entry).collect();
         tools.sort_by(|one, other| one.tool.cmp(&other.tool));
         Some(ToolsChange { tools: ToolsObject { tools }.hash() })
+    }
+
+    /// The change that sets tools, and unsets tools. As [`Inspection::tools_change`].
+    #[must_use]
+    pub fn settings_change(&self, change: &Configured) -> Option<ToolsChange> {
+        let unset = change.unset.iter().filter_map(Network::unset);
+        let set: Vec<(ToolId, ObjectId)> = (change.set.iter().cloned().chain(unset))
+            .map(|manifest| (manifest.tool.clone(), manifest.id()))
+            .collect();
+        self.tools_change(&set, &change.unset)
     }
 
     /// The change that puts this program's own tools on record. `None` where they are there.

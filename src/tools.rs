@@ -29,6 +29,8 @@ use syscap_kernel::{
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };
 
+use syscap_syscalls::net::Network;
+
 use self::place::{Known, Place};
 pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 use crate::{
@@ -66,8 +68,11 @@ const WALL_US_SLACK: u64 = 1_000_000;
 const CPU_US_MIN: u64 = 1_000_000;
 
 /// Who runs which tool, for which call. Shared by the runtime and the tools in the kernel.
-#[derive(Default)]
-pub(crate) struct Providers(Mutex<Table>);
+pub(crate) struct Providers {
+    table: Mutex<Table>,
+    /// What makes tools of their manifests' settings.
+    network: Network,
+}
 
 #[derive(Default)]
 pub(crate) struct Table {
@@ -86,9 +91,23 @@ pub(crate) struct Table {
 }
 
 impl Providers {
+    pub(crate) fn over(network: Network) -> Self {
+        Self { table: Mutex::default(), network }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
         // Every change to the table is one step that can't break off half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the network can make the tool that a manifest is of.
+    pub(crate) fn try_made(&self, manifest: &Manifest) -> Result<(), Error> {
+        let bad = |why: String| Error::BadName { what: "a tool's settings", got: why };
+        if !Network::makes(manifest) {
+            return Err(bad(manifest.tool.as_str().to_owned()));
+        }
+        let made = self.network.add(manifest, &mut Registry::new());
+        made.map_err(|error| bad(error.to_string()))
     }
 
     /// Names a call, until [`Providers::untag`].
@@ -291,18 +310,26 @@ fn absent(
     let object = object.filter(|object| object.kind == ObjectKind::Tools);
     let tools = object.and_then(|object| ToolsObject::from_bytes(&object.bytes).ok());
     let here: Vec<ToolId> = names(kernel);
-    let mut manifests = Vec::new();
+    let own = |tool: &ToolId| kernel.manifests().any(|manifest| manifest.tool == *tool);
+    let (mut manifests, mut replaced) = (Vec::new(), Vec::new());
     for entry in tools.map(|tools| tools.tools).unwrap_or_default() {
         let object = store.object(&entry.manifest)?;
         let object = object.filter(|object| object.kind == ObjectKind::Manifest);
         let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
-        let free = |m: &Manifest| names_of(m).all(|name| !here.contains(name));
-        manifests.extend(manifest.filter(free));
+        let Some(manifest) = manifest else { continue };
+        // What an operator has set stands in the place of the same tool where nothing is set.
+        let is_set = manifest.settings.is_some() && own(&manifest.tool);
+        let free = |name: &ToolId| !here.contains(name) || (is_set && *name == manifest.tool);
+        if names_of(&manifest).all(free) {
+            replaced.extend(is_set.then(|| manifest.tool.clone()));
+            manifests.push(manifest);
+        }
     }
-    delta(manifests, Vec::new(), providers)
+    delta(manifests, replaced, providers)
 }
 
-/// The change that takes tools off and puts others, delegated ones, in.
+/// The change that takes tools off and puts others in: those that the network makes of their
+/// settings, and delegated ones.
 pub(crate) fn delta(
     add: Vec<Manifest>,
     remove: Vec<ToolId>,
@@ -310,6 +337,10 @@ pub(crate) fn delta(
 ) -> Result<ToolsDelta, Error> {
     let mut registry = Registry::new();
     for manifest in add {
+        // What this program can't make anything of is there, and nobody runs it.
+        if Network::makes(&manifest) && providers.network.add(&manifest, &mut registry).is_ok() {
+            continue;
+        }
         let identity = identity(&manifest);
         registry.add(Delegated { manifest, identity, providers: Arc::clone(providers) })?;
     }
@@ -326,7 +357,7 @@ impl Providers {
                 gone.extend(table.tools.remove(tool));
             }
         }
-        for manifest in delta.add.manifests() {
+        for manifest in delta.add.manifests().filter(|manifest| !Network::makes(manifest)) {
             let (pinned, bytes) = (manifest.clone(), manifest.to_bytes().len());
             match table.tools.get_mut(&manifest.tool) {
                 Some(known) => (known.pinned, known.bytes) = (pinned, bytes),
@@ -353,6 +384,8 @@ pub(crate) fn names(kernel: &Kernel) -> Vec<ToolId> {
 
 /// A delegated run can always block, so it has a limit, and sets aside what it may take.
 pub(crate) fn bounded(mut manifest: Manifest) -> Manifest {
+    // Only an operator sets a tool.
+    manifest.settings = None;
     let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
     manifest.wall_ms_max = Some(wall_ms);
     let wall_us = wall_ms.saturating_mul(1_000).saturating_add(WALL_US_SLACK);

@@ -172,6 +172,9 @@ shape! {
             /// The tool a call of which takes back what a call of this one did. For people and
             /// agents to know: nobody calls it for them.
             16 => pub compensated_by: ToolId,
+            /// What an operator has set it to: a map, of the form that its family has. It is part
+            /// of the tool, and no tool of that id is the same with other settings.
+            17 => pub settings: Canonical,
         }
     }
 }
@@ -200,6 +203,7 @@ impl Manifest {
             definition: None,
             label: Label::PUBLIC,
             compensated_by: None,
+            settings: None,
         }
     }
 
@@ -257,6 +261,13 @@ impl Manifest {
     #[must_use]
     pub fn compensated_by(mut self, tool: ToolId) -> Self {
         self.compensated_by = Some(tool);
+        self
+    }
+
+    /// Says what an operator has set it to.
+    #[must_use]
+    pub fn set_to(mut self, settings: Canonical) -> Self {
+        self.settings = Some(settings);
         self
     }
 

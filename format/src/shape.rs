@@ -17,10 +17,10 @@ macro_rules! shape {
                 $(#[$field_doc:meta])*
                 $key:literal => $field_vis:vis $field:ident : $type:ty $([..$most:expr])?,
             )*
-            $( maybe {
+            $( maybe { $(
                 $(#[$maybe_doc:meta])*
                 $maybe_key:literal => $maybe_vis:vis $maybe:ident : $maybe_type:ty,
-            } )?
+            )+ } )?
         }
     ) => {
         $(#[$doc])*
@@ -28,14 +28,14 @@ macro_rules! shape {
         $vis struct $name {
             $( $(#[$flat_doc])* $flat_vis $flat: $flat_type, )?
             $( $(#[$field_doc])* $field_vis $field: $type, )*
-            $( $(#[$maybe_doc])* $maybe_vis $maybe: Option<$maybe_type>, )?
+            $( $( $(#[$maybe_doc])* $maybe_vis $maybe: Option<$maybe_type>, )+ )?
         }
 
         impl $crate::field::Shape for $name {
             const COUNT: usize =
                 0 $( + <$flat_type as $crate::field::Shape>::COUNT )?
                 $( + { let _key: u64 = $key; 1 } )*;
-            const WHOLE: bool = $crate::shape!(@whole $($maybe_key)?);
+            const WHOLE: bool = $crate::shape!(@whole $($($maybe_key)+)?);
 
             fn fields() -> $crate::field::Specs {
                 #[allow(unused_mut, reason = "a shape may consist of one group")]
@@ -47,12 +47,12 @@ macro_rules! shape {
                     shape: <$type as $crate::field::Field>::SHAPE,
                     maybe: false,
                 }, )* ]);
-                $( fields.push($crate::field::FieldSpec {
+                $( $( fields.push($crate::field::FieldSpec {
                     key: $maybe_key,
                     name: stringify!($maybe),
                     shape: <$maybe_type as $crate::field::Field>::SHAPE,
                     maybe: true,
-                }); )?
+                }); )+ )?
                 fields
             }
 
@@ -77,7 +77,7 @@ macro_rules! shape {
                 )*
                 #[allow(path_statements, clippy::no_effect, reason = "a shape may be empty")]
                 decoder;
-                Ok(Self { $( $flat, )? $( $field, )* $( $maybe: None, )? })
+                Ok(Self { $( $flat, )? $( $field, )* $( $( $maybe: None, )+ )? })
             }
         }
 
@@ -86,40 +86,46 @@ macro_rules! shape {
 
             fn put(&self, encoder: &mut $crate::cbor::Encoder) {
                 let keys = <Self as $crate::field::Shape>::COUNT;
-                $( let keys = if self.$maybe.is_some() { keys.saturating_add(1) } else { keys }; )?
+                $( $(
+                    let keys = if self.$maybe.is_some() { keys.saturating_add(1) } else { keys };
+                )+ )?
                 encoder.map(keys);
                 $crate::field::Shape::put_fields(self, encoder);
-                $(
+                $( $(
                     if let Some(held) = &self.$maybe {
                         encoder.uint($maybe_key);
                         $crate::field::Field::put(held, encoder);
                     }
-                )?
+                )+ )?
             }
 
             fn take(
                 decoder: &mut $crate::cbor::Decoder<'_>,
             ) -> Result<Self, $crate::cbor::DecodeError> {
                 let count = $crate::field::count(<Self as $crate::field::Shape>::COUNT);
-                $crate::shape!(@body decoder count $(, $maybe_key $maybe)?)
+                $crate::shape!(@body decoder count $( $(, $maybe_key $maybe)+ )?)
             }
         }
     };
     (@whole) => { true };
-    (@whole $maybe_key:literal) => { false };
+    (@whole $($maybe_key:literal)+) => { false };
     (@body $decoder:ident $count:ident) => {{
         $decoder.shape($count)?;
         $decoder.nested(<Self as $crate::field::Shape>::take_fields)
     }};
-    (@body $decoder:ident $count:ident, $maybe_key:literal $maybe:ident) => {{
-        let more = $decoder.shape_or_one_more($count)?;
+    (@body $decoder:ident $count:ident $(, $maybe_key:literal $maybe:ident)+) => {{
+        let most = const { [ $( stringify!($maybe) ),+ ].len() };
+        let mut more = $decoder.shape_or_more($count, $crate::field::count(most))?;
         $decoder.nested(|decoder| {
             let mut held = <Self as $crate::field::Shape>::take_fields(decoder)?;
-            if more {
-                decoder.key($maybe_key)?;
-                held.$maybe = Some($crate::field::Field::take(decoder)?);
-            }
-            Ok(held)
+            $(
+                if more > 0 && decoder.key_if($maybe_key)? {
+                    held.$maybe = Some($crate::field::Field::take(decoder)?);
+                    more = more.saturating_sub(1);
+                }
+            )+
+            // Keys that are left are none of these, or not in their order.
+            if more > 0 { Err(decoder.fault($crate::cbor::Fault::Key)) } else { Ok(held) }
         })
     }};
     (@take $decoder:ident) => { $crate::field::Field::take($decoder) };

@@ -40,9 +40,19 @@ fn nothing_else_is_taken_in_its_place() {
     let fault = |bytes: &[u8]| Manifest::from_bytes(bytes).unwrap_err().fault;
     // Null where it should be absent: the same would have two forms.
     assert_eq!(fault(&with(&old, 0xb0, &[0x10, 0xf6])), Fault::Type);
-    assert_eq!(fault(&with(&old, 0xb0, &[0x11, 0x61, b'a'])), Fault::Key, "another key");
+    assert_eq!(fault(&with(&old, 0xb0, &[0x12, 0x61, b'a'])), Fault::Key, "another key");
     assert_eq!(fault(&with(&old, 0xae, &[])), Fault::Key, "one too few");
-    assert_eq!(fault(&with(&old, 0xb1, &[0x10, 0x61, b'a', 0x11, 0])), Fault::Key, "two");
+    let two = [0x10, 0x61, b'a', 0x11, 0x61, b'b'];
+    assert_eq!(fault(&with(&old, 0xb2, &two)), Fault::Key, "three");
+    let turned = [0x11, 0xa0, 0x10, 0x61, b'a'];
+    assert_eq!(fault(&with(&old, 0xb1, &turned)), Fault::Key, "not in their order");
+    let twice = [0x10, 0x61, b'a', 0x10, 0x61, b'a'];
+    assert_eq!(fault(&with(&old, 0xb1, &twice)), Fault::Key, "twice");
+    let fine = [0x10, 0x61, b'a', 0x11, 0xa0];
+    let both = Manifest::from_bytes(&with(&old, 0xb1, &fine)).unwrap();
+    assert_eq!((both.compensated_by.is_some(), both.settings.is_some()), (true, true));
+    let settings = Manifest::from_bytes(&with(&old, 0xb0, &[0x11, 0xa0])).unwrap();
+    assert_eq!((settings.compensated_by.is_some(), settings.settings.is_some()), (false, true));
     assert_eq!(fault(&with(&old, 0xaf, &[0x10, 0x61, b'a'])), Fault::Trailing, "beyond its end");
     assert_eq!(fault(&with(&old, 0x8f, &[])), Fault::Type);
 }

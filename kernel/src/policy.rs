@@ -8,7 +8,7 @@ use syscap_format::{
     decision::Decision,
     facts::Facts,
     id::{AgentId, TokenId, ToolId},
-    manifest::Manifest,
+    manifest::{EffectClass, Manifest},
     object::{EngineIdentity, PolicyObject},
     provenance::Source,
     record::Means,
@@ -54,6 +54,8 @@ pub struct Question<'a> {
     pub grant: &'a Grant,
     /// The tool's manifest.
     pub manifest: &'a Manifest,
+    /// What this very call does to the world: the manifest's class, or less.
+    pub effect: EffectClass,
     /// The resolved arguments after defaults.
     pub args: Item<'a>,
     /// What the plan would touch.

@@ -22,7 +22,7 @@ use syscap_format::{
     hash::result_hash,
     id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
     label::Label,
-    manifest::{Enforcement, Manifest},
+    manifest::{EffectClass, Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
     scope::Resource,
     token::Grant,
@@ -116,6 +116,11 @@ pub trait Tool: Send + Sync + 'static {
 pub trait Plan: Send + Sized + 'static {
     /// What it would touch and use.
     fn demands(&self) -> &Demands;
+    /// What this very call does to the world, where that is less than what the manifest says, as of
+    /// a request that only reads. The policy decides by it. More than the manifest it never is.
+    fn effect(&self) -> Option<EffectClass> {
+        None
+    }
     /// Runs it. The only I/O of a call.
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_>;
 }
@@ -481,7 +486,15 @@ impl fmt::Debug for Job {
 /// was given for another.
 pub(crate) trait AnyPlan: Send {
     fn demands(&self) -> &Demands;
+    fn effect(&self) -> Option<EffectClass>;
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static>;
+}
+
+impl dyn AnyPlan {
+    /// What the call does to the world: never more than the manifest says.
+    pub(crate) fn class(&self, manifest: &Manifest) -> EffectClass {
+        self.effect().map_or(manifest.effect, |effect| effect.min(manifest.effect))
+    }
 }
 
 struct Full<P>(P);
@@ -492,6 +505,10 @@ impl<P: Plan> AnyPlan for Full<P> {
         self.0.demands()
     }
 
+    fn effect(&self) -> Option<EffectClass> {
+        self.0.effect()
+    }
+
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
         self.0.run(Permit::seal(core))
     }
@@ -500,6 +517,10 @@ impl<P: Plan> AnyPlan for Full<P> {
 impl<P: ReadPlan> AnyPlan for Reading<P> {
     fn demands(&self) -> &Demands {
         self.0.demands()
+    }
+
+    fn effect(&self) -> Option<EffectClass> {
+        None
     }
 
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {

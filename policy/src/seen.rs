@@ -41,7 +41,7 @@ impl<'q> Seen<'q> {
     pub fn new(question: &'q Question<'q>, document: &Document) -> Self {
         let manifest = question.manifest;
         let written = document.risk.get(&manifest.tool).copied().unwrap_or_default();
-        let risk = risk::base(manifest.effect).max(written);
+        let risk = risk::base(question.effect).max(written);
         Self { question, risk, token: OnceCell::new() }
     }
 
@@ -59,7 +59,7 @@ impl<'q> Seen<'q> {
             },
             Attribute::Argument(name, fields) => return self.argument(name, fields),
             Attribute::Tool => Value::Text(question.manifest.tool.as_str()),
-            Attribute::EffectClass => Value::Text(question.manifest.effect.name()),
+            Attribute::EffectClass => Value::Text(question.effect.name()),
             Attribute::Agent => Value::Agent(question.agent.as_str()),
             Attribute::ArgumentBytes => size(question.args.as_bytes().len()),
             Attribute::Hold(dimension) => number(question.hold.get(*dimension)),

@@ -21,7 +21,7 @@ use crate::{
     host::uses::{Reported, ToolUse},
     provide::{Cancel, HostCall},
     sent::Sent,
-    submit::Submission,
+    submit::{Configured, Submission},
     tools::DELEGATED_MAX,
     view::Whose,
 };
@@ -66,6 +66,7 @@ choice! {
         20 => Manifests(Whose),
         21 => Abort(Aborted),
         22 => Register(Vec<u8>),
+        23 => Configure(Box<Configured>),
     }
 }
 

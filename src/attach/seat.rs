@@ -223,6 +223,7 @@ impl Seat {
             Ask::Accept(tools) => Reply::of(runtime.accept(&tools)),
             Ask::AcceptAs(tools) => Reply::of(runtime.accept_as(&tools)),
             Ask::Forget(tools) => Reply::of(runtime.forget(&tools)),
+            Ask::Configure(change) => Reply::of(runtime.configure(&change)),
             Ask::ReadPolicy(document) => match runtime.read_policy(&document) {
                 // Who asked reads it too, and says in its own words what is wrong with it.
                 Err(Error::Policy(error)) => {

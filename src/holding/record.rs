@@ -10,11 +10,16 @@ use syscap_format::{
 };
 use syscap_kernel::{
     kernel::Event,
-    registry::{Registry, ToolsDelta},
+    registry::{Registry, RegistryError, ToolsDelta},
 };
+use syscap_syscalls::net::Network;
 
 use super::Holding;
-use crate::{Error, tools::delta};
+use crate::{
+    Error,
+    submit::Configured,
+    tools::{delta, names_of},
+};
 
 /// Who signs a change of tools.
 pub(crate) enum By {
@@ -93,6 +98,39 @@ impl Holding {
         self.change_tools(ToolsDelta { remove: tools.to_vec(), add: Registry::new() }, by)
     }
 
+    /// See [`Runtime::configure`](crate::Runtime::configure).
+    pub(crate) fn configure(&self, change: &Configured) -> Result<Seq, Error> {
+        self.configure_by(change, By::Signer)
+    }
+
+    pub(crate) fn configure_by(&self, change: &Configured, by: By) -> Result<Seq, Error> {
+        self.prepare_to_change_tools(&by)?;
+        let _one_at_a_time = self.tooling();
+        let known: Vec<Manifest> = self.core.look(|kernel| kernel.manifests().cloned().collect());
+        let is_set = |tool: &ToolId| {
+            known.iter().any(|manifest| manifest.tool == *tool && Network::makes(manifest))
+        };
+        if let Some(unknown) = change.unset.iter().find(|tool| !is_set(tool)) {
+            let got = unknown.as_str().to_owned();
+            return Err(Error::NoSuch { what: "a tool that an operator has set", got });
+        }
+        for manifest in &change.set {
+            let others = known.iter().filter(|one| one.tool != manifest.tool);
+            let mut names = others.flat_map(names_of);
+            let other = !is_set(&manifest.tool) && known.iter().any(|m| m.tool == manifest.tool);
+            if other || names.any(|name| *name == manifest.tool) {
+                return Err(RegistryError::Duplicate(manifest.tool.clone()).into());
+            }
+            // Before it is put on record: then it can be made.
+            self.providers.try_made(manifest)?;
+        }
+        let mut remove = change.unset.clone();
+        remove.extend(change.set.iter().map(|manifest| manifest.tool.clone()));
+        let unset = change.unset.iter().filter_map(Network::unset);
+        let add = change.set.iter().cloned().chain(unset).collect();
+        self.change_tools(delta(add, remove, &self.providers)?, by)
+    }
+
     /// Puts the tools that this runtime has itself on record, where others are.
     pub(crate) fn record_own_tools(&self, by: By) -> Result<Seq, Error> {
         let _one_at_a_time = self.tooling();
@@ -139,6 +177,7 @@ impl Holding {
         let absent = self.absent();
         let kept = absent.add.manifests().filter(|manifest| other(&manifest.tool));
         let manifests = kept.chain(change.add.manifests()).cloned().collect();
-        delta(manifests, change.remove.clone(), &self.providers)
+        let remove = change.remove.iter().chain(&absent.remove).cloned().collect();
+        delta(manifests, remove, &self.providers)
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     engine,
     guard::GuardedEngine,
     holding::Holding,
-    submit::{Beside, Submission},
+    submit::{Beside, Configured, Submission},
 };
 
 impl Runtime {
@@ -333,5 +333,34 @@ impl Runtime {
     pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
         let ask = Ask::Forget(tools.to_vec());
         self.act(&ask, |holding| holding.forget(tools))
+    }
+
+    /// Sets tools, or unsets them, by one signed record: their manifests are those that
+    /// [`Network::manifest`](syscap_syscalls::net::Network::manifest) makes of settings. They can
+    /// be called at once by who is granted them, and are there when the home is opened again.
+    ///
+    /// ```
+    /// use syscap::{Configured, format::json, prelude::*, syscalls::net::Network};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let settings = br#"{"base_url": "https://api.example.com/v1", "allowed_methods": ["POST"]}"#;
+    /// let settings = json::to_data(settings).expect("JSON");
+    /// let tool = ToolId::new("create_ticket").expect("a name");
+    /// let manifest = Network::manifest(tool, settings).expect("settings");
+    /// rt.configure(&Configured { set: vec![manifest], unset: Vec::new() })?;
+    /// rt.issue(Grant::to("a").tools(["create_ticket"]))?;
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Registry`] where another tool has a name; [`Error::NoSuch`] where what is to be
+    /// unset was not set; [`Error::BadName`] where settings can't be used; [`Error::Refused`], with
+    /// the reason on record; [`Error::HolderGone`].
+    pub fn configure(&self, change: &Configured) -> Result<Seq, Error> {
+        let ask = Ask::Configure(Box::new(change.clone()));
+        self.act(&ask, |holding| holding.configure(change))
     }
 }

@@ -539,9 +539,7 @@ fn using(record: &Record, field: &str) -> Option<Record> {
     let mut record = record.clone();
     match (&mut record.body, field) {
         (Body::Session(session), "principal") => session.principal = Some(text(15, "Ada")),
-        (Body::Intent(intent), "call_effect") => intent.call_effect = EffectClass::Read,
         (Body::Intent(intent), "arguments") => intent.arguments.push(argument()),
-        (Body::Ask(ask), "call_effect") => ask.call_effect = EffectClass::Read,
         (Body::Ask(ask), "arguments") => ask.arguments.push(argument()),
         _ => return None,
     }

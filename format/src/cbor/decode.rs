@@ -204,15 +204,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The same of a map that may have one key more, and whether it has.
+    /// The same of a map that may have up to `most` keys more, and how many it has.
     ///
     /// # Errors
     /// As [`Decoder::shape`].
-    pub fn shape_or_one_more(&mut self, count: u64) -> Result<bool, DecodeError> {
+    pub fn shape_or_more(&mut self, count: u64, most: u64) -> Result<u64, DecodeError> {
         let start = self.at;
         let head = self.head()?;
         match (head.major, head.value.checked_sub(count)) {
-            (5, Some(more @ 0..=1)) => Ok(more == 1),
+            (5, Some(more)) if more <= most => Ok(more),
             (5, _) => Err(fault_at(Fault::Key, start)),
             _ => Err(fault_at(Fault::Type, start)),
         }
@@ -226,6 +226,19 @@ impl<'a> Decoder<'a> {
     pub fn key(&mut self, key: u64) -> Result<(), DecodeError> {
         let start = self.at;
         if self.uint()? == key { Ok(()) } else { Err(fault_at(Fault::Key, start)) }
+    }
+
+    /// Whether that key stands next; it is read only if it does.
+    ///
+    /// # Errors
+    /// [`Fault::Type`] where no unsigned integer stands there.
+    pub fn key_if(&mut self, key: u64) -> Result<bool, DecodeError> {
+        let start = self.at;
+        let found = self.uint()? == key;
+        if !found {
+            self.at = start;
+        }
+        Ok(found)
     }
 
     /// A map with text keys: `each` gets every key and must read exactly its value.

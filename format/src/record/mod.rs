@@ -219,20 +219,8 @@ impl Body {
     fn reserved(&self) -> Option<&'static str> {
         match self {
             Self::Session(change) if change.principal.is_some() => Some("principal"),
-            Self::Intent(intent) => {
-                let uses = [
-                    ("call_effect", intent.call_effect != intent.effect),
-                    ("arguments", !intent.arguments.is_empty()),
-                ];
-                uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
-            }
-            Self::Ask(ask) => {
-                let uses = [
-                    ("call_effect", ask.call_effect != ask.effect),
-                    ("arguments", !ask.arguments.is_empty()),
-                ];
-                uses.iter().find(|(_, used)| *used).map(|(name, _)| *name)
-            }
+            Self::Intent(intent) if !intent.arguments.is_empty() => Some("arguments"),
+            Self::Ask(ask) if !ask.arguments.is_empty() => Some("arguments"),
             _ => None,
         }
     }

@@ -25,6 +25,7 @@ use syscap_format::{
 /// What a call that waits for a person would touch, and do.
 pub(crate) struct Asking {
     pub(crate) effect: EffectClass,
+    pub(crate) call_effect: EffectClass,
     /// All that it would touch, in the plan's order.
     pub(crate) resources: Vec<String>,
     /// Who looks at what it would change.
@@ -33,12 +34,13 @@ pub(crate) struct Asking {
 
 impl Asking {
     pub(super) fn of(
-        effect: EffectClass,
+        (effect, call_effect): (EffectClass, EffectClass),
         demands: &[Demand],
         inspector: Option<Box<dyn Inspect>>,
     ) -> Self {
         let shown = |demand: &Demand| shown(demand.dimension, &demand.resource);
-        Self { effect, resources: demands.iter().map(shown).collect(), inspector }
+        let resources = demands.iter().map(shown).collect();
+        Self { effect, call_effect, resources, inspector }
     }
 }
 

@@ -83,6 +83,8 @@ pub(crate) struct Resolved<'k> {
 pub(crate) struct Planned<'k> {
     resolved: Resolved<'k>,
     plan: Box<dyn AnyPlan>,
+    /// What this very call does to the world.
+    effect: EffectClass,
     demands: Vec<Demand>,
     /// What the plan says that it will need.
     needed: Amounts,
@@ -93,6 +95,7 @@ pub(crate) struct Planned<'k> {
 pub(crate) struct Approved<'k> {
     resolved: Resolved<'k>,
     plan: Box<dyn AnyPlan>,
+    effect: EffectClass,
     hold: Amounts,
     kept: Kept,
     /// The approval that lets it through, where the policy asks for one.
@@ -108,6 +111,7 @@ pub(crate) struct Reserved {
     pub(crate) token: TokenIndex,
     pub(crate) tool: ToolId,
     pub(crate) effect: EffectClass,
+    pub(crate) call_effect: EffectClass,
     pub(crate) mode: Mode,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) sent: Option<SentHash>,

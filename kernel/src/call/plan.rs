@@ -66,7 +66,8 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
         let Demands { resources: demands, hold: needed } = plan.demands().clone();
         in_scope(&demands, grant).map_err(|refused| at.as_sent(refused))?;
         let hold = tool.manifest.hold_for(&needed);
-        let at = Planned { resolved: at, plan, demands, needed, hold };
+        let effect = plan.class(&tool.manifest);
+        let at = Planned { resolved: at, plan, effect, demands, needed, hold };
         Ok(Call { fields, at })
     }
 }
@@ -94,11 +95,13 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         engines: Engines<'_>,
         answered: &Answered<'_>,
     ) -> Stepped<'c, Approved<'k>> {
-        let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
+        let Self { fields, at } = self;
+        let Planned { resolved, plan, effect, demands, needed, mut hold } = at;
         named(resolved.call, context)?;
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
-        let question = question(context, found, args, (&demands, &planned, &context.token.left));
+        let costs = (&*demands, &planned, &context.token.left);
+        let question = question(context, found, (args, effect), costs);
         let (decision, shadow) = engines.ask(&question);
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
@@ -134,7 +137,9 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         };
         fields.decision = Some(decision);
         match kept {
-            Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept, approval } }),
+            Ok(kept) => {
+                Ok(Call { fields, at: Approved { resolved, plan, effect, hold, kept, approval } })
+            }
             Err((refused, kind)) => {
                 let refused = resolved.as_sent(refused);
                 Err(Stopped { refused, kind, args: Some(resolved.args().into()), asking })
@@ -181,13 +186,14 @@ fn what_is_asked(
         reason if reason.is_a_tools() || reason == Reason::Panicked => why,
         _ => Refused::new(Reason::Failed),
     })?;
-    Ok(Asking::of(question.manifest.effect, question.demands, inspector))
+    let effects = (question.manifest.effect, question.effect);
+    Ok(Asking::of(effects, question.demands, inspector))
 }
 
 impl<'c> Call<'c, Approved<'_>> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
-        let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
+        let Self { fields, at: Approved { resolved, plan, effect, hold, kept, approval } } = self;
         has_room(context, &hold)?;
         let (call, session) = (resolved.call, context.session);
         let (tool, args) = (resolved.found.tool, resolved.args());
@@ -210,6 +216,7 @@ impl<'c> Call<'c, Approved<'_>> {
             token: session.token,
             tool: manifest.tool.clone(),
             effect: manifest.effect,
+            call_effect: effect,
             mode: tool.mode,
             key,
             sent,

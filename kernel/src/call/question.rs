@@ -7,13 +7,13 @@ use crate::{
     policy::Question,
     tool::Demand,
 };
-use syscap_format::{budget::Amounts, cbor::Item};
+use syscap_format::{budget::Amounts, cbor::Item, manifest::EffectClass};
 
 /// The question about a call. All in it is the kernel's own.
 pub(crate) fn question<'a>(
     context: &'a Context<'_>,
     found: Found<'a>,
-    args: Item<'a>,
+    (args, effect): (Item<'a>, EffectClass),
     (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
 ) -> Question<'a> {
     Question {
@@ -22,6 +22,7 @@ pub(crate) fn question<'a>(
         body: context.token.body,
         grant: found.grant,
         manifest: &found.tool.manifest,
+        effect,
         args,
         demands,
         hold,

@@ -284,7 +284,7 @@ impl Kernel {
             sent_hash: call.sent,
             filled: call.filled,
             label: call.given,
-            call_effect: call.effect,
+            call_effect: call.call_effect,
             arguments: Vec::new(),
             approval: call.approval.as_ref().map(|yes| yes.by),
             preconditions,

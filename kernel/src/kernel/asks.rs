@@ -178,7 +178,7 @@ impl Kernel {
         Some(Ask {
             call: CallFields::unknown(),
             effect: asking.effect,
-            call_effect: asking.effect,
+            call_effect: asking.call_effect,
             arguments: Vec::new(),
             label: session.label,
             resources: Vec::new(),

@@ -179,8 +179,9 @@ impl Walk<'_> {
         let Demands { resources, hold } = plan.demands();
         let hold = tool.manifest.hold_for(hold);
         let asked = |left: &Amounts| {
-            let planned = (&resources[..], &hold, left);
-            sound(self.engine.decide(&question(&context, Found { tool, grant }, args, planned)))
+            let (planned, found) = ((&resources[..], &hold, left), Found { tool, grant });
+            let call = (args, plan.class(&tool.manifest));
+            sound(self.engine.decide(&question(&context, found, call, planned)))
         };
         let decision = asked(&context.token.left);
         match self.before_close {

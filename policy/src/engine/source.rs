@@ -31,7 +31,7 @@ impl Source for Seen<'_> {
 
     #[inline]
     fn class(&self) -> Option<EffectClass> {
-        Some(self.question().manifest.effect)
+        Some(self.question().effect)
     }
 }
 

@@ -108,6 +108,7 @@ impl Asked {
             body: &self.body,
             grant: &self.grant,
             manifest: &self.manifest,
+            effect: self.manifest.effect,
             args: self.args.item(),
             demands: &self.demands,
             hold: &self.hold,

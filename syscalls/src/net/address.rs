@@ -27,6 +27,22 @@ pub enum Special {
     Cloud,
 }
 
+impl Special {
+    /// What it is, for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Local => "this machine or network",
+            Self::Private => "a private network",
+            Self::LinkLocal => "one link, where metadata services are",
+            Self::Multicast => "many receivers",
+            Self::Reserved => "a reserved address",
+            Self::Embedded => "an IPv4 address within an IPv6 one",
+            Self::Cloud => "a service of a cloud's host",
+        }
+    }
+}
+
 /// A block of IPv4 addresses, and what it is.
 type Block4 = ([u8; 4], u32, Special);
 /// The same of IPv6: the first four groups are enough for most.

@@ -143,6 +143,35 @@ impl Target {
         Self::absolute(url.as_str())
     }
 
+    /// The same with more names and values in its query, behind those that it has.
+    #[must_use]
+    pub fn with_query<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut changed = self.clone();
+        let mut pairs = pairs.into_iter().peekable();
+        if pairs.peek().is_some() {
+            changed.url.query_pairs_mut().extend_pairs(pairs);
+        }
+        changed
+    }
+
+    /// Whether its query has that name.
+    #[must_use]
+    pub fn queries(&self, name: &str) -> bool {
+        self.url.query_pairs().any(|(known, _)| known == name)
+    }
+
+    /// The same as a folder: what is below it begins with all of its path.
+    #[must_use]
+    pub fn folder(&self) -> Self {
+        let mut changed = self.clone();
+        if !changed.url.path().ends_with('/') {
+            let path = format!("{}/", changed.url.path());
+            changed.url.set_path(&path);
+        }
+        changed.url.set_query(None);
+        changed
+    }
+
     /// The URL, written in the one way that it is used.
     #[must_use]
     pub fn as_str(&self) -> &str {

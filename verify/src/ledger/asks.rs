@@ -71,7 +71,8 @@ impl Ledger {
         let tool = call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let effect = tool.map(|tool| tool.manifest.effect);
         let runs_code = tool.is_some_and(|tool| tool.manifest.runs_code());
-        entry.expect(effect == Some(ask.effect), Fault::Tool);
+        let fits = effect == Some(ask.effect) && ask.call_effect <= ask.effect;
+        entry.expect(fits, Fault::Tool);
         let session = call.session.and_then(|number| self.sessions.get(&number));
         let given = session.map(|session| session.label);
         entry.expect(given == Some(ask.label), Fault::Label);

@@ -129,7 +129,9 @@ impl Ledger {
         };
         let manifest = &registered.manifest;
         let read_only = manifest.effect.is_read_only();
-        let same = intent.call.manifest == Some(registered.id) && intent.effect == manifest.effect;
+        let same = intent.call.manifest == Some(registered.id)
+            && intent.effect == manifest.effect
+            && intent.call_effect <= intent.effect;
         entry.expect(same && (read_only || intent.mode == RunMode::IntentFirst), Fault::Tool);
         let held = &intent.call.held;
         let wanted = manifest.hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1);

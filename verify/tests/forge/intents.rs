@@ -245,9 +245,9 @@ fn an_intent_is_for_a_tool_in_force() {
                 wrong,
             ),
             (
-                "another class than the manifest's",
+                "more than the manifest says",
                 &|r| intent(&mut r[LAST]).call_effect = EffectClass::Irreversible,
-                &[(LAST, Fault::Reserved)],
+                wrong,
             ),
             ("not durable first", &|r| intent(&mut r[LAST]).mode = RunMode::WithOutcome, wrong),
             (

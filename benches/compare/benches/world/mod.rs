@@ -230,6 +230,7 @@ impl Kernel {
             body: &self.body,
             grant: &self.grant,
             manifest: &self.manifest,
+            effect: self.manifest.effect,
             args: call.args.item(),
             demands: &call.demands,
             hold: &self.hold,
