@@ -1,0 +1,190 @@
+//! Names that lead elsewhere, and URLs that mean something else than they seem to.
+
+use std::{fs, path::Path, sync::atomic::Ordering};
+
+use syscap::{format::scope::Scope, prelude::*};
+
+use crate::{
+    server::{Server, answer},
+    world::{blocks, call, get, local, world},
+};
+
+/// DNS rebinding: what was judged is what is connected to, and nobody is asked again.
+#[test]
+fn a_name_that_changes_its_mind_leads_nowhere_else() {
+    let world = world();
+    let session = world.local();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    // First a public address, where nobody is; then this machine.
+    world.names.lead("a.test", &[&["10.255.255.1"], &["127.0.0.1"]]);
+    let refused = get(&session, &format!("http://a.test:{}/", server.port));
+    assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress));
+    assert_eq!((world.names.asked.load(Ordering::SeqCst), server.seen().len()), (1, 0));
+    // Then the second answer is judged anew, by the next call.
+    let done = get(&session, &format!("http://a.test:{}/", server.port));
+    assert_eq!((done.reason(), server.seen().len()), (None, 1));
+    world.end();
+}
+
+/// One address of several that may not be reached forbids the name: which one is taken is not ours
+/// to say.
+#[test]
+fn a_name_with_one_inner_address_is_not_gone_to() {
+    let world = world();
+    let session = world.local();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    for inner in [
+        "10.0.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "0.0.0.0",
+        "127.0.0.2",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fd00:ec2::254",
+        "fc00::1",
+        "::ffff:10.0.0.1",
+        "::10.0.0.1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::1",
+        "2002:7f00:1::",
+        "2001::1",
+        "fec0::1",
+        "ff02::1",
+    ] {
+        world.names.lead("a.test", &[&["127.0.0.1", inner]]);
+        let refused = get(&session, &format!("http://a.test:{}/", server.port));
+        assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress), "{inner}");
+    }
+    let none: &[&str] = &[];
+    world.names.lead("a.test", &[none]);
+    let refused = get(&session, &format!("http://a.test:{}/", server.port));
+    assert_eq!(refused.reason(), Some(Reason::Unreachable));
+    let refused = get(&session, &format!("http://nobody.test:{}/", server.port));
+    assert_eq!(refused.reason(), Some(Reason::Unreachable));
+    assert_eq!(server.seen().len(), 0);
+    world.end();
+}
+
+/// Where machines get their own credentials, no block of many addresses leads.
+#[test]
+fn metadata_services_are_granted_by_name_only() {
+    let world = world();
+    let wide = local(&["http_request"]).scope("address", blocks(&[("0.0.0.0", 0)]));
+    let session = world.session(wide);
+    world.names.lead("meta.test", &[&["169.254.169.254"]]);
+    let refused = get(&session, "http://meta.test/latest/meta-data/");
+    assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress));
+    let refused = get(&session, "http://169.254.169.254/latest/meta-data/");
+    assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress));
+    world.end();
+}
+
+/// Every way of writing this machine's address, and of hiding a host, that attackers are known to
+/// try: the token grants other names, which all lead here.
+#[test]
+fn no_way_of_writing_a_url_leads_here() {
+    let world = world();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    let grant = local(&["http_request"]);
+    let grant = grant.scope("host", Scope::hosts(["allowed.test", "*.allowed.test"]).unwrap());
+    let session = world.session(grant.scope("address", blocks(&[("192.0.2.1", 32)])));
+    world.names.lead("allowed.test", &[&["127.0.0.1"]]);
+    let port = server.port;
+    let mut urls: Vec<String> = [
+        "http://127.1",
+        "http://0177.0.0.1",
+        "http://0x7f000001",
+        "http://2130706433",
+        "http://0x7f.1",
+        "http://127.0.0.1.",
+        "http://[::1]",
+        "http://[::ffff:127.0.0.1]",
+        "http://[0:0:0:0:0:ffff:7f00:1]",
+        "http://[::]",
+        "http://0",
+        "http://0.0.0.0",
+        "http://localhost",
+        "http://localhost.",
+        "http://LOCALHOST",
+        "http://x.localhost",
+        "http://\\u2460\\u2461\\u2466.\\u24ea.\\u24ea.\\u2460",
+        "http://127\\u30020\\u30020\\u30021",
+        "http://allowed.test@127.0.0.1",
+        "http://127.0.0.1@allowed.test",
+        "http://a@b@allowed.test",
+        "http://allowed.test:80@127.0.0.1",
+        "http://allowed.test\\\\@127.0.0.1",
+        "http://127.0.0.1#@allowed.test",
+        "http://127.0.0.1?@allowed.test",
+        "http://127.0.0.1%2f@allowed.test",
+        "http://127.0.0.1\\t.allowed.test",
+        "http://al\\nlowed.test",
+        "HTTP://ALLOWED.TEST",
+        "http:/\\/127.0.0.1",
+        "http:///127.0.0.1",
+        "http:127.0.0.1",
+        "//127.0.0.1",
+        "\\\\\\\\127.0.0.1",
+        "/\\\\127.0.0.1",
+        "http://127.0.0.1:0",
+        "http://allowed.test:65536",
+        "http://allowed.test:080",
+        "http://allowed.test:",
+        "gopher://127.0.0.1:6379",
+        "file:///etc/passwd",
+        "ftp://allowed.test",
+        "data:,x",
+        "javascript:alert(1)",
+        "http://[fe80::1%25eth0]",
+        "http://a..allowed.test",
+        "http://allowed.test..",
+        "http://xn--llowed-2nf.test",
+        "http://\\u0430llowed.test",
+        "http://allowed.test%00.evil.test",
+        "http://allowed.test%0d%0aX",
+        "http://%61llowed.test",
+        "http://allo\\u00adwed.test",
+        "http://",
+    ]
+    .iter()
+    .map(|url| (*url).to_owned())
+    .collect();
+    let listed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/ssrf/patt_urls.txt");
+    match fs::read_to_string(&listed) {
+        Ok(text) => {
+            let lines = text.lines().filter(|line| !line.is_empty());
+            urls.extend(lines.map(|line| line.escape_default().to_string().replace("\\'", "'")));
+        }
+        Err(_) => println!("skipped: no data of known URLs (PayloadsAllTheThings)"),
+    }
+    let mut tried = 0;
+    for url in &urls {
+        for url in [url.clone(), format!("{url}/"), format!("{url}:{port}/")] {
+            let url = url.replace('"', "\\\"").replace("\\u{", "\\\\u{");
+            for field in ["url", "path"] {
+                let args = format!(r#"{{"{field}": "{url}"}}"#);
+                let Ok(result) = session.call_json("http_request", &args, Escapes::Data) else {
+                    panic!("{args}");
+                };
+                assert!(result.reason().is_some(), "{args}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+    assert_eq!(server.seen().len(), 0);
+    // One that is what it seems to be does get there, where its address is granted.
+    let grant = local(&["http_request"]);
+    let session = world.session(grant.scope("host", Scope::hosts(["allowed.test"]).unwrap()));
+    let args = format!(r#"{{"url": "http://ALLOWED.test.:{port}/"}}"#);
+    assert_eq!(call(&session, "http_request", &args).reason(), None);
+    assert_eq!(server.seen().len(), 1);
+    world.end();
+}

@@ -1,0 +1,198 @@
+//! Secrets: sent to where they belong, and shown nowhere.
+
+use std::{fs, path::Path};
+
+use syscap::{Error, prelude::*};
+
+use crate::{
+    server::{Server, answer},
+    world::{World, call, get, local, text, world},
+};
+
+const VALUE: &str = "ghp_Zx81Qw-77abcDEF";
+
+fn with_secret(world: &World, server: &Server, settings: &str) -> Session {
+    let origin = format!("http://127.0.0.1:{}", server.port);
+    world.secrets().set("github", VALUE, &[&origin]).unwrap();
+    world.set("api", settings);
+    world.session(local(&["api", "http_request"]))
+}
+
+const BEARER: &str = r#"{"allowed_methods": ["GET", "POST"],
+    "secrets": [{"secret": "github", "header": "Authorization", "prefix": "Bearer "},
+                {"secret": "github", "query": "key"}]}"#;
+
+/// Whether a text stands anywhere below a folder.
+fn stands_below(folder: &Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return stands_below(&path, text);
+        }
+        let bytes = fs::read(&path).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+#[test]
+fn a_secret_is_sent_to_its_own_server_only() {
+    let world = world();
+    let (own, other) = (
+        Server::saying(answer("200 OK", "text/plain", "x")),
+        Server::saying(answer("200 OK", "text/plain", "x")),
+    );
+    let session = with_secret(&world, &own, BEARER);
+    let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, own.url("/a?b=c")));
+    let sent = &own.seen()[0];
+    assert_eq!(sent.header("authorization"), Some(&*format!("Bearer {VALUE}")));
+    assert_eq!(sent.line(), format!("GET /a?b=c&key={VALUE} HTTP/1.1"));
+    assert_eq!(text(&result, "url"), Some(own.url("/a?b=c")), "as it was called");
+    // Another server, another port, another tool.
+    call(&session, "api", &format!(r#"{{"url": "{}"}}"#, other.url("/a")));
+    get(&session, &own.url("/a"));
+    assert_eq!(other.seen()[0].header("authorization"), None);
+    assert_eq!(other.seen()[0].line(), "GET /a HTTP/1.1");
+    assert_eq!(own.seen()[1].header("authorization"), None);
+    // No call takes its place.
+    for args in [
+        format!(r#"{{"url": "{}", "headers": {{"AUTHORIZATION": "x"}}}}"#, own.url("/")),
+        format!(r#"{{"url": "{}", "query": {{"key": "x"}}}}"#, own.url("/")),
+        format!(r#"{{"url": "{}"}}"#, own.url("/?key=x")),
+    ] {
+        let refused = call(&session, "api", &args);
+        assert_eq!(refused.reason(), Some(Reason::BadArgument), "{args}");
+    }
+    assert_eq!(own.seen().len(), 2);
+    let home = world.home.clone();
+    let _dir = world.end();
+    assert!(!stands_below(&home, VALUE), "it stands in no file of the home");
+    assert!(stands_below(&home, "127.0.0.1"), "what is looked for is found");
+}
+
+/// However a server sends it back.
+#[test]
+fn a_secret_that_comes_back_is_taken_out() {
+    let world = world();
+    let echo = Server::new(|sent, stream| {
+        let auth = sent.header("authorization").unwrap().to_owned();
+        let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let percent: String = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let json: String = VALUE.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        let split: String = VALUE.chars().map(|c| format!("{c} ")).collect();
+        let body = format!(
+            r#"{{"plain": "{auth}", "hex": "{hex}", "percent": "{percent}", "json": "{json}",
+                "split": "{split}", "base64": "dXNlcjpnaHBfWng4MVF3LTc3YWJjREVG", "n": 1}}"#
+        );
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 302 Found\r\nContent-Type: application/json; x={VALUE}\r\n\
+             Location: /next?key={VALUE}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+    });
+    let session = with_secret(&world, &echo, BEARER);
+    let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, echo.url("/")));
+    let shown = result.to_json();
+    let bare = |text: &str| -> String {
+        text.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!bare(&shown).contains(&bare(VALUE)), "{shown}");
+    assert!(!bare(&shown).contains(&hex), "{shown}");
+    assert!(!shown.contains("Z2hwX1p4ODFRdy03N2FiY0RFR") && !shown.contains("Wng4MVF3LTc3YWJjRE"));
+    assert!(shown.contains("[secret]") && shown.contains("\"n\":1"), "{shown}");
+    // In what is no text it is withheld with all of it.
+    let binary = Server::new(|_, stream| {
+        let body = [&[0xff, 0xfe, 0][..], VALUE.as_bytes()].concat();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+    });
+    let session = with_secret(&world, &binary, BEARER);
+    let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, binary.url("/")));
+    assert_eq!(text(&result, "format").as_deref(), Some("withheld"));
+    world.end();
+}
+
+/// Where it is cut, no part of a secret is left at the end.
+#[test]
+fn no_part_of_a_secret_is_left_at_the_cut() {
+    let world = world();
+    let body = format!("{}{VALUE}{}", "x".repeat(19_990), "y".repeat(70_000));
+    let server = Server::saying(answer("200 OK", "text/plain", &body));
+    let session = with_secret(&world, &server, BEARER);
+    let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, server.url("/")));
+    let data = text(&result, "data").unwrap();
+    assert!(
+        data.ends_with("x[secret]yy")
+            || data.ends_with("x[secret]y")
+            || data.ends_with("x[secret]"),
+        "{}",
+        &data[19_980..]
+    );
+    world.end();
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_said_by_name() {
+    let world = world();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    let session = with_secret(&world, &server, BEARER);
+    let args = format!(r#"{{"url": "{}"}}"#, server.url("/"));
+    world.secrets().remove("github").unwrap();
+    let refused = call(&session, "api", &args);
+    assert_eq!(refused.reason(), Some(Reason::NoSecret));
+    assert!(refused.to_json().contains("\"field\":\"github\""));
+    // One that was changed, or stands under another name, is none.
+    let origin = format!("http://127.0.0.1:{}", server.port);
+    world.secrets().set("other", VALUE, &[&origin]).unwrap();
+    let folder = world.home.join("secrets");
+    fs::copy(folder.join("other"), folder.join("github")).unwrap();
+    assert_eq!(call(&session, "api", &args).reason(), Some(Reason::NoSecret));
+    assert_eq!(server.seen().len(), 0);
+    // What is set anew is sent at once.
+    world.secrets().set("github", "another-Value-1", &[&origin]).unwrap();
+    assert_eq!(call(&session, "api", &args).reason(), None);
+    assert_eq!(server.seen()[0].header("authorization"), Some("Bearer another-Value-1"));
+    world.end();
+}
+
+#[test]
+fn what_is_no_secret_is_not_kept() {
+    let world = world();
+    let secrets = world.secrets();
+    let fine = "https://a.test";
+    let long = "x".repeat(5_000);
+    for (name, value, origin) in [
+        ("", VALUE, fine),
+        ("../x", VALUE, fine),
+        ("A", VALUE, fine),
+        ("a", "short", fine),
+        ("a", "with blank 123456", fine),
+        ("a", "line\n123456789", fine),
+        ("a", &long, fine),
+        ("a", VALUE, "a.test"),
+        ("a", VALUE, "https://a.test/path"),
+        ("a", VALUE, "ftp://a.test"),
+    ] {
+        let refused = secrets.set(name, value, &[origin]);
+        assert!(matches!(&refused, Err(Error::BadName { got, .. }) if !got.contains("ghp_Z")));
+    }
+    assert!(secrets.set("a", VALUE, &[]).is_err());
+    assert!(secrets.list().unwrap().is_empty());
+    secrets.set("b", VALUE, &["https://B.test:443", "http://c.test:8080"]).unwrap();
+    secrets.set("a", VALUE, &[fine]).unwrap();
+    let all = secrets.list().unwrap();
+    assert_eq!(all[1].name, "b");
+    let origins = ["https://b.test".to_owned(), "http://c.test:8080".to_owned()];
+    assert_eq!(all[1].origins.as_deref(), Some(&origins[..]));
+    assert!(matches!(secrets.remove("none"), Err(Error::NoSuch { .. })));
+    assert!(matches!(secrets.remove("../keys/operator.key"), Err(Error::NoSuch { .. })));
+    // For its owner alone.
+    use std::os::unix::fs::PermissionsExt as _;
+    for file in ["secrets/a", "keys/secrets.key"] {
+        let mode = fs::metadata(world.home.join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    world.end();
+}
