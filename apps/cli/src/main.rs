@@ -15,6 +15,7 @@ mod exit;
 mod fields;
 mod freeze;
 mod hook;
+mod http;
 mod init;
 mod keys;
 mod learn;
@@ -28,6 +29,7 @@ mod policy;
 mod recording;
 mod recover;
 mod runtime;
+mod secret;
 mod serve;
 mod signing;
 mod state;
@@ -80,6 +82,12 @@ enum Command {
     /// List and show tools, accept changed definitions, forget tools.
     #[command(subcommand)]
     Tools(tools::Tools),
+    /// Set what tools that make HTTP requests are for: where to, how, with which secrets.
+    #[command(subcommand)]
+    Http(http::Http),
+    /// Set, list and remove secrets that tools send to servers.
+    #[command(subcommand)]
+    Secret(secret::Secret),
     /// Check, show, set, explain, test, compare and replay policies.
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -132,6 +140,8 @@ fn main() -> ExitCode {
         Command::Thaw(frozen) => frozen.run(FreezeChange::Thaw, &mut out),
         Command::Keys(keys) => keys.run(&mut out),
         Command::Tools(tools) => tools.run(&mut out),
+        Command::Http(http) => http.run(&mut out),
+        Command::Secret(secret) => secret.run(&mut out),
         Command::Policy(policy) => policy.run(&mut out),
         Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),

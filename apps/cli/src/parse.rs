@@ -35,7 +35,7 @@ pub(crate) enum BadWord {
     Limit,
     #[error(
         "write a scope as DIMENSION=VALUE: collection=acme/docs, host=*.example.com, port=443, \
-         cidr=10.1.0.0/16"
+         address=10.1.0.0/16"
     )]
     Scope,
     #[error("a snapshot's id has 64 hexadecimal digits")]
@@ -224,6 +224,10 @@ pub(crate) fn scope_of(dimension: &str, values: &[&str]) -> Option<Scope> {
         "host" => Scope::hosts(values),
         "port" => Scope::ports(values.iter().map(|text| ports(text)).collect::<Option<Vec<_>>>()?),
         "cidr" => Scope::cidrs(values.iter().map(|text| block(text)).collect::<Option<Vec<_>>>()?),
+        "address" => {
+            let blocks = values.iter().map(|text| address(text).or_else(|| block(text)));
+            Scope::cidrs(blocks.collect::<Option<Vec<_>>>()?)
+        }
         _ => Scope::names(values),
     };
     scope.ok()
@@ -233,6 +237,12 @@ fn ports(text: &str) -> Option<PortRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let port = |text: &str| number(text).and_then(|port| u16::try_from(port).ok());
     PortRange::new(port(first)?, port(last)?).ok()
+}
+
+/// One address.
+fn address(text: &str) -> Option<Cidr> {
+    let address: std::net::IpAddr = text.parse().ok()?;
+    Cidr::new(address, if address.is_ipv4() { 32 } else { 128 }).ok()
 }
 
 fn block(text: &str) -> Option<Cidr> {

@@ -79,6 +79,11 @@ pub(crate) fn unsealed<T>(
     unseal()
 }
 
+/// One line of the terminal's that is a secret.
+pub(crate) fn ask_secret(prompt: &str) -> io::Result<Vec<u8>> {
+    ask(prompt)
+}
+
 /// One line of the terminal's, which does not show it.
 fn ask(prompt: &str) -> io::Result<Vec<u8>> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;

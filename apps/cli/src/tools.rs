@@ -189,7 +189,7 @@ fn not_delegated(access: &Runtime, got: String) -> Failure {
 }
 
 fn built_in(tool: String) -> Failure {
-    let advice = "is built in: nobody offers it, and it stays".to_owned();
+    let advice = "is built in, or set by `syscap http set`: nobody offers it".to_owned();
     Failure::Usage { what: tool, advice }
 }
 

@@ -31,3 +31,4 @@ mod tooling;
 mod tops;
 mod verify;
 mod watch;
+mod web;

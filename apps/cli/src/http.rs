@@ -1,0 +1,192 @@
+//! `syscap http`: what an operator sets `http_request`, tools made of it and `net.egress` to.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand};
+use syscap::{
+    Beside, Configured, Error, Inspection,
+    format::{control::Role, id::ToolId, json, manifest::Manifest},
+    kernel::registry::RegistryError,
+    syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network},
+};
+
+use crate::{
+    exit::{Ended, Exit, Failure, tell},
+    output::{Object, Out},
+    parse, runtime,
+    signing::{self, Hand},
+    tools::changed,
+};
+
+/// Longest settings, in bytes: they stand in the log.
+const SETTINGS_BYTES_MAX: u64 = 64 << 10;
+
+/// What to do with the tools that make requests.
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+Settings are a JSON object, of the fields that docs/http.md lists; all of them have defaults:
+
+  base_url allowed_methods default_method default_headers default_query timeout_ms auto_approve
+  response_format max_response_chars title description agents secrets confidentiality roots proxy
+
+of net.egress: routes confidentiality roots proxy. They stand in the tool's manifest, on record by
+the operator's signature, so every call names them. Credentials are no settings: `syscap secret`.")]
+pub(crate) enum Http {
+    /// Make a tool of the template, or set it anew; http_request and net.egress can be set too.
+    Set(Set),
+    /// Show what a tool is set to.
+    Show(Show),
+    /// Take a tool off the record; http_request and net.egress are as they were before.
+    Rm(Rm),
+}
+
+impl Http {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        match self {
+            Self::Set(set) => set.run(out),
+            Self::Show(show) => show.run(out),
+            Self::Rm(rm) => rm.run(out),
+        }
+    }
+}
+
+/// Which tool, and to what.
+#[derive(Args, Debug)]
+pub(crate) struct Set {
+    /// The home.
+    home: PathBuf,
+    /// The tool's name, that of no other tool.
+    #[arg(value_parser = parse::tool)]
+    tool: ToolId,
+    /// A file of JSON; `-` is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    settings: PathBuf,
+}
+
+impl Set {
+    fn run(self, out: &mut Out) -> Ended {
+        let manifest = manifest(&self.tool, &self.settings)?;
+        let (effect, approves) = (manifest.effect, auto_approves(&manifest));
+        let change = Configured { set: vec![manifest], unset: Vec::new() };
+        let seq = put(&self.home, &change)?;
+        let json = Object::new().shown("tool", &self.tool).uint("record", seq);
+        out.both(&format!("{} ({}) is set by record {seq}", self.tool, effect.name()), json)?;
+        if approves {
+            let tool = &self.tool;
+            tell(&format!(
+                "auto_approve counts in the policy only: add {tool} to `params.auto_approve` of \
+                 the document that `syscap policy show HOME` prints, and put it in force with \
+                 `syscap policy set HOME FILE`"
+            ));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn auto_approves(manifest: &Manifest) -> bool {
+    let settings = manifest.settings.as_ref();
+    settings.and_then(|set| set.item().get("auto_approve")?.as_bool()) == Some(true)
+}
+
+fn manifest(tool: &ToolId, path: &Path) -> Result<Manifest, Failure> {
+    let name = if path == Path::new("-") { "standard input" } else { "the settings" };
+    let text = read(path).map_err(|source| Failure::File { path: path.to_path_buf(), source })?;
+    let bad = |why: String| Failure::Usage { what: name.to_owned(), advice: why };
+    if u64::try_from(text.len()).is_ok_and(|length| length > SETTINGS_BYTES_MAX) {
+        return Err(bad(format!("have more than {SETTINGS_BYTES_MAX} bytes")));
+    }
+    let settings = json::to_data(&text).map_err(|error| bad(error.to_string()))?;
+    Network::manifest(tool.clone(), settings).map_err(|error| bad(error.to_string()))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = SETTINGS_BYTES_MAX.saturating_add(1);
+    if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut text)?;
+    } else {
+        fs::File::open(path)?.take(most).read_to_end(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// Has the change recorded, by whoever signs for the operator.
+fn put(home: &Path, change: &Configured) -> Result<u64, Failure> {
+    let hand = signing::hand(home, Role::Operator)?;
+    let said = |error| match error {
+        Error::Registry(RegistryError::Duplicate(tool)) => taken(&tool.to_string()),
+        Error::NoSuch { what: "a tool that an operator has set", got } => Failure::Usage {
+            what: got,
+            advice: "is no tool that was set; `syscap tools list` shows those there are".to_owned(),
+        },
+        error => error.into(),
+    };
+    let seq = runtime::with(home, |access| match &hand {
+        Hand::Holder => access.configure(change).map_err(said),
+        Hand::Person(person) => {
+            let body = |log: &Inspection| changed(log.settings_change(change));
+            let beside = Beside::Configured(Box::new(change.clone()));
+            person.submit(access, body, &beside, said)
+        }
+    })?;
+    Ok(seq.get())
+}
+
+fn taken(tool: &str) -> Failure {
+    let advice = "is the name of another tool, which no settings can change".to_owned();
+    Failure::Usage { what: tool.to_owned(), advice }
+}
+
+/// Which tool.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The home.
+    home: PathBuf,
+    /// The tool.
+    #[arg(value_parser = parse::tool)]
+    tool: ToolId,
+}
+
+impl Show {
+    fn run(self, out: &mut Out) -> Ended {
+        let log = runtime::look(&self.home)?;
+        let found = log.kernel().manifests().find(|manifest| manifest.tool == self.tool);
+        let is_own = [HTTP_REQUEST, NET_EGRESS].contains(&self.tool.as_str());
+        let settings = match found {
+            Some(manifest) if manifest.settings.is_some() || is_own => manifest.settings.as_ref(),
+            _ => {
+                let advice = "makes no requests; `syscap http set` makes a tool that does";
+                let (what, advice) = (self.tool.to_string(), advice.to_owned());
+                return Err(Failure::Usage { what, advice });
+            }
+        };
+        // The same text sets it again.
+        let text = settings.map_or_else(|| "{}".to_owned(), |set| json::from_data(set.item()));
+        out.line(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Which tools.
+#[derive(Args, Debug)]
+pub(crate) struct Rm {
+    /// The home.
+    home: PathBuf,
+    /// The tools.
+    #[arg(value_name = "TOOL", value_parser = parse::tool, required = true)]
+    tools: Vec<ToolId>,
+}
+
+impl Rm {
+    fn run(self, out: &mut Out) -> Ended {
+        let change = Configured { set: Vec::new(), unset: self.tools };
+        let seq = put(&self.home, &change)?;
+        let json = Object::new().uint("record", seq);
+        out.both(&format!("taken off by record {seq}"), json)?;
+        Ok(Exit::Done)
+    }
+}
