@@ -8,6 +8,8 @@ mod addresses;
 mod egress;
 #[path = "web/hostile.rs"]
 mod hostile;
+#[path = "web/killed.rs"]
+mod killed;
 #[path = "seen/records.rs"]
 mod records;
 #[path = "web/requests.rs"]

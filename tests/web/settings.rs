@@ -2,7 +2,7 @@
 
 use syscap::{
     Configured, Error,
-    format::{json, manifest::EffectClass},
+    format::{budget::Amounts, envelope::TxOutcome, json, manifest::EffectClass},
     kernel::registry::RegistryError,
     prelude::*,
     syscalls::net::Network,
@@ -268,5 +268,28 @@ fn auto_approve_in_settings_approves_nothing() {
     let args = format!(r#"{{"url": "{}", "body": "x"}}"#, server.url("/"));
     assert_eq!(call(&session, "post", &args).reason(), Some(Reason::Asked));
     assert_eq!(server.seen().len(), 0);
+    world.end();
+}
+
+/// Only an operator sets a tool: what another process offers has no settings, whatever it says.
+#[test]
+fn no_offer_sets_a_tool() {
+    use std::sync::Arc;
+    use syscap::provide::{HostCall, HostRan, Provider};
+    struct Nobody;
+    impl Provider for Nobody {
+        fn run(&self, _: HostCall) -> HostRan {
+            let result = Err(Reason::Failed.into());
+            HostRan { result, tx: TxOutcome::NoOp, used: Amounts::ZERO }
+        }
+    }
+    let world = world();
+    let offered = manifest("offered", "{}").unwrap();
+    world.rt.provide(vec![offered], Arc::new(Nobody)).unwrap();
+    let view = world.rt.view().unwrap();
+    let info = view.tools.iter().find(|tool| tool.tool.as_str() == "offered");
+    if let Some(info) = info {
+        assert!(info.delegated, "it is run by who offered it, and not by the kernel");
+    }
     world.end();
 }
