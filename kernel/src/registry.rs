@@ -12,7 +12,7 @@ use syscap_format::{
 use crate::{
     lookups,
     policy::PolicyEngine,
-    tool::{AnyTool, ReadTool, Tool, full, reading},
+    tool::{AnyTool, Full, ReadTool, Reading, Tool},
 };
 
 /// When a tool's intent must be durable.
@@ -67,7 +67,7 @@ impl Registry {
     /// # Errors
     /// [`RegistryError`].
     pub fn add<T: Tool>(&mut self, tool: T) -> Result<(), RegistryError> {
-        self.insert(full(tool), Mode::IntentFirst)
+        self.insert(Arc::new(Full(tool)), Mode::IntentFirst)
     }
 
     /// Adds a built-in tool that only reads.
@@ -75,7 +75,7 @@ impl Registry {
     /// # Errors
     /// [`RegistryError`], also where its class is another than `pure` or `read`.
     pub fn add_read<T: ReadTool>(&mut self, tool: T) -> Result<(), RegistryError> {
-        self.insert(reading(tool), Mode::WithOutcome)
+        self.insert(Arc::new(Reading(tool)), Mode::WithOutcome)
     }
 
     /// The manifests, in the order in which the tools were added.

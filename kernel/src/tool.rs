@@ -6,7 +6,7 @@
 //! the run, and carries the run's lifetime, so that it can't be kept for another. The kernel
 //! owns the tools and hands out only [`Job`]s, in which plan and permit are sealed together.
 
-use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
 use crate::{
@@ -486,27 +486,23 @@ impl fmt::Debug for Job {
 /// was given for another.
 pub(crate) trait AnyPlan: Send {
     fn demands(&self) -> &Demands;
-    fn effect(&self) -> Option<EffectClass>;
+    /// What the call does to the world: never more than the manifest says.
+    fn class(&self, manifest: &Manifest) -> EffectClass {
+        manifest.effect
+    }
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static>;
 }
 
-impl dyn AnyPlan {
-    /// What the call does to the world: never more than the manifest says.
-    pub(crate) fn class(&self, manifest: &Manifest) -> EffectClass {
-        self.effect().map_or(manifest.effect, |effect| effect.min(manifest.effect))
-    }
-}
-
-struct Full<P>(P);
-struct Reading<P>(P);
+pub(crate) struct Full<P>(pub(crate) P);
+pub(crate) struct Reading<P>(pub(crate) P);
 
 impl<P: Plan> AnyPlan for Full<P> {
     fn demands(&self) -> &Demands {
         self.0.demands()
     }
 
-    fn effect(&self) -> Option<EffectClass> {
-        self.0.effect()
+    fn class(&self, manifest: &Manifest) -> EffectClass {
+        self.0.effect().map_or(manifest.effect, |effect| effect.min(manifest.effect))
     }
 
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
@@ -517,10 +513,6 @@ impl<P: Plan> AnyPlan for Full<P> {
 impl<P: ReadPlan> AnyPlan for Reading<P> {
     fn demands(&self) -> &Demands {
         self.0.demands()
-    }
-
-    fn effect(&self) -> Option<EffectClass> {
-        None
     }
 
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
@@ -535,14 +527,6 @@ pub(crate) trait AnyTool: Send + Sync {
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused>;
     fn probe(&self, broken: &Broken<'_>) -> Finding;
-}
-
-pub(crate) fn full<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
-    Arc::new(Full(tool))
-}
-
-pub(crate) fn reading<T: ReadTool>(tool: T) -> Arc<dyn AnyTool> {
-    Arc::new(Reading(tool))
 }
 
 impl<T: Tool> AnyTool for Full<T> {

@@ -345,7 +345,7 @@ impl Runtime {
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
     /// let rt = Runtime::create(folder.path().join("home"))?;
-    /// let settings = br#"{"base_url": "https://api.example.com/v1", "allowed_methods": ["POST"]}"#;
+    /// let settings = br#"{"base_url": "https://api.example.com/v1"}"#;
     /// let settings = json::to_data(settings).expect("JSON");
     /// let tool = ToolId::new("create_ticket").expect("a name");
     /// let manifest = Network::manifest(tool, settings).expect("settings");

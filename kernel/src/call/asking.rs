@@ -8,7 +8,7 @@ use crate::{
     inspect::{Condition, Inspect},
     state::{
         asks::{Ask, Standing},
-        sets::{Place, Set, shown},
+        sets::{Place, Set},
     },
     tool::Demand,
 };
@@ -30,18 +30,6 @@ pub(crate) struct Asking {
     pub(crate) resources: Vec<String>,
     /// Who looks at what it would change.
     pub(crate) inspector: Option<Box<dyn Inspect>>,
-}
-
-impl Asking {
-    pub(super) fn of(
-        (effect, call_effect): (EffectClass, EffectClass),
-        demands: &[Demand],
-        inspector: Option<Box<dyn Inspect>>,
-    ) -> Self {
-        let shown = |demand: &Demand| shown(demand.dimension, &demand.resource);
-        let resources = demands.iter().map(shown).collect();
-        Self { effect, call_effect, resources, inspector }
-    }
 }
 
 /// What was answered to a call like this one.

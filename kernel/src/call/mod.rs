@@ -83,8 +83,6 @@ pub(crate) struct Resolved<'k> {
 pub(crate) struct Planned<'k> {
     resolved: Resolved<'k>,
     plan: Box<dyn AnyPlan>,
-    /// What this very call does to the world.
-    effect: EffectClass,
     demands: Vec<Demand>,
     /// What the plan says that it will need.
     needed: Amounts,
@@ -95,7 +93,6 @@ pub(crate) struct Planned<'k> {
 pub(crate) struct Approved<'k> {
     resolved: Resolved<'k>,
     plan: Box<dyn AnyPlan>,
-    effect: EffectClass,
     hold: Amounts,
     kept: Kept,
     /// The approval that lets it through, where the policy asks for one.

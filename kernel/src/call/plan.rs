@@ -13,6 +13,7 @@ use crate::{
     decide::{Engines, keep, refusal},
     diagnostics::{named, of_account, over_budget},
     policy::Question,
+    state::sets::shown,
     tool::{Demand, Demands, Live, Request},
 };
 use syscap_format::{
@@ -66,8 +67,7 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
         let Demands { resources: demands, hold: needed } = plan.demands().clone();
         in_scope(&demands, grant).map_err(|refused| at.as_sent(refused))?;
         let hold = tool.manifest.hold_for(&needed);
-        let effect = plan.class(&tool.manifest);
-        let at = Planned { resolved: at, plan, effect, demands, needed, hold };
+        let at = Planned { resolved: at, plan, demands, needed, hold };
         Ok(Call { fields, at })
     }
 }
@@ -95,13 +95,12 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         engines: Engines<'_>,
         answered: &Answered<'_>,
     ) -> Stepped<'c, Approved<'k>> {
-        let Self { fields, at } = self;
-        let Planned { resolved, plan, effect, demands, needed, mut hold } = at;
+        let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
         named(resolved.call, context)?;
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
-        let costs = (&*demands, &planned, &context.token.left);
-        let question = question(context, found, (args, effect), costs);
+        let costs = (&demands[..], &planned, &context.token.left);
+        let question = question(context, found, (args, &*plan), costs);
         let (decision, shadow) = engines.ask(&question);
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
@@ -137,9 +136,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         };
         fields.decision = Some(decision);
         match kept {
-            Ok(kept) => {
-                Ok(Call { fields, at: Approved { resolved, plan, effect, hold, kept, approval } })
-            }
+            Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept, approval } }),
             Err((refused, kind)) => {
                 let refused = resolved.as_sent(refused);
                 Err(Stopped { refused, kind, args: Some(resolved.args().into()), asking })
@@ -186,14 +183,15 @@ fn what_is_asked(
         reason if reason.is_a_tools() || reason == Reason::Panicked => why,
         _ => Refused::new(Reason::Failed),
     })?;
-    let effects = (question.manifest.effect, question.effect);
-    Ok(Asking::of(effects, question.demands, inspector))
+    let resources = question.demands.iter().map(|d| shown(d.dimension, &d.resource)).collect();
+    let (effect, call_effect) = (question.manifest.effect, question.effect);
+    Ok(Asking { effect, call_effect, resources, inspector })
 }
 
 impl<'c> Call<'c, Approved<'_>> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
-        let Self { fields, at: Approved { resolved, plan, effect, hold, kept, approval } } = self;
+        let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
         has_room(context, &hold)?;
         let (call, session) = (resolved.call, context.session);
         let (tool, args) = (resolved.found.tool, resolved.args());
@@ -210,13 +208,13 @@ impl<'c> Call<'c, Approved<'_>> {
         let cap = kept.result_bytes_max.and_then(|max| usize::try_from(max).ok());
         fields.held = hold;
         let at = Reserved {
+            call_effect: plan.class(manifest),
             plan,
             digest,
             agent: session.agent.clone(),
             token: session.token,
             tool: manifest.tool.clone(),
             effect: manifest.effect,
-            call_effect: effect,
             mode: tool.mode,
             key,
             sent,

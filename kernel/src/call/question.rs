@@ -5,15 +5,15 @@ use crate::{
     context::Context,
     history::{Doer, Told},
     policy::Question,
-    tool::Demand,
+    tool::{AnyPlan, Demand},
 };
-use syscap_format::{budget::Amounts, cbor::Item, manifest::EffectClass};
+use syscap_format::{budget::Amounts, cbor::Item};
 
 /// The question about a call. All in it is the kernel's own.
 pub(crate) fn question<'a>(
     context: &'a Context<'_>,
     found: Found<'a>,
-    (args, effect): (Item<'a>, EffectClass),
+    (args, plan): (Item<'a>, &dyn AnyPlan),
     (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
 ) -> Question<'a> {
     Question {
@@ -22,7 +22,7 @@ pub(crate) fn question<'a>(
         body: context.token.body,
         grant: found.grant,
         manifest: &found.tool.manifest,
-        effect,
+        effect: plan.class(&found.tool.manifest),
         args,
         demands,
         hold,

@@ -180,8 +180,7 @@ impl Walk<'_> {
         let hold = tool.manifest.hold_for(hold);
         let asked = |left: &Amounts| {
             let (planned, found) = ((&resources[..], &hold, left), Found { tool, grant });
-            let call = (args, plan.class(&tool.manifest));
-            sound(self.engine.decide(&question(&context, found, call, planned)))
+            sound(self.engine.decide(&question(&context, found, (args, &*plan), planned)))
         };
         let decision = asked(&context.token.left);
         match self.before_close {

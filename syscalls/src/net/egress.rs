@@ -14,9 +14,10 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{
-    NET_EGRESS, Network, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT,
     method::Method,
+    names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT},
     parcel::Parcel,
+    parts::Network,
     request::{REQUEST_BYTES_MAX, bad, body},
     settings::{
         self, Placed, Settings, SettingsError, Spot, TIMEOUT_MS_MAX, Through, entries, text,

@@ -1,4 +1,4 @@
-//! A request that a plan has made, on its way: addresses looked up, secrets put in, the answer read.
+//! A request that a plan has made, on its way: addresses looked up, secrets put in, its answer.
 
 use std::{
     net::SocketAddr,
@@ -17,10 +17,10 @@ use syscap_format::{
 use syscap_kernel::tool::{Permit, Ran};
 
 use super::{
-    Network,
     answer::{SLACK_BYTES, Shape},
     exchange::{HEAD_BYTES_MAX, Order},
     method::Method,
+    parts::Network,
     reach,
     scrub::Scrubber,
     secret::Secret,

@@ -15,10 +15,14 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{
-    ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, Network, PORT_DIMENSION, SCHEME_DIMENSION,
     headers::{FIELDS_MAX, is_query, is_value, name},
     method::Method,
+    names::{
+        ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
+        USER_AGENT,
+    },
     parcel::Parcel,
+    parts::Network,
     settings::{Settings, SettingsError, Spot},
     target::{Place, Target, UrlFault},
 };
@@ -116,7 +120,7 @@ impl Tool for HttpRequest {
             headers.push(("content-type".to_owned(), media.to_owned()));
         }
         if !has(&headers, "user-agent") {
-            headers.push(("user-agent".to_owned(), super::USER_AGENT.to_owned()));
+            headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
         }
         let resources = resources(&target, request.grant)?;
         let mut parcel = Parcel::of(settings, target, &self.network);
@@ -268,12 +272,12 @@ fn resources(target: &Target, grant: &Grant) -> Result<Vec<Demand>, Refused> {
     // Where a token says which ports, it says it of all of them.
     if target.port() != usual || grant.scope(PORT_DIMENSION).is_some() {
         let resource = Resource::Port(target.port());
-        all.push(Demand { dimension: PORT_DIMENSION, resource, argument: "url" });
+        all.push(Demand { dimension: PORT_DIMENSION, resource, argument: "port" });
     }
     if !target.is_secure() {
         let name = Name::new("http").map_err(|_| Refused::new(Reason::Failed))?;
         let resource = Resource::Name(name);
-        all.push(Demand { dimension: SCHEME_DIMENSION, resource, argument: "url" });
+        all.push(Demand { dimension: SCHEME_DIMENSION, resource, argument: "scheme" });
     }
     Ok(all)
 }

@@ -1,12 +1,13 @@
 //! Taking secrets out of what comes back.
 //!
 //! A server that was given a secret may send it back, as it is or written otherwise. What comes
-//! back is read in several ways at once: as it stands, and with what percent signs, JSON and HTML escape
-//! decoded. In each only letters and digits count, in any case; so whatever stands
-//! between the parts of a secret hides none of it. What is looked for is the secret, and the same in
-//! base64 (at each of its three offsets) and in hexadecimal digits. A server that means to hide it
-//! can encrypt it: this is against echoes, not against spies.
+//! back is read in several ways at once: as it stands, and with what percent signs, JSON and HTML
+//! escape decoded. In each only letters and digits count, in any case; so whatever stands between
+//! the parts of a secret hides none of it. What is looked for is the secret, and the same in base64
+//! (at each of its three offsets) and in hexadecimal digits. A server that means to hide it can
+//! encrypt it: this is against echoes, not against spies.
 
+use memchr::memmem;
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
@@ -106,33 +107,15 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     digits
 }
 
-/// Where a needle stands in a reading, in bytes of the text.
+/// Where a needle stands in a reading, in bytes of the text. In linear time, whatever both are: a
+/// server that was given a secret knows what to repeat.
 fn places(reading: &[Unit], needle: &[u8]) -> Vec<(usize, usize)> {
     let bytes: Vec<u8> = reading.iter().map(|unit| unit.byte).collect();
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(place) = find(bytes.get(at..).unwrap_or_default(), needle) {
-        let first = at.saturating_add(place);
+    let bounds = |first: usize| {
         let last = first.saturating_add(needle.len()).saturating_sub(1);
-        if let (Some(first), Some(last)) = (reading.get(first), reading.get(last)) {
-            found.push((first.start, last.end));
-        }
-        at = first.saturating_add(1);
-    }
-    found
-}
-
-fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
-    let first = needle.first()?;
-    let mut at = 0;
-    while let Some(place) = bytes.get(at..)?.iter().position(|byte| byte == first) {
-        let begin = at.saturating_add(place);
-        if bytes.get(begin..)?.starts_with(needle) {
-            return Some(begin);
-        }
-        at = begin.saturating_add(1);
-    }
-    None
+        Some((reading.get(first)?.start, reading.get(last)?.end))
+    };
+    memmem::find_iter(&bytes, needle).filter_map(bounds).collect()
 }
 
 /// Units that count.
@@ -266,10 +249,7 @@ mod tests {
         }
         let both = format!("{VALUE}{VALUE} \u{e9}\u{1f600} {VALUE}");
         let clean = scrubber.scrub(&both).unwrap();
-        assert_eq!(
-            clean,
-            "[secret]=7[secret]=7 \u{e9}\u{1f600} [secret]".replace("=7[", "[").replace("=7 ", " ")
-        );
+        assert_eq!(clean, "[secret][secret] \u{e9}\u{1f600} [secret]");
         assert!(scrubber.is_in(VALUE.as_bytes()) && !scrubber.is_in(&[0xff, 0, 1]));
     }
 }

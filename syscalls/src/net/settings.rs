@@ -16,6 +16,7 @@ use super::{
     exchange::Trust,
     headers::{FIELDS_MAX, is_credential, is_query, is_value, name},
     method::Method,
+    names::HTTP_REQUEST,
     roots,
     secret::is_secret_name,
     target::Target,
@@ -131,8 +132,8 @@ impl Settings {
         let (mut first, mut proxy) = (None, None);
         for (key, value) in entries(item, "settings")? {
             match key {
-                "template" if value.as_text() == Some(super::HTTP_REQUEST) => {}
-                "template" => return Err(wrong(key, super::HTTP_REQUEST)),
+                "template" if value.as_text() == Some(HTTP_REQUEST) => {}
+                "template" => return Err(wrong(key, HTTP_REQUEST)),
                 "title" => settings.title = Some(words(key, value, TITLE_BYTES_MAX)?),
                 "description" => {
                     settings.description = Some(words(key, value, DESCRIPTION_BYTES_MAX)?);
@@ -357,7 +358,7 @@ pub(super) fn label(field: &str, item: Item<'_>) -> Result<Label, SettingsError>
     found.map(|found| Label::new(Integrity::Untrusted, found)).ok_or_else(|| wrong(field, allowed))
 }
 
-/// Where secrets go: `{"secret": NAME, "header": H, "prefix": P}` or `{"secret": NAME, "query": Q}`.
+/// Where secrets go: `{"secret": S, "header": H, "prefix": P}` or `{"secret": S, "query": Q}`.
 pub(super) fn placed(field: &str, item: Item<'_>) -> Result<Vec<Placed>, SettingsError> {
     let one = |item: Item<'_>| {
         let allowed = "{secret, header, prefix?} or {secret, query}";

@@ -113,7 +113,8 @@ struct Part {
     #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
     /// What a dimension other than paths permits, as a tool needs it: collection=acme/docs,
-    /// host=*.example.com, port=8443, address=10.1.0.0/16, scheme=http; may be given again, also of one dimension.
+    /// host=*.example.com, port=8443, address=10.1.0.0/16, scheme=http; may be given again, also
+    /// of one dimension.
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
     scope: Vec<(String, String)>,
     /// A limit such as calls=100; may be given again. Others are as the standard budget has them,

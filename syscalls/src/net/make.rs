@@ -1,0 +1,79 @@
+//! Tools, of nothing or of their manifests.
+
+use syscap_format::{cbor::Canonical, id::ToolId, manifest::Manifest};
+use syscap_kernel::registry::{Registry, RegistryError};
+
+use super::{
+    egress::{self, NetEgress},
+    names::{HTTP_REQUEST, NET_EGRESS},
+    parts::Network,
+    request::{self, HttpRequest},
+    settings::SettingsError,
+};
+
+impl Network {
+    /// `http_request` where nothing is set.
+    #[must_use]
+    pub fn request(&self) -> Option<HttpRequest> {
+        HttpRequest::standard(self)
+    }
+
+    /// `net.egress` without routes.
+    #[must_use]
+    pub fn egress(&self) -> Option<NetEgress> {
+        NetEgress::standard(self)
+    }
+
+    /// The manifest of a tool that is set so: `net.egress` by its routes, any other by the
+    /// template. Without settings that of the two built-in tools themselves.
+    ///
+    /// # Errors
+    /// [`SettingsError`], by the field.
+    pub fn manifest(tool: ToolId, settings: Canonical) -> Result<Manifest, SettingsError> {
+        match tool.as_str() {
+            NET_EGRESS => NetEgress::manifest_of(tool, settings),
+            _ => HttpRequest::manifest_of(tool, settings),
+        }
+    }
+
+    /// Whether a manifest is of a tool that this makes.
+    #[must_use]
+    pub fn makes(manifest: &Manifest) -> bool {
+        let is_own = [HTTP_REQUEST, NET_EGRESS].contains(&manifest.tool.as_str());
+        (manifest.settings.is_some() || is_own) && manifest.definition.is_none()
+    }
+
+    /// The manifest of a built-in tool where nothing is set; `None` of any other tool.
+    #[must_use]
+    pub fn unset(tool: &ToolId) -> Option<Manifest> {
+        match tool.as_str() {
+            HTTP_REQUEST => Some(request::unset(tool.clone())),
+            NET_EGRESS => Some(egress::unset(tool.clone())),
+            _ => None,
+        }
+    }
+
+    /// Adds the tool that a manifest is of, as it stands.
+    ///
+    /// # Errors
+    /// [`NetworkError`].
+    pub fn add(&self, manifest: &Manifest, registry: &mut Registry) -> Result<(), NetworkError> {
+        match manifest.tool.as_str() {
+            NET_EGRESS => registry.add(NetEgress::of(manifest, self)?)?,
+            _ => registry.add(HttpRequest::of(manifest, self)?)?,
+        }
+        Ok(())
+    }
+}
+
+/// Why a tool can't be made of its manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// Its settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Its name.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
