@@ -7,7 +7,7 @@ use syscap_format::{
     field::shape,
     id::{AgentId, TokenId, ToolId},
     limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
-    scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
+    scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
     sign::PublicKey,
     token::{self, Grants, TokenFlags},
 };
@@ -257,7 +257,15 @@ impl Grant {
     /// The paths in roots that belong to no agent.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &str> {
         let root = |path: &str| path.split('/').find(|name| !name.is_empty()) == Some("workspace");
-        self.paths.iter().map(|(path, _)| path.as_str()).filter(move |path| !root(path))
+        let apart = self.apart.iter().flat_map(|apart| &apart.scopes);
+        let apart = apart.filter_map(|(_, scope)| match scope {
+            Scope::Paths(paths) => Some(paths.rules()),
+            _ => None,
+        });
+        let roots = apart.flatten().map(|rule| rule.path.root());
+        let named = roots.filter(|root| root.owner().is_none()).map(Root::name);
+        let paths = self.paths.iter().map(|(path, _)| path.as_str());
+        paths.filter(move |path| !root(path)).chain(named)
     }
 
     /// What it grants. `owner` is whose workspace is meant: of a token that is derived from another
@@ -288,7 +296,7 @@ impl Grant {
     /// One rule a path, with the rights that are given to it and to the paths above it: what is
     /// said of a grant adds up, while in a token the longest prefix decides alone.
     fn rules(&self, agent: &AgentId) -> Result<Paths, Error> {
-        let mut rules: Vec<Rule> = Vec::new();
+        let mut given = Vec::with_capacity(self.paths.len());
         for (path, rights) in &self.paths {
             if path.starts_with('/') {
                 return Err(Error::BadName { what: ROOT, got: path.clone() });
@@ -300,17 +308,28 @@ impl Grant {
                 None => return Err(Error::BadName { what: ROOT, got: path.clone() }),
             };
             let path = RootedPath::new(root, names)?;
-            match rules.iter_mut().find(|rule| rule.path == path) {
-                Some(rule) => rule.rights = rule.rights.union(*rights),
-                None => rules.push(Rule { path, rights: *rights }),
-            }
+            given.push((path, *rights));
         }
-        let given = rules.clone();
-        for rule in &mut rules {
-            for above in given.iter().filter(|above| rule.path.is_within(&above.path)) {
-                rule.rights = rule.rights.union(above.rights);
-            }
-        }
-        Ok(Paths::new(rules)?)
+        Ok(add_up(given)?)
     }
+}
+
+/// One rule a path, with the rights that are given to it and to the paths above it.
+pub(crate) fn add_up(
+    given: impl IntoIterator<Item = (RootedPath, Rights)>,
+) -> Result<Paths, ScopeError> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for (path, rights) in given {
+        match rules.iter_mut().find(|rule| rule.path == path) {
+            Some(rule) => rule.rights = rule.rights.union(rights),
+            None => rules.push(Rule { path, rights }),
+        }
+    }
+    let given = rules.clone();
+    for rule in &mut rules {
+        for above in given.iter().filter(|above| rule.path.is_within(&above.path)) {
+            rule.rights = rule.rights.union(above.rights);
+        }
+    }
+    Paths::new(rules)
 }

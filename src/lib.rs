@@ -64,6 +64,7 @@ mod proposals;
 pub mod provide;
 mod recover;
 mod remote;
+pub mod resume;
 mod run;
 mod runtime;
 pub mod secrets;

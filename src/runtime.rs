@@ -379,7 +379,8 @@ impl Runtime {
         self.home.tick()
     }
 
-    /// A tool whole: its manifest on record, and what is offered in its place.
+    /// A tool whole, by its id or an alias: its manifest on record, and what is offered in its
+    /// place.
     ///
     /// # Errors
     /// [`Error::NoSuch`] where there is no such tool; [`Error::HolderGone`].

@@ -252,7 +252,7 @@ impl Inspection {
         View::new(self.kernel(), (self.providers.delegated(), Vec::new()), Counts::default())
     }
 
-    /// One of its tools, whole.
+    /// One of its tools, whole, by its id or an alias.
     ///
     /// # Errors
     /// [`Error::NoSuch`] where there is no such tool.
@@ -305,9 +305,11 @@ impl ToolDetail {
                 offered: Some(new),
             });
         }
-        let manifest = kernel.manifests().find(|manifest| manifest.tool == *tool);
+        let by_id = kernel.manifests().find(|manifest| manifest.tool == *tool);
+        let called = |manifest: &&Manifest| manifest.aliases.contains(tool);
+        let manifest = by_id.or_else(|| kernel.manifests().find(called));
         let manifest = manifest.ok_or_else(got)?.clone();
-        let offers = delegated.into_iter().find(|(known, _)| known.tool == *tool);
+        let offers = delegated.into_iter().find(|(known, _)| known.tool == manifest.tool);
         let offers = offers.map(|(_, offers)| offers);
         let info = ToolInfo::of(&manifest, offers.as_ref());
         let offered = to_accept(&manifest, offers.as_ref()).cloned();

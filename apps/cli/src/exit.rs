@@ -24,7 +24,7 @@ pub(crate) const HELP: &str = "\
 Exit codes:
    0  done; verify: sound; call: every line was answered, perhaps by a refusal
    1  failed: input or output, the kernel halted, demo or doctor found something wrong, a key
-      is sealed and nobody is there to unseal it;
+      is sealed and nobody is there to unseal it; resume: one was skipped, or can't be written;
       policy: the document is not sound, a test fails, policies differ, somebody else can
    2  the command line is wrong; hook: the use must not be made
    3  the kernel refused a control event: a token, a session, a revocation, a freeze, a policy,

@@ -28,6 +28,7 @@ mod parse;
 mod policy;
 mod recording;
 mod recover;
+mod resume;
 mod runtime;
 mod secret;
 mod serve;
@@ -88,6 +89,9 @@ enum Command {
     /// Set, list and remove secrets that tools send to servers.
     #[command(subcommand)]
     Secret(secret::Secret),
+    /// Read agents' resumes (`resume.json`) into tokens, and write them from tokens.
+    #[command(subcommand)]
+    Resume(resume::Resumes),
     /// Check, show, set, explain, test, compare and replay policies.
     #[command(subcommand)]
     Policy(policy::Policy),
@@ -142,6 +146,7 @@ fn main() -> ExitCode {
         Command::Tools(tools) => tools.run(&mut out),
         Command::Http(http) => http.run(&mut out),
         Command::Secret(secret) => secret.run(&mut out),
+        Command::Resume(resumes) => resumes.run(&mut out),
         Command::Policy(policy) => policy.run(&mut out),
         Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),

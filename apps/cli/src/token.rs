@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use syscap::{format::time::UnixMillis, kernel::kernel::TokenView};
 
+pub(crate) use issue::scopes;
 pub(crate) use revoke::{Revoke, said};
 
 use crate::{

@@ -1,6 +1,7 @@
 //! `syscap tools`: the tools of a home, what is offered in their place, and whether to take it.
 
 mod accept;
+mod catalogue;
 mod difference;
 mod show;
 
@@ -12,14 +13,16 @@ use syscap::{
     format::{
         control::{Role, ToolsChange},
         id::ToolId,
+        manifest::Manifest,
     },
-    provide::Standing,
-    view::{ToolDetail, ToolInfo, View},
+    view::{ToolDetail, View, Whose},
 };
+
+pub(crate) use catalogue::{brief, standing};
 
 use crate::{
     exit::{Ended, Exit, Failure},
-    near::hint,
+    near::near,
     output::{Object, Out},
     parse, runtime,
     signing::{self, Hand},
@@ -64,7 +67,7 @@ pub(crate) struct List {
 
 impl List {
     fn run(self, out: &mut Out) -> Ended {
-        let view = view(&self.home)?;
+        let Seen { view, manifests, access } = Seen::of(&self.home)?;
         for info in &view.tools {
             let text = format!(
                 "{:<32}  {:<11}  {:<14}  {:<18}  {}",
@@ -74,7 +77,16 @@ impl List {
                 info.label.to_string(),
                 info.title
             );
-            out.both(text.trim_end(), brief(info))?;
+            let known = manifests.iter().find(|manifest| manifest.tool == info.tool).cloned();
+            // One that is not on record, say.
+            let known = known.or_else(|| Some(access.as_ref()?.tool(&info.tool).ok()?.manifest));
+            let Some(manifest) = known else {
+                out.both(text.trim_end(), brief(info))?;
+                continue;
+            };
+            out.both(text.trim_end(), catalogue::entry(&view, info, &manifest))?;
+            catalogue::needs(&manifest)
+                .map_or(Ok(()), |needs| out.text(&format!("    {needs}")))?;
         }
         let shown = u64::try_from(view.tools.len()).unwrap_or(u64::MAX);
         match view.tools_in_all.saturating_sub(shown) {
@@ -126,64 +138,71 @@ pub(crate) fn changed(change: Option<ToolsChange>) -> Result<ToolsChange, Failur
 }
 
 /// What is known of a home: by its holder, else by its log.
-fn view(home: &Path) -> Result<View, Failure> {
-    match Runtime::attach(home).map_err(Failure::home(home))? {
-        Some(access) => Ok(access.view()?),
-        None => Ok(runtime::look(home)?.view()),
-    }
+struct Seen {
+    view: View,
+    /// Those on record.
+    manifests: Vec<Manifest>,
+    /// The holder, where there is one.
+    access: Option<Runtime>,
 }
 
-/// A tool of a home, whole: by its holder, else by its log.
-fn detail(home: &Path, tool: &ToolId) -> Result<ToolDetail, Failure> {
-    match Runtime::attach(home).map_err(Failure::home(home))? {
-        Some(access) => detail_at(&access, tool),
-        None => {
-            let log = runtime::look(home)?;
-            log.tool(tool).map_err(|error| known(error, || Ok(log.view())))
+impl Seen {
+    fn of(home: &Path) -> Result<Self, Failure> {
+        match Runtime::attach(home).map_err(Failure::home(home))? {
+            Some(access) => Self::at(access),
+            None => {
+                let log = runtime::look(home)?;
+                let manifests = log.kernel().manifests().cloned().collect();
+                Ok(Self { view: log.view(), manifests, access: None })
+            }
         }
+    }
+
+    fn at(access: Runtime) -> Result<Self, Failure> {
+        let (view, manifests) = (access.view()?, access.manifests(Whose::All)?);
+        Ok(Self { view, manifests, access: Some(access) })
+    }
+
+    /// The tool of that name or alias, whole.
+    fn tool(&self, home: &Path, tool: &ToolId) -> Result<ToolDetail, Failure> {
+        let found = match &self.access {
+            Some(access) => access.tool(tool),
+            None => runtime::look(home)?.tool(tool),
+        };
+        found.map_err(|error| self.known(error))
+    }
+
+    /// Names what there is in the place of a tool that is not there.
+    fn known(&self, error: Error) -> Failure {
+        let Error::NoSuch { what: "the tool", got } = error else { return error.into() };
+        let tools: Vec<&str> = self.view.tools.iter().map(|info| info.tool.as_str()).collect();
+        let aliases = self.manifests.iter().flat_map(|manifest| &manifest.aliases);
+        let all = tools.iter().copied().chain(aliases.map(ToolId::as_str));
+        let hint = match near(&got, all) {
+            Some(near) => format!(", did you mean {near}?"),
+            None if tools.is_empty() => String::new(),
+            None => format!("; it has: {}", tools.join(", ")),
+        };
+        Failure::Usage { what: got, advice: format!("the home has no such tool{hint}") }
     }
 }
 
 fn detail_at(access: &Runtime, tool: &ToolId) -> Result<ToolDetail, Failure> {
-    access.tool(tool).map_err(|error| known(error, || access.view()))
-}
-
-/// How a tool stands, in a word.
-pub(crate) fn standing(info: &ToolInfo) -> &'static str {
-    match (info.delegated, info.provided, info.standing) {
-        (false, ..) => "built_in",
-        (true, false, _) => "no_provider",
-        (true, true, Standing::Ready) => "ready",
-        (true, true, Standing::Changed | Standing::Taken) => "changed",
-        (true, true, Standing::New) => "new",
-    }
-}
-
-/// A tool in few words.
-pub(crate) fn brief(info: &ToolInfo) -> Object {
-    Object::new()
-        .shown("tool", &info.tool)
-        .text("standing", standing(info))
-        .text("effect", info.effect.name())
-        .shown("label", info.label)
-        .text("title", &info.title)
-        .shown("manifest", info.manifest)
-}
-
-/// Names what there is in the place of a tool that is not there.
-fn known(error: Error, view: impl FnOnce() -> Result<View, Error>) -> Failure {
-    let Error::NoSuch { what: "the tool", got } = error else { return error.into() };
-    // Where they can't be had, what is wrong is wrong all the same.
-    let there = view().map(|view| view.tools).unwrap_or_default();
-    let there: Vec<&str> = there.iter().map(|info| info.tool.as_str()).collect();
-    let advice = format!("the home has no such tool{}", hint(&got, "; it has", &there));
-    Failure::Usage { what: got, advice }
+    access.tool(tool).map_err(|error| match Seen::at(access.clone()) {
+        Ok(seen) => seen.known(error),
+        // What is wrong is wrong, also where nobody can say what would be right.
+        Err(_) => error.into(),
+    })
 }
 
 /// Why a tool is not one that another process runs.
 fn not_delegated(access: &Runtime, got: String) -> Failure {
     match ToolId::new(&got).map(|tool| detail_at(access, &tool)) {
         Some(Err(why)) => why,
+        Some(Ok(detail)) if detail.info.delegated => {
+            let advice = format!("is another name of {}: use that", detail.info.tool);
+            Failure::Usage { what: got, advice }
+        }
         _ => built_in(got),
     }
 }

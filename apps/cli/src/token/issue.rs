@@ -14,6 +14,7 @@ use syscap::{
         control::Role,
         id::{AgentId, TokenId, ToolId},
         reason::{Reason, Refused},
+        scope::Scope,
         sign::PublicKey,
     },
     view::TokenInfo,
@@ -275,19 +276,25 @@ impl Part {
         let grant = self.expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = self.budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
-        // What is given again of one dimension permits more.
-        let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (dimension, value) in &self.scope {
-            values.entry(dimension).or_default().push(value);
-        }
-        values.into_iter().try_fold(grant, |grant, (dimension, values)| {
-            let scope = parse::scope_of(dimension, &values).ok_or_else(|| Failure::Usage {
-                what: format!("--scope {dimension}"),
-                advice: "has more values than a token takes".to_owned(),
-            })?;
-            Ok(grant.scope(dimension, scope))
-        })
+        let scopes = scopes(&self.scope)?.into_iter();
+        Ok(scopes.fold(grant, |grant, (dimension, scope)| grant.scope(&dimension, scope)))
     }
+}
+
+/// What the words of `--scope` permit: what is given again of one dimension permits more.
+pub(crate) fn scopes(words: &[(String, String)]) -> Result<Vec<(String, Scope)>, Failure> {
+    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (dimension, value) in words {
+        values.entry(dimension).or_default().push(value);
+    }
+    let scope = |(dimension, values): (&str, Vec<&str>)| {
+        let scope = parse::scope_of(dimension, &values).ok_or_else(|| Failure::Usage {
+            what: format!("--scope {dimension}"),
+            advice: "has more values than a token takes".to_owned(),
+        })?;
+        Ok((dimension.to_owned(), scope))
+    };
+    values.into_iter().map(scope).collect()
 }
 
 /// Names the tools there are, where one is asked for that is not there.

@@ -57,6 +57,7 @@ impl Accept {
         for (tool, looked_at) in &self.tools {
             let detail = delegated(&access, tool)?;
             let offered = offered(&detail.info, *looked_at)?;
+            let tool = &detail.info.tool;
             if accepted.iter().any(|(named, _)| named == tool) {
                 let advice = "name each tool once".to_owned();
                 return Err(Failure::Usage { what: tool.to_string(), advice });

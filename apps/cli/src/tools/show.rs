@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{format::id::ToolId, provide::Standing, view::ToolDetail};
+use syscap::{
+    format::id::ToolId,
+    provide::Standing,
+    view::{ToolDetail, View},
+};
 
 use super::{
-    brief, detail,
+    Seen, catalogue,
     difference::{Line, between, lines},
     standing,
 };
@@ -21,21 +25,30 @@ use crate::{
 pub(crate) struct Show {
     /// The home.
     home: PathBuf,
-    /// The tool.
+    /// The tool, by its id or another name of it.
     #[arg(value_parser = parse::tool)]
     tool: ToolId,
 }
 
 impl Show {
     pub(super) fn run(self, out: &mut Out) -> Ended {
-        let detail = detail(&self.home, &self.tool)?;
+        let seen = Seen::of(&self.home)?;
+        let detail = seen.tool(&self.home, &self.tool)?;
         if out.form() == Form::Json {
-            out.line(&json(&detail).finish())?;
+            out.line(&json(&seen.view, &detail).finish())?;
             return Ok(Exit::Done);
         }
-        out.line(&format!("tool        {}", self.tool))?;
+        out.line(&format!("tool        {}", detail.info.tool))?;
         out.line(&format!("standing    {}", standing(&detail.info)))?;
+        out.line(&match catalogue::why_not(&seen.view, &detail.info) {
+            None => "callable    yes, with a token that grants it".to_owned(),
+            Some(why) => format!("callable    no: {why}"),
+        })?;
         whole(&detail, out)?;
+        for dimension in &detail.manifest.dimensions {
+            let catalogue::Permission { about, given } = catalogue::permission(dimension);
+            out.line(&format!("permission  {dimension}: {about} ({given})"))?;
+        }
         if let Some(offered) = &detail.offered {
             out.line("")?;
             match detail.info.standing {
@@ -46,7 +59,7 @@ impl Show {
             out.line(&format!(
                 "to take it: syscap tools accept {} {}={}",
                 self.home.display(),
-                self.tool,
+                detail.info.tool,
                 offered.id()
             ))?;
         }
@@ -79,9 +92,10 @@ pub(super) fn changes(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure>
     Ok(())
 }
 
-pub(super) fn json(detail: &ToolDetail) -> Object {
+fn json(view: &View, detail: &ToolDetail) -> Object {
     let list = |lines: Vec<String>| array(lines.iter().map(|line| quote(line)));
-    let object = brief(&detail.info).json("on_record", &list(lines(&detail.manifest)));
+    let object = catalogue::entry(view, &detail.info, &detail.manifest);
+    let object = object.json("on_record", &list(lines(&detail.manifest)));
     let Some(offered) = &detail.offered else {
         return object.json("offered", "null").json("offered_manifest", "null");
     };

@@ -74,7 +74,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 38] = [
+    let commands: [&[&str]; 40] = [
         &["init"],
         &["keys", "list"],
         &["keys", "new"],
@@ -101,6 +101,8 @@ fn every_command_has_help_and_usage_errors_are_2() {
         &["cancel"],
         &["freeze"],
         &["thaw"],
+        &["resume", "import"],
+        &["resume", "export"],
         &["tools", "list"],
         &["tools", "show"],
         &["tools", "accept"],
@@ -118,7 +120,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
         assert_ne!(run(command.iter().chain(&["--help"])).fine().out, "");
         assert_eq!(run(command.iter().chain(&["--frob"])).code, 2, "{command:?}");
     }
-    for word in ["frob", "token", "log", "policy", "tools", "keys", "init", "verify"] {
+    for word in ["frob", "token", "log", "policy", "tools", "resume", "keys", "init", "verify"] {
         assert_eq!(run([word]).code, 2, "{word}");
     }
     assert_eq!(run([""; 0]).code, 2);
@@ -129,7 +131,7 @@ fn a_home_that_is_missing_is_4() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     let id = "0".repeat(64);
-    let commands: [&[&str]; 21] = [
+    let commands: [&[&str]; 23] = [
         &["keys", "list", &home],
         &["keys", "rotate", &home, "--role", "issuer"],
         &["token", "issue", &home, "--agent", "a", "--tool", "echo"],
@@ -141,6 +143,8 @@ fn a_home_that_is_missing_is_4() {
         &["cancel", &home, "7"],
         &["freeze", &home, "--all"],
         &["thaw", &home, "--all"],
+        &["resume", "import", &home, "x"],
+        &["resume", "export", &home, "--agent", "a"],
         &["tools", "list", &home],
         &["tools", "show", &home, "echo"],
         &["tools", "accept", &home, "echo"],

@@ -81,6 +81,11 @@ fn the_section_on_many_processes_holds() {
 }
 
 #[test]
+fn the_section_on_tools_holds() {
+    play("Tools\n", 4);
+}
+
+#[test]
 fn the_state_section_holds() {
     play("State\n", 6);
 }

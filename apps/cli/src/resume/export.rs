@@ -1,0 +1,159 @@
+//! `syscap resume export`.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use syscap::{
+    audit::disk,
+    format::{
+        id::{AgentId, TokenId, ToolId},
+        manifest::Manifest,
+        token::Grants,
+    },
+    resume::{Resume, Written},
+};
+
+use super::{Unused, read, unusable};
+use crate::{
+    exit::{Ended, Exit, Failure, tell},
+    output::{Form, Object, Out, array, quote},
+    parse, runtime,
+    token::now,
+};
+
+/// Which token, and where to.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+With FILE, that resume is written anew where something changes: `permissions.tools`, `.file_access`
+and `.send_outboxes` become what the token grants, and every other byte stays. Without it a new
+resume is printed. What a resume can't say of a token is told; where what it can say would give a
+tool more than the token does, nothing is written.")]
+pub(crate) struct Export {
+    /// The home.
+    home: PathBuf,
+    /// Whose token.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: AgentId,
+    /// Which one; without this the newest that can be used.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    token: Option<TokenId>,
+    /// The resume to write to, which is there.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// What is written.
+struct Granted {
+    token: TokenId,
+    grants: Grants,
+    tools: Vec<Manifest>,
+}
+
+impl Export {
+    pub(super) fn run(self, out: &mut Out) -> Ended {
+        let granted = self.granted()?;
+        let less = match &self.file {
+            Some(file) => self.update(file, &granted, out)?,
+            None => self.fresh(&granted, out)?,
+        };
+        out.flush()?;
+        for tool in &less {
+            tell(&format!("the token gives {tool} more than a resume can say"));
+        }
+        Ok(Exit::Done)
+    }
+
+    /// What the token grants, and the home's tools.
+    fn granted(&self) -> Result<Granted, Failure> {
+        let log = runtime::look(&self.home)?;
+        let (kernel, view) = (log.kernel(), log.view());
+        let now = now(kernel.now());
+        let mut own = view.tokens.iter().filter(|token| token.agent == self.agent);
+        let mut newest = || own.find(|token| token.is_live(now) && !token.tools.is_empty());
+        let found = self.token.or_else(|| newest().map(|token| token.id));
+        let usage = |what: String, advice: &str| Failure::Usage { what, advice: advice.to_owned() };
+        let lacks = "has no token that can be used; see `syscap token list`, and --token";
+        let id = found.ok_or_else(|| usage(self.agent.to_string(), lacks))?;
+        let token = kernel.token(&id).ok_or(Failure::UnknownToken(id))?;
+        if token.body.agent != self.agent {
+            return Err(usage(id.to_string(), "is another agent's; see `syscap token list`"));
+        }
+        let tools = kernel.manifests().cloned().collect();
+        Ok(Granted { token: id, grants: token.body.grants.clone(), tools })
+    }
+
+    /// Prints a new resume.
+    fn fresh(&self, granted: &Granted, out: &mut Out) -> Result<Vec<ToolId>, Failure> {
+        let fresh = Resume::new(&self.agent).map_err(Unused::from);
+        let fresh = fresh.and_then(|fresh| self.written(&fresh, granted));
+        let written = fresh.map_err(|why| unusable(&self.home, &why))?;
+        let lines = written.resume.text().lines();
+        match out.form() {
+            Form::Text => lines.into_iter().try_for_each(|line| out.line(line))?,
+            // It is JSON in any case: one line of it. No text in it has a line's end.
+            Form::Json => out.line(&lines.map(str::trim).collect::<Vec<_>>().join(" "))?,
+        }
+        Ok(written.less)
+    }
+
+    /// Writes to the resume that is there.
+    fn update(
+        &self,
+        file: &Path,
+        granted: &Granted,
+        out: &mut Out,
+    ) -> Result<Vec<ToolId>, Failure> {
+        let unusable = |why: Unused| unusable(file, &why);
+        let old = read(file).map_err(unusable)?;
+        let written = self.written(&old, granted).map_err(unusable)?;
+        let changed = old.text() != written.resume.text();
+        if changed {
+            replace(file, &old, written.resume.text()).map_err(Failure::file(file))?;
+        }
+        let less = array(written.less.iter().map(|tool| quote(tool.as_str())));
+        let object = Object::new()
+            .shown("file", file.display())
+            .shown("agent", &self.agent)
+            .shown("token_id", granted.token)
+            .flag("changed", changed)
+            .json("less", &less);
+        let what = if changed { "written" } else { "unchanged" };
+        out.both(&format!("{what}  {}", file.display()), object)?;
+        Ok(written.less)
+    }
+
+    fn written(&self, old: &Resume, granted: &Granted) -> Result<Written, Unused> {
+        Ok(old.with(&self.agent, &granted.grants, &granted.tools)?)
+    }
+}
+
+/// Puts a new content in the place of the one that was read, whole or not at all. A link stays,
+/// and what it leads to is replaced.
+fn replace(file: &Path, old: &Resume, text: &str) -> io::Result<()> {
+    let place = fs::canonicalize(file)?;
+    let mut part = place.clone().into_os_string();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&part)?;
+    let mut whole = || {
+        new.write_all(text.as_bytes())?;
+        let mode = fs::metadata(&place)?.permissions().mode() & 0o777;
+        new.set_permissions(fs::Permissions::from_mode(mode))?;
+        new.sync_all()?;
+        // What somebody else wrote meanwhile is not lost.
+        if fs::read(&place)? != old.text().as_bytes() {
+            return Err(io::Error::other("it was changed meanwhile, and was left alone"));
+        }
+        fs::rename(&part, &place)
+    };
+    if let Err(error) = whole() {
+        fs::remove_file(&part)?;
+        return Err(error);
+    }
+    disk::sync_parent(&place)
+}

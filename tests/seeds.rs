@@ -1,0 +1,55 @@
+//! `docs/seeds.md`: each test that it names is there. And the second seed's two built-in tools.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::{fs, path::Path, time::SystemTime};
+
+use syscap::{
+    format::{cbor::Item, record::Durability},
+    prelude::*,
+};
+
+/// What stands between single backticks.
+fn code(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn each_test_that_is_named_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/seeds.md")).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    let mut tests = 0;
+    for row in &rows {
+        for (file, name) in code(row).filter_map(|word| word.split_once(".rs::")) {
+            let text = fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
+            let is_test = |at: usize| {
+                let before: Vec<&str> = text[..at].lines().rev().take(8).collect();
+                before.iter().any(|line| line.trim() == "#[test]")
+            };
+            let stands = text.match_indices(&format!("fn {name}(")).any(|(at, _)| is_test(at));
+            assert!(stands, "there is no test {file}.rs::{name}");
+            tests += 1;
+        }
+        // Said by a test, said to be otherwise, or said to be open.
+        let said = ["::", "open", "otherwise", "as above", "no part of it", "asked for", "held by"];
+        assert!(said.iter().any(|word| row.contains(word)) || row.contains("this page"), "{row}");
+    }
+    assert!(rows.len() > 80 && tests > 80, "{} rows, {tests} tests", rows.len());
+}
+
+#[test]
+fn echo_and_the_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().durability(Durability::Memory);
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["echo", "current_time"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    let said = agent.call("echo", args! { "value": "hello" }).unwrap();
+    assert_eq!(said.value().unwrap().get("value").and_then(Item::as_text), Some("hello"));
+    let clock = || u64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let before = clock();
+    let told = agent.call("current_time", args! {}).unwrap();
+    let told = told.value().unwrap().get("unix_ms").and_then(Item::as_uint).unwrap();
+    assert!((before..=clock()).contains(&told), "{told}");
+    rt.close().unwrap();
+}
