@@ -85,8 +85,10 @@ impl List {
                 continue;
             };
             out.both(text.trim_end(), catalogue::entry(&view, info, &manifest))?;
-            catalogue::needs(&manifest)
-                .map_or(Ok(()), |needs| out.text(&format!("    {needs}")))?;
+            out.text(&format!("    {}", catalogue::about(&manifest)))?;
+            if let Some(needs) = catalogue::needs(&manifest) {
+                out.text(&format!("    {needs}"))?;
+            }
         }
         let shown = u64::try_from(view.tools.len()).unwrap_or(u64::MAX);
         match view.tools_in_all.saturating_sub(shown) {
