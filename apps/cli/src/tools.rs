@@ -151,11 +151,20 @@ struct Seen {
 impl Seen {
     fn of(home: &Path) -> Result<Self, Failure> {
         match Runtime::attach(home).map_err(Failure::home(home))? {
-            Some(access) => Self::at(access),
+            Some(access) => {
+                let mut seen = Self::at(access)?;
+                // Of very many the holder tells but the first.
+                if usize::try_from(seen.view.frozen_in_all) != Ok(seen.view.frozen.len()) {
+                    seen.view.frozen = runtime::look(home)?.kernel().frozen();
+                }
+                Ok(seen)
+            }
             None => {
                 let log = runtime::look(home)?;
                 let manifests = log.kernel().manifests().cloned().collect();
-                Ok(Self { view: log.view(), manifests, access: None })
+                let mut view = log.view();
+                view.frozen = log.kernel().frozen();
+                Ok(Self { view, manifests, access: None })
             }
         }
     }

@@ -104,6 +104,7 @@ fn a_changed_definition_is_shown_and_accepted() {
     let accepted = run(["tools", "accept", &path, &same, "--json"]).fine().one();
     assert_eq!(accepted["tools"], json!(["notes.find"]));
     assert_eq!(shown(&home)["manifest"], offered);
+    assert!(run(["tools", "list", &path]).fine().out.is_ascii());
     assert_eq!(home.call("a", &id, CALL)[0]["status"], "ok");
 
     second.close().unwrap();
