@@ -32,6 +32,7 @@ use syscap_syscalls::{
         lookup::{Lookup, SystemLookup},
         secret::Secrets,
     },
+    page::ResultPage,
     shell::Programs,
     vecdb::Vectors,
 };
@@ -562,6 +563,7 @@ impl Options {
         registry.add(draft.ok_or_else(bad)?)?;
         registry.add(network.request().ok_or_else(bad)?)?;
         registry.add(network.egress().ok_or_else(bad)?)?;
+        registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

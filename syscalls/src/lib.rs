@@ -6,6 +6,7 @@
 //! * [`email`]: drafts of messages, in a Maildir.
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
+//! * [`page`]: `result.page`, a part of an earlier result.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
 
@@ -15,5 +16,6 @@ pub mod email;
 pub mod fs;
 pub mod memory;
 pub mod net;
+pub mod page;
 pub mod shell;
 pub mod vecdb;

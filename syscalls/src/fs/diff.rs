@@ -1,9 +1,9 @@
-//! What an edit changed, as a unified diff.
+//! What an edit or a write changed, as a unified diff.
 
 use similar::TextDiff;
 
 /// Largest text of which a diff is made, in bytes.
-const TEXT_BYTES_MAX: u64 = 256 << 10;
+pub(super) const TEXT_BYTES_MAX: u64 = 256 << 10;
 /// Most lines that differ on either side: the work grows with their product.
 const LINES_MAX: usize = 400;
 /// Largest diff, in bytes. It is for people and models to look at.

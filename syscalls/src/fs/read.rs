@@ -28,7 +28,7 @@ pub const READ_BYTES_MAX: u64 = 1 << 20;
 /// What a call reads where it doesn't say.
 const READ_BYTES_DEFAULT: u64 = 256 << 10;
 /// Most bytes of a result that are not the file's own: keys, numbers and heads.
-const FRAME_BYTES: usize = 64;
+const FRAME_BYTES: usize = 96;
 /// Largest file that is opened at all; a part of it may be asked for.
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
@@ -123,12 +123,14 @@ impl FsReadPlan {
     }
 }
 
-/// `{text | bytes, size_bytes, offset, more}`: text where the bytes are UTF-8, cut before a
-/// character that the limit splits.
+/// `{text | bytes, size_bytes, offset, more, next_offset}`: text where the bytes are UTF-8, cut
+/// before a character that the limit splits, but for one that is all there is: then it is bytes,
+/// so that whoever reads on gets on. `next_offset` where there is more.
 fn result(mut chunk: Chunk, offset_bytes: u64) -> Canonical {
     if chunk.more
         && let Err(error) = std::str::from_utf8(&chunk.bytes)
         && error.error_len().is_none()
+        && error.valid_up_to() > 0
     {
         chunk.bytes.truncate(error.valid_up_to());
     }
@@ -138,5 +140,10 @@ fn result(mut chunk: Chunk, offset_bytes: u64) -> Canonical {
         Ok(text) => map.text("text", text),
         Err(_) => map.bytes("bytes", &chunk.bytes),
     };
-    map.uint("offset", offset_bytes).uint("size_bytes", chunk.size_bytes).finish()
+    let map = map.uint("offset", offset_bytes).uint("size_bytes", chunk.size_bytes);
+    if !chunk.more {
+        return map.finish();
+    }
+    let read = u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
+    map.uint("next_offset", offset_bytes.saturating_add(read)).finish()
 }

@@ -335,7 +335,8 @@ impl Found {
             }
             Err(_) => map.bytes("bytes", shown),
         };
-        let entry = map.finish();
+        let is_cut = shown.len() < line.len();
+        let entry = if is_cut { map.boolean("cut", true).finish() } else { map.finish() };
         match self.room.checked_sub(entry.as_bytes().len()) {
             Some(left) if self.matches.len() < limit => {
                 self.room = left;
@@ -349,8 +350,8 @@ impl Found {
         }
     }
 
-    /// `{matches: [{path, line, text | bytes}], files, skipped, truncated}`: paths are relative to
-    /// where the search began.
+    /// `{matches: [{path, line, text | bytes, cut}], files, skipped, truncated}`: paths are
+    /// relative to where the search began, `cut` says that the line goes on.
     fn result(self) -> Canonical {
         MapBuilder::new()
             .uint("files", u64::try_from(self.files).unwrap_or(u64::MAX))

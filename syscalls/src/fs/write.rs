@@ -19,14 +19,14 @@ use syscap_kernel::{
 };
 
 use super::{
-    condition::{Look, held},
-    manifest,
+    condition::{Held, Look, held, sha256},
+    diff, manifest,
     path::{self, Ending, Place},
     refusal, tx_of,
 };
 use crate::beneath::{
-    Charge, Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore,
-    TempName, Write, WriteFailure, Written,
+    Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents,
+    Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -57,7 +57,12 @@ impl FsWrite {
                 ParamType::Bool,
                 "Fail if there is a file already.",
             ))
-            .param(Param::optional("parents", ParamType::Bool, "Make missing folders."));
+            .param(Param::optional("parents", ParamType::Bool, "Make missing folders."))
+            .param(Param::optional(
+                "diff",
+                ParamType::Bool,
+                "Show what changed, as a unified diff: needs the right to read it too.",
+            ));
         Some(Self { manifest, base })
     }
 }
@@ -70,11 +75,11 @@ impl Tool for FsWrite {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::File, Rights::WRITE), &self.base)
+        path::resolver(request, (Ending::File, needs(request)), &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsWritePlan, Refused> {
-        let place = Place::parse(request, Ending::File, Rights::WRITE)?;
+        let place = Place::parse(request, Ending::File, needs(request))?;
         let text = request.args.get("text").and_then(Item::as_text).map(str::as_bytes);
         let bytes = request.args.get("bytes").and_then(Item::as_byte_string);
         let content = match (text, bytes) {
@@ -85,7 +90,7 @@ impl Tool for FsWrite {
                 return Err(refused.got(got).allowed("exactly one of text and bytes"));
             }
         };
-        let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
+        let set = |name| is_set(request, name);
         let parents =
             if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
         let existing = if set("create_only") { Existing::Refuse } else { Existing::Replace };
@@ -96,13 +101,14 @@ impl Tool for FsWrite {
             content,
             existing,
             parents,
+            shown: if set("diff") { Shown::Difference } else { Shown::Nothing },
             base: Arc::clone(&self.base),
         })
     }
 
     /// The file that would be replaced, by its digest, or that there is none.
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
-        let place = Place::parse(request, Ending::File, Rights::WRITE)?;
+        let place = Place::parse(request, Ending::File, needs(request))?;
         Ok(Some(Box::new(Look::at([place], &self.base))))
     }
 
@@ -119,6 +125,15 @@ impl Tool for FsWrite {
             None => Finding::Unknown,
         }
     }
+}
+
+fn is_set(request: &Request<'_>, name: &str) -> bool {
+    request.args.get(name).and_then(Item::as_bool) == Some(true)
+}
+
+/// What the file is opened with. Who is shown what changed has read what was there.
+fn needs(request: &Request<'_>) -> Rights {
+    if is_set(request, "diff") { Rights::READ.union(Rights::WRITE) } else { Rights::WRITE }
 }
 
 /// Takes away the temporary file of a run that was broken off; its size, where it was there.
@@ -172,7 +187,15 @@ pub struct FsWritePlan {
     content: Vec<u8>,
     existing: Existing,
     parents: Parents,
+    shown: Shown,
     base: Arc<dyn Opener>,
+}
+
+/// What a result shows of what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Difference,
 }
 
 impl Plan for FsWritePlan {
@@ -195,8 +218,11 @@ impl FsWritePlan {
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
-        let [(existing, expected)] =
-            held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
+        let [must] = held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
+        let (before, (existing, expected)) = match self.shown {
+            Shown::Nothing => (None, must),
+            Shown::Difference => self.look(permit, &location, must).map_err(not_done)?,
+        };
         let absent = existing != self.existing;
         let job = Write {
             at: &location,
@@ -221,16 +247,49 @@ impl FsWritePlan {
             (refused, effect)
         };
         let written = self.base.write(&job, &mut meter_of(permit)).map_err(failed)?;
-        Ok(result(&written))
+        let diff = before.and_then(|before| diff::unified(&before, &self.content));
+        Ok(result(&written, diff.as_deref()))
+    }
+
+    /// Reads what is there, and holds the write to that: what is shown as changed was there up to
+    /// the last moment. `None` where it is too large to be compared.
+    fn look(
+        &self,
+        permit: &mut Permit<'_, Self>,
+        at: &Location,
+        (existing, expected): Held,
+    ) -> Result<(Option<Vec<u8>>, Held), Refused> {
+        let changed = || Refused::new(Reason::Changed).field("path");
+        if existing == Existing::Refuse {
+            return Ok((Some(Vec::new()), (existing, expected)));
+        }
+        let file = match self.base.open_file(at, diff::TEXT_BYTES_MAX) {
+            Ok(file) => file,
+            Err(FsError::NotFound) if expected.is_some() => return Err(changed()),
+            Err(FsError::NotFound) => return Ok((Some(Vec::new()), (Existing::Refuse, None))),
+            Err(FsError::TooLarge) => return Ok((None, (existing, expected))),
+            Err(error) => return Err(refusal(error)),
+        };
+        permit.brings(file.label().map_err(refusal)?);
+        let limit = usize::try_from(diff::TEXT_BYTES_MAX).unwrap_or(usize::MAX);
+        let chunk = file.read(0, limit).map_err(refusal)?;
+        let digest = sha256(&chunk.bytes);
+        if chunk.more || expected.is_some_and(|expected| expected != digest) {
+            return Err(changed());
+        }
+        Ok((Some(chunk.bytes), (existing, Some(digest))))
     }
 }
 
-/// `{size_bytes, created, folders}`: nothing of what was there. Who may write need not be one who
-/// may read.
-fn result(written: &Written) -> Canonical {
-    MapBuilder::new()
+/// `{size_bytes, created, folders, diff}`: nothing of what was there, unless `diff` was asked for.
+/// Who may write need not be one who may read.
+fn result(written: &Written, diff: Option<&str>) -> Canonical {
+    let map = MapBuilder::new()
         .boolean("created", !written.replaced)
         .uint("folders", u64::from(written.folders))
-        .uint("size_bytes", written.size_bytes)
-        .finish()
+        .uint("size_bytes", written.size_bytes);
+    match diff {
+        Some(diff) => map.text("diff", diff).finish(),
+        None => map.finish(),
+    }
 }

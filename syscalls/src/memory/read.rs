@@ -8,6 +8,7 @@ use syscap_format::{
     id::AgentId,
     label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
+    obligation::ObligationKind,
     reason::{Reason, Refused},
 };
 use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
@@ -15,6 +16,9 @@ use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request}
 use super::{KEYS_MAX, Key, SUFFIX, VALUE_BYTES_MAX, folder_of, key_param, manifest, wrong};
 use crate::beneath::{FsError, Kind, Opener};
 use crate::fs::{hex, sha256};
+
+/// Most bytes of a result that are not the text: keys, the version and heads.
+const FRAME_BYTES: usize = 128;
 
 /// `memory.read`: the text under a key.
 #[derive(Debug)]
@@ -27,7 +31,8 @@ impl MemoryRead {
     pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
         let mut manifest = manifest("read", EffectClass::Read)?
             .described("Read from memory", "Gives back a text that was kept under a key.")
-            .param(key_param("Under which name it was kept."));
+            .param(key_param("Under which name it was kept."))
+            .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = VALUE_BYTES_MAX.saturating_add(1 << 10);
         Some(Self { manifest, base })
     }
@@ -61,7 +66,9 @@ impl ReadPlan for MemoryReadPlan {
 
     fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(self.base.enforcement());
-        match self.read() {
+        // A policy may ask for less: then less of the text is given, and `truncated` says so.
+        let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
+        match self.read(room) {
             Ok((result, label)) => {
                 permit.brings(label);
                 permit.ok(result, TxOutcome::NoOp)
@@ -72,8 +79,10 @@ impl ReadPlan for MemoryReadPlan {
 }
 
 impl MemoryReadPlan {
-    /// `{value, version}`: the version is the text's SHA-256, by which a write can be held to it.
-    fn read(&self) -> Result<(Canonical, Label), Refused> {
+    /// `{value, version, truncated}`: the version is the SHA-256 of the whole text, by which a
+    /// write can be held to it; `truncated` where the value is not all of it, cut between two
+    /// characters.
+    fn read(&self, room: usize) -> Result<(Canonical, Label), Refused> {
         let location = self.key.location()?;
         let file = self.base.open_file(&location, VALUE_BYTES_MAX).map_err(wrong)?;
         let label = file.label().map_err(wrong)?;
@@ -83,7 +92,10 @@ impl MemoryReadPlan {
         // What is no text was put there by somebody else.
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| Refused::new(Reason::NotAFile).field("key").got("no text"))?;
-        let map = MapBuilder::new().text("value", &text).text("version", &hex(&digest));
+        let shown = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        let map = MapBuilder::new().text("value", shown).text("version", &hex(&digest));
+        let is_cut = shown.len() < text.len();
+        let map = if is_cut { map.boolean("truncated", true) } else { map };
         Ok((map.finish(), label))
     }
 }

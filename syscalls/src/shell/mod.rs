@@ -90,7 +90,9 @@ fn common(mut manifest: Manifest) -> Manifest {
     let int = |name, what, (min, max)| Param::optional(name, ParamType::Int, what).within(min, max);
     // Beside what a call sets aside: to look through the workspace, before and after.
     manifest.hold = manifest.hold.with(Dimension::CpuUs, 5_000_000);
-    manifest.result_bytes_max = 256 << 10;
+    // What is kept, more than a model is shown: the rest is paged through by `result.page`, so it
+    // must fit into a call's arguments.
+    manifest.result_bytes_max = 1 << 20;
     manifest
         .param(
             Param::optional("path", ParamType::Path, "Its folder; the workspace if absent.")
