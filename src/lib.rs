@@ -33,6 +33,7 @@
 pub struct Readme;
 
 mod args;
+pub mod artifact;
 mod asks;
 mod attach;
 mod bell;
@@ -60,6 +61,7 @@ pub mod learn;
 mod notify;
 mod operator;
 mod options;
+pub mod plain;
 mod proposals;
 pub mod provide;
 mod recover;

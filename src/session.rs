@@ -1,5 +1,6 @@
 //! A session, in this process or at the holder.
 
+mod recent;
 mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

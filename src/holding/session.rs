@@ -166,6 +166,10 @@ impl LocalSession {
         self.number
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Closes it, and gives up what providers still run for it.
     pub(crate) fn leave(&self) -> Result<Seq, Error> {
         let ended = self.end()?;
