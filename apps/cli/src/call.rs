@@ -9,6 +9,7 @@ use std::{
 use clap::Args;
 use syscap::{
     Session, Written,
+    artifact::{Cut, Short},
     format::envelope::ToolResult,
     format::{
         cbor::Item,
@@ -18,6 +19,7 @@ use syscap::{
 };
 
 use crate::{
+    artifacts,
     exit::{Ended, Exit, Failure},
     lines::{self, Read},
     output::{Object, Out, with_hex},
@@ -45,6 +47,10 @@ pub(crate) struct Call {
     token: TokenId,
     #[command(flatten)]
     people: runtime::People,
+    /// Print each answer in short: what `artifacts list --json` says of it. The whole of a result
+    /// stays in the vault: `artifacts show` has it, and `result.page` for who calls.
+    #[arg(long)]
+    short: bool,
     /// The calls; standard input where it is - or left out.
     #[arg(default_value = "-")]
     file: PathBuf,
@@ -62,22 +68,42 @@ impl Call {
         runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
             let caller = runtime::session(access, &self.agent, self.token)?;
-            answer_all(&caller, &mut input, out)?;
+            answer_all(&caller, &mut input, (self.printed(), out))?;
             caller.close()?;
             Ok(Exit::Done)
         })
     }
 }
 
+impl Call {
+    const fn printed(&self) -> Printed {
+        if self.short { Printed::Short } else { Printed::Whole }
+    }
+}
+
+/// How much of an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Printed {
+    Whole,
+    Short,
+}
+
 /// Answers every line before the next one is read.
-fn answer_all(caller: &Session, input: &mut impl BufRead, out: &mut Out) -> Result<(), Failure> {
+fn answer_all(
+    caller: &Session,
+    input: &mut impl BufRead,
+    (printed, out): (Printed, &mut Out),
+) -> Result<(), Failure> {
     let mut line = Vec::new();
     while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {
         if lines::is_blank(&line) {
             continue;
         }
         let answer = caller.send(&line, Written::Json, 0)?;
-        out.line(&envelope(&answer))?;
+        out.line(&match printed {
+            Printed::Whole => envelope(&answer),
+            Printed::Short => artifacts::short(&Short::of(&answer, Cut::default())).finish(),
+        })?;
         out.flush()?;
     }
     Ok(())

@@ -5,6 +5,7 @@
 #![deny(clippy::as_conversions)]
 
 mod approvals;
+mod artifacts;
 mod call;
 mod cancel;
 mod config;
@@ -121,6 +122,9 @@ enum Command {
     /// Show or export the log.
     #[command(subcommand)]
     Log(log::Log),
+    /// List and show what calls brought, and the latest of it as text for a model.
+    #[command(subcommand)]
+    Artifacts(artifacts::Artifacts),
     /// Check that a log is whole and says what happened.
     Verify(verify::Verify),
     /// Look whether this machine, and a home, are fit for work.
@@ -159,6 +163,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Top(top) => top.run(&mut out),
         Command::Log(log) => log.run(&mut out),
+        Command::Artifacts(artifacts) => artifacts.run(&mut out),
         Command::Verify(verify) => verify.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
         Command::Demo(demo) => demo.run(&mut out),

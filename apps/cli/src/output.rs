@@ -1,7 +1,6 @@
 //! What goes to standard output, for people or for machines.
 
 use std::{
-    borrow::Cow,
     cell::RefCell,
     io::{self, BufWriter, Write},
     rc::Rc,
@@ -12,6 +11,8 @@ use syscap::format::{
     cbor::{Canonical, Item},
     json,
 };
+
+pub(crate) use syscap::plain::plain;
 
 use crate::exit::{Ended, Exit, Failure};
 
@@ -72,6 +73,16 @@ impl Out {
     /// One line, made plain.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
         let line = plain(line);
+        self.write(|stdout| {
+            stdout.write_all(line.as_bytes())?;
+            stdout.write_all(b"\n")
+        })
+    }
+
+    /// One line, made plain but for tabulators: of a text that has lines.
+    pub(crate) fn tabbed(&mut self, line: &str) -> Result<(), Failure> {
+        let pieces: Vec<_> = line.split('\t').map(plain).collect();
+        let line = pieces.join("\t");
         self.write(|stdout| {
             stdout.write_all(line.as_bytes())?;
             stdout.write_all(b"\n")
@@ -191,37 +202,6 @@ impl Object {
     }
 }
 
-/// Text without characters that move the cursor, colour the screen, turn the direction of writing
-/// or can't be seen: they stand as JSON writes them, so that a line of JSON stays what it is.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) {
-            let mut units = [0; 2];
-            let units = c.encode_utf16(&mut units);
-            units.iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
-}
-
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{e0000}'..='\u{e0fff}')
-        // Letters, marks and a pattern that are drawn as nothing, or as a space.
-        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}')
-        || matches!(c, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
-        || matches!(c, '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}')
-        || matches!(c, '\u{1d173}'..='\u{1d17a}')
-}
-
 /// Text as JSON.
 pub(crate) fn quote(text: &str) -> String {
     json::from_item(Canonical::text(text).item())
@@ -258,22 +238,5 @@ pub(crate) fn with_hex(item: Item<'_>) -> String {
     match item.as_byte_string() {
         Some(bytes) => quote(&hex(bytes)),
         None => json::from_data(item),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_moves_the_cursor() {
-        assert_eq!(plain("caf\u{e9} \\ \"x\""), "caf\u{e9} \\ \"x\"");
-        assert_eq!(
-            plain("a\u{1b}[31m\r\n\u{7f}\u{9b}"),
-            "a\\u001b[31m\\u000d\\u000a\\u007f\\u009b"
-        );
-        assert_eq!(plain("\u{202e}\u{2066}\u{feff}"), "\\u202e\\u2066\\ufeff");
-        // Text that nobody sees, and a model reads.
-        assert_eq!(plain("a\u{e0041}\u{200b}"), "a\\udb40\\udc41\\u200b");
     }
 }

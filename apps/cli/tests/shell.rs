@@ -5,6 +5,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use syscap::{
+    artifact::{Cut, Short},
     format::{
         cbor::Item,
         label::Label,
@@ -36,7 +37,7 @@ fn world() -> World {
 const PROGRAMS: [&str; 7] = ["cat", "cp", "head", "ln", "sh", "sleep", "yes"];
 
 fn grant() -> Grant {
-    let tools = ["shell", "shell_script", "fs.read", "fs.write", "stranger.say"];
+    let tools = ["shell", "shell_script", "fs.read", "fs.write", "stranger.say", "result.page"];
     let big = 1 << 40;
     let budget = Budget::standard()
         .with(Dimension::Calls, big)
@@ -174,7 +175,8 @@ fn a_program_ends_at_its_bounds_and_is_charged() {
     assert!(used >= 300_000, "{used}: what the program used is charged");
     let ran = json(&session, "shell", r#"{"argv": ["yes"]}"#);
     assert_eq!(text(&ran, "ended_at"), "output");
-    assert!(text(&ran, "stdout").len() < 256 << 10);
+    let kept = text(&ran, "stdout").len();
+    assert!((1_000_000..1 << 20).contains(&kept), "{kept}: one stream may use all of the room");
     let value = ran.value().unwrap();
     assert_eq!(value.get("truncated").and_then(Item::as_bool), Some(true));
     let args = r#"{"script": "yes | head -c 1000000 > big", "disk_bytes": 5000}"#;
@@ -190,6 +192,34 @@ fn a_program_ends_at_its_bounds_and_is_charged() {
     let ran = json(&session, "shell_script", args);
     assert_eq!(ran.reason(), Some(Reason::OverHold));
     assert_eq!(ran.receipt().used.get(Dimension::DiskFiles), 3);
+}
+
+/// What a program wrote is kept as far as there is room, cut between two characters, and read on
+/// page by page: a model need not be shown all of it at once.
+#[test]
+fn what_a_program_wrote_is_paged_to_its_end() {
+    let world = world();
+    let session = world.session(grant());
+    let ran = script(&session, "yes '\u{1f41d}\u{20ac}' | head -c 2000003; echo '\u{20ac}' >&2");
+    let kept = text(&ran, "stdout");
+    let value = ran.value().unwrap();
+    assert_eq!(value.get("truncated").and_then(Item::as_bool), Some(true));
+    assert_eq!(number(&ran, "stdout_bytes"), Some(2_000_003));
+    assert!(kept.len() > 1_000_000 && !kept.contains('\u{fffd}'));
+    assert_eq!(text(&ran, "stderr"), "\u{20ac}\n");
+    // What a person or a model is shown says where it goes on.
+    let short = Short::of(&ran, Cut::default());
+    assert!(short.excerpts[0].is_cut() && short.to_string().len() < 4_096);
+    let record = ran.receipt().outcome_seq;
+    let (mut whole, mut at) = (String::new(), Some(0));
+    while let Some(offset) = at {
+        let of = format!(r#"{{"$ref": {{"record": {record}, "path": ["stdout"]}}}}"#);
+        let args = format!(r#"{{"of": {of}, "offset": {offset}, "max_bytes": 100001}}"#);
+        let page = session.call_json("result.page", &args, Escapes::Read).unwrap();
+        whole.push_str(&text(&page, "text"));
+        at = number(&page, "next_offset");
+    }
+    assert!(whole == kept, "{} of {}", whole.len(), kept.len());
 }
 
 /// One that has read nothing reads what another, that has, is just writing.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod approvals;
+mod artifacts;
 mod asked;
 mod beside;
 mod calls;

@@ -1,0 +1,50 @@
+//! What is found of results, and what is said of what can't be shown.
+
+use std::path::Path;
+
+use syscap::{
+    artifact::{Artifact, Kept, Latest, Which, latest},
+    audit::sqlite::SqliteReader,
+    format::{envelope::TxOutcome, reason::Reason},
+    kernel::store::StoreError,
+};
+
+use crate::exit::{Ended, Exit, Failure};
+
+/// The newest results of a home, the newest first.
+pub(super) fn read(home: &Path, which: &Which) -> Result<Latest, Failure> {
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    match reader.head().map_err(failed)? {
+        Some(head) => latest(&mut reader, head.seq, which).map_err(failed),
+        None => Ok(Latest::default()),
+    }
+}
+
+/// Nothing that could not be read goes without being said.
+pub(super) fn concluded(home: &Path, found: &Latest) -> Ended {
+    if found.unreadable > 0 {
+        return Err(Failure::Unreadable(found.unreadable));
+    }
+    match found.artifacts.iter().find(|artifact| artifact.kept == Kept::Altered) {
+        Some(artifact) => Err(altered(home, artifact)),
+        None => Ok(Exit::Done),
+    }
+}
+
+pub(super) fn altered(home: &Path, artifact: &Artifact) -> Failure {
+    let problem = format!(
+        "the vault has another result than record {} commits to, which is not shown",
+        artifact.record
+    );
+    Failure::Audit { path: home.to_path_buf(), problem }
+}
+
+/// `ok (committed)`.
+pub(super) fn status(artifact: &Artifact) -> String {
+    let word = artifact.reason.map_or(artifact.status.name(), Reason::name);
+    match artifact.tx {
+        TxOutcome::NoOp => word.to_owned(),
+        tx => format!("{word} ({tx})"),
+    }
+}
