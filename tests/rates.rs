@@ -12,7 +12,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use rules::World;
+use rules::{World, allow_all, constraint, document};
 use sim::{Ending, Policed, Shared, Sim};
 use syscap::{
     audit::{
@@ -312,4 +312,32 @@ fn the_example_asks_from_the_thirtieth_call_on() {
     assert_eq!(call(), Some(Reason::Asked));
     world.clock.forward(5_001);
     assert_eq!(call(), None);
+}
+
+/// A built-in tool has no limit of its own; a document gives it one, by what the log counts.
+#[test]
+fn a_built_in_tool_is_limited_by_a_document_and_by_counts_alone() {
+    let deny = |when: &str| {
+        document(&[
+            constraint("all", "allow", "null", r#"{"op": "all", "args": []}"#, "block"),
+            constraint("few", "deny", r#"{"tool_id": "current_time"}"#, when, "defer"),
+        ])
+    };
+    let limited = deny(r#"{"op": "ge", "args": ["history.calls.tool.minute", 5]}"#);
+    for (document, allowed) in [(allow_all(), 40), (limited, 5)] {
+        let world = World::new(&document);
+        let (_, agent) = world.seat("a", ["current_time", "echo"]);
+        let (_, other) = world.seat("b", ["current_time"]);
+        let call = |agent: &Session| agent.call("current_time", args! {}).unwrap().reason();
+        // The clock stands still: how fast they come is no matter.
+        let answers: Vec<Option<Reason>> = (0..40).map(|_| call(&agent)).collect();
+        let done = answers.iter().take_while(|reason| reason.is_none()).count();
+        assert_eq!(done, allowed);
+        assert!(answers[done..].iter().all(|reason| *reason == Some(Reason::Deferred)));
+        // Of this agent and this tool alone.
+        assert_eq!(call(&other), None);
+        assert_eq!(agent.call("echo", args! { "value": 1 }).unwrap().reason(), None);
+        world.clock.forward(65_001);
+        assert_eq!(call(&agent), None);
+    }
 }
