@@ -2,8 +2,8 @@
 //!
 //! Each is a file in `secrets/`, sealed by XChaCha20-Poly1305 under a key of the home's,
 //! `keys/secrets.key`, with its name bound to it. That protects a copy of the home without its
-//! keys; who reads both has the secrets. None of it is in the log, in a policy or in a tool's settings:
-//! those name it.
+//! keys; who reads both has the secrets. None of it is in the log, in a policy or in a tool's
+//! settings: those name it.
 //!
 //! ```
 //! use syscap::{prelude::*, secrets::SecretFiles};

@@ -86,17 +86,8 @@ fn metadata_services_are_granted_by_name_only() {
     world.end();
 }
 
-/// Every way of writing this machine's address, and of hiding a host, that attackers are known to
-/// try: the token grants other names, which all lead here.
-#[test]
-fn no_way_of_writing_a_url_leads_here() {
-    let world = world();
-    let server = Server::saying(answer("200 OK", "text/plain", "x"));
-    let grant = local(&["http_request"]);
-    let grant = grant.scope("host", Scope::hosts(["allowed.test", "*.allowed.test"]).unwrap());
-    let session = world.session(grant.scope("address", blocks(&[("192.0.2.1", 32)])));
-    world.names.lead("allowed.test", &[&["127.0.0.1"]]);
-    let port = server.port;
+/// What attackers write, as it stands within JSON.
+fn hostile_urls() -> Vec<String> {
     let mut urls: Vec<String> = [
         "http://127.1",
         "http://0177.0.0.1",
@@ -164,6 +155,21 @@ fn no_way_of_writing_a_url_leads_here() {
         }
         Err(_) => println!("skipped: no data of known URLs (PayloadsAllTheThings)"),
     }
+    urls
+}
+
+/// Every way of writing this machine's address, and of hiding a host, that attackers are known to
+/// try: the token grants other names, which all lead here.
+#[test]
+fn no_way_of_writing_a_url_leads_here() {
+    let world = world();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    let grant = local(&["http_request"]);
+    let grant = grant.scope("host", Scope::hosts(["allowed.test", "*.allowed.test"]).unwrap());
+    let session = world.session(grant.scope("address", blocks(&[("192.0.2.1", 32)])));
+    world.names.lead("allowed.test", &[&["127.0.0.1"]]);
+    let port = server.port;
+    let urls = hostile_urls();
     let mut tried = 0;
     for url in &urls {
         for url in [url.clone(), format!("{url}/"), format!("{url}:{port}/")] {
