@@ -24,6 +24,7 @@ use syscap_launch::Launcher;
 use syscap_policy::{Policy, Preset};
 use syscap_syscalls::{
     builtin::{CurrentTime, Echo},
+    calendar::CalendarFind,
     email::EmailDraft,
     fs::Files,
     memory::Memory,
@@ -564,6 +565,8 @@ impl Options {
         registry.add(network.request().ok_or_else(bad)?)?;
         registry.add(network.egress().ok_or_else(bad)?)?;
         registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
+        let calendar = CalendarFind::over(Arc::clone(files.base()));
+        registry.add_read(calendar.ok_or_else(bad)?)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         Ok(registry)

@@ -3,6 +3,7 @@
 //! * [`fs`]: `fs.read`, `fs.write` and six more, on handles opened beneath one base directory.
 //! * [`memory`]: texts that an agent keeps under keys, beneath the same.
 //! * [`vecdb`]: vectors, and the exact search among them, beneath the same.
+//! * [`calendar`]: events of iCalendar files, recurring ones too.
 //! * [`email`]: drafts of messages, in a Maildir.
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
@@ -12,6 +13,7 @@
 
 pub mod beneath;
 pub mod builtin;
+pub mod calendar;
 pub mod email;
 pub mod fs;
 pub mod memory;

@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// What the plan demands for it.
-    pub(super) fn demand(&self) -> Demand {
+    pub(crate) fn demand(&self) -> Demand {
         let resource = Resource::Path { path: self.path.clone(), needs: self.needs };
         Demand { dimension: PATH_DIMENSION, resource, argument: self.argument }
     }
@@ -91,7 +91,7 @@ impl Place {
     }
 
     /// The place of names below it, where there can be one.
-    pub(super) fn below<S: AsRef<str>>(&self, names: &[S]) -> Option<Location> {
+    pub(crate) fn below<S: AsRef<str>>(&self, names: &[S]) -> Option<Location> {
         let own = located(&self.path);
         let all = own.iter().map(AsRef::as_ref).chain(names.iter().map(AsRef::as_ref));
         Location::new(&all.collect::<Vec<&str>>()).ok()
@@ -114,7 +114,7 @@ impl Place {
 
     /// Where to open it as a file. A root is a folder, also where it is missing: a file in its
     /// place would be in the way of every token that names it.
-    pub(super) fn file(&self) -> Result<Location, Refused> {
+    pub(crate) fn file(&self) -> Result<Location, Refused> {
         if self.path.below().is_empty() {
             return Err(refusal(FsError::IsDirectory));
         }
@@ -123,7 +123,7 @@ impl Place {
 }
 
 /// Who follows the links of the argument `path`: nobody, where the token lets none be followed.
-pub(super) fn resolver(
+pub(crate) fn resolver(
     request: &Request<'_>,
     (ending, needs): (Ending, Rights),
     base: &Arc<dyn Opener>,

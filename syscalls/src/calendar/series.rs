@@ -1,0 +1,217 @@
+//! When the events of a series are, within a window of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+
+use super::{
+    event::{Event, Series},
+    moment::{Clock, Moment, days},
+    recur::Walk,
+    rule::Rule,
+    skip::{Skip, Steps},
+    zones::Zones,
+};
+
+/// No zone is further from UTC, in days, and no local time further from its instant.
+const SLACK_DAYS: i64 = 2;
+
+/// From when, until when, and in which zone days and floating times are.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) from: Timestamp,
+    /// The first instant that is not in it.
+    pub(super) to: Timestamp,
+    pub(super) here: TimeZone,
+}
+
+/// An occurrence: from when to when, for the order, and by its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Times {
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    pub(super) local_start: DateTime,
+    pub(super) local_end: DateTime,
+}
+
+impl Window {
+    fn times(&self, event: &Event<'_>, start: DateTime) -> Result<Times, Skip> {
+        let (clock, here) = (&event.start.clock, &self.here);
+        let instant = clock.instant(start, here)?;
+        let seconds = SignedDuration::from_secs(event.length.seconds);
+        let nominal = start.checked_add(days(event.length.days)).map_err(|_| Skip::Date)?;
+        let (end, local_end) = match clock {
+            Clock::Zone(zone) => {
+                let end = clock.instant(nominal, here)?.checked_add(seconds);
+                let end = end.map_err(|_| Skip::Date)?;
+                (end, zone.to_datetime(end))
+            }
+            Clock::Day | Clock::Floating => {
+                let local = nominal.checked_add(seconds).map_err(|_| Skip::Date)?;
+                (clock.instant(local, here)?, local)
+            }
+        };
+        // One that the clocks leave out is shown as what it is taken for.
+        let local_start = match clock {
+            Clock::Zone(zone) => zone.to_datetime(instant),
+            Clock::Day | Clock::Floating => start,
+        };
+        Ok(Times { start: instant, end, local_start, local_end })
+    }
+
+    fn shows(&self, times: &Times) -> bool {
+        let is_there = times.end > self.from || times.start >= self.from;
+        times.start < self.to && is_there
+    }
+
+    /// All local times, of any clock, that may be in it: of what takes that many days.
+    fn local(&self, length_days: i64) -> (DateTime, DateTime) {
+        let utc = |at: Timestamp| TimeZone::UTC.to_datetime(at);
+        let before = days(length_days.saturating_add(SLACK_DAYS));
+        let from = utc(self.from).checked_sub(before).unwrap_or(DateTime::MIN);
+        let to = utc(self.to).checked_add(days(SLACK_DAYS)).unwrap_or(DateTime::MAX);
+        (from, to)
+    }
+}
+
+/// What is taken out of a series.
+#[derive(Default)]
+struct Removed {
+    instants: BTreeSet<Timestamp>,
+    /// A day takes out all that begins on it, by the event's own clock.
+    days: BTreeSet<Date>,
+}
+
+impl Removed {
+    fn has(&self, at: Timestamp, local: DateTime) -> bool {
+        self.instants.contains(&at) || self.days.contains(&local.date())
+    }
+}
+
+impl Series<'_> {
+    /// Hands over each occurrence in the window with the event that says what it is. Where
+    /// something is wrong with one, or it takes too many steps, none is.
+    pub(super) fn each<'s>(
+        &'s self,
+        window: &Window,
+        (zones, steps): (&mut Zones, &mut Steps),
+        on: &mut dyn FnMut(&'s Event<'s>, Times),
+    ) -> Result<(), Skip> {
+        if let Some(skip) = self.bad {
+            return Err(skip);
+        }
+        let (mut all, mut removed) = (Vec::new(), Removed::default());
+        if let Some(event) = &self.event {
+            removed = event.removed(window, (zones, steps))?;
+            let is_day = event.start.clock.is_day();
+            if self.instead.values().any(|(moment, _)| moment.clock.is_day() != is_day) {
+                return Err(Skip::Date);
+            }
+            for (at, local) in event.occurrences(window, (zones, steps))? {
+                steps.take()?;
+                let times = window.times(event, local)?;
+                if window.shows(&times)
+                    && !self.instead.contains_key(&at)
+                    && !removed.has(at, local)
+                {
+                    all.push((event, times));
+                }
+            }
+        }
+        for (at, (moment, event)) in &self.instead {
+            steps.take()?;
+            let times = window.times(event, event.start.local)?;
+            let is_removed = removed.has(*at, moment.local);
+            if window.shows(&times) && !is_removed {
+                all.push((event, times));
+            }
+        }
+        all.into_iter().for_each(|(event, times)| on(event, times));
+        Ok(())
+    }
+}
+
+impl Event<'_> {
+    /// The starts near the window, in their order, none twice.
+    fn occurrences(
+        &self,
+        window: &Window,
+        (zones, steps): (&mut Zones, &mut Steps),
+    ) -> Result<BTreeMap<Timestamp, DateTime>, Skip> {
+        let (clock, here, start) = (&self.start.clock, &window.here, self.start.local);
+        let mut found = BTreeMap::new();
+        // A series that ends before it starts, as programs leave one of which all is deleted, has
+        // none; of each other one the start is the first, whatever the rule says.
+        let is_over = |rule: &Rule| self.is_past(rule, start, here);
+        if self.rules.is_empty() || !self.rules.iter().all(is_over) {
+            found.insert(clock.instant(start, here)?, start);
+        }
+        let (from, to) = window.local(self.length.days_at_most());
+        for rule in &self.rules {
+            let is_past = |at: DateTime| self.is_past(rule, at, here);
+            let walk = Walk { rule, start, from, to, is_past: &is_past };
+            for local in walk.find(steps)? {
+                found.insert(clock.instant(local, here)?, local);
+            }
+        }
+        for line in &self.added {
+            for value in line.value.split(',') {
+                steps.take()?;
+                let moment = Moment::parse(line, value, zones)?;
+                let at = moment.instant(here)?;
+                let local = match (clock, &moment.clock) {
+                    (Clock::Day, Clock::Day) | (Clock::Floating, Clock::Floating) => moment.local,
+                    (Clock::Zone(zone), Clock::Zone(_)) => zone.to_datetime(at),
+                    _ => return Err(Skip::Date),
+                };
+                found.insert(at, local);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a rule has ended before a time of the event's clock. An end of another kind than
+    /// the event's start is compared as what both are.
+    fn is_past(&self, rule: &Rule, at: DateTime, here: &TimeZone) -> bool {
+        let Some(until) = &rule.until else { return false };
+        match (&until.clock, &self.start.clock) {
+            (Clock::Day, _) | (_, Clock::Day) => at.date() > until.local.date(),
+            (Clock::Floating, _) | (_, Clock::Floating) => at > until.local,
+            (_, clock) => match (clock.instant(at, here), until.instant(here)) {
+                (Ok(at), Ok(until)) => at > until,
+                _ => true,
+            },
+        }
+    }
+
+    fn removed(
+        &self,
+        window: &Window,
+        (zones, steps): (&mut Zones, &mut Steps),
+    ) -> Result<Removed, Skip> {
+        let mut removed = Removed::default();
+        for line in &self.removed {
+            for value in line.value.split(',') {
+                steps.take()?;
+                let moment = Moment::parse(line, value, zones)?;
+                match (&moment.clock, &self.start.clock) {
+                    (Clock::Day, _) => {
+                        removed.days.insert(moment.local.date());
+                    }
+                    // A time takes no day out, and one without a zone none that has one.
+                    (_, Clock::Day)
+                    | (Clock::Floating, Clock::Zone(_))
+                    | (Clock::Zone(_), Clock::Floating) => return Err(Skip::Date),
+                    _ => {
+                        removed.instants.insert(moment.instant(&window.here)?);
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
