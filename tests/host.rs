@@ -25,6 +25,8 @@ mod closure_tool;
 #[allow(dead_code, reason = "its `main` would begin this program anew")]
 #[path = "../examples/lend.rs"]
 mod lend;
+#[path = "../examples/search_docs.rs"]
+mod search_docs;
 #[path = "../examples/typed_tool.rs"]
 mod typed_tool;
 
@@ -35,6 +37,7 @@ fn the_examples_run() {
     typed_tool::main().unwrap();
     async_tool::main().unwrap();
     agent_loop::main().unwrap();
+    search_docs::main().unwrap();
     lend::hold(|home| {
         let mut child = Command::new(env::current_exe().unwrap());
         child.args(["--exact", "a_child_takes_a_session", "--nocapture"]).env(HOME, home);
