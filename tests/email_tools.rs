@@ -139,6 +139,79 @@ fn a_subject_is_one_line_and_a_body_is_text() {
     assert_eq!(world.kept(), [""; 0]);
 }
 
+/// What would be headers, parts, ends or dots of a protocol, if it stood elsewhere.
+const HEADERS_IN_BODIES: [&str; 5] = [
+    "Content-Type: text/html\n\n<b>x</b>",
+    "Bcc: eve@evil.example\nSubject: another\n\nx",
+    "--=_boundary\nContent-Type: application/x-sh\n\nrm\n--=_boundary--",
+    ".\n..\n.x\n\nQUIT",
+    "\nFrom eve@evil.example Tue Nov 24 00:00:00 2026\nTo: eve@evil.example",
+];
+
+/// Reply-To, Resent-To and their like: there is no argument by which somebody else is reached, or
+/// the type changed, or a file put in.
+#[test]
+fn no_other_header_can_be_given() {
+    let world = world();
+    let session = world.session(grant());
+    for name in [
+        "from",
+        "sender",
+        "reply_to",
+        "Reply-To",
+        "resent_to",
+        "Resent-Bcc",
+        "headers",
+        "Bcc",
+        "content_type",
+        "attachments",
+        "in_reply_to",
+        "raw",
+    ] {
+        let args = format!(
+            r#"{{"to": "ann@example.com", "subject": "s", "body": "b", "{name}": "eve@x.test"}}"#
+        );
+        assert_eq!(draft(&session, &args).reason(), Some(Reason::UnknownArgument), "{name}");
+    }
+    let many: Vec<String> = (0..10_000).map(|n| format!("\"n{n}@x.test\"")).collect();
+    let many = format!(r#"{{"to": [{}], "subject": "s", "body": "b"}}"#, many.join(","));
+    assert!(draft(&session, &many).reason().is_some());
+    assert_eq!(world.kept(), [""; 0]);
+}
+
+/// A body is a body: it adds no header and no part, and no line of it is longer than a line may be
+/// (RFC 5322, 2.1.1).
+#[test]
+fn a_body_stays_one() {
+    let world = world();
+    let session = world.session(grant());
+    let long = format!("{}\n{}", "x".repeat(5_000), "\u{fc}".repeat(2_000));
+    for body in HEADERS_IN_BODIES.into_iter().chain([long.as_str()]) {
+        let args = args! { "to": "ann@example.com", "subject": "s", "body": body };
+        assert_eq!(session.call("email.draft", args).unwrap().reason(), None, "{body}");
+    }
+    let kept = world.kept();
+    assert_eq!(kept.len(), 6);
+    for message in kept {
+        let (head, _) = message.split_once("\r\n\r\n").unwrap();
+        let names = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t']));
+        let mut names: Vec<&str> = names.map(|line| line.split(':').next().unwrap()).collect();
+        names.sort_unstable();
+        let expected = [
+            "Content-Transfer-Encoding",
+            "Content-Type",
+            "Date",
+            "MIME-Version",
+            "Message-ID",
+            "Subject",
+            "To",
+        ];
+        assert_eq!(names, expected);
+        assert!(head.contains("text/plain"), "{head}");
+        assert!(message.split("\r\n").all(|line| line.len() <= 998));
+    }
+}
+
 /// Python's own library, which shares no code with the two that were used, reads what was meant.
 #[test]
 fn another_mail_reader_reads_what_was_meant() {
@@ -156,8 +229,12 @@ print(json.dumps(out))
 ";
     let world = world();
     let session = world.session(grant());
-    let bodies = ["plain", "Zeilen\nund \u{fc}mlaute\n\n.\nFrom me", "=3D =\n=?utf-8?q?x?=\n--\n"];
-    for body in bodies {
+    let long = format!("{}\n{}", "x".repeat(5_000), "\u{fc}".repeat(2_000));
+    let mut bodies =
+        vec!["plain", "Zeilen\nund \u{fc}mlaute\n\n.\nFrom me", "=3D =\n=?utf-8?q?x?=\n--\n"];
+    bodies.extend(HEADERS_IN_BODIES.into_iter().chain([long.as_str()]));
+    for body in &bodies {
+        let body = *body;
         let args = args! {
             "to": "ann@example.com", "cc": "x@y.test", "body": body,
             "subject": "Gr\u{fc}\u{df}e, \u{65e5}\u{672c}"
@@ -183,7 +260,8 @@ print(json.dumps(out))
         found.push(message[4].as_str().unwrap().trim_end_matches('\n').to_owned());
     }
     found.sort();
-    let mut meant = bodies.map(|body| body.trim_end_matches('\n').to_owned());
+    let meant = bodies.iter().map(|body| body.trim_end_matches('\n').to_owned());
+    let mut meant: Vec<String> = meant.collect();
     meant.sort();
     assert_eq!(found, meant);
 }
