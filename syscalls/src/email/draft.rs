@@ -60,7 +60,8 @@ impl EmailDraft {
             )
             .param(Param::required("body", ParamType::Text, "Its text.").within(1, BODY_BYTES_MAX))
             .param(list("cc", "Who gets a copy."))
-            .param(list("bcc", "Who gets a copy, unseen by the others."));
+            .param(list("bcc", "Who gets a copy, unseen by the others."))
+            .needs(RECIPIENT_DIMENSION);
         Some(Self { manifest, base, clock })
     }
 }

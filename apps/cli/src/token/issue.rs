@@ -228,8 +228,14 @@ impl Part {
 
     /// The tools that can do nothing without a scope that they are not given, and its dimension.
     fn scopeless(&self, access: &Runtime) -> Vec<(ToolId, String)> {
+        // What is given by another way of naming the same counts too: `recipient_host`, `address`.
+        let is = |given: &str, dimension: &str| {
+            let more = given.strip_prefix(dimension);
+            more.is_some_and(|more| more.is_empty() || more.starts_with('_'))
+                || (dimension == "host" && given == "address")
+        };
         let given = |dimension: &str| {
-            dimension == "path" || self.scope.iter().any(|(given, _)| given == dimension)
+            dimension == "path" || self.scope.iter().any(|(given, _)| is(given, dimension))
         };
         let granted = self.tool.iter().filter_map(|tool| ToolId::new(tool));
         let mut found = Vec::new();
