@@ -6,15 +6,12 @@ use std::os::fd::OwnedFd;
 
 use super::base::{Base, FolderMode};
 use super::error::FsError;
-use super::gate::{NAMED, Node, walk};
+use super::gate::Node;
 use super::homes::{is_key, is_mark};
 use super::location::Location;
 use super::temp::CHUNK_BYTES;
+use super::walk::CHANGE;
 use super::write::{Charge, Effect, Parents, Refused, State, WriteFailure, charge};
-
-/// Opens a file to change it; never waits, never takes a terminal, never cuts it.
-const CHANGE: OFlags =
-    OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// What to add to a file, and where.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +58,11 @@ impl Base {
             return Err(FsError::Home);
         }
         let dir = self.open_parent(parent, Parents::Create(FolderMode::Private), meter, state)?;
-        let file = match walk(&dir, name.as_bytes(), NAMED) {
+        let file = match self.name(&dir, name.as_bytes()) {
             // To open a device is already to act on it: it is judged before, and after.
             Ok(named) => {
-                Node::of(&named)?.expect_file(self.device())?;
-                walk(&dir, name.as_bytes(), CHANGE)?
+                named.node.expect_file(self.device())?;
+                self.walk(&dir, name.as_bytes(), CHANGE)?
             }
             Err(FsError::NotFound) if job.from_bytes == 0 => {
                 charge(meter, Charge::File)?;

@@ -5,12 +5,14 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use syscap_format::manifest::Enforcement;
 
 use super::error::FsError;
-use super::gate::{DIRECTORY, Ident, NAMED, Node, PASSED, walk};
+use super::gate::{Ident, Node};
 use super::homes::{Homes, holds_key, is_mark};
 use super::judged::Judged;
 use super::location::Location;
+use super::walk::{DIRECTORY, Named, PASSED, PATH, Walk};
 
 /// How many directories up [`is_above`] looks. Deeper is refused, not guessed.
 const ANCESTORS_MAX: u32 = 4096;
@@ -20,6 +22,7 @@ const ANCESTORS_MAX: u32 = 4096;
 pub struct Base {
     fd: OwnedFd,
     ident: Ident,
+    walk: Walk,
     homes: Homes,
     pub(super) judged: Judged,
 }
@@ -43,16 +46,56 @@ impl FolderMode {
 }
 
 impl Base {
-    /// Opens a directory as the base. Links in `path` are followed: it is the operator's.
+    /// Opens a directory as the base, to reach what lies in it by `openat2`. Links in `path` are
+    /// followed: it is the operator's.
     ///
     /// # Errors
     /// [`FsError::Unsupported`] if `openat2` is missing or filtered, so a base that exists works.
     pub fn open(path: &Path) -> Result<Self, FsError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        return Self::over(path, |_| Walk::Openat2);
+        #[cfg(not(target_os = "linux"))]
+        return Self::open_by_cap_std(path).and(Err(FsError::Unsupported));
+    }
+
+    /// The same by `cap-std`, name by name, whatever the system has.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_by_cap_std(path: &Path) -> Result<Self, FsError> {
+        Self::over(path, |ident| Walk::CapStd { device: ident.device })
+    }
+
+    fn over(path: &Path, walk: impl FnOnce(Ident) -> Walk) -> Result<Self, FsError> {
+        let flags = PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let ident = Node::of(&fd)?.ident;
-        walk(&fd, b".", NAMED)?;
-        Ok(Self { fd, ident, homes: Homes::default(), judged: Judged::default() })
+        let walk = walk(ident);
+        // It is tried out here, and never again.
+        drop(walk.open(&fd, b".", PASSED)?);
+        let (homes, judged) = (Homes::over(walk), Judged::default());
+        Ok(Self { fd, ident, walk, homes, judged })
+    }
+
+    /// How what lies in it is reached.
+    #[must_use]
+    pub const fn enforcement(&self) -> Enforcement {
+        self.walk.enforcement()
+    }
+
+    /// Opens what lies at a path beneath a directory that was opened so.
+    pub(super) fn walk(
+        &self,
+        dir: impl AsFd,
+        path: &[u8],
+        how: OFlags,
+    ) -> Result<OwnedFd, FsError> {
+        self.walk.open(dir, path, how)
+    }
+
+    /// The same without opening it.
+    pub(super) fn name(&self, dir: impl AsFd, path: &[u8]) -> Result<Named, FsError> {
+        self.walk.name(dir, path)
     }
 
     /// Makes the folders of `at` that are missing, durably, and says how many.
@@ -75,7 +118,7 @@ impl Base {
     /// whoever keeps them there did not mean it for agents.
     pub fn visit(&self, at: &Location) -> Result<(), FsError> {
         let dir = self.name_directory(at.as_path())?;
-        if holds_key(&dir, "")? { Err(FsError::Home) } else { Ok(()) }
+        if holds_key(self.walk, &dir, "")? { Err(FsError::Home) } else { Ok(()) }
     }
 
     /// Opens the directory at a path, making what is missing. `on` hears each step and may stop.
@@ -126,7 +169,7 @@ impl Base {
     /// of them are known to be none, one walk is enough; else it goes down name by name, and each
     /// directory is judged by its own handle.
     fn walk_to(&self, path: &str, how: OFlags) -> Result<OwnedFd, FsError> {
-        if let Ok(fd) = walk(&self.fd, path.as_bytes(), how)
+        if let Ok(fd) = self.walk(&self.fd, path.as_bytes(), how)
             && self.known(path).is_some()
         {
             Node::of(&fd)?.expect_device(self.device())?;
@@ -154,7 +197,7 @@ impl Base {
         if is_mark(name) {
             return Err(FsError::Home);
         }
-        let fd = walk(dir, name.as_bytes(), how)?;
+        let fd = self.walk(dir, name.as_bytes(), how)?;
         self.expect_no_home(&fd)?;
         Ok(fd)
     }
@@ -207,7 +250,7 @@ pub(super) fn is_above(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<boo
         if ident == top {
             return Ok(true);
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PASSED | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         at = rustix::fs::openat(&at, "..", flags, Mode::empty())?;
         let above = Node::of(&at)?.ident;
         // The root is its own parent.

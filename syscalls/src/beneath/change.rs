@@ -7,9 +7,10 @@ use rustix::io::Errno;
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::{Kind, NAMED, Node, READ, walk};
+use super::gate::{Kind, Node};
 use super::homes::{expect_no_key, is_mark, may_be_key};
 use super::location::Location;
+use super::walk::{Named, READ};
 use super::write::{Charge, Effect, Existing, Parents, Refused, State, WriteFailure};
 
 /// What something is, as it was looked at.
@@ -75,7 +76,7 @@ impl Base {
             }
             Ok((_, name)) if is_mark(name) => return Err(FsError::Home),
             Ok((parent, name)) => {
-                let node = Node::of(walk(self.name_directory(parent)?, name.as_bytes(), NAMED)?)?;
+                let node = self.name(self.name_directory(parent)?, name.as_bytes())?.node;
                 if node.is_directory() {
                     // It is judged as whoever would list it is.
                     drop(self.name_directory(at.as_path())?);
@@ -123,7 +124,7 @@ impl Base {
             return Err(FsError::Home);
         }
         let dir = self.open_directory(parent)?;
-        let node = Node::of(walk(&dir, name.as_bytes(), NAMED)?)?;
+        let node = self.name(&dir, name.as_bytes())?.node;
         let flags = match (what, node.is_directory()) {
             (Removal::File, true) => return Err(FsError::IsDirectory),
             (Removal::EmptyFolder, false) => return Err(FsError::NotDirectory),
@@ -135,7 +136,7 @@ impl Base {
             }
         };
         if node.is_file() {
-            expect_own(&dir, name, name, &node)?;
+            self.expect_own(&dir, name, name, &node)?;
             self.expect(&dir, name, expected)?;
         }
         unlinkat(&dir, name, flags).map_err(|errno| lost(errno, effect))?;
@@ -175,12 +176,12 @@ impl Base {
             return Err(FsError::Home);
         }
         let source = self.open_directory(from)?;
-        // Held to the end: a number that is free is given to the next file at once.
-        let named = walk(&source, old_name.as_bytes(), NAMED)?;
-        let node = Node::of(&named)?;
+        let named = self.name(&source, old_name.as_bytes())?;
+        let node = named.node;
         node.expect_file(self.device())?;
-        expect_own(&source, old_name, old_name, &node)?;
-        expect_own(&source, old_name, new_name, &node)?;
+        self.expect_own(&source, old_name, old_name, &node)?;
+        self.expect_own(&source, old_name, new_name, &node)?;
+        let held = self.hold(&source, old_name, named)?;
         let target = self.open_parent(to, job.parents, meter, state)?;
         let old = self.old_file(&target, new_name, job.existing)?;
         let [of_file, of_old] = job.expected;
@@ -196,23 +197,37 @@ impl Base {
         if Node::at(&target, new_name)?.is_none_or(|now| now.ident != node.ident) {
             return Err(FsError::Changed);
         }
-        drop(named);
+        drop(held);
         rustix::fs::fsync(&target)?;
         rustix::fs::fsync(&source)?;
         let (size_bytes, folders) = (node.size_bytes, state.folders);
         Ok(Renamed { size_bytes, folders, replaced: old.is_some() })
     }
-}
 
-/// That a regular file may be taken away, and would be no key under a name.
-fn expect_own(dir: &OwnedFd, name: &str, named: &str, node: &Node) -> Result<(), FsError> {
-    if node.permissions & 0o222 == 0 {
-        return Err(FsError::Denied);
+    /// Holds a file that was named: a number that is free is given to the next file at once. Where
+    /// nothing is held that was only named, it is opened to read.
+    fn hold(&self, dir: &OwnedFd, name: &str, named: Named) -> Result<OwnedFd, FsError> {
+        let Named { node, held } = named;
+        let held = held.map_or_else(|| self.walk(dir, name.as_bytes(), READ), Ok)?;
+        if Node::of(&held)?.ident == node.ident { Ok(held) } else { Err(FsError::Changed) }
     }
-    if may_be_key(named) {
-        expect_no_key(named, walk(dir, name.as_bytes(), READ)?)?;
+
+    /// That a regular file may be taken away, and would be no key under a name.
+    fn expect_own(
+        &self,
+        dir: &OwnedFd,
+        name: &str,
+        named: &str,
+        node: &Node,
+    ) -> Result<(), FsError> {
+        if node.permissions & 0o222 == 0 {
+            return Err(FsError::Denied);
+        }
+        if may_be_key(named) {
+            expect_no_key(named, self.walk(dir, name.as_bytes(), READ)?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A remote or failing disk may have done it and lost the answer.

@@ -1,32 +1,12 @@
-//! The one walk, and what is asked of a thing once it is opened.
+//! What is asked of a thing once it is named or opened.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::error::FsError;
-
-/// How often a walk that was disturbed is tried before the answer is "busy". Without `..` and
-/// links a disturbed walk is rare, so a caller that runs out faces a storm.
-const TRIES: u32 = 32;
-
-/// No climbing, no links of either sort, no other mount.
-const WALK: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_XDEV);
-
-/// Names a thing without opening it; a link is named itself.
-pub(super) const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// Names a directory, to walk on from it.
-pub(super) const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-/// Opens a directory. The kernel looks at the kind before it opens, so nothing else is touched.
-/// `NO_SYMLINKS` refuses a link at the end; with `O_NOFOLLOW` it would pass as "no directory".
-pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
-/// Opens a file for reading; never waits and never takes a terminal.
-pub(super) const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// What something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +64,7 @@ impl Node {
     }
 
     /// What stands at a path, if anything does. It is not opened; a link at the end is itself.
-    pub(super) fn at(dir: impl AsFd, path: &str) -> Result<Option<Self>, FsError> {
+    pub(super) fn at(dir: impl AsFd, path: impl Arg) -> Result<Option<Self>, FsError> {
         match rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Self::from(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -94,6 +74,10 @@ impl Node {
 
     pub(super) fn is_directory(&self) -> bool {
         self.file_type == FileType::Directory
+    }
+
+    pub(super) fn is_link(self) -> bool {
+        self.file_type == FileType::Symlink
     }
 
     pub(super) fn is_file(&self) -> bool {
@@ -143,59 +127,6 @@ impl From<&Stat> for Node {
             file_type: FileType::from_raw_mode(stat.st_mode),
             #[allow(clippy::useless_conversion, reason = "of 32 bits on other machines")]
             links: u64::from(stat.st_nlink),
-        }
-    }
-}
-
-/// Opens `path` beneath `dir`. Never follows a link, at the end or on the way.
-pub(super) fn walk(dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
-    let flags = how | OFlags::CLOEXEC;
-    for _ in 0..TRIES {
-        match rustix::fs::openat2(&dir, path, flags, Mode::empty(), WALK) {
-            Ok(fd) => return Ok(fd),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => return Err(FsError::of_walk(errno)),
-        }
-    }
-    Err(FsError::Busy)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{fs, os::unix::fs::symlink, path::Path};
-
-    use super::{FsError, Mode, NAMED, OFlags, READ, walk};
-
-    fn open(path: &Path) -> rustix::fd::OwnedFd {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(path, flags, Mode::empty()).unwrap()
-    }
-
-    /// No caller hands it such a path: names are checked before. It would lead nowhere all the same.
-    #[test]
-    fn the_walk_refuses_by_itself() {
-        let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("inside");
-        fs::create_dir_all(inside.join("d")).unwrap();
-        fs::write(folder.path().join("secret"), "outside").unwrap();
-        fs::write(inside.join("d/file"), "inside").unwrap();
-        symlink("d/file", inside.join("link")).unwrap();
-        symlink("d", inside.join("way")).unwrap();
-        let (base, absolute) = (open(&inside), folder.path().join("secret"));
-        assert!(walk(&base, b"d/file", READ).is_ok());
-        assert!(walk(&base, b"d/../d/file", READ).is_ok(), "beneath the base all the while");
-        for path in [&b"../secret"[..], b"d/../../secret", absolute.as_os_str().as_encoded_bytes()]
-        {
-            for how in [NAMED, READ] {
-                assert_eq!(walk(&base, path, how).err(), Some(FsError::OtherDevice), "{path:?}");
-            }
-        }
-        assert_eq!(walk(&base, b"link", READ).err(), Some(FsError::Link));
-        assert_eq!(walk(&base, b"way/file", READ).err(), Some(FsError::Link));
-        // Of /proc a magic link leads anywhere, whatever its text says.
-        let me = open(Path::new("/proc/self"));
-        for path in [&b"root/etc/passwd"[..], b"cwd/x", b"fd/0"] {
-            assert_eq!(walk(&me, path, READ).err(), Some(FsError::Link), "{path:?}");
         }
     }
 }

@@ -12,7 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use syscap_format::control::Role;
 
 use super::error::FsError;
-use super::gate::{Changed, Ident, Node, READ, walk};
+use super::gate::{Changed, Ident, Node};
+use super::walk::{READ, Walk};
 
 /// The log of a home. Whatever has this name marks the folder that it lies in: a home without it
 /// can't be, and to look into it would drop the locks of a process that has it open.
@@ -36,8 +37,9 @@ const SETTLED_S: i64 = 2;
 const SEEN_MAX: usize = 4_096;
 
 /// The folders that were looked at, and are no homes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Homes {
+    walk: Walk,
     seen: Mutex<HashMap<Ident, Seen>>,
 }
 
@@ -50,6 +52,11 @@ struct Seen {
 }
 
 impl Homes {
+    /// None were looked at yet; keys are, by that way.
+    pub(super) fn over(walk: Walk) -> Self {
+        Self { walk, seen: Mutex::default() }
+    }
+
     /// Whether a folder is no home. One that did not change since is not looked at again.
     pub(super) fn expect_none(&self, dir: impl AsFd, node: &Node) -> Result<(), FsError> {
         self.expect_none_at(dir, node, now_s)
@@ -71,7 +78,9 @@ impl Homes {
         if known == Some(seen) {
             return Ok(());
         }
-        if Node::at(&dir, LOG)?.is_some() || (keys.is_some() && holds_key(&dir, "keys/")?) {
+        if Node::at(&dir, LOG)?.is_some()
+            || (keys.is_some() && holds_key(self.walk, &dir, "keys/")?)
+        {
             return Err(FsError::Home);
         }
         self.remember(node.ident, seen, now_s());
@@ -143,13 +152,14 @@ pub(super) fn expect_no_key(name: &str, fd: impl AsFd) -> Result<(), FsError> {
 
 /// Whether a folder holds a key, by names that begin so. What can't be looked at, such as another
 /// user's, is taken for one.
-pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
+pub(super) fn holds_key(walk: Walk, dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
     for name in uses().map(|key_use| format!("{key_use}.key")) {
         let path = format!("{begin}{name}");
-        if !Node::at(&dir, &path)?.is_some_and(|node| node.is_file()) {
+        if !Node::at(&dir, path.as_str())?.is_some_and(|node| node.is_file()) {
             continue;
         }
-        let looked = walk(&dir, path.as_bytes(), READ).and_then(|fd| expect_no_key(&name, &fd));
+        let looked =
+            walk.open(&dir, path.as_bytes(), READ).and_then(|fd| expect_no_key(&name, &fd));
         match looked {
             Ok(()) | Err(FsError::NotFound | FsError::Link) => {}
             Err(_) => return Ok(true),
@@ -158,9 +168,11 @@ pub(super) fn holds_key(dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
     Ok(false)
 }
 
-/// Whether what a file of this name holds must be looked at: it may be a key.
+/// Whether what a file of this name holds must be looked at: it may be a key. A file system that
+/// folds letters may open one by a name that is not ASCII (the Kelvin sign is a `k` to it): of those
+/// what was opened says it, and not the name.
 pub(super) fn may_be_key(name: &str) -> bool {
-    stem(name).is_some()
+    stem(name).is_some() || !name.is_ascii()
 }
 
 fn is_named_for_a_use(name: &str) -> bool {
@@ -194,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = OFlags::PATH | OFlags::DIRECTORY;
         let dir = rustix::fs::openat(CWD, folder.path(), open, Mode::empty()).unwrap();
-        let homes = Homes::default();
+        let homes = Homes::over(Walk::CapStd { device: Node::of(&dir).unwrap().ident.device });
         let node = || Node::of(&dir).unwrap();
         let now = clock_gettime(ClockId::Realtime).tv_sec;
         let is_remembered = |later: i64| {

@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::base::Base;
-use super::gate::{Changed, Ident, Node, PASSED, walk};
+use super::gate::{Changed, Ident, Node};
 use super::homes::{is_settled, now_s};
+use super::walk::PASSED;
 
 /// How many folders are held open.
 const FOLDERS_MAX: usize = 32;
@@ -119,7 +120,7 @@ impl Way {
                 return None;
             }
             let above = opened.last()?;
-            opened.push(walk(above, name.as_bytes(), PASSED).ok()?);
+            opened.push(base.walk(above, name.as_bytes(), PASSED).ok()?);
         }
         let looked = opened.into_iter().rev().map(|fd| {
             let node = Node::of(&fd).ok().filter(|node| base.is_no_home(node))?;

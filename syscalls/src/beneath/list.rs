@@ -6,7 +6,7 @@ use rustix::fs::Dir;
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::{Kind, NAMED, Node, walk};
+use super::gate::Kind;
 use super::location::Location;
 use super::temp_name::is_temp;
 
@@ -61,7 +61,7 @@ impl Base {
     }
 
     fn look(&self, dir: &Dir, name: &[u8]) -> Result<(Kind, u64), FsError> {
-        let node = Node::of(walk(dir.fd()?, name, NAMED)?)?;
+        let node = self.name(dir.fd()?, name)?.node;
         let kind = node.kind(self.device());
         Ok((kind, if kind == Kind::File { node.size_bytes } else { 0 }))
     }

@@ -2,9 +2,10 @@
 //!
 //! The tools know an [`Opener`] only, which [`open`] chooses for a directory. There is one: a
 //! [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
-//! a [`Location`], a list of checked names, with one walk: `openat2` beneath the base, no links,
-//! no magic links, no other mount. What was opened is then judged by `fstat`, never by its name.
-//! Where the kernel lacks `openat2` the base can't be made: there is no weaker fallback.
+//! a [`Location`], a list of checked names, with one walk: by `openat2` beneath the base, no links,
+//! no magic links, no other mount; or, where the system lacks that, by `cap-std`, name by name, no
+//! links, no other device. Which of the two is settled when the base is opened: no error of a later
+//! call makes it another. What was opened is then judged by `fstat`, never by its name.
 //!
 //! No folder that is a home of syscap is walked through or listed, and none is made: its log and
 //! keys are nobody's files.
@@ -13,7 +14,8 @@
 //! only where its caller lets it. The caller checks the answer against its scope and opens it;
 //! since every opener refuses links, what was checked is what is opened.
 //!
-//! What this can't see: a bind mount made *above* the base before it was opened, a directory
+//! What this can't see: a bind mount made *above* the base before it was opened; by `cap-std`, one
+//! of a folder of the same file system that lies *in* the base; a directory
 //! that someone with the right to do so moves out of the base while a call holds its handle
 //! (the call goes on in that same directory), and extended attributes and ACLs, which a
 //! replaced file loses.
@@ -34,6 +36,7 @@ mod resolve;
 mod survey;
 mod temp;
 mod temp_name;
+mod walk;
 mod write;
 
 pub use append::Append;
@@ -44,7 +47,7 @@ pub use gate::Kind;
 pub use homes::KEY_FILE_BEGINS;
 pub use list::{Entry, Listing, SCAN_MAX};
 pub use location::Location;
-pub use opener::{Opener, open};
+pub use opener::{Opener, Openers, open, open_by};
 pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use survey::{Grown, SURVEY_MAX, Survey};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};

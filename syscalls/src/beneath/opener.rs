@@ -138,13 +138,63 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     fn visit(&self, at: &Location) -> Result<(), FsError>;
 }
 
+/// What may open a directory's files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Openers {
+    /// `openat2`, and where the system lacks it `cap-std`.
+    #[default]
+    Strongest,
+    /// `openat2` or nothing.
+    Openat2,
+    /// `cap-std`, also where there is `openat2`.
+    CapStd,
+}
+
+impl Openers {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Strongest, Self::Openat2, Self::CapStd];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strongest => "strongest",
+            Self::Openat2 => "openat2",
+            Self::CapStd => "cap_std",
+        }
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|openers| openers.name() == name)
+    }
+}
+
 /// Opens a directory, by the strongest opener that the system has.
 ///
 /// # Errors
-/// [`FsError::Unsupported`] where it has none: `openat2` is missing or filtered. There is no weaker
-/// one to fall back on yet.
+/// What the system says.
 pub fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
-    Ok(Arc::new(Base::open(path)?))
+    open_by(Openers::Strongest, path)
+}
+
+/// Opens a directory by one of these openers. Which it is stays: only here is another tried, and
+/// only where there is none of the first.
+///
+/// # Errors
+/// [`FsError::Unsupported`] where it must be `openat2`, and that is missing or filtered; else what
+/// the system says.
+pub fn open_by(openers: Openers, path: &Path) -> Result<Arc<dyn Opener>, FsError> {
+    let base = match openers {
+        Openers::Strongest => match Base::open(path) {
+            Err(FsError::Unsupported) => Base::open_by_cap_std(path),
+            opened => opened,
+        },
+        Openers::Openat2 => Base::open(path),
+        Openers::CapStd => Base::open_by_cap_std(path),
+    };
+    Ok(Arc::new(base?))
 }
 
 impl dyn Opener + '_ {
@@ -162,7 +212,7 @@ impl dyn Opener + '_ {
 
 impl Opener for Base {
     fn enforcement(&self) -> Enforcement {
-        Enforcement::Openat2
+        self.enforcement()
     }
 
     fn directory(&self) -> BorrowedFd<'_> {

@@ -9,11 +9,12 @@ use syscap_format::label::Label;
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::{NAMED, Node, READ, walk};
+use super::gate::Node;
 use super::homes::{expect_no_key, is_mark};
 use super::judged::Seen;
 use super::label;
 use super::location::Location;
+use super::walk::READ;
 
 /// The step in which a buffer grows: a size that a file claims never decides an allocation.
 const STEP_BYTES: usize = 64 * 1024;
@@ -45,10 +46,10 @@ pub struct Chunk {
 impl Base {
     /// Opens a regular file of one link and at most `max_size_bytes` for reading.
     ///
-    /// To open a device is already to act on it, so the file is first named by an `O_PATH`
-    /// handle, which opens nothing, and judged. Such a handle can only be reopened through the
-    /// magic links of /proc, so a second walk opens the file, and what it opened is judged again:
-    /// only that judgement counts. Who can put a device node in place between the two walks can
+    /// To open a device is already to act on it, so the file is first named, which opens nothing,
+    /// and judged. An `O_PATH` handle can only be reopened through the magic links of /proc, and not
+    /// every system has one: so a second walk opens the file, and what it opened is judged again.
+    /// Only that judgement counts. Who can put a device node in place between the two walks can
     /// make device nodes; it is opened without waiting, refused and closed.
     ///
     /// A file that was named and judged before, in a folder that did not change since, is still
@@ -65,11 +66,11 @@ impl Base {
         if let Some(file) = self.open_judged(path, (parent, name), max_size_bytes)? {
             return Ok(file);
         }
-        if let Ok(named) = walk(self.handle(), path.as_bytes(), NAMED)
+        if let Ok(named) = self.name(self.handle(), path.as_bytes())
             && let Some(folder) = self.known(parent)
         {
-            let named = self.judge(&named, max_size_bytes)?;
-            let fd = walk(self.handle(), path.as_bytes(), READ)?;
+            let named = self.judge(named.node, max_size_bytes)?;
+            let fd = self.walk(self.handle(), path.as_bytes(), READ)?;
             let opened = self.judge_open(name, &fd, max_size_bytes)?;
             // What was known is the way of the first walk: to the same file, or it says nothing.
             if opened.ident == named.ident {
@@ -78,8 +79,8 @@ impl Base {
             }
         }
         let dir = self.name_directory(parent)?;
-        self.judge(&walk(&dir, name.as_bytes(), NAMED)?, max_size_bytes)?;
-        let fd = walk(&dir, name.as_bytes(), READ)?;
+        self.judge(self.name(&dir, name.as_bytes())?.node, max_size_bytes)?;
+        let fd = self.walk(&dir, name.as_bytes(), READ)?;
         let size_bytes = self.judge_open(name, &fd, max_size_bytes)?.size_bytes;
         Ok(OpenFile { fd, size_bytes })
     }
@@ -93,7 +94,7 @@ impl Base {
         max_size_bytes: u64,
     ) -> Result<Option<OpenFile>, FsError> {
         let Some(file) = self.judged.file(parent, name) else { return Ok(None) };
-        let Ok(fd) = walk(self.handle(), path.as_bytes(), READ) else { return Ok(None) };
+        let Ok(fd) = self.walk(self.handle(), path.as_bytes(), READ) else { return Ok(None) };
         // Whatever it is, it is open, and judged as what was opened.
         let opened = self.judge_open(name, &fd, max_size_bytes)?;
         let is_it = Seen::from(&opened) == file;
@@ -107,8 +108,7 @@ impl Base {
     }
 
     /// A file that may be read.
-    fn judge(&self, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
-        let node = Node::of(fd)?;
+    fn judge(&self, node: Node, max_size_bytes: u64) -> Result<Node, FsError> {
         node.expect_file(self.device())?;
         if node.size_bytes > max_size_bytes { Err(FsError::TooLarge) } else { Ok(node) }
     }
@@ -116,7 +116,7 @@ impl Base {
     /// The same once it is open, and is no key: its folder may have been looked at before it was
     /// there.
     fn judge_open(&self, name: &str, fd: &OwnedFd, max_size_bytes: u64) -> Result<Node, FsError> {
-        let node = self.judge(fd, max_size_bytes)?;
+        let node = self.judge(Node::of(fd)?, max_size_bytes)?;
         expect_no_key(name, fd)?;
         Ok(node)
     }

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::readlinkat;
+use rustix::io::Errno;
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::{Kind, NAMED, Node, walk};
+use super::gate::Kind;
 use super::location::Location;
+use super::walk::Named;
 
 /// How many links one path may take: as many as the operating system follows, so that whatever
 /// another program can open by a path can be found by it.
@@ -38,7 +40,8 @@ impl Base {
     ) -> Result<Location, FsError> {
         // Nearly always there is no link: then one walk says so.
         if may_follow(written)
-            && let Some((_, Kind::File | Kind::Directory)) = self.what_is(written)
+            && let Some((_, _, named)) = self.look_at(written)
+            && matches!(named.node.kind(self.device()), Kind::File | Kind::Directory)
         {
             return Ok(written.clone());
         }
@@ -59,14 +62,14 @@ impl Base {
                 name => at.push(name)?,
             }
             if may_follow(&at)
-                && let Some((link, Kind::Link)) = self.what_is(&at)
+                && let Some(target) = self.target(&at)
             {
                 links += 1;
                 if links > LINKS_MAX {
                     return Err(FsError::Link);
                 }
                 at.pop()?;
-                for name in target(&link)?.rsplit('/') {
+                for name in target?.rsplit('/') {
                     rest.push_front(name.to_owned());
                 }
             }
@@ -74,18 +77,32 @@ impl Base {
         Ok(at)
     }
 
-    /// What stands there, without a link on the way; nothing, where that can't be said.
-    fn what_is(&self, at: &Location) -> Option<(OwnedFd, Kind)> {
+    /// What stands there, in the folder, by that name, without a link on the way; nothing, where
+    /// that can't be said.
+    fn look_at<'a>(&self, at: &'a Location) -> Option<(OwnedFd, &'a str, Named)> {
         let (parent, name) = at.split().ok()?;
-        let fd = walk(self.name_directory(parent).ok()?, name.as_bytes(), NAMED).ok()?;
-        let kind = Node::of(&fd).ok()?.kind(self.device());
-        Some((fd, kind))
+        let dir = self.name_directory(parent).ok()?;
+        let named = self.name(&dir, name.as_bytes()).ok()?;
+        Some((dir, name, named))
+    }
+
+    /// Where the link leads that stands there, if one does.
+    fn target(&self, at: &Location) -> Option<Result<String, FsError>> {
+        let (dir, name, named) = self.look_at(at)?;
+        let is_link = named.node.kind(self.device()) == Kind::Link;
+        is_link.then(|| match &named.held {
+            // By the handle, so it is the target of the link that was looked at.
+            Some(link) => read(link, ""),
+            None => read(&dir, name),
+        })
     }
 }
 
-/// By the handle, so it is the target of the link that was looked at.
-fn target(link: &OwnedFd) -> Result<String, FsError> {
-    let target = readlinkat(link, "", Vec::new())?;
-    let target = target.into_string().map_err(|_| FsError::BadName)?;
+fn read(dir: &OwnedFd, name: &str) -> Result<String, FsError> {
+    let target = match readlinkat(dir, name, Vec::new()) {
+        // It is none any more.
+        Err(Errno::INVAL | Errno::NOENT) => return Err(FsError::Busy),
+        target => target?.into_string().map_err(|_| FsError::BadName)?,
+    };
     if target.starts_with('/') { Err(FsError::Escapes) } else { Ok(target) }
 }

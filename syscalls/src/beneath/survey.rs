@@ -12,10 +12,11 @@ use syscap_format::label::Label;
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::{Changed, DIRECTORY, Ident, NAMED, Node, READ, walk};
+use super::gate::{Changed, Ident, Node};
 use super::homes::is_mark;
 use super::label;
 use super::location::Location;
+use super::walk::{DIRECTORY, READ};
 
 /// Most names in a folder and all below it for a program to run in it.
 pub const SURVEY_MAX: usize = 200_000;
@@ -90,7 +91,7 @@ impl Base {
             let seen = Seen { changed: node.changed, elsewhere: node.links };
             let seen = survey.files.entry(node.ident).or_insert(seen);
             seen.elsewhere = seen.elsewhere.saturating_sub(1);
-            let kept = match walk(dir, name, READ) {
+            let kept = match self.walk(dir, name, READ) {
                 Ok(file) => label::kept(file)?,
                 // What it is, a program that may change its mode can find out.
                 Err(FsError::Denied) => label::WORST,
@@ -118,7 +119,7 @@ impl Base {
         // What others wrote there meanwhile has its label, and the program may have read it.
         let mut label = label;
         self.each_below(at, &mut |dir, name, node| {
-            if let (true, Ok(file)) = (node.is_file(), walk(dir, name, READ)) {
+            if let (true, Ok(file)) = (node.is_file(), self.walk(dir, name, READ)) {
                 label = label.join(label::kept(file)?);
             }
             Ok(())
@@ -135,7 +136,7 @@ impl Base {
             if label == Label::PUBLIC {
                 return Ok(());
             }
-            match walk(dir, name, READ) {
+            match self.walk(dir, name, READ) {
                 Ok(file) => mark(&file, label),
                 // Nobody reads it as it is, and who makes it readable has changed it.
                 Err(FsError::Denied | FsError::NotFound) => Ok(()),
@@ -153,7 +154,7 @@ impl Base {
         // By their paths: open, they could be more than a process may have.
         let mut folders = vec![b".".to_vec()];
         while let Some(path) = folders.pop() {
-            let folder = walk(&top, &path, DIRECTORY)?;
+            let folder = self.walk(&top, &path, DIRECTORY)?;
             for entry in Dir::read_from(&folder)? {
                 let entry = entry?;
                 let name = entry.file_name().to_bytes();
@@ -164,13 +165,13 @@ impl Base {
                 if seen > SURVEY_MAX {
                     return Err(FsError::TooLarge);
                 }
-                let named = match walk(&folder, name, NAMED) {
+                let named = match self.name(&folder, name) {
                     Ok(named) => named,
                     // It went since its name was read.
                     Err(FsError::NotFound) => continue,
                     Err(error) => return Err(error),
                 };
-                let node = Node::of(&named)?;
+                let node = named.node;
                 node.expect_device(self.device())?;
                 if node.is_file() {
                     on(&folder, name, node)?;
@@ -191,7 +192,7 @@ impl Base {
         if std::str::from_utf8(name).is_ok_and(is_mark) {
             return Err(FsError::Home);
         }
-        self.expect_no_home(walk(folder, name, DIRECTORY)?)
+        self.expect_no_home(self.walk(folder, name, DIRECTORY)?)
     }
 }
 

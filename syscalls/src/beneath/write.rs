@@ -7,11 +7,12 @@ use syscap_format::label::Label;
 
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
-use super::gate::{NAMED, Node, READ, walk};
+use super::gate::Node;
 use super::homes::{expect_no_key, is_key, is_mark, may_be_key};
 use super::label;
 use super::location::Location;
 use super::temp::{TempName, create, fill, put};
+use super::walk::READ;
 
 /// What to write, and where.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +193,7 @@ impl Base {
         expected: Option<[u8; 32]>,
     ) -> Result<(), FsError> {
         let Some(expected) = expected else { return Ok(()) };
-        let found = match walk(dir, name.as_bytes(), READ) {
+        let found = match self.walk(dir, name.as_bytes(), READ) {
             Err(FsError::NotFound) => return Err(FsError::Changed),
             fd => self.digest(name, fd?)?,
         };
@@ -206,17 +207,17 @@ impl Base {
         name: &str,
         existing: Existing,
     ) -> Result<Option<Node>, FsError> {
-        let named = match walk(dir, name.as_bytes(), NAMED) {
+        let named = match self.name(dir, name.as_bytes()) {
             Err(FsError::NotFound) => return Ok(None),
             named => named?,
         };
         if existing == Existing::Refuse {
             return Err(FsError::Exists);
         }
-        let node = Node::of(&named)?;
+        let node = named.node;
         node.expect_file(self.device())?;
         if may_be_key(name) {
-            expect_no_key(name, walk(dir, name.as_bytes(), READ)?)?;
+            expect_no_key(name, self.walk(dir, name.as_bytes(), READ)?)?;
         }
         // A rename needs no right on the file, so a file marked read-only is seen here or never.
         if node.permissions & 0o222 == 0 {

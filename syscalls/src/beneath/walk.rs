@@ -1,0 +1,231 @@
+//! The two ways to something beneath a directory that is open.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::OFlags;
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, ResolveFlags};
+use rustix::io::Errno;
+use syscap_format::manifest::Enforcement;
+
+use super::error::FsError;
+use super::gate::Node;
+
+/// How often a walk that was disturbed is tried before the answer is "busy". Without `..` and
+/// links a disturbed walk is rare, so a caller that runs out faces a storm.
+const TRIES: u32 = 32;
+
+/// No climbing, no links of either sort, no other mount.
+#[cfg(target_os = "linux")]
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_XDEV);
+
+/// Names a thing without opening it, where the system can: else it opens it for reading.
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+pub(super) const PATH: OFlags = OFlags::PATH;
+/// Names a thing without opening it, where the system can: else it opens it for reading.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+pub(super) const PATH: OFlags = OFlags::RDONLY;
+/// Names a directory, to walk on from it.
+pub(super) const PASSED: OFlags = PATH.union(OFlags::DIRECTORY);
+/// Opens a directory. The kernel looks at the kind before it opens, so nothing else is touched.
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// Opens a file for reading; never waits and never takes a terminal.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Opens a file to change it; never waits, never takes a terminal, never cuts it.
+pub(super) const CHANGE: OFlags =
+    OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// How things are reached. It is chosen when the base is opened and stays: what one way refuses,
+/// with whatever error, the other is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// By `openat2`: the system itself goes the whole way, and sees links and mounts on it.
+    #[cfg(target_os = "linux")]
+    Openat2,
+    /// By `cap-std`, name by name, each judged by its own handle before the next. A mount shows by
+    /// its device alone.
+    CapStd {
+        /// The device that all must be on.
+        device: u64,
+    },
+}
+
+/// A thing that was looked at and not opened.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// What it was.
+    pub(super) node: Node,
+    /// It itself, where it can be held so: a link, too.
+    pub(super) held: Option<OwnedFd>,
+}
+
+impl Walk {
+    /// What goes on record.
+    pub(super) const fn enforcement(self) -> Enforcement {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Openat2 => Enforcement::Openat2,
+            Self::CapStd { .. } => Enforcement::CapStd,
+        }
+    }
+
+    /// Opens `path` beneath `dir`. Never follows a link, at the end or on the way.
+    pub(super) fn open(self, dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Openat2 => at_once(dir, path, how),
+            Self::CapStd { device } => {
+                let (dir, name) = self.parent(dir.as_fd(), path)?;
+                let fd = one(&dir, name, how)?;
+                Node::of(&fd)?.expect_device(device)?;
+                Ok(fd)
+            }
+        }
+    }
+
+    /// Looks at what stands at `path` beneath `dir` without opening it; a link at the end is looked
+    /// at itself.
+    pub(super) fn name(self, dir: impl AsFd, path: &[u8]) -> Result<Named, FsError> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Openat2 => {
+                let held = at_once(dir, path, OFlags::PATH | OFlags::NOFOLLOW)?;
+                Ok(Named { node: Node::of(&held)?, held: Some(held) })
+            }
+            Self::CapStd { device } => {
+                let (dir, name) = self.parent(dir.as_fd(), path)?;
+                let node = Node::at(&dir, name)?.ok_or(FsError::NotFound)?;
+                node.expect_device(device)?;
+                Ok(Named { node, held: None })
+            }
+        }
+    }
+
+    /// The folder that the last name of a path stands in, and that name.
+    fn parent<'p>(self, dir: BorrowedFd<'_>, path: &'p [u8]) -> Result<(Dir, &'p [u8]), FsError> {
+        let Self::CapStd { device } = self else { return Err(FsError::Unsupported) };
+        let mut at = Dir::from(dir.try_clone_to_owned().map_err(|error| of(&error))?);
+        let mut names = path.split(|byte| *byte == b'/').filter(|name| *name != b".");
+        let Some(mut last) = names.next() else { return Ok((at, b".")) };
+        for name in names {
+            let fd = one(&at, last, PASSED)?;
+            Node::of(&fd)?.expect_device(device)?;
+            (at, last) = (Dir::from(fd), name);
+        }
+        if last == b".." { Err(FsError::Escapes) } else { Ok((at, last)) }
+    }
+}
+
+/// The whole path at once.
+#[cfg(target_os = "linux")]
+fn at_once(dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
+    let flags = how | OFlags::CLOEXEC;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(&dir, path, flags, Mode::empty(), BENEATH) {
+            Ok(fd) => return Ok(fd),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(FsError::of_walk(errno)),
+        }
+    }
+    Err(FsError::Busy)
+}
+
+/// One name. What is asked for besides reading and writing goes to the system as it stands: there
+/// is no word in `cap-std` for an open that neither waits nor takes a terminal.
+fn one(dir: &Dir, name: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(how.contains(OFlags::RDWR)).follow(FollowSymlinks::No);
+    options.custom_flags(how.difference(OFlags::RWMODE).bits().cast_signed());
+    for _ in 0..TRIES {
+        match dir.open_with(OsStr::from_bytes(name), &options) {
+            Ok(file) => return Ok(file.into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // What is said of a link differs: as of a folder that it is none.
+            Err(error) => {
+                let is_link = Node::at(dir, name).is_ok_and(|node| node.is_some_and(Node::is_link));
+                return Err(if is_link { FsError::Link } else { of(&error) });
+            }
+        }
+    }
+    Err(FsError::Busy)
+}
+
+/// What `cap-std` says: of a way out that it refused, no number.
+fn of(error: &std::io::Error) -> FsError {
+    match Errno::from_io_error(error) {
+        Some(Errno::NXIO) => FsError::NotRegular,
+        Some(errno) => FsError::from(errno),
+        None if error.kind() == ErrorKind::PermissionDenied => FsError::Escapes,
+        None => FsError::BadName,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink, path::Path};
+
+    use super::{DIRECTORY, FsError, Mode, Node, OFlags, READ, Walk};
+
+    fn open(path: &Path) -> rustix::fd::OwnedFd {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    /// No caller hands it such a path: names are checked before. It would lead nowhere all the same.
+    #[test]
+    fn the_walk_refuses_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir_all(inside.join("d")).unwrap();
+        fs::write(folder.path().join("secret"), "outside").unwrap();
+        fs::write(inside.join("d/file"), "inside").unwrap();
+        symlink("d/file", inside.join("link")).unwrap();
+        symlink("d", inside.join("way")).unwrap();
+        let (base, absolute) = (open(&inside), folder.path().join("secret"));
+        let device = Node::of(&base).unwrap().ident.device;
+        for walk in [Walk::Openat2, Walk::CapStd { device }] {
+            let read = |path: &[u8]| walk.open(&base, path, READ).err();
+            let named = |path: &[u8]| walk.name(&base, path).err();
+            assert_eq!(read(b"d/file"), None);
+            let out =
+                [&b"../secret"[..], b"d/../../secret", absolute.as_os_str().as_encoded_bytes()];
+            for path in out {
+                let (read, named) = (read(path), named(path));
+                let told = match walk {
+                    Walk::Openat2 => FsError::OtherDevice,
+                    Walk::CapStd { .. } if path == b"../secret" || path.starts_with(b"d/") => {
+                        FsError::Escapes
+                    }
+                    Walk::CapStd { .. } => FsError::NotFound,
+                };
+                assert_eq!((read, named), (Some(told), Some(told)), "{walk:?} {path:?}");
+            }
+            for path in [&b".."[..], b"d/..", b"d/../.."] {
+                assert!(named(path).is_some() || walk == Walk::Openat2, "{path:?}");
+                assert!(walk.open(&base, path, DIRECTORY).is_err() || path == b"d/..", "{path:?}");
+            }
+            for path in [&b"link"[..], b"way/file"] {
+                assert_eq!(read(path), Some(FsError::Link), "{walk:?} {path:?}");
+            }
+            assert_eq!(walk.open(&base, b"way", DIRECTORY).err(), Some(FsError::Link), "{walk:?}");
+            assert!(walk.name(&base, b"link").unwrap().node.is_link());
+        }
+        // Of /proc a magic link leads anywhere, whatever its text says.
+        let me = open(Path::new("/proc/self"));
+        let device = Node::of(&me).unwrap().ident.device;
+        for walk in [Walk::Openat2, Walk::CapStd { device }] {
+            for path in [&b"root/etc/passwd"[..], b"cwd/x", b"fd/0"] {
+                assert_eq!(walk.open(&me, path, READ).err(), Some(FsError::Link), "{path:?}");
+            }
+        }
+    }
+}
