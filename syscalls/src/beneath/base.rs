@@ -53,7 +53,7 @@ impl Base {
     /// [`FsError::Unsupported`] if `openat2` is missing or filtered, so a base that exists works.
     pub fn open(path: &Path) -> Result<Self, FsError> {
         #[cfg(target_os = "linux")]
-        return Self::over(path, |_| Walk::Openat2);
+        return Self::over(path, |_| Ok(Walk::Openat2));
         #[cfg(not(target_os = "linux"))]
         return Self::open_by_cap_std(path).and(Err(FsError::Unsupported));
     }
@@ -63,14 +63,17 @@ impl Base {
     /// # Errors
     /// What the system says.
     pub fn open_by_cap_std(path: &Path) -> Result<Self, FsError> {
-        Self::over(path, |ident| Walk::CapStd { device: ident.device })
+        Self::over(path, |base| Walk::by_cap_std(base))
     }
 
-    fn over(path: &Path, walk: impl FnOnce(Ident) -> Walk) -> Result<Self, FsError> {
+    fn over(
+        path: &Path,
+        walk: impl FnOnce(&OwnedFd) -> Result<Walk, FsError>,
+    ) -> Result<Self, FsError> {
         let flags = PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let ident = Node::of(&fd)?.ident;
-        let walk = walk(ident);
+        let walk = walk(&fd)?;
         // It is tried out here, and never again.
         drop(walk.open(&fd, b".", PASSED)?);
         let (homes, judged) = (Homes::over(walk), Judged::default());

@@ -206,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = OFlags::PATH | OFlags::DIRECTORY;
         let dir = rustix::fs::openat(CWD, folder.path(), open, Mode::empty()).unwrap();
-        let homes = Homes::over(Walk::CapStd { device: Node::of(&dir).unwrap().ident.device });
+        let homes = Homes::over(Walk::by_cap_std(&dir).unwrap());
         let node = || Node::of(&dir).unwrap();
         let now = clock_gettime(ClockId::Realtime).tv_sec;
         let is_remembered = |later: i64| {

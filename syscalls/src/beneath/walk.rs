@@ -9,7 +9,7 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 #[cfg(target_os = "linux")]
-use rustix::fs::{Mode, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, ResolveFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use syscap_format::manifest::Enforcement;
 
@@ -51,11 +51,13 @@ pub(super) enum Walk {
     /// By `openat2`: the system itself goes the whole way, and sees links and mounts on it.
     #[cfg(target_os = "linux")]
     Openat2,
-    /// By `cap-std`, name by name, each judged by its own handle before the next. A mount shows by
-    /// its device alone.
+    /// By `cap-std`, name by name, each judged by its own handle before the next.
     CapStd {
         /// The device that all must be on.
         device: u64,
+        /// The mount that all must be of, where the system tells one mount from another: a folder
+        /// of the same device can be mounted anywhere.
+        mount: Option<u64>,
     },
 }
 
@@ -69,6 +71,12 @@ pub(super) struct Named {
 }
 
 impl Walk {
+    /// By `cap-std`, beneath this directory.
+    pub(super) fn by_cap_std(base: impl AsFd) -> Result<Self, FsError> {
+        let device = Node::of(&base)?.ident.device;
+        Ok(Self::CapStd { device, mount: mount_at(&base, b"")? })
+    }
+
     /// What goes on record.
     pub(super) const fn enforcement(self) -> Enforcement {
         match self {
@@ -83,11 +91,9 @@ impl Walk {
         match self {
             #[cfg(target_os = "linux")]
             Self::Openat2 => at_once(dir, path, how),
-            Self::CapStd { device } => {
+            Self::CapStd { .. } => {
                 let (dir, name) = self.parent(dir.as_fd(), path)?;
-                let fd = one(&dir, name, how)?;
-                Node::of(&fd)?.expect_device(device)?;
-                Ok(fd)
+                self.step(&dir, name, how)
             }
         }
     }
@@ -101,10 +107,10 @@ impl Walk {
                 let held = at_once(dir, path, OFlags::PATH | OFlags::NOFOLLOW)?;
                 Ok(Named { node: Node::of(&held)?, held: Some(held) })
             }
-            Self::CapStd { device } => {
+            Self::CapStd { .. } => {
                 let (dir, name) = self.parent(dir.as_fd(), path)?;
                 let node = Node::at(&dir, name)?.ok_or(FsError::NotFound)?;
-                node.expect_device(device)?;
+                self.expect_here(&node, mount_at(&dir, name)?)?;
                 Ok(Named { node, held: None })
             }
         }
@@ -112,16 +118,37 @@ impl Walk {
 
     /// The folder that the last name of a path stands in, and that name.
     fn parent<'p>(self, dir: BorrowedFd<'_>, path: &'p [u8]) -> Result<(Dir, &'p [u8]), FsError> {
-        let Self::CapStd { device } = self else { return Err(FsError::Unsupported) };
         let mut at = Dir::from(dir.try_clone_to_owned().map_err(|error| of(&error))?);
         let mut names = path.split(|byte| *byte == b'/').filter(|name| *name != b".");
         let Some(mut last) = names.next() else { return Ok((at, b".")) };
         for name in names {
-            let fd = one(&at, last, PASSED)?;
-            Node::of(&fd)?.expect_device(device)?;
-            (at, last) = (Dir::from(fd), name);
+            at = Dir::from(self.step(&at, last, PASSED)?);
+            last = name;
         }
         if last == b".." { Err(FsError::Escapes) } else { Ok((at, last)) }
+    }
+
+    /// Opens one name, where it leads to the base's own device and mount.
+    fn step(self, dir: &Dir, name: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
+        let opened = one(dir, name, how);
+        match &opened {
+            Ok(fd) => self.expect_here(&Node::of(fd)?, mount_at(fd, b"")?)?,
+            // Of what is mounted there nothing is told.
+            Err(FsError::NotDirectory) => {
+                if let Some(node) = Node::at(dir, name)? {
+                    self.expect_here(&node, mount_at(dir, name)?)?;
+                }
+            }
+            Err(_) => {}
+        }
+        opened
+    }
+
+    fn expect_here(self, node: &Node, at: Option<u64>) -> Result<(), FsError> {
+        match self {
+            Self::CapStd { device, mount } if mount == at => node.expect_device(device),
+            _ => Err(FsError::OtherDevice),
+        }
     }
 }
 
@@ -149,14 +176,33 @@ fn one(dir: &Dir, name: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
         match dir.open_with(OsStr::from_bytes(name), &options) {
             Ok(file) => return Ok(file.into()),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // What is said of a link differs: as of a folder that it is none.
-            Err(error) => {
-                let is_link = Node::at(dir, name).is_ok_and(|node| node.is_some_and(Node::is_link));
-                return Err(if is_link { FsError::Link } else { of(&error) });
-            }
+            // Of a link the system says, too, that it is no folder.
+            Err(error) => match (Node::at(dir, name)?, of(&error)) {
+                (Some(node), _) if node.is_link() => return Err(FsError::Link),
+                (Some(node), FsError::NotDirectory) if node.is_directory() => {}
+                (_, error) => return Err(error),
+            },
         }
     }
     Err(FsError::Busy)
+}
+
+/// The mount that something is of, where the system says so (Linux 5.8). With no name it is the
+/// open thing itself.
+#[cfg(target_os = "linux")]
+fn mount_at(dir: impl AsFd, name: &[u8]) -> Result<Option<u64>, FsError> {
+    let how = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    match statx(dir, name, how, StatxFlags::MNT_ID) {
+        Ok(seen) if seen.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(Some(seen.stx_mnt_id)),
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Nothing is said of mounts here.
+#[cfg(not(target_os = "linux"))]
+fn mount_at(_: impl AsFd, _: &[u8]) -> Result<Option<u64>, FsError> {
+    Ok(None)
 }
 
 /// What `cap-std` says: of a way out that it refused, no number.
@@ -173,7 +219,7 @@ fn of(error: &std::io::Error) -> FsError {
 mod tests {
     use std::{fs, os::unix::fs::symlink, path::Path};
 
-    use super::{DIRECTORY, FsError, Mode, Node, OFlags, READ, Walk};
+    use super::{DIRECTORY, FsError, Mode, OFlags, READ, Walk};
 
     fn open(path: &Path) -> rustix::fd::OwnedFd {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -191,8 +237,7 @@ mod tests {
         symlink("d/file", inside.join("link")).unwrap();
         symlink("d", inside.join("way")).unwrap();
         let (base, absolute) = (open(&inside), folder.path().join("secret"));
-        let device = Node::of(&base).unwrap().ident.device;
-        for walk in [Walk::Openat2, Walk::CapStd { device }] {
+        for walk in [Walk::Openat2, Walk::by_cap_std(&base).unwrap()] {
             let read = |path: &[u8]| walk.open(&base, path, READ).err();
             let named = |path: &[u8]| walk.name(&base, path).err();
             assert_eq!(read(b"d/file"), None);
@@ -221,8 +266,7 @@ mod tests {
         }
         // Of /proc a magic link leads anywhere, whatever its text says.
         let me = open(Path::new("/proc/self"));
-        let device = Node::of(&me).unwrap().ident.device;
-        for walk in [Walk::Openat2, Walk::CapStd { device }] {
+        for walk in [Walk::Openat2, Walk::by_cap_std(&me).unwrap()] {
             for path in [&b"root/etc/passwd"[..], b"cwd/x", b"fd/0"] {
                 assert_eq!(walk.open(&me, path, READ).err(), Some(FsError::Link), "{path:?}");
             }

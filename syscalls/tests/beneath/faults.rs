@@ -6,7 +6,7 @@ use std::process::Command;
 
 use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Parents, WriteFailure};
 
-use crate::support::{Links, World};
+use crate::support::{Links, World, is_openat2};
 
 /// Runs `body` in a process of its own in which system calls fail as `fault` says.
 fn with_fault(test: &str, fault: &str, body: impl FnOnce(&World)) {
@@ -97,6 +97,9 @@ fn a_disturbed_walk_is_tried_again() {
 fn a_storm_ends_as_busy() {
     with_fault("faults::a_storm_ends_as_busy", "openat2:error=EAGAIN:when=2+", |world| {
         fs::write(world.inside("f"), b"old").unwrap();
+        if !is_openat2() {
+            return assert_eq!(world.read("f", Links::Refuse).unwrap(), b"old");
+        }
         world.assert_refused("f", Links::Refuse, FsError::Busy);
         world.assert_refused("f", Links::FollowWithin, FsError::Busy);
     });
@@ -108,6 +111,9 @@ fn a_filter_installed_later_fails_closed() {
     for errno in ["ENOSYS", "EPERM"] {
         with_fault(test, &format!("openat2:error={errno}:when=2+"), |world| {
             fs::write(world.inside("f"), b"old").unwrap();
+            if !is_openat2() {
+                return assert_eq!(world.read("f", Links::Refuse).unwrap(), b"old");
+            }
             world.assert_refused("f", Links::Refuse, FsError::Unsupported);
             world.assert_refused("f", Links::FollowWithin, FsError::Unsupported);
         });

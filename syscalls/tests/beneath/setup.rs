@@ -6,25 +6,33 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener};
+use syscap_format::manifest::Enforcement;
+use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener, Openers, Removal, open_by};
 
-use crate::support::{OPENER, OPENERS, World, mount, open, snapshot, with_mounts};
+use crate::support::{
+    ABSENT, OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts, without_openat2,
+};
 
 fn opened(path: PathBuf) -> Arc<dyn Opener> {
     open(&path).unwrap()
 }
 
-/// These tests are run once for each opener: here for the others, in a process of its own.
+/// These tests are run once for each opener: here for the others, in a process of its own; and by
+/// `cap-std` once more where it has no `openat2` either, and goes every step by itself.
 #[test]
 fn every_opener_passes_every_test() {
     if std::env::var_os(OPENER).is_some() {
         return;
     }
-    for (name, _) in &OPENERS[1..] {
+    let run = |name: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let output = command.env(OPENER, name).output().unwrap();
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+    };
+    for (name, _) in &OPENERS[1..] {
+        run(name);
     }
+    without_openat2(ABSENT[0], || run("cap_std"));
 }
 
 #[test]
@@ -109,41 +117,69 @@ fn folders_are_made_by_handles() {
     assert_eq!(snapshot(world.root()), before);
 }
 
-/// Starts a test of this file again under a filter that answers `openat2` with an error.
-fn under_filter(test: &str, errno: u32) {
-    let inner = "SYSCAP_TEST_FILTER";
-    if std::env::var_os(inner).is_some() {
-        let dir = std::env::temp_dir();
-        assert_eq!(open(&dir).map(drop), Err(FsError::Unsupported));
+/// Where the system lacks `openat2` it can't be demanded, and what is opened says how.
+#[test]
+fn where_openat2_is_missing_a_base_is_of_another_level() {
+    if !is_openat2() {
         return;
     }
-    // Four instructions: load the call's number; 437 is openat2 everywhere; error; allow.
-    let script = "import ctypes, os, struct, sys\n\
-        f = struct.pack('HBBI' * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 437, 6, 0, 0, 0x50000 | \
-        int(sys.argv[1]), 6, 0, 0, 0x7fff0000)\n\
-        b = ctypes.create_string_buffer(f)\n\
-        p = struct.pack('HxxxxxxQ', 4, ctypes.addressof(b))\n\
-        c = ctypes.CDLL(None)\n\
-        r = c.prctl(38, 1, 0, 0, 0) or c.prctl(22, 2, p)\n\
-        os.execv(sys.argv[2], sys.argv[2:]) if r == 0 else sys.exit(77)\n";
-    let exe = std::env::current_exe().unwrap();
-    let mut command = Command::new("python3");
-    command.args(["-c", script, &errno.to_string()]).arg(exe).args(["--exact", test]);
-    match command.env(inner, "1").output() {
-        Ok(output) if output.status.code() != Some(77) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
-        }
-        other => println!("skipped: {test} needs python3 and seccomp: {other:?}"),
+    let world = World::new();
+    fs::write(world.inside("f"), b"inside").unwrap();
+    let by = |openers| open_by(openers, &world.inside(""));
+    for errno in ABSENT {
+        without_openat2(errno, || {
+            assert_eq!(by(Openers::Openat2).map(drop), Err(FsError::Unsupported));
+            for openers in [Openers::Strongest, Openers::CapStd] {
+                let base = by(openers).unwrap();
+                assert_eq!(base.enforcement(), Enforcement::CapStd);
+                let file = base.open_file(&Location::new(&["f"]).unwrap(), 100).unwrap();
+                assert_eq!(file.read(0, 100).unwrap().bytes, b"inside");
+            }
+            assert_eq!(
+                open_by(Openers::Strongest, &world.outside("none")).map(drop),
+                Err(FsError::NotFound)
+            );
+        });
     }
+    for (openers, level) in [
+        (Openers::Strongest, Enforcement::Openat2),
+        (Openers::Openat2, Enforcement::Openat2),
+        (Openers::CapStd, Enforcement::CapStd),
+    ] {
+        assert_eq!(by(openers).unwrap().enforcement(), level);
+        assert_eq!(Openers::named(openers.name()), Some(openers));
+    }
+    assert_eq!(Openers::named("lexical"), None);
 }
 
+/// A base that was opened by `openat2` stays so: where that fails later, with whatever error,
+/// nothing else is tried in its place.
 #[test]
-fn without_openat2_there_is_no_base_enosys() {
-    under_filter("setup::without_openat2_there_is_no_base_enosys", 38);
-}
-
-#[test]
-fn without_openat2_there_is_no_base_eperm() {
-    under_filter("setup::without_openat2_there_is_no_base_eperm", 1);
+fn what_fails_later_is_not_tried_another_way() {
+    if !is_openat2() {
+        return;
+    }
+    let world = World::new();
+    fs::create_dir(world.inside("d")).unwrap();
+    fs::write(world.inside("d/f"), b"inside").unwrap();
+    let base = open_by(Openers::Strongest, &world.inside("")).unwrap();
+    let at = Location::new(&["d", "f"]).unwrap();
+    let before = snapshot(world.root());
+    for errno in ABSENT {
+        without_openat2(errno, || {
+            assert_eq!(base.enforcement(), Enforcement::Openat2);
+            assert_eq!(base.open_file(&at, 100).map(drop), Err(FsError::Unsupported));
+            assert_eq!(base.metadata(&at), Err(FsError::Unsupported));
+            assert_eq!(base.list(&Location::default(), 9), Err(FsError::Unsupported));
+            assert_eq!(base.visit(&Location::default()), Err(FsError::Unsupported));
+            let removed = base.remove(&at, Removal::File, None);
+            assert_eq!(removed.map_err(|failure| failure.error), Err(FsError::Unsupported));
+            assert_eq!(
+                base.make_folders(&Location::new(&["n"]).unwrap(), FolderMode::Shared),
+                Err(FsError::Unsupported)
+            );
+        });
+    }
+    assert_eq!(snapshot(world.root()), before);
+    assert!(base.open_file(&at, 100).is_ok());
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
-    Base, Charge, Effect, Existing, FsError, Location, Opener, Parents, Refused, TempName, Write,
-    WriteFailure, Written,
+    Charge, Effect, Existing, FsError, Location, Opener, Openers, Parents, Refused, TempName,
+    Write, WriteFailure, Written, open_by,
 };
 use tempfile::TempDir;
 
@@ -20,7 +22,10 @@ use tempfile::TempDir;
 type Open = fn(&Path) -> Result<Arc<dyn Opener>, FsError>;
 
 /// All openers: each must pass every test.
-pub(crate) const OPENERS: [(&str, Open); 1] = [("openat2", |path| Ok(Arc::new(Base::open(path)?)))];
+pub(crate) const OPENERS: [(&str, Open); 2] = [
+    ("openat2", |path| open_by(Openers::Openat2, path)),
+    ("cap_std", |path| open_by(Openers::CapStd, path)),
+];
 
 /// Names the opener that is tested; the first where it is not set.
 pub(crate) const OPENER: &str = "SYSCAP_TEST_OPENER";
@@ -31,6 +36,31 @@ pub(crate) fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
     let mut tested = OPENERS.iter().filter(|(name, _)| named.as_ref().is_ok_and(|one| one == name));
     let (_, open) = tested.next().unwrap_or(&OPENERS[0]);
     open(path)
+}
+
+/// Whether the opener that is tested is `openat2`: only of that one walk each is claimed, and what its
+/// errors mean.
+pub(crate) fn is_openat2() -> bool {
+    std::env::var(OPENER).is_err()
+}
+
+/// What the system answers to `openat2` where it lacks it, and where a filter does not know it.
+pub(crate) const ABSENT: [u32; 2] = [38, 1];
+
+/// Runs `body` on a thread of its own, where `openat2` is answered with that error. It is so in what
+/// the thread starts, too.
+pub(crate) fn without_openat2<R: Send>(errno: u32, body: impl FnOnce() -> R + Send) -> R {
+    // 437 is openat2 everywhere.
+    let (rules, allow) = (BTreeMap::from([(437, Vec::new())]), SeccompAction::Allow);
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, allow, SeccompAction::Errno(errno), arch).unwrap();
+    let filter = BpfProgram::try_from(filter).unwrap();
+    let on_thread = || {
+        seccompiler::apply_filter(&filter).unwrap();
+        body()
+    };
+    std::thread::scope(|scope| scope.spawn(on_thread).join())
+        .unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Whether symbolic links on the way are followed before anything is opened.
