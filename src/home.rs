@@ -14,13 +14,14 @@ use syscap_audit::{
 };
 use syscap_kernel::store::StoreError;
 use syscap_syscalls::{
-    beneath::{self, FsError, Location, Opener},
+    beneath::{self, FsError, Location, Opener, Openers},
     fs::Files,
 };
 
 use crate::{
     error::{Error, at},
     files::{read_small, write_new},
+    options::Options,
 };
 
 /// The folder of a home.
@@ -36,6 +37,7 @@ use crate::{
 /// | `trust.cbor` | what a verifier needs to anchor the log |
 /// | `socket` | where the holder serves the home to other processes |
 /// | `base` | where the agents' files lie, if not in `files/` |
+/// | `opener` | what must open the agents' files, where not whatever the system has |
 /// | `files/` | the agents' files |
 #[derive(Clone, Debug)]
 pub struct Home {
@@ -92,6 +94,28 @@ impl Home {
         }
     }
 
+    /// What must open the agents' files.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the home says, and it can't be read or says what is not known.
+    pub fn openers(&self) -> Result<Openers, Error> {
+        let path = self.opener();
+        let unknown = || std::io::Error::new(std::io::ErrorKind::InvalidData, "no such opener");
+        match read_small(&path) {
+            Ok(bytes) => {
+                let name = std::str::from_utf8(&bytes).ok();
+                name.and_then(|name| Openers::named(name.trim_ascii())).ok_or_else(unknown)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Openers::default()),
+            Err(error) => Err(error),
+        }
+        .map_err(at(&path))
+    }
+
+    fn opener(&self) -> PathBuf {
+        self.folder.join("opener")
+    }
+
     /// Makes the folder, for its owner only; one that is there must be empty, or a home, or hold
     /// what the host's store put there.
     pub(crate) fn make(&self, kept: Kept) -> Result<(), Error> {
@@ -124,20 +148,23 @@ impl Home {
     /// Where the agents' files are to lie. It is looked at before anything is made, so that a
     /// base that can't be used leaves no half-made home.
     pub(crate) fn check_base(&self, base: &BasePlace) -> Result<(), Error> {
-        match base {
-            BasePlace::InHome => Ok(()),
-            BasePlace::Elsewhere(path) => self.apart(&*beneath::open(path)?, path),
-        }
+        let path = base.folder.as_ref().unwrap_or(&self.folder);
+        let opened = beneath::open_by(base.openers, path)?;
+        base.folder.as_ref().map_or(Ok(()), |path| self.apart(&*opened, path))
     }
 
-    /// Settles where the agents' files lie, and makes the folder of the default base.
+    /// Settles where the agents' files lie and what opens them, and makes the folder of the
+    /// default base.
     pub(crate) fn settle_base(&self, base: &BasePlace) -> Result<(), Error> {
-        match base {
-            BasePlace::InHome => {
+        if base.openers != Openers::default() {
+            write_new(&self.opener(), base.openers.name().as_bytes())?;
+        }
+        match &base.folder {
+            None => {
                 let files = self.folder.join("files");
                 disk::make_folder(&files).map_err(at(&files))
             }
-            BasePlace::Elsewhere(path) => {
+            Some(path) => {
                 let absolute = fs::canonicalize(path).map_err(at(path))?;
                 write_new(&self.folder.join("base"), absolute.as_os_str().as_bytes())
             }
@@ -146,8 +173,17 @@ impl Home {
 
     /// Opens the base, unless an agent could reach the home by it.
     pub(crate) fn open_files(&self) -> Result<Files, Error> {
+        self.open_files_by(self.openers()?)
+    }
+
+    /// The same by what there is, to look at what is on record: nothing of it is run.
+    pub(crate) fn look_at_files(&self) -> Result<Files, Error> {
+        self.open_files_by(Openers::Strongest)
+    }
+
+    fn open_files_by(&self, openers: Openers) -> Result<Files, Error> {
         let path = self.base()?;
-        let base = beneath::open(&path)?;
+        let base = beneath::open_by(openers, &path)?;
         // The default base is the folder of that name itself; a link of that name is no such.
         let own = path == self.folder.join("files")
             && fs::symlink_metadata(&path).map_err(at(&path))?.is_dir();
@@ -195,12 +231,27 @@ pub(crate) enum Kept {
     ByHost,
 }
 
-/// Where the agents' files are to lie.
+/// Where the agents' files are to lie, and what is to open them.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum BasePlace {
-    /// In `files/` in the home.
-    #[default]
-    InHome,
-    /// In a folder that exists.
-    Elsewhere(PathBuf),
+pub(crate) struct BasePlace {
+    /// A folder that exists, if not `files/` in the home.
+    folder: Option<PathBuf>,
+    openers: Openers,
+}
+
+impl Options {
+    /// Puts the agents' files below a folder that exists, when the home is made.
+    #[must_use]
+    pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
+        self.base.folder = Some(folder.as_ref().to_path_buf());
+        self
+    }
+
+    /// Says what must open the agents' files, when the home is made. It stays with the home: where
+    /// the system lacks that, the home is not opened. What it was is in the record of each call.
+    #[must_use]
+    pub fn openers(mut self, openers: Openers) -> Self {
+        self.base.openers = openers;
+        self
+    }
 }

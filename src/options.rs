@@ -79,7 +79,7 @@ type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
 /// # }
 /// ```
 pub struct Options {
-    base: BasePlace,
+    pub(crate) base: BasePlace,
     durability: Durability,
     engine: Option<Arc<dyn PolicyEngine + Sync>>,
     /// The host's tools: each can be had again, for another kernel.
@@ -135,7 +135,7 @@ enum RecoveryKey {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            base: BasePlace::InHome,
+            base: BasePlace::default(),
             durability: Durability::Full,
             engine: None,
             tools: Vec::new(),
@@ -164,13 +164,6 @@ impl Options {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Puts the agents' files below a folder that exists, when the home is made.
-    #[must_use]
-    pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
-        self.base = BasePlace::Elsewhere(folder.as_ref().to_path_buf());
-        self
     }
 
     /// Sets what an acknowledged record survives. Weaker than [`Durability::Full`] is recorded.
@@ -459,7 +452,7 @@ impl Options {
             None => read_store(&home)?,
         };
         let network = self.network(&home);
-        let registry = self.tools(&home.open_files()?, &network)?;
+        let registry = self.tools(&home.look_at_files()?, &network)?;
         let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
         let mut kernel = engine::open(&mut *store, self.engine(), registry, &anchor)?;
         let providers = Arc::new(Providers::over(network));

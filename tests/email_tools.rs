@@ -1,6 +1,9 @@
 //! `email.draft`: who it may be for, what is kept, and that other programs read what was meant.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 use std::{fs, path::PathBuf, process::Command};
 
 use proptest::prelude::*;
@@ -283,4 +286,10 @@ proptest! {
         prop_assert_eq!(result.reason().is_none(), plain, "{:?} {:?}", subject, body);
         prop_assert_eq!(world.kept().len(), usize::from(plain));
     }
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

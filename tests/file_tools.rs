@@ -2,6 +2,9 @@
 //! token nor policy lets it do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use syscap::{
@@ -342,4 +345,10 @@ fn what_was_approved_is_what_is_moved_or_deleted() {
     assert_eq!(world.text("to"), "other too");
     assert_eq!(approved("fs.edit", edit, &nothing), None);
     assert_eq!(world.text("to"), "new too");
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

@@ -2,6 +2,9 @@
 //! scope, and so is every trap that a workspace can hold.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -313,4 +316,10 @@ fn reading_writing_and_listing() {
     let part = world.agent.call("fs.read", args! { "path": "u", "max_bytes": 2_u64 }).unwrap();
     assert_eq!(part.text().unwrap(), "a");
     assert_eq!(part.value().unwrap().get("more").and_then(Item::as_bool), Some(true));
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

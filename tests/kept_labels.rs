@@ -1,6 +1,9 @@
 //! What a session had read stays with what it wrote: whoever reads that later has read it too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 #[path = "seen/records.rs"]
 mod records;
 #[path = "seen/verdict.rs"]
@@ -117,4 +120,10 @@ fn a_label_that_can_not_be_read_is_the_most_careful() {
         }
         assert_eq!(world.brings("fs.read", args! { "path": "a" }), worst, "{value:?}");
     }
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

@@ -2,6 +2,9 @@
 //! are about what they lead to; a refusal tells nothing of that, and a race wins nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -411,4 +414,10 @@ fn raced_links_win_nothing() {
     assert!(read > 0 && refused > 0 && written > 0, "the race was never lost or never won");
     assert_eq!(fs::read_to_string(world.files("shared/secret/s.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_dir(world.files("shared/secret")).unwrap().count(), 1);
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

@@ -1,6 +1,9 @@
 //! `memory.*`: what an agent keeps, for itself alone, within its limits, with its label.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 #[path = "seen/records.rs"]
 mod records;
 #[path = "seen/verdict.rs"]
@@ -254,4 +257,10 @@ fn what_is_kept_keeps_its_label() {
     assert_eq!(writes, [untrusted, public, untrusted, untrusted]);
     world.rt.close().unwrap();
     assert_eq!(verdict(&world.home), Verdict::Sound);
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

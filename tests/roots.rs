@@ -2,6 +2,9 @@
 //! there, nothing in a home is opened, and no tool makes one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -349,4 +352,10 @@ fn no_agent_makes_a_home() {
     }
     assert_eq!(tree(&world.base.join("proj")), before);
     assert_eq!(read(&agent, "proj/src/a.txt"), Ok(String::from("code")));
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

@@ -1,6 +1,9 @@
 //! `vecdb.*`: what is found, for whom, and what no input makes of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
+
 #[path = "seen/records.rs"]
 mod records;
 #[path = "seen/verdict.rs"]
@@ -444,4 +447,10 @@ fn what_is_found_keeps_its_label() {
     assert_eq!(labels, [public, untrusted, public, public, public, untrusted]);
     world.rt.close().unwrap();
     assert_eq!(verdict(&world.home), Verdict::Sound);
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::without_openat2(&[]);
 }

@@ -14,7 +14,7 @@ use syscap::{
     kernel::store::StoreError,
     keys::{KeyFile, KeyUse, Seal},
     policy::{Policy, Preset},
-    syscalls::beneath,
+    syscalls::beneath::{self, Openers},
 };
 
 use crate::{
@@ -39,6 +39,10 @@ pub(crate) struct Init {
     /// Keep the agents' files below this folder, which must exist, and not in the home.
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
+    /// What must open the agents' files: openat2, cap_std, or the strongest that there is. Where
+    /// the system lacks it, the home is not opened.
+    #[arg(long, value_name = "NAME", default_value = "strongest", value_parser = parse::openers)]
+    opener: Openers,
     /// Write the trust file here as well: keep it where who changes the home can't reach it.
     #[arg(long, value_name = "FILE")]
     trust_out: Option<PathBuf>,
@@ -66,7 +70,7 @@ impl Init {
         let policy = Policy::preset(self.preset).map_err(syscap::Error::Policy)?;
         let hash = policy.hash();
         warn_of_policy(&policy);
-        let mut options = Options::new().policy(policy);
+        let mut options = Options::new().policy(policy).openers(self.opener);
         if let Some(base) = &self.base {
             expect_apart(base, &self.home)?;
             options = options.base(base);

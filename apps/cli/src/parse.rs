@@ -16,6 +16,7 @@ use syscap::{
         sign::{PublicKey, Signature},
     },
     policy::Preset,
+    syscalls::beneath::Openers,
 };
 
 /// Why a word of the command line is not of its form.
@@ -58,6 +59,8 @@ pub(crate) enum BadWord {
     Level,
     #[error("there is no such preset; there are {}", presets())]
     Preset,
+    #[error("there is no such opener; there are {}", Openers::ALL.map(Openers::name).join(", "))]
+    Opener,
     #[error("there is no such role; there are {}", roles())]
     Role,
     #[error("a public key has 64 hexadecimal digits, and is one that can be used")]
@@ -150,6 +153,11 @@ pub(crate) fn confidentiality(text: &str) -> Result<Confidentiality, BadWord> {
 /// A preset.
 pub(crate) fn preset(text: &str) -> Result<Preset, BadWord> {
     Preset::from_name(text).ok_or(BadWord::Preset)
+}
+
+/// What opens files.
+pub(crate) fn openers(text: &str) -> Result<Openers, BadWord> {
+    Openers::named(text).ok_or(BadWord::Opener)
 }
 
 /// Whole percents.

@@ -1,6 +1,7 @@
 //! Following links to where a path really leads.
 
 use std::collections::VecDeque;
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::readlinkat;
@@ -89,20 +90,23 @@ impl Base {
     /// Where the link leads that stands there, if one does.
     fn target(&self, at: &Location) -> Option<Result<String, FsError>> {
         let (dir, name, named) = self.look_at(at)?;
-        let is_link = named.node.kind(self.device()) == Kind::Link;
-        is_link.then(|| match &named.held {
+        if named.node.kind(self.device()) != Kind::Link {
+            return None;
+        }
+        let target = match &named.held {
             // By the handle, so it is the target of the link that was looked at.
-            Some(link) => read(link, ""),
-            None => read(&dir, name),
-        })
+            Some(link) => readlinkat(link, "", Vec::new()),
+            // What is none any more is taken as written.
+            None => match readlinkat(&dir, name, Vec::new()) {
+                Err(Errno::INVAL | Errno::NOENT) => return None,
+                target => target,
+            },
+        };
+        Some(target.map_err(FsError::from).and_then(relative))
     }
 }
 
-fn read(dir: &OwnedFd, name: &str) -> Result<String, FsError> {
-    let target = match readlinkat(dir, name, Vec::new()) {
-        // It is none any more.
-        Err(Errno::INVAL | Errno::NOENT) => return Err(FsError::Busy),
-        target => target?.into_string().map_err(|_| FsError::BadName)?,
-    };
+fn relative(target: CString) -> Result<String, FsError> {
+    let target = target.into_string().map_err(|_| FsError::BadName)?;
     if target.starts_with('/') { Err(FsError::Escapes) } else { Ok(target) }
 }

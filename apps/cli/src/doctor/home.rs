@@ -44,6 +44,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
     holder::look(findings, folder, &reader)?;
     let home = Home::at(folder);
     permissions(findings, &home)?;
+    machine::opener(findings, &home)?;
     durability(findings, &mut reader)?;
     drop(reader);
     match runtime::look(folder) {

@@ -4,12 +4,13 @@ use std::{fs, path::Path};
 
 use rustix::process::{Resource, getrlimit};
 use syscap::{
-    SystemClock, SystemEntropy,
+    Home, SystemClock, SystemEntropy,
     audit::sqlite::{
         BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
     },
+    format::manifest::Enforcement,
     kernel::ports::{Clock as _, Entropy as _},
-    syscalls::beneath::{self, FsError},
+    syscalls::beneath::{self, Openers},
 };
 
 use super::findings::{Findings, Level};
@@ -29,11 +30,34 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
 }
 
 fn openat2(findings: &mut Findings<'_>) -> Result<(), Failure> {
-    match beneath::open(&std::env::temp_dir()) {
-        Ok(_) => findings.fine("openat2", "available: paths are checked by what is opened"),
-        Err(FsError::Unsupported) => findings
-            .bad("openat2", "missing or filtered; Linux 5.6 or later without a filter has it"),
+    match beneath::open(&std::env::temp_dir()).map(|base| base.enforcement()) {
+        Ok(Enforcement::Openat2) => {
+            findings.fine("openat2", "available: paths are checked by what is opened")
+        }
+        Ok(level) => findings.note("openat2", &format!("missing or filtered: {}", told(level))),
         Err(error) => findings.bad("openat2", &format!("can't be tried: {error}")),
+    }
+}
+
+/// What opens the files of a home here.
+pub(super) fn opener(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
+    let opened = home.openers().and_then(|openers| {
+        let base = beneath::open_by(openers, &home.base()?)?;
+        Ok((openers, base.enforcement()))
+    });
+    match opened {
+        Ok((Openers::Strongest, level)) => findings.fine("opener", told(level)),
+        Ok((_, level)) => {
+            findings.fine("opener", &format!("{}; the home asks for it", told(level)))
+        }
+        Err(error) => findings.bad("opener", &error.to_string()),
+    }
+}
+
+fn told(level: Enforcement) -> &'static str {
+    match level {
+        Enforcement::Openat2 => "files are opened by openat2",
+        _ => "files are opened by cap_std, name by name: docs/files.md says what that can't see",
     }
 }
 
