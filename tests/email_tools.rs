@@ -291,5 +291,5 @@ proptest! {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

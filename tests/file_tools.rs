@@ -350,5 +350,5 @@ fn what_was_approved_is_what_is_moved_or_deleted() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

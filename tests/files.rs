@@ -321,5 +321,5 @@ fn reading_writing_and_listing() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

@@ -125,5 +125,5 @@ fn a_label_that_can_not_be_read_is_the_most_careful() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

@@ -357,5 +357,5 @@ fn no_agent_makes_a_home() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

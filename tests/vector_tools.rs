@@ -452,5 +452,5 @@ fn what_is_found_keeps_its_label() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::without_openat2(&[]);
+    again::by_cap_std();
 }

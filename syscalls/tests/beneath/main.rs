@@ -2,6 +2,8 @@
 //! after its trap or advisory and judges effects and error variants.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "../../../tests/seen/absent.rs"]
+mod absent;
 mod advisories;
 mod appends;
 mod changes;

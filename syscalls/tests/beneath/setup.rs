@@ -9,9 +9,8 @@ use std::sync::Arc;
 use syscap_format::manifest::Enforcement;
 use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener, Openers, Removal, open_by};
 
-use crate::support::{
-    ABSENT, OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts, without_openat2,
-};
+use crate::absent::{ABSENT, without_openat2};
+use crate::support::{OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts};
 
 fn opened(path: PathBuf) -> Arc<dyn Opener> {
     open(&path).unwrap()

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
     Charge, Effect, Existing, FsError, Location, Opener, Openers, Parents, Refused, TempName,
@@ -42,25 +40,6 @@ pub(crate) fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
 /// errors mean.
 pub(crate) fn is_openat2() -> bool {
     std::env::var(OPENER).is_err()
-}
-
-/// What the system answers to `openat2` where it lacks it, and where a filter does not know it.
-pub(crate) const ABSENT: [u32; 2] = [38, 1];
-
-/// Runs `body` on a thread of its own, where `openat2` is answered with that error. It is so in what
-/// the thread starts, too.
-pub(crate) fn without_openat2<R: Send>(errno: u32, body: impl FnOnce() -> R + Send) -> R {
-    // 437 is openat2 everywhere.
-    let (rules, allow) = (BTreeMap::from([(437, Vec::new())]), SeccompAction::Allow);
-    let arch = std::env::consts::ARCH.try_into().unwrap();
-    let filter = SeccompFilter::new(rules, allow, SeccompAction::Errno(errno), arch).unwrap();
-    let filter = BpfProgram::try_from(filter).unwrap();
-    let on_thread = || {
-        seccompiler::apply_filter(&filter).unwrap();
-        body()
-    };
-    std::thread::scope(|scope| scope.spawn(on_thread).join())
-        .unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Whether symbolic links on the way are followed before anything is opened.

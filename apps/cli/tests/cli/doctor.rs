@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::Value;
 
+use crate::absent::{ABSENT, without_openat2};
 use crate::support::{ECHO, Serving, TestHome, run};
 
 fn levels(findings: &[Value], what: &str) -> Vec<String> {
@@ -20,6 +21,23 @@ fn a_machine_that_runs_this_is_fit() {
     for what in ["openat2", "sqlite", "clocks", "entropy", "descriptors"] {
         assert_eq!(levels(&findings, what), ["ok"], "{what}");
     }
+}
+
+/// Without `openat2` files are opened otherwise, which is said; a home that asks for it is not fit.
+#[test]
+fn what_opens_files_is_said() {
+    let (home, strict) = (TestHome::new(), TestHome::new());
+    fs::write(strict.beside("home/opener"), "openat2").unwrap();
+    let fine = run(["doctor", &strict.path(), "--json"]).fine().json();
+    assert_eq!(levels(&fine, "opener"), ["ok"]);
+    without_openat2(ABSENT[0], || {
+        let findings = run(["doctor", &home.path(), "--json"]).fine().json();
+        assert_eq!(levels(&findings, "openat2"), ["note"]);
+        assert_eq!(levels(&findings, "opener"), ["ok"]);
+        let run = run(["doctor", &strict.path(), "--json"]);
+        assert_eq!(run.code, 1);
+        assert_eq!(levels(&run.json(), "opener"), ["bad"]);
+    });
 }
 
 #[test]

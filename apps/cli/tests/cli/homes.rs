@@ -33,6 +33,15 @@ fn init_says_where_things_are() {
     assert_eq!(fs::metadata(at("home")).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
+#[test]
+fn init_says_what_opens_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home").to_str().unwrap().to_owned();
+    run(["init", &home, "--opener", "lexical"]).failed(2);
+    run(["init", &home, "--no-passphrase", "--opener", "cap_std"]).fine();
+    assert_eq!(fs::read_to_string(format!("{home}/opener")).unwrap(), "cap_std");
+}
+
 /// What can be seen to fail is refused before anything is made.
 #[test]
 fn init_leaves_nothing_half_made() {

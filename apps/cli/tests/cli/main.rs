@@ -1,6 +1,8 @@
 //! The real binary on real homes: every command, its flags, its exit codes and its JSON.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "../../../../tests/seen/absent.rs"]
+mod absent;
 mod approvals;
 mod artifacts;
 mod asked;

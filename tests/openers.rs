@@ -1,0 +1,108 @@
+//! What opens an agent's files: it is in the record, a home can ask for it, and no call changes it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "seen/absent.rs"]
+mod absent;
+#[path = "seen/records.rs"]
+mod records;
+
+use std::{fs, path::Path};
+
+use absent::{ABSENT, without_openat2};
+use records::records;
+use syscap::{
+    Home,
+    format::{
+        manifest::Enforcement,
+        record::{Body, Durability},
+    },
+    prelude::*,
+    syscalls::beneath::{FsError, Openers},
+};
+
+fn options() -> Options {
+    Options::new().durability(Durability::Process)
+}
+
+/// What a write and a read in a home were enforced by, by their receipts.
+fn levels(rt: &Runtime) -> [Enforcement; 2] {
+    let grant = Grant::to("a").tools(["fs.read", "fs.write"]).workspace();
+    let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    let write = agent.call("fs.write", args! { "path": "f", "text": "x" }).unwrap();
+    let read = agent.call("fs.read", args! { "path": "f" }).unwrap();
+    assert_eq!(read.text().unwrap(), "x");
+    [write, read].map(|result| result.receipt().enforcement)
+}
+
+#[test]
+fn the_level_is_on_record() {
+    let dir = tempfile::tempdir().unwrap();
+    for (openers, level) in [
+        (Openers::Strongest, Enforcement::Openat2),
+        (Openers::Openat2, Enforcement::Openat2),
+        (Openers::CapStd, Enforcement::CapStd),
+    ] {
+        let home = dir.path().join(openers.name());
+        let rt = options().openers(openers).create(&home).unwrap();
+        assert_eq!(levels(&rt), [level; 2]);
+        rt.close().unwrap();
+        let outcomes = records(&home).into_iter().filter_map(|record| match record.body {
+            Body::Outcome(outcome) => outcome.call.enforcement,
+            _ => None,
+        });
+        assert_eq!(outcomes.collect::<Vec<_>>(), [level; 2], "{openers:?}");
+    }
+}
+
+/// Where the system has no `openat2`, a home that asks for none other is not opened and none is
+/// made; one that asks for nothing is, at the level that there is.
+#[test]
+fn a_home_is_not_opened_by_less_than_it_asks_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (strict, usual) = (dir.path().join("strict"), dir.path().join("usual"));
+    options().openers(Openers::Openat2).create(&strict).unwrap().close().unwrap();
+    let rt = options().create(&usual).unwrap();
+    assert_eq!(levels(&rt), [Enforcement::Openat2; 2]);
+    rt.close().unwrap();
+    let elsewhere = dir.path().join("base");
+    fs::create_dir(&elsewhere).unwrap();
+    for errno in ABSENT {
+        without_openat2(errno, || {
+            let is_refused = |opened: Result<Runtime, Error>| {
+                assert!(matches!(opened, Err(Error::Base(FsError::Unsupported))));
+            };
+            is_refused(options().open(&strict));
+            let new = dir.path().join("new");
+            is_refused(options().openers(Openers::Openat2).create(&new));
+            is_refused(options().openers(Openers::Openat2).base(&elsewhere).create(&new));
+            assert_eq!(fs::read_dir(&new).unwrap().count(), 0, "nothing was made");
+            // What is on record can be looked at all the same.
+            assert!(options().inspect(&strict).is_ok());
+            let rt = options().open(&usual).unwrap();
+            assert_eq!(levels(&rt), [Enforcement::CapStd; 2]);
+            rt.close().unwrap();
+        });
+    }
+    let rt = options().open(&strict).unwrap();
+    assert_eq!(levels(&rt), [Enforcement::Openat2; 2]);
+    rt.close().unwrap();
+}
+
+/// A home says it by name; what is no opener's opens nothing.
+#[test]
+fn a_home_says_what_opens_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |home: &Path, text: &str| fs::write(home.join("opener"), text).unwrap();
+    let home = dir.path().join("home");
+    options().create(&home).unwrap().close().unwrap();
+    assert_eq!(Home::at(&home).openers().unwrap(), Openers::Strongest);
+    assert!(!home.join("opener").exists());
+    says(&home, "cap_std\n");
+    let rt = options().open(&home).unwrap();
+    assert_eq!(levels(&rt), [Enforcement::CapStd; 2]);
+    rt.close().unwrap();
+    for text in ["", "openat", "lexical", "\u{fe}"] {
+        says(&home, text);
+        assert!(matches!(options().open(&home), Err(Error::File { .. })), "{text:?}");
+    }
+}
