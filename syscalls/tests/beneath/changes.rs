@@ -6,11 +6,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sha2::{Digest as _, Sha256};
 use syscap_syscalls::beneath::{
-    Charge, Effect, Existing, FolderMode, FsError, Kind, Location, Parents, Refused, Removal,
-    Rename, Renamed, WriteFailure,
+    Charge, Effect, Existing, FolderMode, FsError, KEY_FILE_BEGINS, Kind, Location, Parents,
+    Refused, Removal, Rename, Renamed, WriteFailure,
 };
 
-use crate::support::{CANARY, World, mount, names, snapshot, with_mounts};
+use crate::support::{CANARY, Links, World, mount, names, snapshot, with_mounts};
 
 fn at(path: &str) -> Location {
     Location::new(&names(path)).unwrap()
@@ -234,6 +234,24 @@ fn a_file_exchanged_before_its_rename_is_told() {
 }
 
 /// A mount among the files is another device, whichever way a rename would go.
+/// A file system that folds letters opens a key by a name that is none: what was opened is one.
+#[test]
+fn a_key_is_one_under_another_letter() {
+    let world = World::new();
+    // The Kelvin sign is a `k` to such file systems.
+    let name = "policy.\u{212a}ey";
+    fs::write(world.inside(name), KEY_FILE_BEGINS).unwrap();
+    fs::write(world.inside("\u{fc}ber.txt"), "no key").unwrap();
+    let before = snapshot(world.root());
+    assert_eq!(world.read(name, Links::Refuse), Err(FsError::Home));
+    assert_eq!(world.put(name, b"x").unwrap_err().error, FsError::Home);
+    assert_eq!(world.put("n\u{e9}w", &KEY_FILE_BEGINS).unwrap_err().error, FsError::Home);
+    assert_eq!(rename(&world, name, "x"), Err(not_done(FsError::Home)));
+    assert_eq!(remove(&world, name), Err(not_done(FsError::Home)));
+    assert_eq!(snapshot(world.root()), before);
+    assert_eq!(world.read("\u{fc}ber.txt", Links::Refuse).unwrap(), b"no key");
+}
+
 #[test]
 fn no_name_crosses_into_a_mount() {
     with_mounts("changes::no_name_crosses_into_a_mount", || {

@@ -13,6 +13,8 @@ mod judged;
 mod limits;
 mod links;
 mod listing;
+#[path = "../../../tests/seen/mounts.rs"]
+mod mounts;
 mod names;
 mod race;
 mod random;

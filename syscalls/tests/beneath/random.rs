@@ -6,9 +6,12 @@ use std::os::unix::fs::symlink;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use syscap_syscalls::beneath::{Existing, FolderMode, Parents};
+use syscap_format::label::Label;
+use syscap_syscalls::beneath::{
+    Append, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,
+};
 
-use crate::support::{CANARY, Links, World, snapshot};
+use crate::support::{CANARY, Links, SIZE_MAX, World, fresh_temp, locate, names, snapshot};
 
 /// Names in the tree; `secret` and `folder` are what the outside is made of.
 const NAMES: [&str; 5] = ["a", "b", "c", "secret", "folder"];
@@ -32,6 +35,14 @@ enum Step {
     List(String, Links),
     Write(String, Links, Existing, Parents),
     Folders(String),
+    /// What an edit does: it is read, and replaced if it is still what was read.
+    Edit(String, Links),
+    Look(String, Links),
+    Remove(String, Removal),
+    Rename([String; 2], Existing, Parents),
+    Append(String),
+    /// What a program is given, and what is marked when it has ended.
+    Survey(String),
 }
 
 fn path() -> impl Strategy<Value = String> {
@@ -59,12 +70,20 @@ fn step() -> impl Strategy<Value = Step> {
     let links = || select(&[Links::Refuse, Links::FollowWithin, Links::FollowWithin][..]);
     let existing = select(&[Existing::Replace, Existing::Refuse][..]);
     let parents = select(&[Parents::Require, Parents::Create(FolderMode::Shared)][..]);
+    let (other, parents_too) = (existing.clone(), parents.clone());
+    let removal = select(&[Removal::File, Removal::EmptyFolder][..]);
     prop_oneof![
         2 => (path(), node()).prop_map(|(path, node)| Step::Plant(path, node)),
         3 => (path(), links()).prop_map(|(path, links)| Step::Read(path, links)),
         1 => (path(), links()).prop_map(|(path, links)| Step::List(path, links)),
         3 => (path(), links(), existing, parents).prop_map(|(p, l, e, m)| Step::Write(p, l, e, m)),
         1 => path().prop_map(Step::Folders),
+        2 => (path(), links()).prop_map(|(path, links)| Step::Edit(path, links)),
+        2 => (path(), links()).prop_map(|(path, links)| Step::Look(path, links)),
+        2 => (path(), removal).prop_map(|(path, what)| Step::Remove(path, what)),
+        3 => ([path(), path()], other, parents_too).prop_map(|(p, e, m)| Step::Rename(p, e, m)),
+        1 => path().prop_map(Step::Append),
+        1 => path().prop_map(Step::Survey),
     ]
 }
 
@@ -119,12 +138,55 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
                 prop_assert_eq!(world.read(path, *links).unwrap(), b"written");
             }
         }
+        Step::Edit(path, links) => {
+            let at = locate(&*world.base, &names(path), *links);
+            let file = at.and_then(|at| Ok((world.base.open_file(&at, SIZE_MAX)?, at)));
+            if let Ok((file, at)) = file {
+                let expected = Some(file.digest().unwrap());
+                let (temp, parents) = (fresh_temp(), Parents::Require);
+                let (content, existing, label) = (b"written", Existing::Replace, Label::PUBLIC);
+                let job =
+                    Write { at: &at, content, existing, expected, parents, temp: &temp, label };
+                prop_assert!(world.base.write(&job, &mut |_| Ok(())).is_ok());
+            }
+        }
+        Step::Look(path, links) => {
+            let at = locate(&*world.base, &names(path), *links);
+            // What is outside is longer than anything inside.
+            if let Ok(seen) = at.and_then(|at| world.base.metadata(&at)) {
+                prop_assert!(seen.size_bytes <= 16, "{:?}", seen);
+            }
+        }
+        Step::Remove(path, what) => {
+            let at = Location::new(&names(path)).unwrap();
+            if world.base.remove(&at, *what, None).is_ok() {
+                prop_assert_eq!(world.base.metadata(&at), Err(FsError::NotFound));
+            }
+        }
+        Step::Rename([from, to], existing, parents) => {
+            let [from, to] = [from, to].map(|path| Location::new(&names(path)).unwrap());
+            let (existing, parents, expected) = (*existing, *parents, [None, None]);
+            let job = Rename { from: &from, to: &to, existing, parents, expected };
+            if world.base.rename(&job, &mut |_| Ok(())).is_ok() {
+                let read = world.base.open_file(&to, SIZE_MAX).unwrap().read(0, 1 << 10).unwrap();
+                prop_assert!(read.bytes != CANARY);
+            }
+        }
+        Step::Append(path) => {
+            let at = Location::new(&names(path)).unwrap();
+            let job = Append { at: &at, from_bytes: 0, content: b"written" };
+            if world.base.append(&job, &mut |_| Ok(())).is_ok() {
+                prop_assert_eq!(world.read(path, Links::Refuse).unwrap(), b"written");
+            }
+        }
+        Step::Survey(path) => {
+            let at = Location::new(&names(path)).unwrap();
+            if let Ok((_, survey)) = world.base.survey(&at) {
+                prop_assert!(world.base.mark(&at, &survey, Label::PUBLIC).is_ok());
+            }
+        }
         Step::Folders(path) => {
-            let at = crate::support::locate(
-                &*world.base,
-                &crate::support::names(path),
-                Links::FollowWithin,
-            );
+            let at = locate(&*world.base, &names(path), Links::FollowWithin);
             if let Ok(at) = at
                 && world.base.make_folders(&at, FolderMode::Shared).is_ok()
             {

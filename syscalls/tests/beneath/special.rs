@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use syscap_syscalls::beneath::{FsError, Kind, Location, Opener};
 
 use crate::support::{
-    CANARY, Links, SIZE_MAX, World, is_root, locate, mount, open, snapshot, with_mounts,
+    CANARY, Links, OPENERS, SIZE_MAX, World, is_root, locate, mount, open, snapshot, with_mounts,
 };
 
 /// The kind and size a listing of the base shows for `name`.
@@ -118,6 +118,32 @@ fn other_file_system_inside() {
         let base = open(&world.inside("proc")).unwrap();
         let at = Location::new(&["f"]).unwrap();
         assert_eq!(base.open_file(&at, SIZE_MAX).unwrap().read(0, 100).unwrap().bytes, CANARY);
+    });
+}
+
+/// Neither opener enters a mount, of another file system or of a folder of the same.
+#[test]
+fn no_opener_enters_a_mount() {
+    with_mounts("special::no_opener_enters_a_mount", || {
+        let world = World::new();
+        for name in ["other", "same"] {
+            fs::create_dir(world.inside(name)).unwrap();
+        }
+        mount(&["-t", "tmpfs", "none"], &world.inside("other"));
+        fs::create_dir(world.inside("other/folder")).unwrap();
+        fs::write(world.inside("other/secret"), CANARY).unwrap();
+        fs::write(world.inside("other/folder/secret"), CANARY).unwrap();
+        mount(&["--bind", world.outside("").to_str().unwrap()], &world.inside("same"));
+        for (name, open) in OPENERS {
+            let base = open(&world.inside("")).unwrap();
+            for path in ["other/secret", "other/folder/secret", "same/secret", "same/folder/secret"]
+            {
+                let at = Location::new(&path.split('/').collect::<Vec<_>>()).unwrap();
+                let opened = base.open_file(&at, 100).map(drop);
+                assert_eq!(opened, Err(FsError::OtherDevice), "{name}: {path}");
+                assert_eq!(base.metadata(&at), Err(FsError::OtherDevice), "{name}: {path}");
+            }
+        }
     });
 }
 

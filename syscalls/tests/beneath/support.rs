@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +14,8 @@ use syscap_syscalls::beneath::{
     Write, WriteFailure, Written, open_by,
 };
 use tempfile::TempDir;
+
+pub(crate) use crate::mounts::{MOUNTS, is_root, mount, with_mounts};
 
 /// Opens a directory by one opener.
 type Open = fn(&Path) -> Result<Arc<dyn Opener>, FsError>;
@@ -68,9 +69,6 @@ pub(crate) fn locate<S: AsRef<str>>(
 pub(crate) const CANARY: &[u8] = b"CANARY: this is outside";
 /// No file in these tests is larger, but for the ones that are there to be.
 pub(crate) const SIZE_MAX: u64 = 1 << 20;
-
-/// Names the test that runs where it may mount.
-const MOUNTS: &str = "SYSCAP_TEST_MOUNTS";
 
 /// `inside`, which is the base, and `outside`, with a secret file and a secret folder.
 pub(crate) struct World {
@@ -212,44 +210,4 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
         seen.insert(path.strip_prefix(root).unwrap().into(), (format!("{name} {mode:o}"), content));
     }
     seen
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Runs `body` in a process of its own where it may mount, or says why not. `test` is the name
-/// of the calling test, which is started again inside; nothing it mounts is seen out here.
-pub(crate) fn with_mounts(test: &str, body: impl FnOnce()) {
-    if std::env::var_os(MOUNTS).is_some_and(|name| name == *test) {
-        return body();
-    }
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        if !is_root() {
-            command.arg("--map-root-user");
-        }
-        command.arg("--mount");
-        command
-    };
-    let probe = unshare().args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        println!("skipped: {test} needs `unshare --mount` and `mount`");
-        return;
-    }
-    let exe = std::env::current_exe().unwrap();
-    let mut command = unshare();
-    command.arg(exe).args(["--exact", test]).env(MOUNTS, test);
-    // Removed from out here, where nothing is mounted in it.
-    let scratch = TempDir::new().unwrap();
-    let output = command.env("TMPDIR", scratch.path()).output().expect("unshare runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("1 passed"), "no such test: {text}");
-}
-
-/// Runs `mount` with these arguments.
-pub(crate) fn mount(arguments: &[&str], at: &Path) {
-    let status = Command::new("mount").args(arguments).arg(at).status().unwrap();
-    assert!(status.success(), "mount {arguments:?}");
 }
