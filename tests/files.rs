@@ -41,7 +41,16 @@ fn world(grant: impl Fn(Grant) -> Grant) -> World {
         .with(Dimension::DiskWriteBytes, big)
         .with(Dimension::WallUs, big)
         .with(Dimension::CpuUs, big);
-    let tools = ["fs.read", "fs.list", "fs.write"];
+    let tools = [
+        "fs.read",
+        "fs.list",
+        "fs.write",
+        "fs.stat",
+        "fs.search",
+        "fs.edit",
+        "fs.move",
+        "fs.delete",
+    ];
     let token = rt.issue(grant(Grant::to("a").tools(tools).budget(budget))).unwrap();
     let agent = rt.session("a", token).unwrap();
     World { _dir: dir, outside, home, rt, agent }
@@ -91,7 +100,7 @@ fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Each line of the corpora, given to all three tools: refused, or inside the workspace.
+/// Each line of the corpora, given to every tool: refused, or inside the workspace.
 #[test]
 fn every_path_of_the_corpora_is_refused_or_inside_its_scope() {
     let Some(data) = data() else {
@@ -100,7 +109,7 @@ fn every_path_of_the_corpora_is_refused_or_inside_its_scope() {
     };
     let world = world(Grant::workspace);
     let mut lines = 0;
-    let mut admitted = 0;
+    let (mut admitted, mut done) = (0, 0);
     let outside = tree(&world.outside);
     let passwd = fs::read("/etc/passwd").unwrap();
     for file in fs::read_dir(data.join("paths")).unwrap() {
@@ -118,6 +127,26 @@ fn every_path_of_the_corpora_is_refused_or_inside_its_scope() {
                 assert_eq!(world.read(&path).text().unwrap(), "mine");
             }
             world.list(&path);
+            let (path, other) = (path.as_ref(), "other");
+            for (tool, args) in [
+                ("fs.stat", args! { "path": path, "digest": true }),
+                ("fs.search", args! { "path": path, "pattern": "SECRET|root:" }),
+                ("fs.edit", args! { "path": path, "old": "mine", "new": "mine" }),
+                ("fs.move", args! { "from": path, "to": other }),
+                ("fs.move", args! { "from": other, "to": path }),
+                ("fs.move", args! { "from": path, "to": other, "replace": true }),
+                ("fs.delete", args! { "path": path }),
+                ("fs.delete", args! { "path": path, "folder": true }),
+                ("fs.delete", args! { "path": other }),
+            ] {
+                let result = world.agent.call(tool, args).unwrap();
+                let said = result.to_json();
+                assert!(
+                    !said.contains(SECRET) && !said.contains("root:x"),
+                    "{tool} {path}: {said}"
+                );
+                done += u32::from(result.reason().is_none());
+            }
             if lines % 64 == 0 {
                 // Only the workspace has changed; so far it is all that there is to clear.
                 fs::remove_dir_all(world.workspace()).unwrap();
@@ -139,7 +168,9 @@ fn every_path_of_the_corpora_is_refused_or_inside_its_scope() {
         .filter(|(path, _)| path.is_file() && !path.starts_with(world.workspace()))
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
-    println!("{lines} lines, {admitted} of them were names inside the workspace");
+    println!(
+        "{lines} lines, {admitted} of them were names inside the workspace, {done} calls done"
+    );
     world.rt.close().unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, RenameFlags, unlinkat};
+use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use super::base::Base;
@@ -10,6 +10,7 @@ use super::error::FsError;
 use super::gate::{Kind, Node};
 use super::homes::{expect_no_key, is_mark, may_be_key};
 use super::location::Location;
+use super::temp::give;
 use super::walk::{Named, READ};
 use super::write::{Charge, Effect, Existing, Parents, Refused, State, WriteFailure};
 
@@ -89,7 +90,7 @@ impl Base {
             kind,
             size_bytes: if kind == Kind::File { node.size_bytes } else { 0 },
             modified_ms: if is_open { node.modified_ms } else { 0 },
-            writable: is_open && node.permissions & 0o222 != 0,
+            writable: is_open && node.is_writable(),
         })
     }
 
@@ -187,11 +188,7 @@ impl Base {
         let [of_file, of_old] = job.expected;
         self.expect(&source, old_name, of_file)?;
         self.expect(&target, new_name, of_old)?;
-        let flags = match job.existing {
-            Existing::Replace => RenameFlags::empty(),
-            Existing::Refuse => RenameFlags::NOREPLACE,
-        };
-        rustix::fs::renameat_with(&source, old_name, &target, new_name, flags)
+        give((&source, old_name), (&target, new_name), job.existing)
             .map_err(|errno| lost(errno, &mut state.effect))?;
         state.effect = Effect::Unknown;
         if Node::at(&target, new_name)?.is_none_or(|now| now.ident != node.ident) {
@@ -220,7 +217,7 @@ impl Base {
         named: &str,
         node: &Node,
     ) -> Result<(), FsError> {
-        if node.permissions & 0o222 == 0 {
+        if !node.is_writable() {
             return Err(FsError::Denied);
         }
         if may_be_key(named) {

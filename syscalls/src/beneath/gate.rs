@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -52,7 +52,7 @@ pub(super) struct Node {
     /// When its content last changed, in milliseconds since 1970.
     pub(super) modified_ms: u64,
     /// The nine permission bits. The bits that change who runs a file are never carried over.
-    pub(super) permissions: u32,
+    pub(super) permissions: Mode,
     /// How many names it has.
     pub(super) links: u64,
     file_type: FileType,
@@ -82,6 +82,11 @@ impl Node {
 
     pub(super) fn is_file(&self) -> bool {
         self.file_type == FileType::RegularFile
+    }
+
+    /// Whether anybody may write to it.
+    pub(super) fn is_writable(&self) -> bool {
+        self.permissions.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH)
     }
 
     /// Whether this may be read or replaced: regular, of one link, on the base's device.
@@ -117,16 +122,20 @@ impl From<&Stat> for Node {
     fn from(stat: &Stat) -> Self {
         let modified_s = u64::try_from(stat.st_mtime).unwrap_or(0);
         Self {
-            ident: Ident { device: stat.st_dev, inode: stat.st_ino },
-            changed: Changed { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec },
+            ident: Ident { device: wide(stat.st_dev), inode: wide(stat.st_ino) },
+            changed: Changed { seconds: stat.st_ctime, nanoseconds: wide(stat.st_ctime_nsec) },
             size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
             modified_ms: modified_s
                 .saturating_mul(1_000)
-                .saturating_add(stat.st_mtime_nsec / 1_000_000),
-            permissions: stat.st_mode & 0o777,
+                .saturating_add(wide(stat.st_mtime_nsec) / 1_000_000),
+            permissions: Mode::from_raw_mode(stat.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO),
             file_type: FileType::from_raw_mode(stat.st_mode),
-            #[allow(clippy::useless_conversion, reason = "of 32 bits on other machines")]
-            links: u64::from(stat.st_nlink),
+            links: wide(stat.st_nlink),
         }
     }
+}
+
+/// A number that has another width on each system; one that is below zero is like no other.
+fn wide<T: TryInto<u64>>(number: T) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
 }

@@ -110,9 +110,16 @@ impl Homes {
     }
 }
 
+/// The clock that the file system's times are of, where there is one of its own.
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+const CLOCK: ClockId = ClockId::RealtimeCoarse;
+/// The clock that the file system's times are of, where there is one of its own.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+const CLOCK: ClockId = ClockId::Realtime;
+
 /// The second that it is, by the file system's clock.
 pub(super) fn now_s() -> i64 {
-    clock_gettime(ClockId::RealtimeCoarse).tv_sec
+    clock_gettime(CLOCK).tv_sec
 }
 
 /// Whether a change lies back so far that another one would show.

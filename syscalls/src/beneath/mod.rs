@@ -52,4 +52,5 @@ pub use opener::{Opener, Openers, open, open_by};
 pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use survey::{Grown, SURVEY_MAX, Survey};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
+pub(crate) use walk::PATH as NAMED;
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

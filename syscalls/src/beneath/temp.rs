@@ -2,7 +2,9 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+use rustix::fs::RenameFlags;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::base::Base;
@@ -121,7 +123,7 @@ pub(super) fn fill(
         }
     }
     if let Some(old) = old {
-        rustix::fs::fchmod(temp, Mode::from_raw_mode(old.permissions))?;
+        rustix::fs::fchmod(temp, old.permissions)?;
     }
     Ok(rustix::fs::fsync(temp)?)
 }
@@ -133,12 +135,7 @@ pub(super) fn put(
     name: &str,
     state: &mut State,
 ) -> Result<(), FsError> {
-    let flags = match job.existing {
-        Existing::Replace => RenameFlags::empty(),
-        Existing::Refuse => RenameFlags::NOREPLACE,
-    };
-    let renamed = rustix::fs::renameat_with(dir, job.temp.as_str(), dir, name, flags);
-    renamed.map_err(|errno| {
+    give((dir, job.temp.as_str()), (dir, name), job.existing).map_err(|errno| {
         let error = match errno {
             // A file system without NOREPLACE.
             Errno::INVAL => FsError::Unsupported,
@@ -150,4 +147,32 @@ pub(super) fn put(
         }
         error
     })
+}
+
+/// Gives what has a name another, in one step.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+pub(super) fn give(
+    (from, name): (&OwnedFd, &str),
+    (to, new): (&OwnedFd, &str),
+    existing: Existing,
+) -> Result<(), Errno> {
+    let flags = match existing {
+        Existing::Replace => RenameFlags::empty(),
+        Existing::Refuse => RenameFlags::NOREPLACE,
+    };
+    rustix::fs::renameat_with(from, name, to, new, flags)
+}
+
+/// Gives what has a name another, in one step. One that is not to replace anything can't be given
+/// so here.
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+pub(super) fn give(
+    (from, name): (&OwnedFd, &str),
+    (to, new): (&OwnedFd, &str),
+    existing: Existing,
+) -> Result<(), Errno> {
+    match existing {
+        Existing::Replace => rustix::fs::renameat(from, name, to, new),
+        Existing::Refuse => Err(Errno::INVAL),
+    }
 }

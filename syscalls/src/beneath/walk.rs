@@ -29,10 +29,10 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 
 /// Names a thing without opening it, where the system can: else it opens it for reading.
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
-pub(super) const PATH: OFlags = OFlags::PATH;
+pub(crate) const PATH: OFlags = OFlags::PATH;
 /// Names a thing without opening it, where the system can: else it opens it for reading.
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
-pub(super) const PATH: OFlags = OFlags::RDONLY;
+pub(crate) const PATH: OFlags = OFlags::RDONLY;
 /// Names a directory, to walk on from it.
 pub(super) const PASSED: OFlags = PATH.union(OFlags::DIRECTORY);
 /// Opens a directory. The kernel looks at the kind before it opens, so nothing else is touched.

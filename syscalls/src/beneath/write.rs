@@ -220,7 +220,7 @@ impl Base {
             expect_no_key(name, self.walk(dir, name.as_bytes(), READ)?)?;
         }
         // A rename needs no right on the file, so a file marked read-only is seen here or never.
-        if node.permissions & 0o222 == 0 {
+        if !node.is_writable() {
             return Err(FsError::Denied);
         }
         Ok(Some(node))

@@ -6,7 +6,9 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open, readlink};
+#[cfg(target_os = "linux")]
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{Mode, OFlags, open, readlink};
 use syscap_format::{
     budget::Dimension,
     cbor::Canonical,
@@ -20,7 +22,7 @@ use syscap_launch::{
 };
 
 use super::{Programs, outcome::Outcome, plan::Parsed};
-use crate::beneath::{FsError, Grown, Location, Survey};
+use crate::beneath::{FsError, Grown, Location, NAMED, Survey};
 use crate::fs::refusal;
 
 /// Where a program is looked for that is named without a path.
@@ -158,7 +160,7 @@ impl Plan for ShellPlan {
 
 /// Opens the program that the token names.
 fn find(program: &str) -> Result<OwnedFd, Refused> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let flags = NAMED | OFlags::CLOEXEC;
     let open = |path: &Path| open(path, flags, Mode::empty());
     let found = match program.starts_with('/') {
         true => open(Path::new(program)),
@@ -188,11 +190,18 @@ fn environment(folder: &OwnedFd) -> Vec<(OsString, OsString)> {
     variables
 }
 
+#[cfg(target_os = "linux")]
 fn input(text: &str) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create(c"input", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file.into())
+}
+
+/// No program is started here.
+#[cfg(not(target_os = "linux"))]
+fn input(_: &str) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn wait(running: &mut Running, room: usize) -> Result<(Report, Outcome), LaunchError> {
