@@ -117,6 +117,20 @@ fn plant(world: &World, path: &str, node: &Node) {
     }
 }
 
+/// Reads a file, and replaces it as long as it is what was read.
+fn edit(world: &World, path: &str, links: Links) -> Result<(), TestCaseError> {
+    let at = locate(&*world.base, &names(path), links);
+    let file = at.and_then(|at| Ok((world.base.open_file(&at, SIZE_MAX)?, at)));
+    if let Ok((file, at)) = file {
+        let expected = Some(file.digest().unwrap());
+        let (temp, parents) = (fresh_temp(), Parents::Require);
+        let (content, existing, label) = (b"written", Existing::Replace, Label::PUBLIC);
+        let job = Write { at: &at, content, existing, expected, parents, temp: &temp, label };
+        prop_assert!(world.base.write(&job, &mut |_| Ok(())).is_ok());
+    }
+    Ok(())
+}
+
 fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
     match step {
         Step::Plant(path, node) => plant(world, path, node),
@@ -138,18 +152,7 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
                 prop_assert_eq!(world.read(path, *links).unwrap(), b"written");
             }
         }
-        Step::Edit(path, links) => {
-            let at = locate(&*world.base, &names(path), *links);
-            let file = at.and_then(|at| Ok((world.base.open_file(&at, SIZE_MAX)?, at)));
-            if let Ok((file, at)) = file {
-                let expected = Some(file.digest().unwrap());
-                let (temp, parents) = (fresh_temp(), Parents::Require);
-                let (content, existing, label) = (b"written", Existing::Replace, Label::PUBLIC);
-                let job =
-                    Write { at: &at, content, existing, expected, parents, temp: &temp, label };
-                prop_assert!(world.base.write(&job, &mut |_| Ok(())).is_ok());
-            }
-        }
+        Step::Edit(path, links) => edit(world, path, *links)?,
         Step::Look(path, links) => {
             let at = locate(&*world.base, &names(path), *links);
             // What is outside is longer than anything inside.
