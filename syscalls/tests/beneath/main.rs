@@ -1,5 +1,6 @@
 //! The handle layer of files against every trap of the attack catalogue: each test is named
-//! after its trap or advisory and judges effects and error variants.
+//! after its trap or advisory and judges effects and error variants. All are run over both openers:
+//! `setup::every_opener_passes_every_test`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../../../tests/seen/absent.rs"]
