@@ -21,7 +21,6 @@ use syscap_syscalls::{
 use crate::{
     error::{Error, at},
     files::{read_small, write_new},
-    options::Options,
 };
 
 /// The folder of a home.
@@ -235,23 +234,6 @@ pub(crate) enum Kept {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BasePlace {
     /// A folder that exists, if not `files/` in the home.
-    folder: Option<PathBuf>,
-    openers: Openers,
-}
-
-impl Options {
-    /// Puts the agents' files below a folder that exists, when the home is made.
-    #[must_use]
-    pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
-        self.base.folder = Some(folder.as_ref().to_path_buf());
-        self
-    }
-
-    /// Says what must open the agents' files, when the home is made. It stays with the home: where
-    /// the system lacks that, the home is not opened. What it was is in the record of each call.
-    #[must_use]
-    pub fn openers(mut self, openers: Openers) -> Self {
-        self.base.openers = openers;
-        self
-    }
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) openers: Openers,
 }

@@ -1,5 +1,7 @@
 //! How a home is made or opened.
 
+mod place;
+
 use std::{path::Path, sync::Arc};
 
 use syscap_audit::lock::HomeLock;
@@ -79,7 +81,7 @@ type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
 /// # }
 /// ```
 pub struct Options {
-    pub(crate) base: BasePlace,
+    base: BasePlace,
     durability: Durability,
     engine: Option<Arc<dyn PolicyEngine + Sync>>,
     /// The host's tools: each can be had again, for another kernel.

@@ -10,8 +10,8 @@ const CALL: i64 = 437;
 /// What an old system answers to it, and a filter that does not know it.
 pub(crate) const ABSENT: [u32; 2] = [38, 1];
 
-/// Runs `body` on a thread of its own, where `openat2` is answered with that error. It is so in what
-/// the thread starts, too.
+/// Runs `body` on a thread of its own, where `openat2` is answered with that error. It is so in
+/// what the thread starts, too.
 pub(crate) fn without_openat2<R: Send>(errno: u32, body: impl FnOnce() -> R + Send) -> R {
     let (rules, allow) = (BTreeMap::from([(CALL, Vec::new())]), SeccompAction::Allow);
     let arch = env::consts::ARCH.try_into().unwrap();

@@ -176,8 +176,8 @@ pub(super) fn holds_key(walk: Walk, dir: impl AsFd, begin: &str) -> Result<bool,
 }
 
 /// Whether what a file of this name holds must be looked at: it may be a key. A file system that
-/// folds letters may open one by a name that is not ASCII (the Kelvin sign is a `k` to it): of those
-/// what was opened says it, and not the name.
+/// folds letters may open one by a name that is not ASCII (the Kelvin sign is a `k` to it): of
+/// those what was opened says it, and not the name.
 pub(super) fn may_be_key(name: &str) -> bool {
     stem(name).is_some() || !name.is_ascii()
 }

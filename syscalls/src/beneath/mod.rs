@@ -14,9 +14,9 @@
 //! only where its caller lets it. The caller checks the answer against its scope and opens it;
 //! since every opener refuses links, what was checked is what is opened.
 //!
-//! What this can't see: a bind mount made *above* the base before it was opened; by `cap-std`, where
-//! the system does not tell mounts apart, one of a folder of the same file system *in* the base; a
-//! directory
+//! What this can't see: a bind mount made *above* the base before it was opened; by `cap-std`,
+//! where the system does not tell mounts apart, one of a folder of the same file system *in* the
+//! base; a directory
 //! that someone with the right to do so moves out of the base while a call holds its handle
 //! (the call goes on in that same directory), and extended attributes and ACLs, which a
 //! replaced file loses.

@@ -37,8 +37,8 @@ pub(crate) fn open(path: &Path) -> Result<Arc<dyn Opener>, FsError> {
     open(path)
 }
 
-/// Whether the opener that is tested is `openat2`: only of that one walk each is claimed, and what its
-/// errors mean.
+/// Whether the opener that is tested is `openat2`: only of that one walk each is claimed, and what
+/// its errors mean.
 pub(crate) fn is_openat2() -> bool {
     std::env::var(OPENER).is_err()
 }
