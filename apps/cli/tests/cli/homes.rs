@@ -37,7 +37,7 @@ fn init_says_where_things_are() {
 fn init_says_what_opens_files() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home").to_str().unwrap().to_owned();
-    run(["init", &home, "--opener", "lexical"]).failed(2);
+    assert_eq!(run(["init", &home, "--opener", "lexical"]).code, 2);
     run(["init", &home, "--no-passphrase", "--opener", "cap_std"]).fine();
     assert_eq!(fs::read_to_string(format!("{home}/opener")).unwrap(), "cap_std");
 }
