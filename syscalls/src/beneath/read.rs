@@ -49,8 +49,8 @@ impl Base {
     /// To open a device is already to act on it, so the file is first named, which opens nothing,
     /// and judged. An `O_PATH` handle can only be reopened through the magic links of /proc, and
     /// not every system has one: so a second walk opens the file, and what it opened is judged
-    /// again. Only that judgement counts. Who can put a device node in place between the two walks can
-    /// make device nodes; it is opened without waiting, refused and closed.
+    /// again. Only that judgement counts. Who can put a device node in place between the two walks
+    /// can make device nodes; it is opened without waiting, refused and closed.
     ///
     /// A file that was named and judged before, in a folder that did not change since, is still
     /// what it was: then the walk that opens it is the only one.
