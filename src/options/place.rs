@@ -1,10 +1,12 @@
-//! Where the agents' files lie, and what opens them.
+//! Where the agents' files lie, what opens them and starts programs there, and whether anybody is
+//! there to be asked.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
+use syscap_launch::Launcher;
 use syscap_syscalls::beneath::Openers;
 
-use super::Options;
+use super::{Asks, Options};
 
 impl Options {
     /// Puts the agents' files below a folder that exists, when the home is made.
@@ -19,6 +21,39 @@ impl Options {
     #[must_use]
     pub fn openers(mut self, openers: Openers) -> Self {
         self.base.openers = openers;
+        self
+    }
+
+    /// What starts programs for `shell` and `shell_script`. Without one the host itself does, if
+    /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
+    /// with [`Reason::NotConfined`](crate::format::reason::Reason::NotConfined).
+    #[must_use]
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.launcher = Some(Arc::new(launcher));
+        self
+    }
+
+    /// Holds the home where nobody is there to be asked, as in a build: a call that the policy asks
+    /// a person about is refused as [`Asked`](syscap_format::reason::Reason::Asked) at once, and
+    /// does not wait. What was approved before goes on. It is for as long as this process holds
+    /// the home: one that attaches to another follows that one.
+    ///
+    /// ```
+    /// use syscap::{format::manifest::EffectClass, host::HostTool, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let mail = HostTool::new("mail.send", EffectClass::ExternalWrite)?.run(|_| Ok("sent"));
+    /// let rt = Options::new().tool(mail)?.headless().create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["mail.send"]))?)?;
+    /// let refused = agent.call("mail.send", args! {})?;
+    /// assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+    /// # rt.close()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn headless(mut self) -> Self {
+        self.asks = Asks::Refused;
         self
     }
 }
