@@ -258,13 +258,6 @@ impl Options {
         self
     }
 
-    /// Makes the home without a recovery key: who steals the operator's key has the home for good.
-    #[must_use]
-    pub fn no_recovery(mut self) -> Self {
-        self.recovery = RecoveryKey::Without;
-        self
-    }
-
     /// Seals the keys that are made with the home, as [`KeyUse::SEALED`] says. The runtime that
     /// makes it signs with them all the same.
     #[must_use]

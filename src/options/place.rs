@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 use syscap_launch::Launcher;
 use syscap_syscalls::beneath::Openers;
 
-use super::{Asks, Options};
+use super::{Asks, Options, RecoveryKey};
 
 impl Options {
     /// Puts the agents' files below a folder that exists, when the home is made.
@@ -54,6 +54,13 @@ impl Options {
     #[must_use]
     pub fn headless(mut self) -> Self {
         self.asks = Asks::Refused;
+        self
+    }
+
+    /// Makes the home without a recovery key: who steals the operator's key has the home for good.
+    #[must_use]
+    pub fn no_recovery(mut self) -> Self {
+        self.recovery = RecoveryKey::Without;
         self
     }
 }
