@@ -186,7 +186,7 @@ fn a_home_is_asked_about_its_own_tools() {
         let line = ask("file_write", flags);
         assert!(line.ends_with("is another name of fs.write: use its own id\n"), "{line}");
     }
-    let line = ask("calendar.find", &[]);
+    let line = ask("weather.find", &[]);
     assert!(line.contains("; it has: ") && line.contains("fs.read"), "{line}");
     run(["policy", "who-can", &home.text_beside("nowhere"), "echo"]).failed(1);
 }
