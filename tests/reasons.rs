@@ -78,6 +78,7 @@ const STATED: &[Stated] = &[
     (Reason::NoSecret, ["secret", "tickets", ""], "by the host"),
     (Reason::Mismatch, ["embedding", "3 numbers", "384 numbers"], "by a store"),
     (Reason::NotConfined, ["program", "", ""], "by the system"),
+    (Reason::NotHandedOn, ["token", "revoked", ""], "a race"),
     (Reason::Panicked, ["", "", ""], "by a tool"),
     (Reason::TimedOut, ["", "", ""], "by a tool"),
     (Reason::NotRun, ["", "", ""], "a race"),

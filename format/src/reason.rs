@@ -167,6 +167,7 @@ reasons! {
     720 NoSecret "no_secret" Ask "An operator must set the secret that this needs."
     721 NotConfined "not_confined" Never "The program can't be confined here as is required."
     722 Mismatch "mismatch" Fix "Give what has the form of what is there already."
+    723 NotHandedOn "not_handed_on" Ask "The token has ended, or another holds it; ask for one."
     750 Panicked "panicked" Never "The tool broke off; what it did is not known."
     751 TimedOut "timed_out" Ask "The tool did not return in time; what it did is not known."
     752 ResultTooLarge "result_too_large" Fix "The result exceeds the tool's limit; ask for less."

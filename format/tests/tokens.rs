@@ -8,6 +8,7 @@ use syscap_format::{
     budget::{Budget, Dimension},
     cbor::{Canonical, Encoder, MapBuilder, Profile},
     id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId},
+    label::{Confidentiality, Integrity, Label},
     limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
     reason::{Reason, Refused},
     record::Head,
@@ -257,6 +258,29 @@ fn extra_key(body: &[u8]) -> Vec<u8> {
 }
 
 /// Weak and non-canonical keys are not registered; the self-test passes with this library.
+/// What stands in a token as a label, and is none, is the most careful one.
+#[test]
+fn a_session_begins_with_the_label_in_its_token() {
+    let worst = Label::new(Integrity::Untrusted, Confidentiality::Sensitive);
+    let secret = Label::new(Integrity::Untrusted, Confidentiality::Secret).with_categories(1 << 31);
+    let with = |ext: Canonical| TokenBody { ext, ..parent() }.label();
+    for label in [Label::PUBLIC, Label::UNTRUSTED, worst, secret] {
+        assert_eq!(with(TokenBody::ext_with(label)), label);
+    }
+    assert_eq!(TokenBody::ext_with(Label::PUBLIC), MapBuilder::new().finish());
+    let named = MapBuilder::new().uint("session_labels", 7).text("label", "x").finish();
+    assert_eq!(with(named), Label::PUBLIC);
+    for bad in [
+        MapBuilder::new().text("session_label", "public"),
+        MapBuilder::new().uint("session_label", 12),
+        MapBuilder::new().uint("session_label", u64::MAX),
+        MapBuilder::new().boolean("session_label", false),
+        MapBuilder::new().item("session_label", MapBuilder::new().finish().item()),
+    ] {
+        assert_eq!(with(bad.finish()), worst);
+    }
+}
+
 #[test]
 fn keys_have_one_encoding() {
     assert_eq!(self_test(), Ok(()));

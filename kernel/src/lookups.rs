@@ -35,6 +35,7 @@ mod tests {
         decision::{Decision, Verdict},
         envelope::{Form, TxOutcome},
         id::{AgentId, Salt, Seq, TokenId, ToolId},
+        label::Label,
         manifest::{EffectClass, Manifest},
         object::EngineIdentity,
         provenance::Source,
@@ -151,7 +152,8 @@ mod tests {
         (state.policy, state.tools) = (Some(engine), Some(tools));
         let token = state.tokens.insert(id, Arc::new(body), None, Seq::GENESIS)?;
         let head = AgentState::genesis(agent.clone());
-        let session = Session::new((agent.clone(), agent.clone()), token, id, head.id());
+        let agents = (agent.clone(), agent.clone(), Label::PUBLIC);
+        let session = Session::new(agents, token, id, head.id());
         state.agents.insert(agent, head);
         state.sessions.insert(number, session);
         Some((kernel, number))

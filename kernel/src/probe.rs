@@ -66,7 +66,7 @@ impl Probing {
         let Self { home, intent, leaf, .. } = self;
         let finding = self.token.grants.get(&self.name).map(|grant| {
             let (agent, args) = (&self.agent, self.args.item());
-            let request = Request { agent, args, grant, live: None };
+            let request = Request { agent, args, grant, token: &self.token, live: None };
             self.tool.probe(&Broken { request, intent, leaf })
         });
         Probed { home, intent, finding: finding.unwrap_or(Finding::Unknown) }

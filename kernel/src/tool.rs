@@ -25,7 +25,7 @@ use syscap_format::{
     manifest::{EffectClass, Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
     scope::Resource,
-    token::Grant,
+    token::{Grant, TokenBody},
 };
 
 /// What a plan is made from.
@@ -37,6 +37,8 @@ pub struct Request<'a> {
     pub args: Item<'a>,
     /// What the token grants for this tool.
     pub grant: &'a Grant,
+    /// The token, for a tool that hands on of it.
+    pub token: &'a TokenBody,
     /// Which call it is; `None` where one of the log is only decided again, and will not run.
     pub live: Option<Live>,
 }
@@ -104,9 +106,9 @@ pub trait Tool: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Says what became of a run that a crash broke off, and clears away what it left. Asked while
-    /// a home is opened, before anything is called; nobody asks a tool that only reads. What it
-    /// does not prove it must not say.
+    /// Says what became of a run that a crash broke off, and clears away what it left, or finishes
+    /// what had begun and nobody can take back. Asked while a home is opened, before anything is
+    /// called; nobody asks a tool that only reads. What it does not prove it must not say.
     fn probe(&self, _broken: &Broken<'_>) -> Finding {
         Finding::Unknown
     }

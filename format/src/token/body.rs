@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use super::Grants;
 use crate::{
     budget::Budget,
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, MapBuilder, Profile},
     control::Algorithm,
     field::{Field, decode, encode, flags, shape},
     hash::Domain,
     id::{AgentId, HomeId, PolicyHash, TokenId},
+    label::{Confidentiality, Integrity, Label},
     limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
     reason::{Reason, Refused},
     record::Head,
@@ -19,6 +20,9 @@ use crate::{
 
 /// What a token's signature covers, before the body.
 pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";
+
+/// The entry of [`TokenBody::ext`] that is a label.
+const LABEL: &str = "session_label";
 
 /// Version of wire and body.
 const VERSION: u64 = 2;
@@ -69,7 +73,7 @@ shape! {
         14 => pub policy: Option<PolicyHash>,
         /// What is taken away besides.
         15 => pub flags: TokenFlags,
-        /// A map that is kept and hashed, and never authority.
+        /// A map that is kept and hashed, and never authority: [`TokenBody::label`].
         16 => pub ext: Canonical,
         /// The home that it is for.
         17 => pub audience: HomeId,
@@ -87,6 +91,29 @@ impl TokenBody {
     #[must_use]
     pub fn concerns(&self, key: &PublicKey) -> bool {
         self.issuer == *key || self.holder == Some(*key)
+    }
+
+    /// What [`TokenBody::ext`] says where sessions by the token begin with a label: whoever made
+    /// the agent that it is for had read that.
+    #[must_use]
+    pub fn ext_with(label: Label) -> Canonical {
+        let mut number = Encoder::new();
+        label.put(&mut number);
+        match label {
+            Label::PUBLIC => MapBuilder::new().finish(),
+            _ => MapBuilder::new().item(LABEL, Canonical::from_encoder(number).item()).finish(),
+        }
+    }
+
+    /// The label that a session by it begins with, joined with those of the tokens above it. What
+    /// stands there and is none counts as a stranger's word that few may see.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        match self.ext.item().get(LABEL) {
+            None => Label::PUBLIC,
+            Some(found) => decode(found.as_bytes())
+                .unwrap_or(Label::new(Integrity::Untrusted, Confidentiality::Sensitive)),
+        }
     }
 
     /// The canonical bytes: what is hashed and signed.

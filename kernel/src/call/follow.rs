@@ -39,8 +39,8 @@ impl<'k> Call<'_, Resolved<'k>> {
             Some((lookup, _)) => lookup.tries,
             None => 0,
         };
-        let (agent, args) = (&context.session.agent, self.at.args());
-        let request = Request { agent, args, grant: self.at.found.grant, live: Some(live) };
+        let (agent, args, token) = (&context.session.agent, self.at.args(), context.token.body);
+        let request = Request { agent, args, grant: self.at.found.grant, token, live: Some(live) };
         let Some(resolver) = self.at.found.tool.tool.resolver(&request)? else {
             return Ok((self, None));
         };

@@ -60,8 +60,8 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
     pub(crate) fn plan(self, context: &Context<'k>, live: Live) -> Stepped<'c, Planned<'k>> {
         let Self { fields, at } = self;
         let (tool, grant) = (at.found.tool, at.found.grant);
-        let agent = &context.session.agent;
-        let request = Request { agent, args: at.args(), grant, live: Some(live) };
+        let (agent, token) = (&context.session.agent, context.token.body);
+        let request = Request { agent, args: at.args(), grant, token, live: Some(live) };
         let plan = tool.tool.plan(&request).map_err(|refused| at.as_sent(refused))?;
         // Asked once: scopes, policy and budget see the same demands.
         let Demands { resources: demands, hold: needed } = plan.demands().clone();
@@ -177,7 +177,7 @@ fn what_is_asked(
     hold.set(Dimension::Concurrent, 0);
     has_room(context, &hold)?;
     let (agent, args, grant) = (question.agent, question.args, question.grant);
-    let request = Request { agent, args, grant, live: None };
+    let request = Request { agent, args, grant, token: context.token.body, live: None };
     let inspector = found.tool.tool.inspector(&request).map_err(|why| match why.reason() {
         // As of a run, a tool speaks of what it did only.
         reason if reason.is_a_tools() || reason == Reason::Panicked => why,

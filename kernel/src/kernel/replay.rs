@@ -174,7 +174,8 @@ impl Walk<'_> {
         let context = Context::of(state, number, &self.facts, source, (state.head.seq, now));
         let context = context.ok_or(unplanned)?;
         let grant = context.token.body.grants.get(&tool.manifest.tool).ok_or(unplanned)?;
-        let request = Request { agent: &context.session.agent, args, grant, live: None };
+        let (agent, token) = (&context.session.agent, context.token.body);
+        let request = Request { agent, args, grant, token, live: None };
         let plan = tool.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
         let hold = tool.manifest.hold_for(hold);

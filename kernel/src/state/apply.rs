@@ -228,8 +228,9 @@ impl State {
                 if state.id() != change.snapshot {
                     return None;
                 }
-                let root = self.tokens.root_agent(token)?;
-                let session = Session::new((agent, root), token, change.token, change.snapshot);
+                let (root, label) = self.tokens.begins(token)?;
+                let session =
+                    Session::new((agent, root, label), token, change.token, change.snapshot);
                 self.sessions.insert(seq, session);
             }
             (SessionPhase::Close, Some(session)) => {

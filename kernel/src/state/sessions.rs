@@ -19,7 +19,7 @@ pub(crate) struct Session {
     pub(crate) token_id: TokenId,
     pub(crate) snapshot: SnapshotId,
     pub(crate) streak: Streak,
-    /// The join of what was delivered to it.
+    /// The join of what it began with and what was delivered to it.
     pub(crate) label: Label,
     released: VecDeque<Released>,
 }
@@ -34,12 +34,12 @@ pub(crate) struct Released {
 
 impl Session {
     pub(crate) fn new(
-        (agent, root): (AgentId, AgentId),
+        (agent, root, label): (AgentId, AgentId, Label),
         token: TokenIndex,
         token_id: TokenId,
         snapshot: SnapshotId,
     ) -> Self {
-        let (streak, label, released) = (Streak::default(), Label::PUBLIC, VecDeque::new());
+        let (streak, released) = (Streak::default(), VecDeque::new());
         Self { agent, root, token, token_id, snapshot, streak, label, released }
     }
 

@@ -8,6 +8,7 @@ use syscap_format::{
     control::RevocationList,
     id::{AgentId, Seq, TokenId},
     image::TokenImage,
+    label::Label,
     sign::PublicKey,
     time::UnixMillis,
     token::TokenBody,
@@ -111,8 +112,7 @@ impl Tokens {
             return None;
         }
         let (used, held) = (Amounts::ZERO, Amounts::ZERO);
-        let (revoked, exhausted) = (false, false);
-        let renew_by = body.renew_by();
+        let (revoked, exhausted, renew_by) = (false, false, body.renew_by());
         self.entries.push(Entry {
             id,
             parent,
@@ -174,13 +174,13 @@ impl Tokens {
 
     /// What is left in each dimension, the tightest of the chain.
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
-        let left = self.chain(token).map(Entry::left);
-        left.reduce(|a, b| a.meet(&b)).unwrap_or_default()
+        self.chain(token).map(Entry::left).reduce(|a, b| a.meet(&b)).unwrap_or_default()
     }
 
-    /// The agent that the root of the chain is for.
-    pub(crate) fn root_agent(&self, token: TokenIndex) -> Option<AgentId> {
-        self.chain(token).last().map(|root| root.body.agent.clone())
+    /// The agent that the root of the chain is for, and what those had read who handed it on.
+    pub(crate) fn begins(&self, token: TokenIndex) -> Option<(AgentId, Label)> {
+        let label = self.chain(token).fold(Label::PUBLIC, |label, at| label.join(at.body.label()));
+        self.chain(token).last().map(|root| (root.body.agent.clone(), label))
     }
 
     /// Who holds the token, and those above it.
@@ -279,9 +279,8 @@ impl Tokens {
     /// Marks every token of the chain that a charge has used up in a dimension it charged.
     pub(crate) fn exhaust_where_used_up(&mut self, token: TokenIndex, charged: &Amounts) {
         self.each_in_chain(token, |entry| {
-            let limit = entry.body.budget;
             let used_up = |(d, amount): (Dimension, u64)| {
-                amount > 0 && entry.used.get(d) >= limit.amounts().get(d)
+                amount > 0 && entry.used.get(d) >= entry.body.budget.amounts().get(d)
             };
             entry.exhausted |= charged.iter().any(used_up);
         });
@@ -303,8 +302,7 @@ impl Tokens {
     /// In the order in which they were registered.
     pub(crate) fn views(&self) -> impl DoubleEndedIterator<Item = TokenView<'_>> {
         let end = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        let places = (0..end).map(TokenIndex);
-        places.filter_map(|token| self.view(token))
+        (0..end).map(TokenIndex).filter_map(|token| self.view(token))
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use syscap_format::{
     budget::{Amounts, Dimension},
     id::{Seq, TokenId},
+    label::Label,
     sign::PublicKey,
     time::UnixMillis,
     token::TokenBody,
@@ -191,6 +192,12 @@ impl Accounts {
         for holder in &mut self.holders {
             holder.held = holder.held.with(Dimension::Concurrent, 0);
         }
+    }
+
+    /// What a session by it begins with.
+    pub(super) fn label(&self, account: Account) -> Label {
+        let labels = self.chain(account).map(|holder| holder.body.label());
+        labels.fold(Label::PUBLIC, Label::join)
     }
 
     /// The token and those that it was derived from. A parent comes before its child.

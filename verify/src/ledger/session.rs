@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use syscap_format::{
     budget::Dimension,
     control::Role,
-    label::Label,
     object::ObjectKind,
     reason::Reason,
     record::{Charge, Issue, SessionChange, SessionPhase},
@@ -155,7 +154,7 @@ impl Ledger {
             }
         }
         let (row, released) = (Row::default(), VecDeque::new());
-        let label = Label::PUBLIC;
+        let label = self.accounts.label(account);
         let session = Session { agent, token, account, snapshot, row, label, released };
         self.sessions.insert(entry.seq, session);
         Ok(())
