@@ -8,7 +8,7 @@ mod session;
 mod signing;
 mod tools;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use syscap_format::{
     id::{AgentId, HomeId, Seq, TokenId},
@@ -42,6 +42,21 @@ pub(crate) struct Holding {
     pub(crate) core: Arc<Core>,
     pub(crate) providers: Arc<Providers>,
     inner: Arc<Inner>,
+}
+
+/// A handle that keeps no home open.
+pub(crate) struct WeakHolding {
+    core: Weak<Core>,
+    providers: Weak<Providers>,
+    inner: Weak<Inner>,
+}
+
+impl WeakHolding {
+    /// `None` where the home is closed.
+    pub(crate) fn upgrade(&self) -> Option<Holding> {
+        let (core, providers) = (self.core.upgrade()?, self.providers.upgrade()?);
+        Some(Holding { core, providers, inner: self.inner.upgrade()? })
+    }
 }
 
 /// What is had beside the kernel, shared with those that serve it.
@@ -148,6 +163,12 @@ impl Holding {
     pub(crate) fn share(&self) -> Self {
         let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
         Self { core, providers, inner: Arc::clone(&self.inner) }
+    }
+
+    /// The same, for one who must not keep the home open.
+    pub(crate) fn weak(&self) -> WeakHolding {
+        let (core, inner) = (Arc::downgrade(&self.core), Arc::downgrade(&self.inner));
+        WeakHolding { core, providers: Arc::downgrade(&self.providers), inner }
     }
 
     pub(crate) fn counters(&self) -> &Counters {

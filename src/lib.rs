@@ -61,6 +61,7 @@ pub mod learn;
 mod notify;
 mod operator;
 mod options;
+mod org;
 pub mod plain;
 mod proposals;
 pub mod provide;

@@ -47,12 +47,14 @@ use crate::{
     entropy::{Salts, SystemEntropy},
     error::Error,
     files::write_new,
-    guard::{Guarded, GuardedEngine, SharedEngine, caught},
+    guard::{Guarded, GuardedEngine, SharedEngine},
     holding::By,
     holding::{Holding, acknowledged},
     home::{BasePlace, Home, Kept},
     inspect::Inspection,
     keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles},
+    org::{self, Office},
+    recover::probed,
     runtime::{Runtime, failover::Mode},
     secrets::SecretFiles,
     tools::{self, Providers},
@@ -335,8 +337,8 @@ impl Options {
         home.settle_base(&self.base)?;
         let files = home.open_files()?;
         files.prepare_root("shared")?;
-        let network = self.network(&home);
-        let registry = self.tools(&files, &network)?;
+        let (network, office) = (self.network(&home), Arc::<Office>::default());
+        let registry = self.tools(&files, (&network, &office))?;
         let mut entropy = [0; 32];
         self.entropy.fill(&mut entropy)?;
         let new = NewHome {
@@ -360,7 +362,8 @@ impl Options {
         write_new(&home.trust(), &trust.to_bytes())?;
         let (providers, absent) = (Arc::new(Providers::over(network)), ToolsDelta::default());
         let store = Held { store, _lock: lock };
-        let opened = Opened { kernel, signer, files, providers, absent, probed: Vec::new() };
+        let probed = Vec::new();
+        let opened = Opened { kernel, signer, files, providers, absent, probed, office };
         self.boot(home, store, opened)
     }
 
@@ -389,16 +392,17 @@ impl Options {
             None => Arc::new(FileKeys::open(&home.keys())?),
         };
         let files = home.open_files()?;
-        let network = self.network(home);
-        let registry = self.tools(&files, &network)?;
+        let (network, office) = (self.network(home), Arc::<Office>::default());
+        let registry = self.tools(&files, (&network, &office))?;
         let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
         let kernel = engine::open(store, self.engine(), registry, &anchor)?;
         let mut kernel = self.asks.kernel(kernel);
         let providers = Arc::new(Providers::over(network));
         let absent = tools::adopt(&mut kernel, store, &providers)?;
         signer.renew(kernel.roles());
+        office.opens(&kernel);
         let probed = probed(&kernel, store)?;
-        Ok(Opened { kernel, signer, files, providers, absent, probed })
+        Ok(Opened { kernel, signer, files, providers, absent, probed, office })
     }
 
     /// Replays the log of a home, to look at: out of the store that these options have, or the
@@ -414,7 +418,7 @@ impl Options {
             None => read_store(&home)?,
         };
         let network = self.network(&home);
-        let registry = self.tools(&home.look_at_files()?, &network)?;
+        let registry = self.tools(&home.look_at_files()?, (&network, &Arc::default()))?;
         let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
         let mut kernel = engine::open(&mut *store, self.engine(), registry, &anchor)?;
         let providers = Arc::new(Providers::over(network));
@@ -491,7 +495,11 @@ impl Options {
     }
 
     /// The host's tools, and the built-in ones.
-    fn tools(&self, files: &Files, network: &Network) -> Result<Registry, Error> {
+    fn tools(
+        &self,
+        files: &Files,
+        (network, office): (&Network, &Arc<Office>),
+    ) -> Result<Registry, Error> {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         let mut registry = Registry::new();
         self.tools.iter().try_for_each(|add| add(&mut registry))?;
@@ -522,14 +530,16 @@ impl Options {
         registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
         let calendar = CalendarFind::over(Arc::clone(files.base()));
         registry.add_read(calendar.ok_or_else(bad)?)?;
+        org::add_tools(&mut registry, (files.base(), &self.clock), office)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
+        office.has_tools(&registry);
         Ok(registry)
     }
 
     /// Boots the kernel; puts tools and policy on record where they are others than those there.
     fn boot(&self, home: Home, store: Held, opened: Opened) -> Result<Holding, Error> {
-        let Opened { kernel, signer, files, providers, absent, probed } = opened;
+        let Opened { kernel, signer, files, providers, absent, probed, office } = opened;
         let salts = Salts::new(Arc::clone(&self.entropy));
         let core = Core::new(kernel, store, Arc::clone(&self.clock), salts);
         let (id, durability) = (core.salts.bytes()?, self.durability);
@@ -537,6 +547,7 @@ impl Options {
         let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };
         acknowledged(core.request(boot))?;
         let holding = Holding::new(core, providers, (signer, files, home), absent);
+        office.holds(&holding);
         let (tools, on_record) = holding.look(|k| (k.registry_hash(), k.tools_hash()));
         if on_record != Some(tools) {
             unless_unsigned(holding.record_own_tools(By::Signer))?;
@@ -563,16 +574,8 @@ struct Opened {
     absent: ToolsDelta,
     /// What the tools could say of runs that were broken off.
     probed: Vec<Probed>,
-}
-
-/// Asks the tools what became of the runs that were broken off. One that panics says nothing.
-fn probed(kernel: &Kernel, store: &mut dyn Store) -> Result<Vec<Probed>, Error> {
-    let mut probed = Vec::new();
-    for intent in kernel.open_intents() {
-        let probing = kernel.probing(intent, store)?;
-        probed.extend(probing.and_then(|probing| caught(|| probing.run())));
-    }
-    Ok(probed)
+    /// Where its tools ask.
+    office: Arc<Office>,
 }
 
 #[cfg(feature = "sqlite")]

@@ -9,9 +9,13 @@ use syscap_format::{
     time::UnixMillis,
     vault::Commitment,
 };
-use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
+use syscap_kernel::{
+    kernel::Kernel,
+    probe::Probed,
+    store::{Store, StoreError, record_at, vault_entry},
+};
 
-use crate::{Error, Inspection};
+use crate::{Error, Inspection, guard::caught};
 
 /// A call that a boot closed as unknown, and of which no operator has said what became of it: by a
 /// [`Resolution`](syscap_format::control::Resolution).
@@ -85,6 +89,16 @@ impl Inspection {
         }
         Ok(all)
     }
+}
+
+/// Asks the tools what became of the runs that were broken off. One that panics says nothing.
+pub(crate) fn probed(kernel: &Kernel, store: &mut dyn Store) -> Result<Vec<Probed>, Error> {
+    let mut probed = Vec::new();
+    for intent in kernel.open_intents() {
+        let probing = kernel.probing(intent, store)?;
+        probed.extend(probing.and_then(|probing| caught(|| probing.run())));
+    }
+    Ok(probed)
 }
 
 fn manifest_of(store: &mut dyn Store, id: &ObjectId) -> Result<Manifest, StoreError> {

@@ -9,7 +9,8 @@ use syscap_format::{
     record::{Head, Kind},
     scope::{Root, Scope},
     sign::{PublicKey, preimage},
-    token::{TOKEN_CONTEXT, Token, TokenBody},
+    time::UnixMillis,
+    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
     vault::VaultText,
 };
 use syscap_kernel::{
@@ -18,7 +19,10 @@ use syscap_kernel::{
     store::Ancestor,
 };
 
-use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::{
+    fs::PATH_DIMENSION,
+    org::{Part, workspace_of},
+};
 
 use super::{Holding, Inner, acknowledged};
 use crate::{
@@ -57,40 +61,89 @@ impl Holding {
 
     /// See [`Runtime::attenuate`](crate::Runtime::attenuate).
     fn derive(&self, grant: &Grant, agent: AgentId, parent: TokenId) -> Result<TokenId, Error> {
+        let (above, now) = self.above(parent)?;
+        let grants = grant.grants(workspace_of(&above))?;
+        let grants = self.core.look(|kernel| issuing::named(kernel, &grants))?;
+        let child = self.child((parent, &above), self.core.salts.bytes()?, now)?;
+        let child = TokenBody {
+            holder: self.holder_of(grant)?,
+            agent,
+            depth_max: child.depth.saturating_add(grant.levels),
+            expires: grant.life_ms().map_or(above.expires, |life| child.not_before.plus(life)),
+            grants,
+            budget: grant.budget_or(above.budget),
+            caveats: issuing::caveats(grant, child.not_before),
+            flags: grant.flags.and(above.flags),
+            renews: grant.renews,
+            ..child
+        };
+        self.registered_child(&child)
+    }
+
+    /// Hands on a part of a token for an agent that another has made.
+    pub(crate) fn hand_on(&self, part: &Part) -> Result<TokenId, Error> {
+        let (above, now) = self.above(part.parent)?;
+        let child = self.child((part.parent, &above), part.nonce, now)?;
+        let holder = (part.levels > 0).then_some(child.issuer);
+        let child = TokenBody {
+            holder,
+            agent: part.agent.clone(),
+            depth_max: child.depth.saturating_add(part.levels),
+            expires: part.life_ms.map_or(above.expires, |life| child.not_before.plus(life)),
+            grants: part.grants.clone(),
+            budget: part.budget,
+            ext: TokenBody::ext_with(part.label),
+            ..child
+        };
+        self.registered_child(&child)
+    }
+
+    /// A token to derive from, and the kernel's time.
+    fn above(&self, parent: TokenId) -> Result<(TokenBody, UnixMillis), Error> {
         let look = |kernel: &Kernel| {
             let above = kernel.token(&parent).map(|above| above.body.clone());
             (above, kernel.now())
         };
         let (above, now) = self.core.look(look);
         let got = || Error::NoSuch { what: "the token", got: parent.to_string() };
-        let above = above.ok_or_else(got)?;
-        let grants = grant.grants(workspace_of(&above))?;
-        let grants = self.core.look(|kernel| issuing::named(kernel, &grants))?;
-        let not_before = above.not_before.max(now);
+        Ok((above.ok_or_else(got)?, now))
+    }
+
+    /// What is derived from a token by this home's holder, before anything is said of it: it grants
+    /// nothing, and can't be handed on.
+    fn child(
+        &self,
+        (parent, above): (TokenId, &TokenBody),
+        nonce: [u8; 16],
+        now: UnixMillis,
+    ) -> Result<TokenBody, Error> {
         let depth = above.depth.saturating_add(1);
-        let body = TokenBody {
+        Ok(TokenBody {
             version: 2,
-            nonce: self.core.salts.bytes()?,
+            nonce,
             issuer: self.inner.signer.holder_key()?,
-            holder: self.holder_of(grant)?,
-            agent,
+            holder: None,
+            agent: above.agent.clone(),
             parent: Some(parent),
             depth,
-            depth_max: depth.saturating_add(grant.levels),
-            not_before,
-            expires: grant.life_ms().map_or(above.expires, |life| not_before.plus(life)),
+            depth_max: depth,
+            not_before: above.not_before.max(now),
+            expires: above.expires,
             epoch: above.epoch,
-            grants,
-            budget: grant.budget_or(above.budget),
-            caveats: issuing::caveats(grant, not_before),
+            grants: Grants::new(),
+            budget: above.budget,
+            caveats: Vec::new(),
             policy: above.policy,
-            flags: grant.flags.and(above.flags),
+            flags: above.flags,
             ext: MapBuilder::new().finish(),
             audience: above.audience,
             head: None,
-            renews: grant.renews,
-        }
-        .to_bytes();
+            renews: None,
+        })
+    }
+
+    fn registered_child(&self, child: &TokenBody) -> Result<TokenId, Error> {
+        let body = child.to_bytes();
         let signature = self.inner.signer.sign_as_holder(&preimage(TOKEN_CONTEXT, &body))?;
         self.registered(Token::wire(&body, &signature), None)
     }
@@ -264,18 +317,4 @@ fn roots_of(token: &TokenBody) -> Vec<&Root> {
         _ => None,
     });
     rules.flatten().map(|rule| rule.path.root()).filter(|root| root.owner().is_none()).collect()
-}
-
-/// Whose workspace a token hands on: the one that its agent works in.
-fn workspace_of(token: &TokenBody) -> &AgentId {
-    let scopes = token.grants.iter().filter_map(|(_, grant)| grant.scope(PATH_DIMENSION));
-    let paths = scopes.filter_map(|scope| match scope {
-        Scope::Paths(paths) => Some(paths.rules()),
-        _ => None,
-    });
-    let owners = paths.flatten().filter_map(|rule| match rule.path.root() {
-        Root::Workspace(owner) if token.agent.is_within(owner) => Some(owner),
-        _ => None,
-    });
-    owners.max_by_key(|owner| owner.as_str().len()).unwrap_or(&token.agent)
 }

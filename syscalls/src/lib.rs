@@ -5,6 +5,7 @@
 //! * [`vecdb`]: vectors, and the exact search among them, beneath the same.
 //! * [`calendar`]: events of iCalendar files, recurring ones too.
 //! * [`email`]: drafts of messages, in a Maildir.
+//! * [`org`]: the agents of a home: who there is, new ones, and messages between them.
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
 //! * [`page`]: `result.page`, a part of an earlier result.
@@ -18,6 +19,7 @@ pub mod email;
 pub mod fs;
 pub mod memory;
 pub mod net;
+pub mod org;
 pub mod page;
 pub mod shell;
 pub mod vecdb;

@@ -1,0 +1,119 @@
+//! `org.list_agents`, `org.create_agent`, `org.send_message`, and an agent's inbox: what agents of
+//! one home are to each other.
+//!
+//! An agent makes others only below itself, and hands them a part of its own token: a token of its
+//! own, registered as any other, so that all that holds of parts holds of it. Whoever holds the
+//! home signs and registers it ([`Registrar`]), in the tool's run, outside the kernel's lock. The
+//! agent that is made begins with the label of what the one that made it had read.
+//!
+//! A message goes to agents that the sender's grant names, exactly, and to nobody else. It lies in
+//! the recipient's inbox, `agents/NAME/inbox` beneath the base directory, with the label of what
+//! the sender had read, and gives it back to who reads it. Its fields are kept as they were sent,
+//! those too that nobody here knows.
+
+mod agents;
+mod busy;
+mod create;
+mod inbox;
+mod message;
+mod part;
+mod read;
+mod registrar;
+mod send;
+
+pub use agents::{AGENTS_MAX, ListAgents, ListAgentsPlan};
+pub use create::{CreateAgent, CreateAgentPlan, nonce_of};
+pub use inbox::{
+    INBOX_BYTES_MAX, INBOX_MESSAGES_MAX, SENDER_BYTES_MAX, SENDER_MESSAGES_MAX, TREE_BYTES_MAX,
+    TREE_MESSAGES_MAX,
+};
+pub use message::MESSAGE_BYTES_MAX;
+pub use part::workspace_of;
+pub use read::{
+    DeleteMessage, DeleteMessagePlan, LIST_MAX, ListMessages, ListMessagesPlan, ReadMessage,
+    ReadMessagePlan,
+};
+pub use registrar::{Listed, NotHandedOn, Page, Part, Registrar, Seen};
+pub use send::{RECIPIENTS_MAX, SendMessage, SendMessagePlan};
+
+use std::sync::Arc;
+
+use syscap_format::{
+    id::ToolId,
+    manifest::{EffectClass, Manifest},
+};
+use syscap_kernel::ports::Clock;
+
+use crate::beneath::Opener;
+use busy::Busy;
+
+/// The dimension of a grant that names whom an agent may send messages to.
+pub const OUTBOX_DIMENSION: &str = "outbox";
+/// The dimension of a grant that names agents to be seen that are not below the caller.
+pub const AGENT_DIMENSION: &str = "agent";
+
+/// The tools over one base directory and one home.
+#[derive(Clone)]
+pub struct Org {
+    base: Arc<dyn Opener>,
+    clock: Arc<dyn Clock>,
+    registrar: Arc<dyn Registrar>,
+    busy: Arc<Busy>,
+}
+
+impl Org {
+    /// The tools over an open base, of the home that the registrar is for; messages are of that
+    /// clock's time.
+    #[must_use]
+    pub fn over(
+        base: Arc<dyn Opener>,
+        clock: Arc<dyn Clock>,
+        registrar: Arc<dyn Registrar>,
+    ) -> Self {
+        Self { base, clock, registrar, busy: Arc::default() }
+    }
+
+    /// `org.list_agents`.
+    #[must_use]
+    pub fn list_agents(&self) -> Option<ListAgents> {
+        ListAgents::new(Arc::clone(&self.registrar))
+    }
+
+    /// `org.create_agent`.
+    #[must_use]
+    pub fn create_agent(&self) -> Option<CreateAgent> {
+        CreateAgent::new(Arc::clone(&self.registrar))
+    }
+
+    /// `org.send_message`.
+    #[must_use]
+    pub fn send_message(&self) -> Option<SendMessage> {
+        SendMessage::new(self)
+    }
+
+    /// `org.list_messages`.
+    #[must_use]
+    pub fn list_messages(&self) -> Option<ListMessages> {
+        ListMessages::new(Arc::clone(&self.base))
+    }
+
+    /// `org.read_message`.
+    #[must_use]
+    pub fn read_message(&self) -> Option<ReadMessage> {
+        ReadMessage::new(Arc::clone(&self.base))
+    }
+
+    /// `org.delete_message`.
+    #[must_use]
+    pub fn delete_message(&self) -> Option<DeleteMessage> {
+        DeleteMessage::new(Arc::clone(&self.base))
+    }
+}
+
+/// What a first look at all tokens of a home may take of the processor, in microseconds.
+const LOOK_CPU_US: u64 = 5_000_000;
+
+fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
+    let alias = ToolId::new(verb)?;
+    Some(Manifest::new(ToolId::new(&format!("org.{verb}"))?, effect).alias(alias))
+}
