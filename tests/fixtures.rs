@@ -9,18 +9,23 @@ use std::{
 };
 
 use syscap::{
-    Beside, Options, SystemEntropy,
+    Beside, Configured, Home, Options, SystemEntropy,
     approvals::SetTerms,
     audit::sqlite::SqliteReader,
     format::{
+        cbor::Item,
         control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role},
         id::Seq,
+        json,
         record::{Answer, Kind, Record},
+        scope::{Cidr, PortRange, Scope},
     },
     kernel::store::Next,
     keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
-    policy::{Policy, WithinToken},
+    policy::{Policy, Preset, WithinToken},
     prelude::*,
+    secrets::SecretFiles,
+    syscalls::net::Network,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
@@ -146,6 +151,7 @@ fn make(home: &Path) {
     rt.close().unwrap();
     rotate(home, Role::Issuer);
     authorise(home);
+    act(home);
 }
 
 /// Asks whether somebody looks at what is written.
@@ -185,6 +191,42 @@ fn authorise(home: &Path) {
     write("waits.txt", "1").ask().unwrap();
     agent.close().unwrap();
     // What goes on in an earlier home writes: nobody is there to be asked.
+    rt.set_policy(WithinToken).unwrap();
+    rt.close().unwrap();
+}
+
+/// Tools that an operator has set, calls that do less than their tools can, secrets, an agent that
+/// another one made, with the label of what that had read.
+fn act(home: &Path) {
+    let rt = Runtime::open(home).unwrap();
+    rt.set_policy(Policy::preset(Preset::Standard).unwrap()).unwrap();
+    let settings = br#"{"allowed_methods": ["GET", "POST"], "timeout_ms": 1000,
+        "secrets": [{"secret": "desk", "header": "x-api-key"}]}"#;
+    let tool = ToolId::new("tickets").unwrap();
+    let manifest = Network::manifest(tool, json::to_data(settings).unwrap()).unwrap();
+    rt.configure(&Configured { set: vec![manifest], unset: Vec::new() }).unwrap();
+    SecretFiles::of(&Home::at(home)).set("desk", "of-no-use-0123", &["https://a.test"]).unwrap();
+    // Nobody listens there.
+    let url = "http://127.0.0.1:9/";
+    let here = Cidr::new("127.0.0.1".parse().unwrap(), 32).unwrap();
+    let grant = Grant::to("lab")
+        .tools(["tickets", "org.create_agent", "memory.write", "memory.read"])
+        .scope("address", Scope::cidrs([here]).unwrap())
+        .scope("port", Scope::ports([PortRange::new(9, 9).unwrap()]).unwrap())
+        .scope("scheme", Scope::names(["http"]).unwrap())
+        .delegable(1);
+    let lab = rt.session("lab", rt.issue(grant).unwrap()).unwrap();
+    let call = |args: &str| lab.call_json("tickets", args, Escapes::Data).unwrap();
+    let read = call(&format!(r#"{{"url": "{url}"}}"#));
+    assert_eq!(read.reason(), Some(Reason::Unreachable));
+    let asked = call(&format!(r#"{{"url": "{url}", "method": "POST", "body": "x"}}"#));
+    assert_eq!(asked.reason(), Some(Reason::Asked));
+    let made = r#"{"name": "scout", "tools": ["memory.read"]}"#;
+    let made = lab.call_json("org.create_agent", made, Escapes::Data).unwrap();
+    let token = made.value().unwrap().get("token").and_then(Item::as_text).unwrap();
+    let scout = rt.session("lab/scout", TokenId::from_hex(token).unwrap()).unwrap();
+    scout.close().unwrap();
+    lab.close().unwrap();
     rt.set_policy(WithinToken).unwrap();
     rt.close().unwrap();
 }

@@ -45,7 +45,7 @@ struct Row {
     after: fn(&World, &Value),
 }
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row {
         tool: "fs.read",
         args: |_| json!({"path": "a.txt"}),
@@ -112,6 +112,22 @@ const ROWS: [Row; 5] = [
         after: |_, result| {
             let hits = result["hits"].as_array().unwrap();
             assert_eq!((hits.len(), &hits[0]["id"]), (1, &json!("near")));
+        },
+    },
+    Row {
+        tool: "calendar.find",
+        args: |_| json!({"range": "2026-03-30/2026-04-01"}),
+        grant: Grant::workspace,
+        before: |world| {
+            let folder = world.workspace().join("calendar");
+            fs::create_dir(&folder).unwrap();
+            let text = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260302T090000Z\r\n\
+                RRULE:FREQ=WEEKLY\r\nSUMMARY:Hives\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+            fs::write(folder.join("bees.ics"), text).unwrap();
+        },
+        after: |_, result| {
+            let events = result["events"].as_array().unwrap();
+            assert_eq!((events.len(), &events[0]["summary"]), (1, &json!("Hives")));
         },
     },
     Row {

@@ -16,7 +16,6 @@ mod damage;
 mod demo;
 mod doctor;
 mod ends;
-mod envelopes;
 mod full;
 mod homes;
 mod hook;
