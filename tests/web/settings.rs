@@ -284,12 +284,14 @@ fn no_offer_sets_a_tool() {
         }
     }
     let world = world();
-    let offered = manifest("offered", "{}").unwrap();
+    let mut offered = manifest("offered", "{}").unwrap();
+    // What needs a scope is not taken from others at all.
+    offered.dimensions.clear();
     world.rt.provide(vec![offered], Arc::new(Nobody)).unwrap();
     let view = world.rt.view().unwrap();
-    let info = view.tools.iter().find(|tool| tool.tool.as_str() == "offered");
-    if let Some(info) = info {
-        assert!(info.delegated, "it is run by who offered it, and not by the kernel");
-    }
+    let info = view.tools.iter().find(|tool| tool.tool.as_str() == "offered").unwrap();
+    assert!(info.delegated, "it is run by who offered it, and not by the kernel");
+    let detail = world.rt.tool(&ToolId::new("offered").unwrap()).unwrap();
+    assert_eq!(detail.manifest.settings, None);
     world.end();
 }
