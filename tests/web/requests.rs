@@ -211,6 +211,30 @@ fn what_changes_things_asks_first_and_reading_does_not() {
     world.end();
 }
 
+/// What a person saw was one request: host and port say too little of another one.
+#[test]
+fn a_yes_is_for_one_request() {
+    use syscap::approvals::SetTerms;
+    let world = world();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    world.set("admin", r#"{"allowed_methods": ["GET", "POST", "DELETE"]}"#);
+    let session = world.session(local(&["admin"]));
+    let ask = |method: &str, path: &str| {
+        let url = server.url(path);
+        call(&session, "admin", &format!(r#"{{"url": "{url}", "method": "{method}"}}"#))
+    };
+    let asked = ask("POST", "/tickets").ask().unwrap();
+    let expires = Some(world.rt.look(|kernel| kernel.now()).unwrap().plus(3_600_000));
+    let terms = SetTerms { uses: 5, scopes: None, expires };
+    assert!(world.rt.answer_set(asked, &terms, None).is_err());
+    world.rt.answer(asked, syscap::format::record::Answer::Once, None).unwrap();
+    assert_eq!(ask("DELETE", "/users/1").reason(), Some(Reason::Asked));
+    assert_eq!(ask("POST", "/other").reason(), Some(Reason::Asked));
+    assert_eq!(ask("POST", "/tickets").reason(), None);
+    assert_eq!(server.seen().len(), 1);
+    world.end();
+}
+
 /// What a caller writes is one value, whatever it holds.
 #[test]
 fn a_request_is_not_two() {

@@ -8,16 +8,28 @@ use std::{
 
 use clap::{Args, Subcommand};
 use syscap::{
-    Beside, Configured, Error, Inspection,
-    format::{control::Role, id::ToolId, json, manifest::Manifest},
+    Beside, Configured, Error, Home, Inspection,
+    format::{
+        cbor::{Canonical, Item, Profile},
+        control::Role,
+        id::ToolId,
+        json,
+        manifest::Manifest,
+    },
     kernel::registry::RegistryError,
-    syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network},
+    secrets::SecretFiles,
+    syscalls::net::{
+        HTTP_REQUEST, NET_EGRESS, Network,
+        target::{Place, Target},
+    },
 };
 
 use crate::{
     exit::{Ended, Exit, Failure, tell},
     output::{Object, Out},
-    parse, runtime,
+    parse,
+    policy::Loaded,
+    runtime,
     signing::{self, Hand},
     tools::changed,
 };
@@ -71,20 +83,85 @@ impl Set {
     fn run(self, out: &mut Out) -> Ended {
         let manifest = manifest(&self.tool, &self.settings)?;
         let (effect, approves) = (manifest.effect, auto_approves(&manifest));
+        let settings = manifest.settings.clone().unwrap_or_else(Canonical::null);
         let change = Configured { set: vec![manifest], unset: Vec::new() };
         let seq = put(&self.home, &change)?;
         let json = Object::new().shown("tool", &self.tool).uint("record", seq);
         out.both(&format!("{} ({}) is set by record {seq}", self.tool, effect.name()), json)?;
-        if approves {
-            let tool = &self.tool;
-            tell(&format!(
-                "auto_approve counts in the policy only: add {tool} to `params.auto_approve` of \
-                 the document that `syscap policy show HOME` prints, and put it in force with \
-                 `syscap policy set HOME FILE`"
-            ));
-        }
+        out.flush()?;
+        self.advise(approves, &settings)?;
         Ok(Exit::Done)
     }
+}
+
+impl Set {
+    /// What is still missing, and what the policy lets through already.
+    fn advise(&self, approves: bool, settings: &Canonical) -> Result<(), Failure> {
+        let (home, tool) = (self.home.display(), &self.tool);
+        let known: Vec<String> = SecretFiles::of(&Home::at(&self.home))
+            .list()?
+            .into_iter()
+            .map(|info| info.name)
+            .collect();
+        for secret in secrets_of(settings.item()).filter(|name| !known.iter().any(|k| k == name)) {
+            tell(&format!(
+                "there is no secret {secret} yet, and calls that need it are refused: \
+                 `syscap secret set {home} {secret} --origin URL`"
+            ));
+        }
+        let policy = Loaded::of(&self.home)?;
+        let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
+        let params = document.and_then(|document| document.get("params"));
+        let listed = params.and_then(|params| params.get("auto_approve"));
+        let is_listed = listed
+            .is_some_and(|list| list.elements().any(|one| one.as_text() == Some(tool.as_str())));
+        match (is_listed, approves) {
+            (true, _) => tell(&format!(
+                "the policy in force names {tool} in `params.auto_approve`: nobody is asked about \
+                 what it writes"
+            )),
+            (false, true) => tell(&format!(
+                "auto_approve counts in the policy only: add {tool} to `params.auto_approve` of \
+                 the document that `syscap policy show {home}` prints, and put it in force with \
+                 `syscap policy set {home} FILE`"
+            )),
+            (false, false) => {}
+        }
+        if let Some(base) = settings.item().get("base_url").and_then(Item::as_text)
+            && let Ok(target) = Target::absolute(base)
+        {
+            let scopes = scopes_of(&target).join(" ");
+            tell(&format!(
+                "grant it: `syscap token issue {home} --agent NAME --tool {tool} {scopes}`"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The secrets that settings name, also those of routes.
+fn secrets_of(settings: Item<'_>) -> impl Iterator<Item = &str> {
+    let routes = settings.get("routes").into_iter().flat_map(|routes| routes.entries());
+    let all = std::iter::once(settings).chain(routes.map(|(_, route)| route));
+    let lists = all.filter_map(|item| item.get("secrets"));
+    let names = lists.flat_map(|list| list.elements().collect::<Vec<_>>());
+    names.filter_map(|placed| placed.get("secret").and_then(Item::as_text))
+}
+
+/// The scopes that a token needs for a server.
+fn scopes_of(target: &Target) -> Vec<String> {
+    let mut scopes = match target.place() {
+        Place::Name(name) => vec![format!("--scope host={}", name.as_str())],
+        Place::Address(address) => vec![format!("--scope address={address}")],
+    };
+    let usual = if target.is_secure() { 443 } else { 80 };
+    if target.port() != usual {
+        scopes.push(format!("--scope port={}", target.port()));
+    }
+    if !target.is_secure() {
+        scopes.push("--scope scheme=http".to_owned());
+    }
+    scopes
 }
 
 fn auto_approves(manifest: &Manifest) -> bool {

@@ -39,6 +39,8 @@ pub(crate) enum BadWord {
          address=10.1.0.0/16"
     )]
     Scope,
+    #[error("an address is no host: write address={0}")]
+    HostAddress(std::net::IpAddr),
     #[error("a snapshot's id has 64 hexadecimal digits")]
     Snapshot,
     #[error("a key is goal.NAME or fact.NAME, of [a-z0-9_-]")]
@@ -220,6 +222,9 @@ pub(crate) fn scope(text: &str) -> Result<(String, String), BadWord> {
     let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
     if dimension.is_empty() || !dimension.bytes().all(fine) || dimension == "path" {
         return Err(BadWord::Scope);
+    }
+    if let ("host", Ok(address)) = (dimension, value.parse()) {
+        return Err(BadWord::HostAddress(address));
     }
     scope_of(dimension, &[value]).ok_or(BadWord::Scope)?;
     Ok((dimension.to_owned(), value.to_owned()))

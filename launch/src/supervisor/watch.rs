@@ -126,6 +126,8 @@ struct Watch<'a> {
     group: Option<Group>,
     limits: Limits,
     meter: Option<Meter>,
+    /// When it was made, which is before the program began.
+    made: Instant,
     began: Option<Instant>,
     ended: Option<Ended>,
     /// The most that was seen to be used, in microseconds.
@@ -152,6 +154,7 @@ impl<'a> Watch<'a> {
             group,
             limits,
             meter: None,
+            made: Instant::now(),
             began: None,
             ended: None,
             seen: 0,
@@ -178,7 +181,7 @@ impl<'a> Watch<'a> {
         self.end_all();
         waitpid(Some(self.first.pid), WaitOptions::empty()).at(Step::Fork)?;
         self.end_orphans();
-        let wall = self.began.map_or(Duration::ZERO, |began| began.elapsed());
+        let wall = self.began.map_or(Duration::ZERO, |_| self.made.elapsed());
         let counted = self.group.as_ref().and_then(Group::cpu_us);
         let cpu = counted.unwrap_or_else(|| self.seen.max(sys::children_cpu_us()));
         if let Some(group) = self.group.take() {

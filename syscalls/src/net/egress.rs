@@ -250,6 +250,7 @@ impl Tool for NetEgress {
         (parcel.method, parcel.headers, parcel.body) = (route.method, headers, Some(payload));
         parcel.secrets.clone_from(&route.secrets);
         parcel.granted.clone_from(&route.addresses);
+        parcel.granted_by = "what `addresses` of the route names, which an operator sets";
         (parcel.timeout_ms, parcel.response_chars) = (route.timeout_ms, ANSWER_CHARS);
         let demands = Demands { resources, hold: parcel.uses() };
         Ok(EgressPlan { demands, parcel })

@@ -47,6 +47,8 @@ pub(super) struct Parcel {
     pub(super) secrets: Vec<Placed>,
     /// Addresses that are not of the Internet at large, and are granted.
     pub(super) granted: Option<Arc<Cidrs>>,
+    /// What grants them, for a refusal.
+    pub(super) granted_by: &'static str,
     pub(super) timeout_ms: u64,
     pub(super) format: ResponseFormat,
     pub(super) response_chars: usize,
@@ -64,6 +66,7 @@ impl Parcel {
             body: None,
             secrets: settings.secrets.clone(),
             granted: None,
+            granted_by: "what the token's scope `address` names",
             timeout_ms: settings.timeout_ms,
             format: settings.format,
             response_chars: settings.response_chars,
@@ -184,7 +187,7 @@ impl Parcel {
         let left = || until.saturating_duration_since(Instant::now());
         let lookup = &*self.network.lookup;
         let Some(proxy) = &self.through.proxy else {
-            let granted = self.granted.as_deref();
+            let granted = (self.granted.as_deref(), self.granted_by);
             return Ok((reach::addresses(&self.target, lookup, granted, left())?, None));
         };
         let to = |address| SocketAddr::new(address, proxy.port());

@@ -56,7 +56,7 @@ fn is_one(block: syscap_format::scope::Cidr) -> bool {
 pub(super) fn addresses(
     target: &Target,
     lookup: &dyn Lookup,
-    granted: Option<&Cidrs>,
+    (granted, by): (Option<&Cidrs>, &str),
     limit: Duration,
 ) -> Result<Vec<SocketAddr>, Refused> {
     let found = match target.place() {
@@ -72,7 +72,7 @@ pub(super) fn addresses(
         let kind = special(*address).map_or("an address", Special::words);
         let got = format!("{kind}: {address}");
         let refused = Refused::new(Reason::ForbiddenAddress).field("url").got(&got);
-        return Err(refused.allowed("what the token's scope `address` names"));
+        return Err(refused.allowed(by));
     }
     Ok(found.iter().take(TRIED_MAX).map(|ip| SocketAddr::new(*ip, target.port())).collect())
 }

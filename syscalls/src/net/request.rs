@@ -79,9 +79,11 @@ fn manifest(tool: ToolId, settings: &Settings) -> Manifest {
     let title = settings.title.as_deref().unwrap_or("Request a URL");
     let said = "Makes one HTTP request and gives the answer. Redirects are not followed.";
     let described = settings.description.as_deref().unwrap_or(said);
+    // Host and port say little of what a request that writes does: so no set of calls is approved.
+    let method = if is_safe { ParamType::Text } else { ParamType::Code };
     Manifest::new(tool, effect)
         .described(title, described)
-        .param(Param::optional("method", ParamType::Text, &methods))
+        .param(Param::optional("method", method, &methods))
         .param(Param::optional("url", ParamType::Text, "A whole URL."))
         .param(Param::optional("path", ParamType::Text, &path))
         .param(Param::optional("headers", ParamType::Map, "Headers, as texts."))

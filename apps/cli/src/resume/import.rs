@@ -172,6 +172,10 @@ fn say(
         }
     }
     out.flush()?;
+    // What stands there may have been meant to bound something.
+    for field in unread.iter().filter(|field| field.starts_with("permissions.")) {
+        tell(&format!("{}: {field:?} is not read: it grants and bounds nothing", file.display()));
+    }
     for name in &compiled.unknown {
         tell(&format!("{}: there is no tool {name:?}: it is not granted", file.display()));
     }

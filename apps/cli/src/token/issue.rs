@@ -22,6 +22,7 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure, tell},
+    near::near,
     output::{Object, Out},
     parse, runtime, signing,
 };
@@ -132,6 +133,24 @@ struct Part {
     delegable: u64,
 }
 
+/// The dimensions that tools of syscap know; tools of others have their own.
+const DIMENSIONS: [&str; 14] = [
+    "address",
+    "agent",
+    "collection",
+    "confinement",
+    "host",
+    "network",
+    "outbox",
+    "port",
+    "program",
+    "purpose",
+    "recipient",
+    "recipient_host",
+    "route",
+    "scheme",
+];
+
 /// How long a token lives where nobody says so.
 const LIFE: Duration = Duration::from_secs(3_600);
 
@@ -198,6 +217,7 @@ impl Part {
         for (tool, dimension) in scopeless {
             tell(&format!("{tool} needs a {dimension}, and is given none: see --scope"));
         }
+        self.doubts().iter().for_each(|doubt| tell(doubt));
         Ok(Exit::Done)
     }
 
@@ -246,6 +266,21 @@ impl Part {
             found.extend(lacking.map(|dimension| (tool, dimension.to_string())));
         }
         found
+    }
+
+    /// Scopes that may have been meant otherwise.
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        for (dimension, value) in &self.scope {
+            let is_known = DIMENSIONS.contains(&dimension.as_str());
+            if let Some(near) = near(dimension, DIMENSIONS).filter(|_| !is_known) {
+                doubts.push(format!("no tool of syscap needs a {dimension}: was {near} meant?"));
+            }
+            if value.contains(',') {
+                doubts.push(format!("{dimension}={value} is one name: give --scope for each"));
+            }
+        }
+        doubts
     }
 
     /// What it asks for beyond a token that it is a part of, and what that has.
