@@ -211,6 +211,31 @@ fn what_changes_things_asks_first_and_reading_does_not() {
     world.end();
 }
 
+/// Without a scope less is permitted, never more: else who hands on a part hands on more.
+#[test]
+fn what_a_token_leaves_out_permits_less() {
+    let world = world();
+    let port = |port| Scope::ports([PortRange::new(port, port).unwrap()]).unwrap();
+    let one = local(&["http_request"]).scope("port", port(9)).delegable(1);
+    let whole = world.rt.issue(one).unwrap();
+    let part = Grant::to("a/b").tools(["http_request"]);
+    let part = part.scope("address", blocks(&[("127.0.0.1", 32)]));
+    let part = part.scope("scheme", Scope::names(["http"]).unwrap());
+    let part = world.rt.attenuate(whole, part).unwrap();
+    let (whole, part) =
+        (world.rt.session("a", whole).unwrap(), world.rt.session("a/b", part).unwrap());
+    for (url, with, without) in [
+        ("http://127.0.0.1:9/", Some(Reason::Unreachable), Some(Reason::OutOfScope)),
+        ("http://127.0.0.1:10/", Some(Reason::OutOfScope), Some(Reason::OutOfScope)),
+    ] {
+        assert_eq!((get(&whole, url).reason(), get(&part, url).reason()), (with, without));
+    }
+    // The usual port is each one's, or nobody's.
+    let usual = [&whole, &part].map(|session| get(session, "http://127.0.0.1/").reason());
+    assert_eq!(usual[0], usual[1]);
+    world.end();
+}
+
 /// What a person saw was one request: host and port say too little of another one.
 #[test]
 fn a_yes_is_for_one_request() {

@@ -114,22 +114,60 @@ fn a_secret_that_comes_back_is_taken_out() {
     world.end();
 }
 
-/// Where it is cut, no part of a secret is left at the end.
+/// Where it is cut, no part of a secret is left at the end: also where much of it is taken out, and
+/// what was read last moves up.
 #[test]
 fn no_part_of_a_secret_is_left_at_the_cut() {
     let world = world();
-    let body = format!("{}{VALUE}{}", "x".repeat(19_990), "y".repeat(70_000));
-    let server = Server::saying(answer("200 OK", "text/plain", &body));
-    let session = with_secret(&world, &server, BEARER);
-    let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, server.url("/")));
-    let data = text(&result, "data").unwrap();
-    assert!(
-        data.ends_with("x[secret]yy")
-            || data.ends_with("x[secret]y")
-            || data.ends_with("x[secret]"),
-        "{}",
-        &data[19_980..]
-    );
+    let long: String = (0..400_u64)
+        .map(|n| char::from(b'a' + u8::try_from(n * n * 7 % 101 % 26).unwrap()))
+        .collect();
+    for (value, before) in [(VALUE, "x".repeat(19_990)), (&*long, String::new())] {
+        let body = format!("{before}{}", value.repeat(300_000 / value.len()));
+        let server = Server::saying(answer("200 OK", "text/plain", &body));
+        let origin = format!("http://127.0.0.1:{}", server.port);
+        world.secrets().set("github", value, &[&origin]).unwrap();
+        world.set("api", BEARER);
+        let session = world.session(local(&["api"]));
+        let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, server.url("/")));
+        let data = text(&result, "data").unwrap();
+        assert!(data.contains("[secret]") && data.len() <= 20_000);
+        // The mark itself may be cut.
+        let rest = data.replace("[secret]", "").replace('x', "");
+        assert!("[secret]".starts_with(&rest), "{rest}");
+    }
+    world.end();
+}
+
+/// Written as a page, a script or a letter would, and in letters that are not what they seem.
+#[test]
+fn no_way_of_writing_gives_a_secret_away() {
+    let world = world();
+    let value = "Kq7&Zp9<Wm3xTr5vBn8y";
+    let (kind, plain) = ("text/plain", |text: &str| text.as_bytes().to_vec());
+    let bodies: [(&str, Vec<u8>); 6] = [
+        ("text/html", plain("<p>Kq7&amp;Zp9&lt;Wm3xTr5vBn8y</p>")),
+        (kind, plain("Kq7\\x26Zp9\\x3cWm3xTr5vBn8y")),
+        (kind, plain("Kq7=26Zp9=3CWm3xTr5vBn8y")),
+        ("application/octet-stream", [&[0xff, 0][..], b"Kq7%26Zp9%3CWm3xTr5vBn8y"].concat()),
+        ("text/plain; charset=utf-16be", plain(value)),
+        ("text/plain; charset=utf-16le", value.bytes().flat_map(|byte| [byte, 0]).collect()),
+    ];
+    for (kind, body) in bodies {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let server = Server::saying([head.as_bytes(), &body].concat());
+        let origin = format!("http://127.0.0.1:{}", server.port);
+        world.secrets().set("github", value, &[&origin]).unwrap();
+        world.set("api", BEARER);
+        let session = world.session(local(&["api"]));
+        let result = call(&session, "api", &format!(r#"{{"url": "{}"}}"#, server.url("/")));
+        let shown = result.to_json();
+        let hidden = shown.contains("[secret]") || shown.contains("\"withheld\"");
+        assert!(hidden && !shown.contains("Wm3xTr5v"), "{kind}: {shown}");
+    }
     world.end();
 }
 

@@ -70,6 +70,40 @@ impl Survey {
     }
 }
 
+/// What is done about what can't be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// All of it is seen, or none of it counts.
+    Whole,
+    /// Whatever can be reached is, and what was wrong is said at the end: a program that has made
+    /// it so must not keep others from being marked.
+    AsFar,
+}
+
+impl How {
+    /// Whether it goes on after an error, the first of which is kept.
+    fn goes_on(self, first: &mut Result<(), FsError>, error: FsError) -> Result<(), FsError> {
+        if self == Self::Whole {
+            return Err(error);
+        }
+        if first.is_ok() {
+            *first = Err(error);
+        }
+        Ok(())
+    }
+
+    /// A name that no tool would enter, and that is looked into all the same.
+    fn enters(self, path: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+        (self == Self::AsFar).then(|| [path, b"/", name].concat())
+    }
+}
+
+/// What a name is.
+enum Below {
+    Folder,
+    Else,
+}
+
 impl Base {
     /// Opens a folder for a program to run in, by a handle that names it only, and says what lies
     /// there.
@@ -83,7 +117,7 @@ impl Base {
         let began_s = clock_gettime(ClockId::Realtime).tv_sec;
         let mut survey = Survey { label: Label::PUBLIC, files: HashMap::new(), began_s };
         let handle = self.name_directory(at.as_path())?;
-        self.each_below(at, &mut |dir, name, node| {
+        self.each_below(at, How::Whole, &mut |dir, name, node| {
             if node.is_directory() {
                 survey.label = survey.label.join(label::WORST);
                 return Ok(());
@@ -118,14 +152,14 @@ impl Base {
         let mut grown = Grown::default();
         // What others wrote there meanwhile has its label, and the program may have read it.
         let mut label = label;
-        self.each_below(at, &mut |dir, name, node| {
+        let read = self.each_below(at, How::AsFar, &mut |dir, name, node| {
             if let (true, Ok(file)) = (node.is_file(), self.walk(dir, name, READ)) {
                 label = label.join(label::kept(file)?);
             }
             Ok(())
-        })?;
+        });
         grown.label = label;
-        self.each_below(at, &mut |dir, name, node| {
+        let marked = self.each_below(at, How::AsFar, &mut |dir, name, node| {
             if node.is_directory() || !survey.is_changed(&node) {
                 return Ok(());
             }
@@ -142,19 +176,26 @@ impl Base {
                 Err(FsError::Denied | FsError::NotFound) => Ok(()),
                 Err(error) => Err(error),
             }
-        })?;
-        Ok(grown)
+        });
+        read.and(marked).map(|()| grown)
     }
 
     /// Tells of each regular file below a folder, and of each folder that can't be read. No link
     /// is followed.
-    fn each_below(&self, at: &Location, on: Each<'_>) -> Result<(), FsError> {
+    fn each_below(&self, at: &Location, how: How, on: Each<'_>) -> Result<(), FsError> {
         let top = self.open_directory(at.as_path())?;
         let mut seen = 0_usize;
+        let mut first = Ok(());
         // By their paths: open, they could be more than a process may have.
         let mut folders = vec![b".".to_vec()];
         while let Some(path) = folders.pop() {
-            let folder = self.walk(&top, &path, DIRECTORY)?;
+            let folder = match self.walk(&top, &path, DIRECTORY) {
+                Ok(folder) => folder,
+                Err(error) => {
+                    how.goes_on(&mut first, error)?;
+                    continue;
+                }
+            };
             for entry in Dir::read_from(&folder)? {
                 let entry = entry?;
                 let name = entry.file_name().to_bytes();
@@ -163,28 +204,40 @@ impl Base {
                 }
                 seen = seen.saturating_add(1);
                 if seen > SURVEY_MAX {
-                    return Err(FsError::TooLarge);
+                    how.goes_on(&mut first, FsError::TooLarge)?;
                 }
-                let named = match self.name(&folder, name) {
-                    Ok(named) => named,
-                    // It went since its name was read.
-                    Err(FsError::NotFound) => continue,
-                    Err(error) => return Err(error),
-                };
-                let node = named.node;
-                node.expect_device(self.device())?;
-                if node.is_file() {
-                    on(&folder, name, node)?;
-                } else if node.is_directory() {
-                    match self.look_into(&folder, name) {
-                        Ok(()) => folders.push([path.as_slice(), b"/", name].concat()),
-                        Err(FsError::Denied) => on(&folder, name, node)?,
-                        Err(error) => return Err(error),
+                match self.entry(&folder, name, on) {
+                    Ok(Below::Folder) => folders.push([path.as_slice(), b"/", name].concat()),
+                    Ok(Below::Else) => {}
+                    Err(error) => {
+                        how.goes_on(&mut first, error)?;
+                        folders.extend(how.enters(&path, name));
                     }
                 }
             }
         }
-        Ok(())
+        first
+    }
+
+    /// One name of a folder.
+    fn entry(&self, folder: &OwnedFd, name: &[u8], on: Each<'_>) -> Result<Below, FsError> {
+        let node = match self.name(folder, name) {
+            Ok(named) => named.node,
+            // It went since its name was read.
+            Err(FsError::NotFound) => return Ok(Below::Else),
+            Err(error) => return Err(error),
+        };
+        node.expect_device(self.device())?;
+        if node.is_file() {
+            on(folder, name, node)?;
+        } else if node.is_directory() {
+            match self.look_into(folder, name) {
+                Ok(()) => return Ok(Below::Folder),
+                Err(FsError::Denied) => on(folder, name, node)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Below::Else)
     }
 
     /// Whether a folder is no home, and can be read.

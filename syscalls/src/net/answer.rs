@@ -12,7 +12,7 @@ use super::{
 };
 
 /// What of an answer is read beyond what is kept: where it is cut, no part of a secret is left.
-pub(super) const SLACK_BYTES: usize = 16 << 10;
+pub(super) const SLACK_BYTES: usize = 32 << 10;
 /// What a result has beside its data, in bytes.
 const FRAME_BYTES: usize = 12 << 10;
 
@@ -75,17 +75,17 @@ impl Shape<'_> {
         };
         let leads = answer.location.as_deref().filter(|_| (300..400).contains(&answer.status));
         match leads.and_then(|location| self.target.redirected(location).ok()) {
-            Some(target) => map.text("redirect", &self.clean(target.as_str().to_owned())).finish(),
+            Some(target) => map.text("redirect", &self.clean(target.as_str())).finish(),
             None => map.finish(),
         }
     }
 
-    fn clean(&self, text: String) -> String {
-        self.scrubber.scrub(&text).unwrap_or(text)
+    fn clean(&self, text: &str) -> String {
+        self.scrubber.scrub(text, text.len())
     }
 
     fn short(&self, text: &str) -> String {
-        self.clean(text.to_owned()).chars().take(128).collect()
+        self.clean(text).chars().take(128).collect()
     }
 
     fn data(&self, answer: &Answer) -> Result<Data, Refused> {
@@ -105,7 +105,16 @@ impl Shape<'_> {
                 _ => Ok(Data::Bytes(bytes, is_cut)),
             };
         };
-        let (text, is_cut) = self.cut(self.clean(text));
+        let end = match answer.is_cut {
+            true => text.len().saturating_sub(self.scrubber.tail_bytes()),
+            false => text.len(),
+        };
+        let clean = self.scrubber.scrub(&text, end);
+        // As it was sent, and not as it reads: another encoding takes its letters apart.
+        if !self.scrubber.is_in(text.as_bytes()) && self.scrubber.is_in(&answer.body) {
+            return Ok(Data::Withheld);
+        }
+        let (text, is_cut) = self.cut(clean);
         let is_cut = is_cut || answer.is_cut;
         let wanted = match self.format {
             ResponseFormat::Json => true,

@@ -70,8 +70,14 @@ pub(super) fn name(text: &str) -> Option<String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_name = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_token);
     let name = text.to_ascii_lowercase();
-    let is_own = OWN.contains(&&*name) || OWN_PREFIXES.iter().any(|own| name.starts_with(own));
+    let read = same(&name);
+    let is_own = OWN.contains(&&*read) || OWN_PREFIXES.iter().any(|own| read.starts_with(own));
     (is_name && !is_own).then_some(name)
+}
+
+/// What many servers read in the place of a name: to them `X_Api_Key` is `X-Api-Key`.
+pub(super) fn same(name: &str) -> String {
+    name.replace('_', "-")
 }
 
 /// Whether it is the value of a header: visible ASCII, with blanks between.
@@ -120,6 +126,8 @@ mod tests {
             "Keep-Alive",
             "Proxy-Authorization",
             "X-HTTP-Method-Override",
+            "X-Http_Method_Override",
+            "X_Forwarded_For",
             "X-Forwarded-For",
             "Accept-Encoding",
             "",

@@ -7,8 +7,7 @@ pub const NET_EGRESS: &str = "net.egress";
 
 /// The dimension of a grant that names hosts.
 pub const HOST_DIMENSION: &str = "host";
-/// The dimension of a grant that names ports other than 443 for `https` and 80 for `http`; where a
-/// grant has it, it says it of all of them.
+/// The dimension of a grant that names ports other than 443 for `https` and 80 for `http`.
 pub const PORT_DIMENSION: &str = "port";
 /// The dimension of a grant that names blocks of addresses: those that URLs may name, and those
 /// that are not of the Internet at large and that names may lead to.

@@ -15,7 +15,7 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{
-    headers::{FIELDS_MAX, is_query, is_value, name},
+    headers::{FIELDS_MAX, is_query, is_value, name, same},
     method::Method,
     names::{
         ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
@@ -124,7 +124,7 @@ impl Tool for HttpRequest {
         if !has(&headers, "user-agent") {
             headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
         }
-        let resources = resources(&target, request.grant)?;
+        let resources = resources(&target)?;
         let mut parcel = Parcel::of(settings, target, &self.network);
         (parcel.method, parcel.headers, parcel.body) = (method, headers, body);
         parcel.granted = granted(request.grant);
@@ -203,7 +203,7 @@ fn queried(
 fn headers(settings: &Settings, given: Option<Item<'_>>) -> Result<Vec<(String, String)>, Refused> {
     let mut all: Vec<(String, String)> = Vec::new();
     let is_secret = |name: &str| {
-        let of = |spot: &Spot| matches!(spot, Spot::Header(known, _) if known == name);
+        let of = |spot: &Spot| matches!(spot, Spot::Header(known, _) if same(known) == same(name));
         settings.secrets.iter().any(|placed| of(&placed.spot))
     };
     for (key, value) in texts("headers", given)? {
@@ -224,7 +224,7 @@ fn headers(settings: &Settings, given: Option<Item<'_>>) -> Result<Vec<(String, 
 }
 
 fn has(headers: &[(String, String)], name: &str) -> bool {
-    headers.iter().any(|(known, _)| known == name)
+    headers.iter().any(|(known, _)| same(known) == same(name))
 }
 
 fn texts<'a>(
@@ -264,15 +264,15 @@ pub(super) fn body(given: Option<Item<'_>>) -> Result<Option<(Vec<u8>, &'static 
 
 /// What a token must permit: the host, or the address where the URL has one; a port that is not
 /// the scheme's own; and a scheme that anybody on the way can read.
-fn resources(target: &Target, grant: &Grant) -> Result<Vec<Demand>, Refused> {
+fn resources(target: &Target) -> Result<Vec<Demand>, Refused> {
     let (place, dimension) = match target.place() {
         Place::Name(name) => (Resource::Host(name.clone()), HOST_DIMENSION),
         Place::Address(address) => (Resource::Addr(*address), ADDRESS_DIMENSION),
     };
     let mut all = vec![Demand { dimension, resource: place, argument: "url" }];
     let usual = if target.is_secure() { 443 } else { 80 };
-    // Where a token says which ports, it says it of all of them.
-    if target.port() != usual || grant.scope(PORT_DIMENSION).is_some() {
+    // What a token leaves out permits less, never more: so the usual port can't depend on it.
+    if target.port() != usual {
         let resource = Resource::Port(target.port());
         all.push(Demand { dimension: PORT_DIMENSION, resource, argument: "port" });
     }

@@ -1,8 +1,8 @@
 //! Taking secrets out of what comes back.
 //!
 //! A server that was given a secret may send it back, as it is or written otherwise. What comes
-//! back is read in several ways at once: as it stands, and with what percent signs, JSON and HTML
-//! escape decoded. In each only letters and digits count, in any case; so whatever stands between
+//! back is read in several ways at once: as it stands, and with what percent signs, backslashes,
+//! HTML and mail write otherwise decoded. In each only letters and digits count, in any case; so whatever stands between
 //! the parts of a secret hides none of it. What is looked for is the secret, and the same in base64
 //! (at each of its three offsets) and in hexadecimal digits. A server that means to hide it can
 //! encrypt it: this is against echoes, not against spies.
@@ -33,36 +33,46 @@ impl Scrubber {
         Self { needles: secrets.flat_map(|secret| needles(secret.value())).collect() }
     }
 
-    /// The text without any secret; `None` where there is none in it.
-    pub(super) fn scrub(&self, text: &str) -> Option<String> {
-        let mut found: Vec<(usize, usize)> = Vec::new();
-        for reading in [plain(text.as_bytes()), percent(text), json(text), html(text)] {
-            for needle in &self.needles {
-                found.extend(places(&reading, needle));
-            }
-        }
-        if found.is_empty() {
-            return None;
-        }
+    /// The first so many bytes of a text, which go on, without any secret. One that begins there is
+    /// taken out with all of it.
+    pub(super) fn scrub(&self, text: &str, end: usize) -> String {
+        let mut found = self.found(text.as_bytes());
         found.sort_unstable();
         let (mut clean, mut at) = (String::with_capacity(text.len()), 0);
-        for (start, end) in found {
-            if start >= at {
-                clean.push_str(text.get(at..start).unwrap_or_default());
+        for (first, last) in found.into_iter().filter(|(first, _)| *first < end) {
+            if first >= at {
+                clean.push_str(text.get(at..first).unwrap_or_default());
                 clean.push_str(SCRUBBED);
             }
-            at = at.max(end);
+            at = at.max(last);
         }
-        clean.push_str(text.get(at..).unwrap_or_default());
-        Some(clean)
+        let end = (at..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(at);
+        clean.push_str(text.get(at..end).unwrap_or_default());
+        clean
     }
-}
 
-impl Scrubber {
-    /// Whether one stands in what is no text.
+    /// Whether one stands in bytes, whatever they are.
     pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
-        let reading = plain(bytes);
-        self.needles.iter().any(|needle| !places(&reading, needle).is_empty())
+        !self.found(bytes).is_empty()
+    }
+
+    /// How many bytes of a text that goes on can hold a part of a secret that ends behind them.
+    pub(super) fn tail_bytes(&self) -> usize {
+        let longest = self.needles.iter().map(|needle| needle.len()).max().unwrap_or(0);
+        // In the longest way of writing one byte, with a little between them.
+        longest.saturating_mul(7)
+    }
+
+    fn found(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
+        if self.needles.is_empty() {
+            return Vec::new();
+        }
+        let readings =
+            [plain(bytes), percent(bytes), backslash(bytes), html(bytes), printable(bytes)];
+        let each = readings
+            .iter()
+            .flat_map(|reading| self.needles.iter().flat_map(|needle| places(reading, needle)));
+        each.collect()
     }
 }
 
@@ -82,6 +92,8 @@ fn needles(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
     let hex: Zeroizing<String> =
         Zeroizing::new(value.bytes().map(|byte| format!("{byte:02x}")).collect());
     all.push(counted(hex.as_bytes()));
+    // A user and a password, as `Basic` has them.
+    all.extend(decoded_base64(value).map(|bytes| counted(&bytes)));
     // A few letters are found everywhere.
     all.retain(|needle| needle.len() >= super::secret::SECRET_BYTES_MIN);
     all
@@ -118,6 +130,28 @@ fn places(reading: &[Unit], needle: &[u8]) -> Vec<(usize, usize)> {
     memmem::find_iter(&bytes, needle).filter_map(bounds).collect()
 }
 
+/// What a text of base64 stands for.
+fn decoded_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(u32::from(byte - b'A')),
+        b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(byte - b'0') + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    };
+    let (mut bytes, mut held, mut bits) = (Zeroizing::new(Vec::with_capacity(text.len())), 0, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        held = (held << 6 | digit(byte)?) & 0xffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(held >> bits & 0xff).unwrap_or(0));
+        }
+    }
+    Some(bytes)
+}
+
 /// Units that count.
 fn push(units: &mut Vec<Unit>, byte: u8, start: usize, end: usize) {
     if byte.is_ascii_alphanumeric() {
@@ -134,46 +168,57 @@ fn plain(bytes: &[u8]) -> Vec<Unit> {
 }
 
 /// `%41` stands for `A`; so does `%2541`, which is decoded twice.
-fn percent(text: &str) -> Vec<Unit> {
-    decoded(text, b'%', |rest| {
-        let twice = rest.strip_prefix("25").and_then(|rest| hex(rest, 2)).map(|byte| (byte, 4));
-        twice.or_else(|| hex(rest, 2).map(|byte| (byte, 2)))
+fn percent(bytes: &[u8]) -> Vec<Unit> {
+    decoded(bytes, b'%', |rest| {
+        let twice = rest.strip_prefix(b"25").and_then(hex).map(|byte| (byte, 4));
+        twice.or_else(|| hex(rest).map(|byte| (byte, 2)))
     })
 }
 
-/// `\u0041` stands for `A`; what a backslash stands before is no letter.
-fn json(text: &str) -> Vec<Unit> {
-    decoded(text, b'\\', |rest| {
-        let digits = rest.strip_prefix("u00").and_then(|rest| hex(rest, 2)).map(|byte| (byte, 5));
-        digits.or_else(|| rest.starts_with(['n', 'r', 't', 'b', 'f']).then_some((0, 1)))
+/// `\u0041` and `\x41` stand for `A`; other letters behind a backslash are none.
+fn backslash(bytes: &[u8]) -> Vec<Unit> {
+    decoded(bytes, b'\\', |rest| {
+        let long = rest.strip_prefix(b"u00").and_then(hex).map(|byte| (byte, 5));
+        let short = || rest.strip_prefix(b"x").and_then(hex).map(|byte| (byte, 3));
+        let letter = || rest.first().filter(|byte| b"nrtbfv".contains(byte)).map(|_| (0, 1));
+        long.or_else(short).or_else(letter)
     })
 }
 
-/// `&#65;` and `&#x41;` stand for `A`.
-fn html(text: &str) -> Vec<Unit> {
-    decoded(text, b'&', |rest| {
-        let (number, _) = rest.strip_prefix('#')?.split_once(';')?;
-        let byte = match number.strip_prefix(['x', 'X']) {
-            Some(digits) => u8::from_str_radix(digits, 16),
-            None => number.parse(),
-        };
-        Some((byte.ok()?, number.len().saturating_add(2)))
+/// `&#65;` and `&#x41;` stand for `A`; what has a name is no letter.
+fn html(bytes: &[u8]) -> Vec<Unit> {
+    decoded(bytes, b'&', |rest| {
+        let end = rest.iter().take(10).position(|byte| *byte == b';')?;
+        let name = std::str::from_utf8(rest.get(..end)?).ok()?;
+        let byte =
+            match (name.strip_prefix("#x").or(name.strip_prefix("#X")), name.strip_prefix('#')) {
+                (Some(digits), _) => u8::from_str_radix(digits, 16).ok()?,
+                (None, Some(digits)) => digits.parse().ok()?,
+                (None, None) if name.bytes().all(|byte| byte.is_ascii_alphabetic()) => 0,
+                (None, None) => return None,
+            };
+        Some((byte, end.saturating_add(1)))
     })
 }
 
-fn hex(text: &str, digits: usize) -> Option<u8> {
-    let digits = text.get(..digits).filter(|d| d.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-    u8::from_str_radix(digits, 16).ok()
+/// `=41` stands for `A`, as mail writes it.
+fn printable(bytes: &[u8]) -> Vec<Unit> {
+    decoded(bytes, b'=', |rest| hex(rest).map(|byte| (byte, 2)))
+}
+
+fn hex(bytes: &[u8]) -> Option<u8> {
+    let digits = bytes.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// A reading in which some sequences stand for one byte. `escape` is given what follows the mark,
 /// and says what it stands for and how many bytes of it that takes.
-fn decoded(text: &str, mark: u8, escape: impl Fn(&str) -> Option<(u8, usize)>) -> Vec<Unit> {
-    let mut units = Vec::with_capacity(text.len());
+fn decoded(bytes: &[u8], mark: u8, escape: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Vec<Unit> {
+    let mut units = Vec::with_capacity(bytes.len());
     let mut at = 0;
-    while let Some(byte) = text.as_bytes().get(at) {
+    while let Some(byte) = bytes.get(at) {
         let next = at.saturating_add(1);
-        let escaped = if *byte == mark { text.get(next..).and_then(&escape) } else { None };
+        let escaped = if *byte == mark { bytes.get(next..).and_then(&escape) } else { None };
         let (byte, end) = match escaped {
             Some((byte, length)) => (byte, next.saturating_add(length)),
             None => (*byte, next),
@@ -206,6 +251,9 @@ mod tests {
         let json: String = VALUE.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
         let html: String = VALUE.bytes().map(|byte| format!("&#{byte};")).collect();
         let html_hex: String = VALUE.bytes().map(|byte| format!("&#x{byte:x};")).collect();
+        let short: String = VALUE.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+        let mail: String = VALUE.bytes().map(|byte| format!("={byte:02X}")).collect();
+        let named = VALUE.replace('/', "&sol;").replace('+', "&plus;").replace('=', "&equals;");
         let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
         let split: String = VALUE.chars().map(|c| format!("{c}\u{200b}, ")).collect();
         let lines: String = VALUE.chars().map(|c| format!("{c}\\n")).collect();
@@ -220,6 +268,9 @@ mod tests {
             json,
             html,
             html_hex,
+            short,
+            mail,
+            named,
             hex.clone(),
             hex.to_uppercase(),
             split,
@@ -232,10 +283,10 @@ mod tests {
             encoded("", "").replace('+', "-").replace('/', "_"),
         ] {
             let around = format!("before {text} behind");
-            let clean = scrubber.scrub(&around).unwrap_or_else(|| panic!("not found: {around}"));
-            assert!(clean.starts_with("before ") && clean.contains(SCRUBBED), "{clean}");
+            let clean = scrubber.scrub(&around, around.len());
+            assert!(clean.starts_with("before ") && clean.contains(SCRUBBED), "{around}: {clean}");
             assert!(clean.ends_with(" behind"), "{clean}");
-            assert_eq!(scrubber.scrub(&clean), None);
+            assert!(!scrubber.is_in(clean.as_bytes()) && scrubber.is_in(around.as_bytes()));
         }
     }
 
@@ -245,11 +296,31 @@ mod tests {
         for text in
             ["", "sk-Live", "Lorem ipsum", "%", "%4", "\\u00", "&#", "&#;", "&#999;", "\u{e9}"]
         {
-            assert_eq!(scrubber.scrub(text), None, "{text}");
+            assert_eq!(scrubber.scrub(text, text.len()), text);
         }
         let both = format!("{VALUE}{VALUE} \u{e9}\u{1f600} {VALUE}");
-        let clean = scrubber.scrub(&both).unwrap();
+        let clean = scrubber.scrub(&both, both.len());
         assert_eq!(clean, "[secret][secret] \u{e9}\u{1f600} [secret]");
         assert!(scrubber.is_in(VALUE.as_bytes()) && !scrubber.is_in(&[0xff, 0, 1]));
+    }
+
+    /// Of what goes on only so much is given as can't hold a part of a secret.
+    #[test]
+    fn what_is_cut_holds_no_part_of_one() {
+        let scrubber = scrubber(VALUE);
+        let text = format!("{} {VALUE}", "x".repeat(100));
+        for cut in 101..text.len() {
+            let part = text.get(..cut).unwrap();
+            let clean = scrubber.scrub(part, part.len().saturating_sub(scrubber.tail_bytes()));
+            assert!(!clean.contains("sk-"), "{clean}");
+        }
+        assert_eq!(scrubber.scrub(&text, 105), format!("{} [secret]", "x".repeat(100)));
+    }
+
+    #[test]
+    fn a_user_and_a_password_are_found_without_their_base64() {
+        let scrubber = scrubber("YW5uOm9wZW4tc2VzYW1lLTQy");
+        let clean = scrubber.scrub("hello ann:open-sesame-42!", 25);
+        assert_eq!(clean, "hello [secret]!");
     }
 }
