@@ -215,6 +215,21 @@ fn a_body_stays_one() {
     }
 }
 
+/// What can't be done by a mistake: nothing that speaks a protocol by which mail is sent, or put
+/// into a box elsewhere, is built with.
+#[test]
+fn nothing_that_sends_mail_is_linked() {
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock");
+    let text = fs::read_to_string(lock).unwrap();
+    let crates: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+    assert!(crates.contains(&"\"mail-builder\"") && crates.len() > 100);
+    let senders =
+        ["smtp", "lettre", "mail-send", "mailgun", "sendgrid", "sendmail", "imap", "jmap", "pop3"];
+    for name in crates {
+        assert!(!senders.iter().any(|sender| name.contains(sender)), "{name}");
+    }
+}
+
 /// Python's own library, which shares no code with the two that were used, reads what was meant.
 #[test]
 fn another_mail_reader_reads_what_was_meant() {

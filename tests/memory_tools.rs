@@ -151,6 +151,41 @@ fn a_key_is_a_plain_word() {
     }
 }
 
+/// A prefix is the beginning of a key of one's own: no other agent's keys, no folder, no pattern.
+#[test]
+fn a_prefix_is_of_ones_own_keys() {
+    let world = world(Options::new());
+    let (own, other) = (world.session("a"), world.session("a2"));
+    write(&own, "plan", "x");
+    write(&other, "secret", "y");
+    let (mut calls, mut kept) = (2, 0);
+    for prefix in ["", "p", "plan", "s", "secret", "a2", "..", "../a2+", "/", "*", "%", "\0", "P"] {
+        let listed = own.call("memory.list", args! { "prefix": prefix }).unwrap();
+        calls += 1;
+        let Ok(value) = listed.value() else {
+            assert_eq!(listed.reason(), Some(Reason::BadArgument), "{prefix:?}");
+            continue;
+        };
+        let keys = value.get("keys").unwrap().elements();
+        let keys: Vec<&str> =
+            keys.map(|one| one.get("key").and_then(Item::as_text).unwrap()).collect();
+        let expected: &[&str] = if "plan".starts_with(prefix) { &["plan"] } else { &[] };
+        assert_eq!(keys, expected, "{prefix:?}");
+        kept += keys.len();
+    }
+    assert_eq!(kept, 2);
+    drop((own, other));
+    world.rt.close().unwrap();
+    // Each call has its record.
+    let answered = |record: &syscap::format::record::Record| match &record.body {
+        Body::Outcome(_) | Body::Refusal(_) => 1,
+        Body::Refusals(run) => run.count.unwrap_or(0),
+        _ => 0,
+    };
+    assert_eq!(records(&world.home).iter().map(answered).sum::<u64>(), calls);
+    assert_eq!(verdict(&world.home), Verdict::Sound);
+}
+
 /// A write that was held to a version does not undo another's.
 #[test]
 fn no_update_is_lost() {

@@ -1,35 +1,20 @@
 //! `docs/seeds.md`: each test that it names is there. And the second seed's two built-in tools.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use std::{fs, path::Path, time::SystemTime};
+#[path = "seen/named.rs"]
+mod named;
+
+use std::time::SystemTime;
 
 use syscap::{
     format::{cbor::Item, record::Durability},
     prelude::*,
 };
 
-/// What stands between single backticks.
-fn code(line: &str) -> impl Iterator<Item = &str> {
-    line.split('`').skip(1).step_by(2)
-}
-
 #[test]
 fn each_test_that_is_named_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/seeds.md")).unwrap();
-    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
-    let mut tests = 0;
+    let (rows, tests) = named::rows_and_tests("docs/seeds.md");
     for row in &rows {
-        for (file, name) in code(row).filter_map(|word| word.split_once(".rs::")) {
-            let text = fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
-            let is_test = |at: usize| {
-                let before: Vec<&str> = text[..at].lines().rev().take(8).collect();
-                before.iter().any(|line| line.trim() == "#[test]")
-            };
-            let stands = text.match_indices(&format!("fn {name}(")).any(|(at, _)| is_test(at));
-            assert!(stands, "there is no test {file}.rs::{name}");
-            tests += 1;
-        }
         // Said by a test, said to be otherwise, or said to be open.
         let said = ["::", "open", "otherwise", "as above", "no part of it", "asked for", "held by"];
         assert!(said.iter().any(|word| row.contains(word)) || row.contains("this page"), "{row}");

@@ -4,6 +4,8 @@
 
 #[path = "web/addresses.rs"]
 mod addresses;
+#[path = "web/answers.rs"]
+mod answers;
 #[path = "web/egress.rs"]
 mod egress;
 #[path = "web/hostile.rs"]

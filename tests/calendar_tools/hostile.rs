@@ -255,3 +255,35 @@ fn files_and_bytes_are_bounded() {
     assert_eq!(seen(&result).len(), 1);
     assert_eq!(skipped(&result), ["1/2/3/4/5: too_deep"]);
 }
+
+/// What an event points to is text: no file of it is read, and nobody is asked for it.
+#[test]
+fn what_an_event_points_to_is_not_opened() {
+    let world = world();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let secret = world.home.join("secret.txt");
+    fs::write(&secret, "SECRET-CANARY").unwrap();
+    let mut events = Vec::new();
+    for name in ["ATTACH", "URL", "IMAGE;VALUE=URI", "CONFERENCE", "SOURCE", "TZURL", "ORGANIZER"] {
+        for to in [
+            format!("file://{}", secret.display()),
+            secret.display().to_string(),
+            "../secret.txt".to_owned(),
+            format!("http://127.0.0.1:{port}/x"),
+            format!("https://127.0.0.1:{port}/x"),
+        ] {
+            let id = events.len();
+            events.push(format!("UID:u{id}\nDTSTART:20260301T000000Z\n{name}:{to}"));
+        }
+    }
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    world.put("one.ics", calendar(&events));
+    let all = args! { "from": "2026-01-01", "to": "2026-12-31", "limit": 1_000 };
+    let result = world.find(all);
+    assert_eq!((seen(&result).len(), reasons(&result)), (events.len(), vec![]));
+    assert!(!result.to_json().contains("SECRET-CANARY"));
+    let asked = listener.accept().map_err(|error| error.kind());
+    assert_eq!(asked.map(|_| ()), Err(std::io::ErrorKind::WouldBlock));
+}

@@ -1,10 +1,28 @@
 //! Names that lead elsewhere, and URLs that mean something else than they seem to.
 
-use std::{fs, path::Path, sync::atomic::Ordering};
+use std::{
+    fs,
+    net::IpAddr,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
-use syscap::{format::scope::Scope, prelude::*};
+use syscap::{
+    format::{
+        record::{Body, Durability},
+        scope::{Host, Scope},
+    },
+    prelude::*,
+    syscalls::net::lookup::{Lookup, LookupError},
+};
 
 use crate::{
+    records::records,
     server::{Server, answer},
     world::{blocks, call, get, local, world},
 };
@@ -83,6 +101,106 @@ fn metadata_services_are_granted_by_name_only() {
     assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress));
     let refused = get(&session, "http://169.254.169.254/latest/meta-data/");
     assert_eq!(refused.reason(), Some(Reason::ForbiddenAddress));
+    world.end();
+}
+
+/// All addresses of a name are judged, also those that are never tried; of sixteen the first that
+/// answers is asked, once.
+#[test]
+fn of_many_addresses_every_one_is_judged() {
+    let world = world();
+    let wide = local(&["http_request"]).scope("address", blocks(&[("127.0.0.0", 8)]));
+    let session = world.session(wide);
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    let url = format!("http://a.test:{}/", server.port);
+    let ask = |addresses: &[String]| {
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        world.names.lead("a.test", &[&addresses]);
+        get(&session, &url).reason()
+    };
+    let here = |count: usize| vec!["127.0.0.1".to_owned(); count];
+    let with = |mut list: Vec<String>, last: &str| {
+        list.push(last.to_owned());
+        list
+    };
+    for before in [1, 15, 16, 17, 40, 255] {
+        let reason = ask(&with(here(before), "10.0.0.1"));
+        assert_eq!(reason, Some(Reason::ForbiddenAddress), "{before}");
+    }
+    assert_eq!(ask(&here(257)), Some(Reason::Unreachable), "a list without end");
+    assert_eq!(server.seen().len(), 0);
+    // Nobody is at these.
+    let dead = |count: u8| (0..count).map(|n| format!("127.0.1.{n}")).collect::<Vec<_>>();
+    assert_eq!(ask(&with(dead(16), "127.0.0.1")), Some(Reason::Unreachable));
+    assert_eq!(server.seen().len(), 0);
+    assert_eq!(ask(&with(dead(15), "127.0.0.1")), None);
+    assert_eq!(server.seen().len(), 1);
+    world.end();
+}
+
+/// By the system's resolver: a name that means this machine is one of this machine's addresses,
+/// and is granted as such or not at all.
+#[test]
+fn names_of_this_machine_are_this_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().durability(Durability::Memory);
+    let rt = options.create(dir.path().join("home")).unwrap();
+    let server = Server::saying(answer("200 OK", "text/plain", "x"));
+    let grant = || {
+        let hosts = Scope::hosts(["localhost", "*.localhost", "*.test"]).unwrap();
+        local(&["http_request"]).scope("host", hosts)
+    };
+    let session = |addresses: &[(&str, u8)]| {
+        let grant = grant().scope("address", blocks(addresses));
+        rt.session("a", rt.issue(grant).unwrap()).unwrap()
+    };
+    let elsewhere = session(&[("192.0.2.1", 32)]);
+    let half = session(&[("127.0.0.1", 32)]);
+    let whole = session(&[("127.0.0.1", 32), ("::1", 128)]);
+    for name in ["localhost", "LOCALHOST.", "db.localhost", "a.b.localhost"] {
+        let url = format!("http://{name}:{}/", server.port);
+        let before = server.seen().len();
+        for session in [&elsewhere, &half] {
+            assert_eq!(get(session, &url).reason(), Some(Reason::ForbiddenAddress), "{name}");
+        }
+        assert_eq!(server.seen().len(), before);
+        assert_eq!((get(&whole, &url).reason(), server.seen().len()), (None, before + 1), "{name}");
+    }
+    rt.close().unwrap();
+}
+
+/// A resolver that says nothing, until it must, and keeps how long that is.
+#[derive(Clone, Default)]
+struct Hangs {
+    asked: Arc<AtomicUsize>,
+    limits: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Lookup for Hangs {
+    fn lookup(&self, _: &Host, limit: Duration) -> Result<Vec<IpAddr>, LookupError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.limits.lock().unwrap().push(limit);
+        thread::sleep(limit);
+        Err(LookupError::TimedOut)
+    }
+}
+
+#[test]
+fn a_resolver_that_hangs_gets_no_more_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, hangs) = (dir.path().join("home"), Hangs::default());
+    let options = Options::new().durability(Durability::Memory).lookup(hangs.clone());
+    let rt = options.create(&home).unwrap();
+    let world = crate::world::World { dir, home, rt, names: crate::world::Names::default() };
+    world.set("quick", r#"{"timeout_ms": 400}"#);
+    let session = world.session(local(&["quick"]));
+    let refused = call(&session, "quick", r#"{"url": "http://a.test/"}"#);
+    assert_eq!(refused.reason(), Some(Reason::Unreachable));
+    assert_eq!(hangs.asked.load(Ordering::SeqCst), 1);
+    assert!(hangs.limits.lock().unwrap().iter().all(|limit| *limit <= Duration::from_millis(400)));
+    let used = &refused.receipt().used;
+    assert_eq!(used.get(Dimension::EgressBytes), 0);
+    assert!(used.get(Dimension::WallUs) < 2_400_000, "within what was set aside");
     world.end();
 }
 
@@ -170,7 +288,7 @@ fn no_way_of_writing_a_url_leads_here() {
     world.names.lead("allowed.test", &[&["127.0.0.1"]]);
     let port = server.port;
     let urls = hostile_urls();
-    let mut tried = 0;
+    let (mut tried, mut said) = (0, Vec::new());
     for url in &urls {
         for url in [url.clone(), format!("{url}/"), format!("{url}:{port}/")] {
             let url = url.replace('"', "\\\"").replace("\\u{", "\\\\u{");
@@ -180,12 +298,24 @@ fn no_way_of_writing_a_url_leads_here() {
                     panic!("{args}");
                 };
                 assert!(result.reason().is_some(), "{args}");
+                said.push((result.receipt().outcome_seq, result.reason()));
                 tried += 1;
             }
         }
     }
     assert!(tried > 300, "{tried}");
     assert_eq!(server.seen().len(), 0);
+    // Each is on record by its reason, or by the record that answers for a run of refusals.
+    let recorded = records(&world.home);
+    for (seq, reason) in said {
+        let record = recorded.iter().find(|record| record.seq == seq).unwrap();
+        match &record.body {
+            Body::Refusal(refusal) => assert_eq!(Some(refusal.reason), reason),
+            Body::Outcome(outcome) => assert_eq!(outcome.reason, reason),
+            Body::Refusals(run) => assert!(run.answers_max > 0),
+            other => panic!("{other:?}"),
+        }
+    }
     // One that is what it seems to be does get there, where its address is granted.
     let grant = local(&["http_request"]);
     let session = world.session(grant.scope("host", Scope::hosts(["allowed.test"]).unwrap()));

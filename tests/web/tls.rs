@@ -1,6 +1,11 @@
 //! Certificates: an authority of the operator's own, and all that is not what it says.
 
-use std::{io::Write as _, net::TcpStream, sync::Arc};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
@@ -39,6 +44,20 @@ enum Odd {
 }
 
 fn server(authority: &Authority, name: &str, odd: Odd) -> Server {
+    let config = config(authority, name, odd);
+    Server::of(move |stream: TcpStream, seen| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        let Some(sent) = read(&mut stream) else { return };
+        seen.lock().unwrap().push(sent);
+        stream.write_all(&answer("200 OK", "text/plain", "sealed")).unwrap_or_default();
+        stream.conn.send_close_notify();
+        stream.flush().unwrap_or_default();
+    })
+}
+
+/// What a server of TLS proves itself by.
+fn config(authority: &Authority, name: &str, odd: Odd) -> Arc<ServerConfig> {
     let key = KeyPair::generate().unwrap();
     let name = if odd == Odd::OtherName { "other.test" } else { name };
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -59,16 +78,7 @@ fn server(authority: &Authority, name: &str, odd: Odd) -> Server {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], private)
         .unwrap();
-    let config = Arc::new(config);
-    Server::of(move |stream: TcpStream, seen| {
-        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-        let mut stream = StreamOwned::new(connection, stream);
-        let Some(sent) = read(&mut stream) else { return };
-        seen.lock().unwrap().push(sent);
-        stream.write_all(&answer("200 OK", "text/plain", "sealed")).unwrap_or_default();
-        stream.conn.send_close_notify();
-        stream.flush().unwrap_or_default();
-    })
+    Arc::new(config)
 }
 
 fn with_roots(world: &World, pem: &str) -> Session {
@@ -119,6 +129,138 @@ fn who_does_not_prove_who_it_is_is_sent_nothing() {
     });
     let refused = ask(&session, "inner", &plain);
     assert_eq!(refused.reason(), Some(Reason::BadCertificate));
+    world.end();
+}
+
+/// Fronting: who is named to TLS, and proves it, is who is named to HTTP.
+#[test]
+fn the_name_that_is_proven_is_the_host_that_is_asked() {
+    let (world, authority) = (world(), authority());
+    let session = with_roots(&world, &authority.pem);
+    let config = config(&authority, "a.test", Odd::Fine);
+    let proven: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let kept = Arc::clone(&proven);
+    let server = Server::of(move |stream: TcpStream, seen| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        let Some(sent) = read(&mut stream) else { return };
+        kept.lock().unwrap().push(stream.conn.server_name().map(str::to_owned));
+        seen.lock().unwrap().push(sent);
+        stream.write_all(&answer("200 OK", "text/plain", "x")).unwrap_or_default();
+        stream.conn.send_close_notify();
+        stream.flush().unwrap_or_default();
+    });
+    assert_eq!(ask(&session, "inner", &server).reason(), None);
+    assert_eq!(*proven.lock().unwrap(), [Some("a.test".to_owned())]);
+    assert_eq!(server.seen()[0].header("host"), Some(&*format!("a.test:{}", server.port)));
+    // No header makes them two.
+    for name in ["Host", "host", "X-Forwarded-Host", "Forwarded", ":authority"] {
+        let url = format!("https://a.test:{}/x", server.port);
+        let args = format!(r#"{{"url": "{url}", "headers": {{"{name}": "b.test"}}}}"#);
+        let refused = call(&session, "inner", &args);
+        assert_eq!(refused.reason(), Some(Reason::BadArgument), "{name}");
+    }
+    assert_eq!(server.seen().len(), 1);
+    world.end();
+}
+
+#[test]
+fn an_address_is_proven_by_a_certificate_of_it() {
+    let (world, authority) = (world(), authority());
+    let session = with_roots(&world, &authority.pem);
+    let ask = |server: &Server| {
+        call(&session, "inner", &format!(r#"{{"url": "https://127.0.0.1:{}/"}}"#, server.port))
+    };
+    let own = server(&authority, "127.0.0.1", Odd::Fine);
+    assert_eq!(text(&ask(&own), "data").as_deref(), Some("sealed"));
+    for name in ["127.0.0.2", "a.test", "localhost"] {
+        let other = server(&authority, name, Odd::Fine);
+        assert_eq!(ask(&other).reason(), Some(Reason::BadCertificate), "{name}");
+        assert_eq!(other.seen().len(), 0);
+    }
+    // Nor is a name proven by its address.
+    let refused = self::ask(&session, "inner", &own);
+    assert_eq!((refused.reason(), own.seen().len()), (Some(Reason::BadCertificate), 1));
+    world.end();
+}
+
+/// The versions that a first message of TLS offers (RFC 8446, 4.1.2 and 4.2.1).
+fn offered(hello: &[u8]) -> Vec<u16> {
+    let two = |at: usize| usize::from(hello[at]) << 8 | usize::from(hello[at + 1]);
+    // Behind the heads of record and message, the version and the random bytes.
+    let mut at = 5 + 4 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 2 + two(at);
+    at += 1 + usize::from(hello[at]);
+    let end = at + 2 + two(at);
+    at += 2;
+    while at < end {
+        let (kind, length) = (two(at), two(at + 2));
+        if kind == 43 {
+            let list = &hello[at + 5..at + 4 + length];
+            return list.chunks(2).map(|v| u16::from(v[0]) << 8 | u16::from(v[1])).collect();
+        }
+        at += 4 + length;
+    }
+    Vec::new()
+}
+
+/// TLS 1.3 and 1.2 are offered, and what chooses an older one is sent no request.
+#[test]
+fn older_versions_are_not_spoken() {
+    let (world, authority) = (world(), authority());
+    let session = with_roots(&world, &authority.pem);
+    for chosen in [0x0300_u16, 0x0301, 0x0302] {
+        let [high, low] = chosen.to_be_bytes();
+        let (says, heard) = mpsc::channel();
+        let old = Server::of(move |mut stream: TcpStream, _| {
+            let mut head = [0; 5];
+            stream.read_exact(&mut head).unwrap();
+            let mut body = vec![0; usize::from(head[3]) << 8 | usize::from(head[4])];
+            stream.read_exact(&mut body).unwrap();
+            let first = [&head[..], &body].concat();
+            // A ServerHello: random bytes, no session, ECDHE-RSA-AES128-SHA, no compression.
+            let mut hello = vec![22, high, low, 0, 42, 2, 0, 0, 38, high, low];
+            hello.extend([7; 32]);
+            hello.extend([0, 0xc0, 0x13, 0]);
+            stream.write_all(&hello).unwrap_or_default();
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).unwrap_or_default();
+            says.send((first, rest)).unwrap_or_default();
+        });
+        let refused = ask(&session, "inner", &old);
+        assert_eq!(refused.reason(), Some(Reason::BadCertificate), "{chosen:x}");
+        let (first, rest) = heard.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert_eq!(offered(&first), [0x0304, 0x0303]);
+        // At most one alert, in the clear, and nothing of a request.
+        assert!(rest.len() <= 7 && rest.first().is_none_or(|kind| *kind == 21), "{rest:?}");
+    }
+    world.end();
+}
+
+/// A server that does nothing but change its keys, and has the other side change its own.
+#[test]
+fn keys_that_change_without_end_get_no_more_time() {
+    let (world, authority) = (world(), authority());
+    let pem = authority.pem.replace("\r\n", "\n").replace('\n', "\\n");
+    world.set("inner", &format!(r#"{{"roots": "{pem}", "timeout_ms": 1000}}"#));
+    world.names.lead("a.test", &[&["127.0.0.1"]]);
+    let session = world.session(local(&["inner"]));
+    let config = config(&authority, "a.test", Odd::Fine);
+    let server = Server::of(move |stream: TcpStream, seen| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        let Some(sent) = read(&mut stream) else { return };
+        seen.lock().unwrap().push(sent);
+        while stream.conn.refresh_traffic_keys().is_ok() && stream.flush().is_ok() {}
+    });
+    let refused = ask(&session, "inner", &server);
+    let ended = [Reason::Unreachable, Reason::OverHold, Reason::BadResponse];
+    assert!(refused.reason().is_some_and(|reason| ended.contains(&reason)), "{refused:?}");
+    assert_eq!(server.seen().len(), 1);
+    let used = &refused.receipt().used;
+    assert!(used.get(Dimension::WallUs) < 3_000_000, "within what was set aside");
+    assert!(used.get(Dimension::IngressBytes) < 400_000);
     world.end();
 }
 

@@ -2,6 +2,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "shell/attacks.rs"]
+mod attacks;
+#[path = "../../../tests/seen/records.rs"]
+mod records;
+
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use syscap::{
@@ -15,6 +20,7 @@ use syscap::{
     },
     host::HostTool,
     launch::Launcher,
+    policy::Policy,
     prelude::*,
 };
 
@@ -23,13 +29,26 @@ struct World {
     rt: Runtime,
 }
 
-/// The command line is a launcher too.
+/// The command line is a launcher too; without root its copy is.
+fn launcher() -> PathBuf {
+    let copied = std::env::var_os("SYSCAP_TEST_WITHOUT_ROOT").map(PathBuf::from);
+    copied.unwrap_or_else(|| env!("CARGO_BIN_EXE_syscap").into())
+}
+
 fn world() -> World {
+    world_under(None)
+}
+
+fn world_under(policy: Option<Policy>) -> World {
     let dir = tempfile::tempdir().unwrap();
-    let launcher = Launcher::open(env!("CARGO_BIN_EXE_syscap").as_ref()).unwrap();
+    let launcher = Launcher::open(&launcher()).unwrap();
     let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
     let options = Options::new().durability(Durability::Memory).launcher(launcher);
+    let options = match policy {
+        Some(policy) => options.policy(policy),
+        None => options,
+    };
     let rt = options.tool(stranger).unwrap().create(dir.path().join("home")).unwrap();
     World { dir, rt }
 }
@@ -71,6 +90,17 @@ fn script(session: &Session, script: &str) -> ToolResult {
 fn is_marked(world: &World, path: &str) -> bool {
     let file = fs::File::open(world.workspace().join(path)).unwrap();
     rustix::fs::fgetxattr(&file, "user.syscap.label", &mut [0_u8; 16][..]).is_ok()
+}
+
+/// Processes whose command line has this in it.
+fn alive(token: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        *pid != std::process::id() && String::from_utf8_lossy(&line).contains(token)
+    };
+    pids.filter(has).collect()
 }
 
 #[track_caller]

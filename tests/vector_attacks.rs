@@ -1,0 +1,234 @@
+//! `vecdb.*` against who means harm: numbers at their ends, others' vectors, the file of the index,
+//! and results that would be too large.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "seen/records.rs"]
+mod records;
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use syscap::{
+    format::{
+        record::{Body, Durability},
+        scope::Scope,
+    },
+    prelude::*,
+};
+
+use records::records;
+
+const TOOLS: [&str; 9] = [
+    "vecdb.query",
+    "vecdb.upsert",
+    "vecdb.delete",
+    "fs.read",
+    "fs.list",
+    "fs.stat",
+    "fs.write",
+    "fs.move",
+    "fs.delete",
+];
+
+struct World {
+    _dir: tempfile::TempDir,
+    home: PathBuf,
+    rt: Runtime,
+}
+
+fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let rt = Options::new().durability(Durability::Memory).create(&home).unwrap();
+    World { _dir: dir, home, rt }
+}
+
+impl World {
+    fn session(&self, collection: &str) -> Session {
+        let big = 1 << 40;
+        let budget = Budget::standard()
+            .with(Dimension::Calls, big)
+            .with(Dimension::DiskFiles, big)
+            .with(Dimension::DiskWriteBytes, big)
+            .with(Dimension::WallUs, big)
+            .with(Dimension::CpuUs, big);
+        let scope = Scope::names([collection]).unwrap();
+        let grant = Grant::to("a").tools(TOOLS).workspace().write("shared");
+        let grant = grant.scope("collection", scope).budget(budget);
+        self.rt.session("a", self.rt.issue(grant).unwrap()).unwrap()
+    }
+
+    fn vectors(&self) -> PathBuf {
+        self.home.join("files/agents/.vectors")
+    }
+}
+
+fn call(session: &Session, tool: &str, args: &Value) -> ToolResult {
+    session.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+}
+
+fn upsert(session: &Session, items: &Value) -> ToolResult {
+    call(session, "vecdb.upsert", &json!({ "items": items }))
+}
+
+fn found(session: &Session, args: &Value) -> Value {
+    let found = call(session, "vecdb.query", args);
+    assert_eq!(found.reason(), None, "{}", found.to_json());
+    serde_json::from_str(&found.to_json()).unwrap()
+}
+
+fn ids(found: &Value) -> Vec<&str> {
+    found["hits"].as_array().unwrap().iter().map(|hit| hit["id"].as_str().unwrap()).collect()
+}
+
+/// The smallest and the largest numbers that there are: a vector of them has a direction that is
+/// found again, with a score that is a number, or it is refused.
+#[test]
+fn numbers_at_their_ends_have_a_direction_or_none() {
+    let world = world();
+    let agent = world.session("docs");
+    for numbers in [
+        json!([1e-45, 0]),
+        json!([1e-45, 1e-45]),
+        json!([1e-38, -1e-38]),
+        json!([1e-320, 1e-320]),
+        json!([5e-324, 0]),
+        json!([3.4e38, 3.4e38]),
+        json!([3.4e38, 1e-45]),
+        json!([1e300, 1]),
+        json!([-0.0, 1]),
+        json!([-0.0, -0.0]),
+        json!([9_007_199_254_740_993_i64, 1]),
+        json!([i64::MIN, i64::MAX]),
+        json!([u64::MAX, 1]),
+    ] {
+        let put = upsert(&agent, &json!([{ "id": "one", "embedding": numbers }]));
+        match put.reason() {
+            None => {
+                let found = found(&agent, &json!({ "embedding": numbers }));
+                let score = found["hits"][0]["score"].as_f64().unwrap();
+                assert!((0.999..=1.001).contains(&score), "{numbers}: {score}");
+            }
+            Some(reason) => assert_eq!(reason, Reason::BadArgument, "{numbers}"),
+        }
+    }
+    let wide = vec![1; 65_536];
+    let refused = call(&agent, "vecdb.query", &json!({ "embedding": wide }));
+    assert_eq!(refused.reason(), Some(Reason::BadArgument));
+    let refused = upsert(&agent, &json!([{ "id": "wide", "embedding": wide }]));
+    assert_eq!(refused.reason(), Some(Reason::BadArgument));
+    // One more, one less, and twice as many as there are.
+    upsert(&agent, &json!([{ "id": "one", "embedding": [1, 0] }]));
+    for numbers in [json!([1]), json!([1, 0, 0]), json!([1, 0, 1, 0])] {
+        let refused = call(&agent, "vecdb.query", &json!({ "embedding": numbers }));
+        assert_eq!(refused.reason(), Some(Reason::Mismatch), "{numbers}");
+    }
+}
+
+/// A search that looks through all and filters afterwards finds fewer where others' are nearer, and
+/// tells by how much: here others' are in no search.
+#[test]
+fn others_take_no_place_among_the_nearest() {
+    let world = world();
+    let (ours, theirs) = (world.session("ours/docs"), world.session("theirs/docs"));
+    let items = |name: &str, count: usize, second: usize| -> Value {
+        let item = |n: usize| {
+            json!({ "id": format!("{name}{n}"), "embedding": [1_000, second + n],
+            "metadata": { "of": name } })
+        };
+        (0..count).map(item).collect()
+    };
+    upsert(&ours, &items("ours", 10, 900));
+    let query = json!({ "embedding": [1, 0], "k": 10 });
+    let before = found(&ours, &query);
+    assert_eq!(ids(&before).len(), 10);
+    upsert(&theirs, &items("theirs", 100, 0));
+    // To the last digit the same, with and without a filter.
+    assert_eq!(found(&ours, &query), before);
+    let filtered = json!({ "embedding": [1, 0], "k": 10, "filters": { "of": "ours" } });
+    assert_eq!(found(&ours, &filtered)["hits"], before["hits"]);
+    let none = json!({ "embedding": [1, 0], "k": 10, "filters": { "of": "theirs" } });
+    assert_eq!(ids(&found(&ours, &none)).len(), 0);
+    assert_eq!(before["vectors"], 10);
+    // Nor do ids meet.
+    let ids = json!({ "ids": ["theirs0", "theirs1"] });
+    let deleted: Value =
+        serde_json::from_str(&call(&ours, "vecdb.delete", &ids).to_json()).unwrap();
+    assert_eq!(deleted["deleted"], 0);
+    assert_eq!(found(&theirs, &query)["vectors"], 100);
+}
+
+/// An index that an agent can write is an index that an agent can break: no file tool gets there,
+/// whatever its token grants.
+#[test]
+fn no_file_tool_reaches_an_index() {
+    let world = world();
+    let agent = world.session("docs");
+    upsert(&agent, &json!([{ "id": "a", "embedding": [1, 0] }]));
+    let before = fs::read(world.vectors().join("docs.vec")).unwrap();
+    let mut refused = 0;
+    for path in [
+        "../../.vectors/docs.vec",
+        "../../../agents/.vectors/docs.vec",
+        "../../.vectors",
+        ".vectors/docs.vec",
+        "shared/../agents/.vectors/docs.vec",
+        "agents/.vectors/docs.vec",
+    ] {
+        for (tool, args) in [
+            ("fs.read", json!({ "path": path })),
+            ("fs.list", json!({ "path": path })),
+            ("fs.stat", json!({ "path": path, "digest": true })),
+            ("fs.write", json!({ "path": path, "text": "x" })),
+            ("fs.move", json!({ "from": path, "to": "mine" })),
+            ("fs.move", json!({ "from": "own", "to": path, "replace": true })),
+            ("fs.delete", json!({ "path": path })),
+        ] {
+            fs::write(world.home.join("files/agents/a/workspace/own"), "own").unwrap();
+            assert!(call(&agent, tool, &args).reason().is_some(), "{tool} {path}");
+            refused += 1;
+        }
+    }
+    assert_eq!(fs::read(world.vectors().join("docs.vec")).unwrap(), before);
+    assert_eq!(ids(&found(&agent, &json!({ "embedding": [1, 0] }))), ["a"]);
+    // No grant names that folder either.
+    for root in ["agents", "agents/.vectors", ".vectors", "../agents/.vectors"] {
+        let grant = std::panic::catch_unwind(|| Grant::to("a").tools(TOOLS).write(root));
+        assert!(grant.is_err() || world.rt.issue(grant.unwrap()).is_err(), "{root}");
+    }
+    // And each of those calls is on record.
+    let of_calls = |body: &Body| matches!(body, Body::Refusal(_) | Body::Outcome(_));
+    let answered = |body: &Body| match body {
+        Body::Refusals(run) => run.count.unwrap_or(0),
+        body => u64::from(of_calls(body)),
+    };
+    drop(agent);
+    world.rt.close().unwrap();
+    let all: u64 = records(&world.home).iter().map(|record| answered(&record.body)).sum();
+    assert_eq!(all, refused + 2);
+}
+
+/// Metadata are bounded one by one; all of them together by what a result may have.
+#[test]
+fn a_result_that_would_be_too_large_is_cut_and_said() {
+    let world = world();
+    let agent = world.session("docs");
+    let note = "x".repeat(3_900);
+    for batch in 0..10 {
+        let item = |n: usize| {
+            json!({ "id": format!("{batch}-{n}"), "embedding": [1, batch * 60 + n],
+            "metadata": { "note": note } })
+        };
+        let items: Value = (0..60).map(item).collect();
+        assert_eq!(upsert(&agent, &items).reason(), None);
+    }
+    let result = call(&agent, "vecdb.query", &json!({ "embedding": [1, 0], "k": 4_096 }));
+    assert_eq!(result.reason(), None);
+    assert!(result.delivered().as_bytes().len() <= 1 << 20);
+    let found: Value = serde_json::from_str(&result.to_json()).unwrap();
+    assert_eq!((found["truncated"].clone(), found["vectors"].clone()), (json!(true), json!(600)));
+    let shown = ids(&found).len();
+    assert!((200..270).contains(&shown), "{shown}: the nearest, as far as there is room");
+    assert_eq!(ids(&found)[0], "0-0");
+    assert_eq!(ids(&self::found(&agent, &json!({ "embedding": [1, 0], "k": 5 }))).len(), 5);
+}
