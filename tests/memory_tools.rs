@@ -159,7 +159,9 @@ fn a_prefix_is_of_ones_own_keys() {
     write(&own, "plan", "x");
     write(&other, "secret", "y");
     let (mut calls, mut kept) = (2, 0);
-    for prefix in ["", "p", "plan", "s", "secret", "a2", "..", "../a2+", "/", "*", "%", "\0", "P"] {
+    for prefix in
+        ["", "p", "plan", "lan", "s", "secret", "a2", "..", "../a2+", "/", "*", "%", "\0", "P"]
+    {
         let listed = own.call("memory.list", args! { "prefix": prefix }).unwrap();
         calls += 1;
         let Ok(value) = listed.value() else {

@@ -214,7 +214,7 @@ fn a_result_that_would_be_too_large_is_cut_and_said() {
     let world = world();
     let agent = world.session("docs");
     let note = "x".repeat(3_900);
-    for batch in 0..10 {
+    for batch in 0..20 {
         let item = |n: usize| {
             json!({ "id": format!("{batch}-{n}"), "embedding": [1, batch * 60 + n],
             "metadata": { "note": note } })
@@ -224,11 +224,11 @@ fn a_result_that_would_be_too_large_is_cut_and_said() {
     }
     let result = call(&agent, "vecdb.query", &json!({ "embedding": [1, 0], "k": 4_096 }));
     assert_eq!(result.reason(), None);
-    assert!(result.delivered().as_bytes().len() <= 1 << 20);
+    assert!(result.delivered().as_bytes().len() <= 4 << 20);
     let found: Value = serde_json::from_str(&result.to_json()).unwrap();
-    assert_eq!((found["truncated"].clone(), found["vectors"].clone()), (json!(true), json!(600)));
+    assert_eq!((found["truncated"].clone(), found["vectors"].clone()), (json!(true), json!(1_200)));
     let shown = ids(&found).len();
-    assert!((200..270).contains(&shown), "{shown}: the nearest, as far as there is room");
+    assert!((1_000..1_075).contains(&shown), "{shown}: the nearest, as far as there is room");
     assert_eq!(ids(&found)[0], "0-0");
     assert_eq!(ids(&self::found(&agent, &json!({ "embedding": [1, 0], "k": 5 }))).len(), 5);
 }

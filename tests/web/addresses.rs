@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::IpAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -265,8 +265,9 @@ fn hostile_urls() -> Vec<String> {
     .iter()
     .map(|url| (*url).to_owned())
     .collect();
-    let listed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/ssrf/patt_urls.txt");
-    match fs::read_to_string(&listed) {
+    let named = std::env::var_os("SYSCAP_DATA").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    match fs::read_to_string(named.unwrap_or(beside).join("ssrf/patt_urls.txt")) {
         Ok(text) => {
             let lines = text.lines().filter(|line| !line.is_empty());
             urls.extend(lines.map(|line| line.escape_default().to_string().replace("\\'", "'")));

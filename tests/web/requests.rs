@@ -201,7 +201,18 @@ fn what_changes_things_asks_first_and_reading_does_not() {
     assert_eq!((sent.line(), sent.text()), ("POST /t HTTP/1.1", r#"{"a":1}"#));
     assert_eq!(sent.header("content-type"), Some("application/json"));
     // What is not among its methods is no method of it.
-    for (method, body) in [("PUT", "1"), ("TRACE", "null"), ("CONNECT", "null"), ("GET", "1")] {
+    for (method, body) in [
+        ("PUT", "1"),
+        ("put", "1"),
+        ("TRACE", "null"),
+        ("trace", "null"),
+        ("CONNECT", "null"),
+        ("PROPFIND", "null"),
+        ("GET ", "null"),
+        ("G\\u0456T", "null"),
+        ("", "null"),
+        ("GET", "1"),
+    ] {
         let args =
             format!(r#"{{"url": "{}", "method": "{method}", "body": {body}}}"#, server.url("/t"));
         let refused = call(&session, "tickets", &args);

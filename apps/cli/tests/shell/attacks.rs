@@ -4,6 +4,7 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use syscap::{
     format::{
+        manifest::Enforcement,
         record::{Body, Record},
         scope::Scope,
     },
@@ -295,6 +296,56 @@ fn each_program_has_its_records() {
         let body = &at(&result).body;
         assert!(matches!(body, Body::Refusal(refusal) if refusal.reason == reason), "{body:?}");
     }
+}
+
+const WITHOUT_NAMESPACES: &str = "SYSCAP_TEST_WITHOUT_NAMESPACES";
+
+/// Where no namespace can be made, a call that does not ask for less runs nothing; one that may
+/// ask for less does, and its record says what it had.
+#[test]
+fn below_the_level_that_is_required_nothing_runs() {
+    if std::env::var_os(WITHOUT_NAMESPACES).is_some() {
+        return without_namespaces();
+    }
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: to take namespaces away takes root");
+        return;
+    }
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
+        --bounding-set=-all --inh-caps=-all \"$@\"";
+    let ran = Command::new("unshare")
+        .args(["-Ur", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "attacks::below_the_level_that_is_required_nothing_runs"])
+        .env(WITHOUT_NAMESPACES, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+fn without_namespaces() {
+    let world = world();
+    let marker = world.workspace().join("marker");
+    let session = world.session(grant());
+    let refused = script(&session, "echo x > marker");
+    assert_eq!(refused.reason(), Some(Reason::NotConfined));
+    assert!(!marker.exists());
+    let args =
+        r#"{"script": "echo x > marker; cat ../../../../../secret", "confinement": "confined"}"#;
+    let refused = json(&session, "shell_script", args);
+    assert_eq!(refused.reason(), Some(Reason::OutOfScope), "less is the token's to give");
+    assert!(!marker.exists());
+    let less = grant().scope("confinement", Scope::names(["confined"]).unwrap());
+    let session = world.session(less);
+    fs::write(world.dir.path().join("secret"), "SECRET").unwrap();
+    let ran = json(&session, "shell_script", args);
+    assert_eq!((text(&ran, "confinement"), text(&ran, "stdout")), ("confined".into(), "".into()));
+    assert_eq!(ran.receipt().enforcement, Enforcement::Confined);
+    assert!(marker.exists());
+    let refused = script(&session, "rm marker");
+    assert_eq!(refused.reason(), Some(Reason::NotConfined), "unless the call asks for it");
 }
 
 const WITHOUT_ROOT: &str = "SYSCAP_TEST_WITHOUT_ROOT";
