@@ -166,11 +166,13 @@ fn real_names_are_judged_too() {
         let itself = std::env::current_exe().unwrap();
         let resolv = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(resolv.path(), "nameserver 127.0.0.1\nsearch inner.test\n").unwrap();
-        let script = "ip link set lo up && mount --bind \"$1\" /etc/resolv.conf && shift && \
-                      exec \"$@\"";
+        let hosts = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(hosts.path(), "127.0.0.1 hosts.test\n").unwrap();
+        let script = "ip link set lo up && mount --bind \"$1\" /etc/resolv.conf && \
+                      mount --bind \"$2\" /etc/hosts && shift 2 && exec \"$@\"";
         let inside = std::process::Command::new("unshare")
             .args(["--net", "--mount", "sh", "-c", script, "sh"])
-            .arg(resolv.path())
+            .args([resolv.path(), hosts.path()])
             .arg(itself)
             .args(["--exact", "web::real_names_are_judged_too", "--nocapture"])
             .env(INSIDE, "1")
@@ -209,6 +211,10 @@ fn real_names_are_judged_too() {
     assert_eq!(reason(&ask("both.test")), "forbidden_address");
     assert_eq!(reason(&ask("meta.test")), "forbidden_address");
     assert_eq!(reason(&ask("none.test")), "unreachable");
+    // What stands for another name, what has an address of IPv6 alone, and the machine's own list.
+    assert_eq!(reason(&ask("alias.test")), "forbidden_address");
+    assert_eq!(reason(&ask("six.test")), "forbidden_address");
+    assert_eq!(reason(&ask("hosts.test")), "unreachable");
     // First one address, then another: the first is judged and used.
     assert_eq!(reason(&ask("turns.test")), "forbidden_address");
     assert_eq!(seen.lock().unwrap().len(), 1);
@@ -218,7 +224,8 @@ fn real_names_are_judged_too() {
     assert!(names.iter().any(|name| name == "none.test"), "{names:?}");
 }
 
-/// A server of DNS: A records only, by name; `turns.test` answers another way each time.
+/// A server of DNS: A records by name; `turns.test` answers another way each time, `alias.test`
+/// stands for `meta.test`, and `six.test` is `::1`.
 fn dns() -> Arc<Mutex<Vec<String>>> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:53").unwrap();
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -245,16 +252,30 @@ fn dns() -> Arc<Mutex<Vec<String>>> {
                 }
                 _ => &[],
             };
-            let known = ["here.test", "both.test", "meta.test", "turns.test"].contains(&&*name);
+            let known = ["here", "both", "meta", "turns", "alias", "six"];
+            let known = known.iter().any(|first| name == format!("{first}.test"));
             let mut answer = query[..at + 5].to_vec();
             answer[2] = 0x81;
             answer[3] = if known { 0x80 } else { 0x83 };
             answer[6..12].fill(0);
-            answer[7] = u8::try_from(addresses.len()).unwrap();
-            for address in addresses {
-                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-                answer.extend(address);
+            let mut records: Vec<Vec<u8>> = addresses
+                .iter()
+                .map(|address| [&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4], &address[..]].concat())
+                .collect();
+            let meta = b"\x04meta\x04test\x00";
+            if (&*name, kind) == ("alias.test", 1) {
+                let alias = [0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 0, 0, 11];
+                records.push([&alias[..], meta].concat());
+                let place = [0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 169, 254, 169, 254];
+                records.push([&meta[..], &place].concat());
             }
+            if (&*name, kind) == ("six.test", 28) {
+                let place = [0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 0, 0, 16];
+                let address = std::net::Ipv6Addr::LOCALHOST.octets();
+                records.push([&place[..], &address].concat());
+            }
+            answer[7] = u8::try_from(records.len()).unwrap();
+            answer.extend(records.concat());
             socket.send_to(&answer, from).unwrap();
         }
     });
