@@ -232,3 +232,48 @@ fn a_result_that_would_be_too_large_is_cut_and_said() {
     assert_eq!(ids(&found)[0], "0-0");
     assert_eq!(ids(&self::found(&agent, &json!({ "embedding": [1, 0], "k": 5 }))).len(), 5);
 }
+
+/// Whatever one byte of an index becomes: what is still whole is found, with what belonged to it,
+/// or the file is said to be none. Nothing else is found, and nothing ends but the call.
+#[test]
+fn any_byte_of_an_index_may_be_another() {
+    let world = world();
+    let agent = world.session("docs");
+    for (id, numbers) in [("a", [1, 0]), ("b", [0, 1])] {
+        let item = json!([{ "id": id, "embedding": numbers, "metadata": { "of": id } }]);
+        assert_eq!(upsert(&agent, &item).reason(), None);
+    }
+    drop(agent);
+    let World { _dir, home, mut rt } = world;
+    let file = home.join("files/agents/.vectors/docs.vec");
+    let whole = fs::read(&file).unwrap();
+    let (mut both, mut less) = (0, 0);
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= [1, 0x80, 0xff][at % 3];
+        fs::write(&file, &bytes).unwrap();
+        rt.close().unwrap();
+        rt = Options::new().durability(Durability::Memory).open(&home).unwrap();
+        let world = World { _dir: tempfile::tempdir().unwrap(), home: home.clone(), rt };
+        let agent = world.session("docs");
+        let result = call(&agent, "vecdb.query", &json!({ "embedding": [1, 1], "k": 9 }));
+        match result.reason() {
+            None => {
+                let found: Value = serde_json::from_str(&result.to_json()).unwrap();
+                for hit in found["hits"].as_array().unwrap() {
+                    assert_eq!(hit["metadata"]["of"], hit["id"], "byte {at}");
+                }
+                let ids = ids(&found);
+                assert!([&["a", "b"][..], &["a"], &[]].contains(&&ids[..]), "byte {at}: {ids:?}");
+                both += usize::from(ids.len() == 2);
+                less += usize::from(ids.len() < 2);
+            }
+            Some(reason) => assert_eq!(reason, Reason::NotAFile, "byte {at}"),
+        }
+        drop(agent);
+        rt = world.rt;
+    }
+    assert_eq!(both, 0, "each byte is held by a digest");
+    assert!(less > 50, "{less}");
+    rt.close().unwrap();
+}

@@ -165,3 +165,72 @@ fn what_is_no_text_is_said_to_be_none() {
     }
     world.end();
 }
+
+/// Parts of answers, in an order that nobody would choose.
+const PARTS: [&[u8]; 24] = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.0 200\r\n",
+    b"HTTP/1.1 304 Not Modified\r\n",
+    b"HTTP/1.1 204 No Content\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 103 x\r\n\r\n",
+    b"HTTP/2.0 200 OK\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"Content-Length: 5\r\n",
+    b"Content-Length: -1\r\n",
+    b"Content-Length: 18446744073709551616\r\n",
+    b"content-length : 5\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: chunked, identity\r\n",
+    b"Transfer-Encoding:\x0bchunked\r\n",
+    b"Location: http://127.0.0.1:1/\r\n",
+    b" folded: line\r\n",
+    b"\r\n",
+    b"\n",
+    b"\0\xff\xfe",
+    b"5\r\nabcde\r\n",
+    b"FFFFFFFFFFFFFFFF\r\n",
+    b"0\r\n\r\n",
+    b"5;ext=\"\r\n\"\r\nabcde\r\n",
+];
+
+/// Whatever a server says: an answer of the one request, or a named reason.
+#[test]
+fn any_bytes_are_an_answer_or_none() {
+    let world = world();
+    let session = world.local();
+    let (mut state, mut answered) = (7_u64, 0);
+    let mut next = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let rounds = 300;
+    for round in 0..rounds {
+        // Most begin as answers do.
+        let mut said = if next(4) > 0 { PARTS[next(4)].to_vec() } else { Vec::new() };
+        for _ in 0..next(5) {
+            said.extend_from_slice(PARTS[next(PARTS.len())]);
+        }
+        if next(2) == 0 {
+            said.extend_from_slice(b"\r\n");
+            said.extend_from_slice(PARTS[next(PARTS.len())]);
+        }
+        if next(3) == 0 && !said.is_empty() {
+            let at = next(said.len());
+            said[at] = u8::try_from(next(256)).unwrap();
+        }
+        let server = Server::saying(said.clone());
+        let result = get(&session, &server.url("/"));
+        let ends = [Reason::BadResponse, Reason::Unreachable, Reason::OverHold];
+        match result.reason() {
+            None => answered += 1,
+            Some(reason) => assert!(ends.contains(&reason), "{reason}: {said:?}"),
+        }
+        assert_eq!(server.seen().len(), 1, "{round}: {said:?}");
+        let got = result.receipt().used.get(Dimension::IngressBytes);
+        assert!(got <= said.len() as u64, "{got}: {said:?}");
+    }
+    assert!((20..rounds - 20).contains(&answered), "{answered} of {rounds} were answers");
+    world.end();
+}
