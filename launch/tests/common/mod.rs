@@ -88,7 +88,7 @@ impl Place {
 }
 
 /// Calls by number; an error's name is what is compared.
-const PRELUDE: &str = "
+pub(crate) const PRELUDE: &str = "
 import ctypes, errno, os, sys, signal, socket, subprocess, time
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *args):

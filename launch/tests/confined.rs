@@ -1,0 +1,136 @@
+//! The escapes once more where there are no namespaces: what Landlock, seccomp and the helper hold
+//! by themselves.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use common::{PRELUDE, Place, alive, nap, token};
+
+/// Runs Python code at the level `confined`, in a user namespace that allows no more of them and
+/// without capabilities; `None`, and says so, where that can't be had.
+fn python(place: &Place, options: &[&str], code: &str) -> Option<Output> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: to take namespaces away takes root");
+        return None;
+    }
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
+        --bounding-set=-all --inh-caps=-all \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-Ur", "sh", "-c", script, "sh"]).arg(place.command().get_program());
+    command.args(["--require", "confined", "--report", "-", "--rw"]).arg(place.work());
+    command.args(options).args(["--", "python3", "-c", &format!("{PRELUDE}\n{code}")]);
+    let output = command.current_dir(place.work()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("\"level\":\"confined\""), "{told}");
+    Some(output)
+}
+
+fn said(output: &Output) -> String {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn processes_of_the_host_are_out_of_reach() {
+    let place = Place::new(None);
+    let nap = nap();
+    let mut host = Command::new("sleep").arg(&nap).spawn().unwrap();
+    let code = format!(
+        "p = {}
+print(told(os.kill, p, 9), told(os.kill, p, 0), call(101, 16, p, 0, 0),
+    call(310, p, 0, 0, 0, 0, 0), call(311, p, 0, 0, 0, 0, 0), call(438, 0, 0, 0))
+print(*(told(open, '/proc/%d/%s' % (p, name)) for name in ('mem', 'environ', 'maps', 'cmdline')))
+print(*(told(os.listdir, '/proc/%d/%s' % (p, name)) for name in ('fd', 'root', 'cwd')))",
+        host.id()
+    );
+    let Some(output) = python(&place, &[], &code) else {
+        host.kill().unwrap();
+        host.wait().unwrap();
+        return;
+    };
+    let text = said(&output);
+    let still = alive(&nap);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    assert_eq!(still, [host.id()], "it was not killed");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(words.len(), 13, "{text}");
+    let refusals = ["EPERM", "EACCES", "ESRCH", "ENOENT"];
+    assert!(words.iter().all(|word| refusals.contains(word)), "{text}");
+}
+
+#[test]
+fn files_and_attributes_outside_stay_as_they_are() {
+    let place = Place::new(None);
+    let secret = place.file(&place.outside().join("secret"), "SECRET", 0o600);
+    let code = format!(
+        "s = {secret:?}; d = {:?}
+print(told(open, s), told(open, s, 'a'), told(os.listdir, d), told(os.truncate, s, 0),
+    told(os.chmod, s, 0o777), told(os.utime, s), told(os.chown, s, os.getuid(), -1),
+    told(os.setxattr, s, 'user.a', b'x'), told(os.unlink, s), told(os.rename, s, s + '2'),
+    told(os.mkdir, d + '/new'), told(os.mkfifo, d + '/fifo'), told(os.symlink, 'x', d + '/link'),
+    told(os.link, s, 'hard'), told(os.rename, s, 'moved'), told(open, '/etc/passwd'),
+    told(open, '/dev/kmsg'))
+os.symlink(s, 'soft'); print(told(open, 'soft'), told(os.chmod, 'soft', 0o777))
+# By the newer calls too, and by an open handle that names it only.
+print(call(463, -100, s.encode(), 0, b'user.a', 0, 0), call(466, -100, s.encode(), 0, b'user.a'))
+fd = os.open(s, os.O_PATH)
+print(told(open, '/proc/self/fd/%d' % fd), told(os.chmod, '/proc/self/fd/%d' % fd, 0o777))",
+        place.outside()
+    );
+    let Some(output) = python(&place, &[], &code) else { return };
+    let text = said(&output);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(words.len(), 23, "{text}");
+    let refusals = ["EACCES", "EROFS", "EPERM", "EXDEV", "ENOENT", "ENOSYS"];
+    assert!(words.iter().all(|word| refusals.contains(word)), "{text}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "SECRET");
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(place.outside()).unwrap().count(), 1);
+}
+
+#[test]
+fn no_network_and_no_namespace_is_had() {
+    let place = Place::new(None);
+    let code = "
+print({call(41, family, kind, 0) for family in range(64) for kind in (1, 2, 3, 5)})
+print(*(call(*(ctypes.c_long(a) for a in args)) for args in (
+    (272, 0x10000000), (56, 0x10000011, 0, 0, 0, 0), (56, 0x40000011, 0, 0, 0, 0),
+    (308, 0, 0), (165, 0, 0, 0, 0, 0), (161, 0), (321, 0, 0, 0), (250, 0, 0, 0, 0))))
+print(call(425, 1, 0), call(435, 0, 0))";
+    let Some(output) = python(&place, &[], code) else { return };
+    let refused = ["EPERM"; 8].join(" ");
+    assert_eq!(said(&output), format!("{{'EPERM'}}\n{refused}\nENOSYS ENOSYS\n"));
+}
+
+#[test]
+fn bombs_end_within_their_bounds() {
+    let place = Place::new(None);
+    let token = token("confined");
+    let code = format!("while True:\n  try: os.fork()\n  except OSError: pass\n# {token}");
+    let options = ["--processes", "32", "--wall-ms", "3000"];
+    let Some(output) = python(&place, &options, &code) else { return };
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(alive(&token), Vec::<u32>::new());
+    let code = format!(
+        "
+for _ in range(4):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)
+            os.closerange(0, 3)
+            time.sleep(600)
+        os._exit(0)
+# {token}"
+    );
+    let output = python(&place, &[], &code).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(alive(&token), Vec::<u32>::new());
+}
