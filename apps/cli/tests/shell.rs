@@ -4,8 +4,12 @@
 
 #[path = "shell/attacks.rs"]
 mod attacks;
+#[path = "shell/killed.rs"]
+mod killed;
 #[path = "../../../tests/seen/records.rs"]
 mod records;
+#[path = "../../../tests/seen/verdict.rs"]
+mod verdict;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
