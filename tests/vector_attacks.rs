@@ -2,6 +2,8 @@
 //! and results that would be too large.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/again.rs"]
+mod again;
 #[path = "seen/records.rs"]
 mod records;
 
@@ -276,4 +278,10 @@ fn any_byte_of_an_index_may_be_another() {
     assert_eq!(both, 0, "each byte is held by a digest");
     assert!(less > 50, "{less}");
     rt.close().unwrap();
+}
+
+/// All of it once more where files are opened by `cap-std`.
+#[test]
+fn it_is_so_where_openat2_is_missing() {
+    again::by_cap_std();
 }
