@@ -320,8 +320,10 @@ pub(crate) fn add_up(
 ) -> Result<Paths, ScopeError> {
     let mut rules: Vec<Rule> = Vec::new();
     for (path, rights) in given {
+        let is_full = rules.len() >= Paths::RULES_MAX;
         match rules.iter_mut().find(|rule| rule.path == path) {
             Some(rule) => rule.rights = rule.rights.union(rights),
+            None if is_full => return Err(ScopeError::TooMany),
             None => rules.push(Rule { path, rights }),
         }
     }

@@ -127,14 +127,7 @@ impl SecretFiles {
         let sealed = cipher.encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|_| bad("the secret's value", "(not shown)"))?;
         let bytes = encoded(&SealedSecret { version: 1, nonce, sealed });
-        let (new, place) = (self.folder.join(format!(".{name}.new")), self.folder.join(name));
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&new)(error)),
-            _ => {}
-        }
-        write_new(&new, &bytes)?;
-        fs::rename(&new, &place).map_err(at(&place))?;
-        disk::sync_folder(&self.folder).map_err(at(&self.folder))
+        put(&self.folder, name, &bytes)
     }
 
     /// The secrets that there are, by name.
@@ -182,7 +175,9 @@ impl SecretFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut seed = Zeroizing::new([0; 32]);
                 SystemEntropy.fill(&mut *seed)?;
-                write_new(&self.key, &*seed)?;
+                let folder = self.key.parent().unwrap_or(Path::new("."));
+                let name = self.key.file_name().and_then(|name| name.to_str()).unwrap_or("key");
+                put(folder, name, &*seed)?;
                 Ok(XChaCha20Poly1305::new((&*seed).into()))
             }
             bytes => {
@@ -219,6 +214,18 @@ impl Secrets for SecretFiles {
         })?;
         self.open(name, &bytes).ok_or(SecretError::Unreadable)
     }
+}
+
+/// Whole and durable, or not at all.
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let (new, place) = (folder.join(format!(".{name}.new")), folder.join(name));
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&new)(error)),
+        _ => {}
+    }
+    write_new(&new, bytes)?;
+    fs::rename(&new, &place).map_err(at(&place))?;
+    disk::sync_folder(folder).map_err(at(folder))
 }
 
 fn belongs(name: &str) -> Vec<u8> {

@@ -324,6 +324,23 @@ fn no_core_is_left() {
     });
 }
 
+/// Nor one that runs as its owner for whoever finds it.
+#[test]
+fn no_file_is_made_that_runs_as_its_owner() {
+    as_each(|place| {
+        let code = "open('a', 'w').close(); os.mkdir('d')
+print(told(os.chmod, 'a', 0o4755), told(os.chmod, 'a', 0o2755), told(os.fchmod,
+    os.open('a', os.O_RDWR), 0o6755), told(os.open, 'b', os.O_CREAT | os.O_WRONLY, 0o4755),
+    told(os.mknod, 'c', 0o104755), told(os.chmod, 'd', 0o2755))
+os.chmod('a', 0o1755)";
+        assert_eq!(place.python(&[], code).fine(), "EPERM EPERM EPERM EPERM EPERM EPERM\n");
+        for entry in fs::read_dir(place.work()).unwrap() {
+            let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o6000, 0);
+        }
+    });
+}
+
 #[test]
 fn fifos_and_links_may_be_made_inside_only() {
     as_each(|place| {

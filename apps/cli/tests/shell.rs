@@ -6,6 +6,8 @@
 mod attacks;
 #[path = "shell/killed.rs"]
 mod killed;
+#[path = "shell/labels.rs"]
+mod labels;
 #[path = "../../../tests/seen/records.rs"]
 mod records;
 #[path = "../../../tests/seen/verdict.rs"]

@@ -60,11 +60,13 @@ fn unknown() -> BpfProgram {
     ]
 }
 
-/// Calls that programs do without, and that carry what a filter can't see: `clone3`'s flags and
-/// `io_uring`'s operations.
+/// Calls that programs do without, and that carry what a filter can't see: `clone3`'s flags,
+/// `openat2`'s modes and `io_uring`'s operations.
 fn absent() -> Rules {
     let calls = [
         libc::SYS_clone3,
+        // Its modes stand in memory; programs go on with `openat`.
+        libc::SYS_openat2,
         libc::SYS_io_uring_setup,
         libc::SYS_io_uring_enter,
         libc::SYS_io_uring_register,
@@ -78,6 +80,10 @@ fn refused(network: Network, mounts: bool) -> Result<Rules, ()> {
     let mut rules: Rules = [OTHERS, KERNEL, ATTRIBUTES].concat().into_iter().map(none).collect();
     if !mounts {
         rules.extend(METADATA.iter().copied().map(none));
+    }
+    // A file that runs as its owner is a way out for whoever finds it.
+    for (call, argument) in MODES {
+        rules.entry(*call).or_insert([has(*argument, 0o4000)?, has(*argument, 0o2000)?].into());
     }
     let spaces = [
         libc::CLONE_NEWNS,
@@ -196,6 +202,26 @@ const METADATA: &[i64] = &[
     libc::SYS_utimes,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_futimesat,
+];
+
+/// Calls that give a file its mode, and which argument that is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_openat, 3),
+    (libc::SYS_mknodat, 2),
+    (libc::SYS_mkdirat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
 ];
 
 /// Where an argument, of 64 bits, has this bit.

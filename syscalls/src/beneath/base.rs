@@ -2,11 +2,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use syscap_format::manifest::Enforcement;
 
+use super::beside::Beside;
 use super::error::FsError;
 use super::gate::{Ident, Node};
 use super::homes::{Homes, holds_key, is_mark};
@@ -25,6 +27,8 @@ pub struct Base {
     walk: Walk,
     homes: Homes,
     pub(super) judged: Judged,
+    /// The programs that run below it.
+    pub(super) running: Arc<Beside>,
 }
 
 /// Who may enter a folder that is made; the process's umask takes away from it.
@@ -77,7 +81,7 @@ impl Base {
         // It is tried out here, and never again.
         drop(walk.open(&fd, b".", PASSED)?);
         let (homes, judged) = (Homes::over(walk), Judged::default());
-        Ok(Self { fd, ident, walk, homes, judged })
+        Ok(Self { fd, ident, walk, homes, judged, running: Arc::default() })
     }
 
     /// How what lies in it is reached.

@@ -9,6 +9,7 @@ use super::base::Base;
 use super::error::FsError;
 use super::gate::{Kind, Node};
 use super::homes::{expect_no_key, is_mark, may_be_key};
+use super::label;
 use super::location::Location;
 use super::temp::give;
 use super::walk::{Named, READ};
@@ -188,6 +189,10 @@ impl Base {
         let [of_file, of_old] = job.expected;
         self.expect(&source, old_name, of_file)?;
         self.expect(&target, new_name, of_old)?;
+        if self.running.is_near(job.to) {
+            let kept = self.walk(&source, old_name.as_bytes(), READ).and_then(label::kept);
+            self.running.reaches(job.to, kept.unwrap_or(label::WORST));
+        }
         give((&source, old_name), (&target, new_name), job.existing)
             .map_err(|errno| lost(errno, &mut state.effect))?;
         state.effect = Effect::Unknown;

@@ -23,6 +23,7 @@
 
 mod append;
 mod base;
+mod beside;
 mod change;
 mod error;
 mod gate;
@@ -42,6 +43,7 @@ mod write;
 
 pub use append::Append;
 pub use base::{Base, FolderMode};
+pub use beside::Began;
 pub use change::{Metadata, Removal, Rename, Renamed};
 pub use error::FsError;
 pub use gate::Kind;

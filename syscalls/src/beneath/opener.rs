@@ -10,6 +10,7 @@ use syscap_format::manifest::Enforcement;
 
 use super::append::Append;
 use super::base::{Base, FolderMode, is_above};
+use super::beside::Began;
 use super::change::{Metadata, Removal, Rename, Renamed};
 use super::error::FsError;
 use super::list::Listing;
@@ -130,6 +131,10 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Base::mark`].
     fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError>;
+
+    /// A program begins to run in a folder, and may have read what that label says. Until what is
+    /// given back is dropped it has the label of what tools put there, and of programs beside it.
+    fn begin(&self, at: &Location, label: Label) -> Began;
 
     /// Looks whether an agent could be let into a folder.
     ///
@@ -286,6 +291,10 @@ impl Opener for Base {
 
     fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError> {
         self.mark(at, survey, label)
+    }
+
+    fn begin(&self, at: &Location, label: Label) -> Began {
+        self.running.begin(at, label)
     }
 
     fn visit(&self, at: &Location) -> Result<(), FsError> {

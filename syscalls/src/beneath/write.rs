@@ -146,6 +146,8 @@ impl Base {
         if old.is_none() {
             charge(meter, Charge::File)?;
         }
+        // Before there is anything to read.
+        self.running.reaches(job.at, job.label);
         let temp = create(&dir, job.temp, old.as_ref())?;
         let filled = label::keep(&temp, job.label);
         let filled = filled.and_then(|()| fill(&temp, job.content, old.as_ref(), meter));

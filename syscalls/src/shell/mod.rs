@@ -10,7 +10,6 @@
 //! A program opens files without asking. So what it says carries the label of all that lies in the
 //! workspace, and each file that it changes gets that label, and the session's.
 
-mod beside;
 mod outcome;
 mod plan;
 mod run;
@@ -47,7 +46,6 @@ pub struct Programs {
     base: Arc<dyn Opener>,
     /// None: this program itself, where its `main` lets it.
     launcher: Option<Arc<Launcher>>,
-    beside: Arc<beside::Beside>,
 }
 
 impl Programs {
@@ -55,7 +53,7 @@ impl Programs {
     /// with [`syscap_launch::entry`]; else every call is refused.
     #[must_use]
     pub fn over(base: Arc<dyn Opener>, launcher: Option<Arc<Launcher>>) -> Self {
-        Self { base, launcher, beside: Arc::default() }
+        Self { base, launcher }
     }
 
     /// `shell`.

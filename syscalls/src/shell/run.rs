@@ -57,10 +57,11 @@ impl ShellPlan {
     fn execute(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, Wrong> {
         let nothing = |refused| (refused, TxOutcome::NoOp);
         let at = self.parsed.folder.location().map_err(nothing)?;
+        // Before it is looked through: what comes there meanwhile is seen by one of the two.
+        let began = self.programs.base.begin(&at, permit.live().label);
         let (folder, survey) = self.survey(&at).map_err(nothing)?;
         permit.brings(survey.label());
-        let read = survey.label().join(permit.live().label);
-        let began = self.programs.beside.begin(&at, read);
+        began.reads(survey.label());
         let reads = permit.is_read_only() || self.parsed.read_only;
         let plan = self.launch(folder, reads, permit).map_err(nothing)?;
         let mut running = self.start(&plan).map_err(nothing)?;

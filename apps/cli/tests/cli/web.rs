@@ -50,7 +50,12 @@ fn a_tool_is_set_called_shown_and_removed() {
         "secrets": [{"secret": "desk", "header": "X-Api-Key"}],
     });
     let file = home.file("tickets.json", &settings.to_string());
-    let set = run(["http", "set", &home.path(), "tickets", &file, "--json"]).fine().one();
+    let set = run(["http", "set", &home.path(), "tickets", &file, "--json"]);
+    // What is still missing is said beside it.
+    for said in ["syscap secret set", "--scope address=127.0.0.1 --scope port="] {
+        assert!(set.err.contains(said), "{}", set.err);
+    }
+    let set = set.one();
     assert_eq!(set["tool"], "tickets");
     let origin = format!("http://127.0.0.1:{port}");
     let secret = ["secret", "set", &home.path(), "desk", "--origin", &origin];

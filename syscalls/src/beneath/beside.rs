@@ -1,11 +1,12 @@
 //! Programs that run at the same time in folders of which one holds the other read what each other
-//! writes before it is marked. So each has the labels of all of them.
+//! writes before it is marked. So each has the labels of all of them; and of what a tool puts where
+//! one of them runs, since it may have been read and be gone again before the program ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::label::Label;
 
-use crate::beneath::Location;
+use super::location::Location;
 
 /// The programs that run.
 #[derive(Debug, Default)]
@@ -28,6 +29,21 @@ impl Beside {
         share(&mut all);
         drop(all);
         Began { id, all: Arc::clone(self) }
+    }
+
+    /// A tool puts something there that carries this label.
+    pub(super) fn reaches(&self, at: &Location, label: Label) {
+        let names: Vec<String> = at.names().map(str::to_owned).collect();
+        let mut all = self.lock();
+        let near = all.iter_mut().filter(|one| names.starts_with(&one.names));
+        near.for_each(|one| one.label = one.label.join(label));
+        share(&mut all);
+    }
+
+    /// Whether a program runs that could read what is put there.
+    pub(super) fn is_near(&self, at: &Location) -> bool {
+        let names: Vec<String> = at.names().map(str::to_owned).collect();
+        self.lock().iter().any(|one| names.starts_with(&one.names))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<One>> {
@@ -58,14 +74,23 @@ fn is_near(one: &[String], other: &[String]) -> bool {
 
 /// A program that runs; when this is dropped, it has ended.
 #[derive(Debug)]
-pub(super) struct Began {
+pub struct Began {
     id: u64,
     all: Arc<Beside>,
 }
 
 impl Began {
+    /// It may have read that too.
+    pub fn reads(&self, label: Label) {
+        let mut all = self.all.lock();
+        let own = all.iter_mut().filter(|one| one.id == self.id);
+        own.for_each(|one| one.label = one.label.join(label));
+        share(&mut all);
+    }
+
     /// What it may have read, by itself and from those that ran beside it.
-    pub(super) fn label(&self) -> Label {
+    #[must_use]
+    pub fn label(&self) -> Label {
         let all = self.all.lock();
         all.iter().find(|one| one.id == self.id).map_or(Label::PUBLIC, |one| one.label)
     }
@@ -105,6 +130,16 @@ mod tests {
         drop((outer, stranger));
         assert_eq!(clean.label(), Label::UNTRUSTED.join(secret));
         drop(clean);
+        // What is put where it runs reaches it, and what is put elsewhere does not.
+        let runs = beside.begin(&at("a/x"), Label::PUBLIC);
+        beside.reaches(&at("a/y.txt"), secret);
+        assert_eq!(runs.label(), Label::PUBLIC);
+        beside.reaches(&at("a/x/y/z.txt"), Label::UNTRUSTED);
+        assert_eq!(runs.label(), Label::UNTRUSTED);
+        assert!(beside.is_near(&at("a/x/b")) && !beside.is_near(&at("a/b")));
+        runs.reads(secret);
+        assert_eq!(runs.label(), Label::UNTRUSTED.join(secret));
+        drop(runs);
         assert_eq!(beside.begin(&at("a"), Label::PUBLIC).label(), Label::PUBLIC);
         assert_eq!(beside.begin(&at("a2"), Label::PUBLIC).label(), Label::PUBLIC);
     }
