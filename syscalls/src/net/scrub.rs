@@ -2,10 +2,10 @@
 //!
 //! A server that was given a secret may send it back, as it is or written otherwise. What comes
 //! back is read in several ways at once: as it stands, and with what percent signs, backslashes,
-//! HTML and mail write otherwise decoded. In each only letters and digits count, in any case; so whatever stands between
-//! the parts of a secret hides none of it. What is looked for is the secret, and the same in base64
-//! (at each of its three offsets) and in hexadecimal digits. A server that means to hide it can
-//! encrypt it: this is against echoes, not against spies.
+//! HTML and mail write otherwise decoded. In each only letters and digits count, in any case; so
+//! whatever stands between the parts of a secret hides none of it. What is looked for is the
+//! secret, and the same in base64 (at each of its three offsets) and in hexadecimal digits. A
+//! server that means to hide it can encrypt it: this is against echoes, not against spies.
 
 use memchr::memmem;
 use zeroize::Zeroizing;
