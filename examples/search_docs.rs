@@ -19,6 +19,9 @@ const DIMENSIONS: usize = 2_048;
 /// Pieces of a word, in letters.
 const PIECES: [usize; 2] = [4, 5];
 
+/// Pages that are lists of everything, and would answer all questions.
+const LISTS: [&str; 4] = ["spec.md", "reasons.md", "attacks.md", "seeds.md"];
+
 /// A section of a page: `memory.md # Memory`.
 struct Section {
     id: String,
@@ -85,8 +88,7 @@ fn sections(folder: &Path) -> std::io::Result<Vec<Section>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        // Two are lists of everything, and would answer all questions.
-        if !name.ends_with(".md") || ["spec.md", "reasons.md"].contains(&name.as_str()) {
+        if !name.ends_with(".md") || LISTS.contains(&name.as_str()) {
             continue;
         }
         let mut is_code = false;
