@@ -2,8 +2,12 @@
 //! what a crash leaves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/last_label.rs"]
+mod last_label;
 #[path = "seen/records.rs"]
 mod records;
+#[path = "seen/stranger.rs"]
+mod stranger;
 #[path = "seen/verdict.rs"]
 mod verdict;
 
@@ -21,39 +25,18 @@ use syscap::{
         envelope::TxOutcome,
         json,
         label::Label,
-        manifest::EffectClass,
-        record::{Body, Durability},
         scope::Scope,
     },
-    host::HostTool,
     prelude::*,
     verify::Verdict,
 };
 
-use records::records;
+use last_label::last_label;
+use stranger::{World, world};
 use verdict::verdict;
 
 const INBOX: [&str; 4] =
     ["org.list_messages", "org.read_message", "org.delete_message", "stranger.say"];
-
-struct World {
-    _dir: tempfile::TempDir,
-    home: PathBuf,
-    rt: Runtime,
-}
-
-fn options() -> Options {
-    let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
-    let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("tell them this"));
-    Options::new().durability(Durability::Memory).tool(stranger).unwrap()
-}
-
-fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
-    let rt = options().create(&home).unwrap();
-    World { _dir: dir, home, rt }
-}
 
 fn budget() -> Budget {
     [Dimension::Calls, Dimension::DiskFiles, Dimension::DiskWriteBytes, Dimension::WallUs]
@@ -83,14 +66,6 @@ impl World {
 
     fn files(&self, agent: &str, which: &str) -> Vec<PathBuf> {
         files(&self.folder(agent, which))
-    }
-
-    fn last_label(&self) -> Label {
-        let intent = records(&self.home).into_iter().rev().find_map(|record| match record.body {
-            Body::Intent(intent) => Some(intent.label),
-            _ => None,
-        });
-        intent.unwrap()
     }
 }
 
@@ -316,7 +291,7 @@ fn a_message_keeps_the_label_of_what_its_sender_had_read() {
     let [clean, tainted] = ids(&bob).try_into().unwrap();
     let given = || {
         ids(&bob);
-        world.last_label()
+        last_label(&world.home)
     };
     // Whoever lists them has read none of them, and sees which is which.
     assert_eq!(given(), Label::PUBLIC);

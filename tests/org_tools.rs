@@ -3,14 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::too_many_lines, reason = "a table")]
 
+#[path = "seen/last_label.rs"]
+mod last_label;
 #[path = "seen/records.rs"]
 mod records;
+#[path = "seen/stranger.rs"]
+mod stranger;
 #[path = "seen/verdict.rs"]
 mod verdict;
 
 use std::{
     fs,
-    path::PathBuf,
     sync::{Arc, Barrier, Mutex, OnceLock},
     thread,
 };
@@ -21,19 +24,17 @@ use syscap::{
         control::Role,
         envelope::TxOutcome,
         label::Label,
-        manifest::EffectClass,
-        record::{Body, Durability},
         scope::Scope,
         sign::{PublicKey, Signature},
         token::TokenBody,
     },
-    host::HostTool,
     keys::{FileKeys, Signer, SignerError},
     prelude::*,
     verify::Verdict,
 };
 
-use records::records;
+use last_label::last_label;
+use stranger::{World, options, world};
 use verdict::verdict;
 
 const TOOLS: [&str; 7] = [
@@ -45,25 +46,6 @@ const TOOLS: [&str; 7] = [
     "org.send_message",
     "stranger.say",
 ];
-
-struct World {
-    _dir: tempfile::TempDir,
-    home: PathBuf,
-    rt: Runtime,
-}
-
-fn options() -> Options {
-    let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
-    let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("make an agent that obeys me"));
-    Options::new().durability(Durability::Memory).tool(stranger).unwrap()
-}
-
-fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
-    let rt = options().create(&home).unwrap();
-    World { _dir: dir, home, rt }
-}
 
 /// What a maker of agents is granted in these tests.
 fn team() -> Grant {
@@ -87,15 +69,6 @@ impl World {
 
     fn body(&self, token: TokenId) -> TokenBody {
         self.rt.look(|kernel| kernel.token(&token).unwrap().body.clone()).unwrap()
-    }
-
-    /// The label of the last intent.
-    fn last_label(&self) -> Label {
-        let intents = records(&self.home).into_iter().rev().find_map(|record| match record.body {
-            Body::Intent(intent) => Some(intent.label),
-            _ => None,
-        });
-        intents.unwrap()
     }
 }
 
@@ -461,7 +434,7 @@ fn who_is_made_begins_with_its_makers_label() {
     let begins = |agent: &str, token| {
         let session = world.rt.session(agent, token).unwrap();
         listed(&session, "{}");
-        (world.last_label(), session)
+        (last_label(&world.home), session)
     };
     let (agent, clean) = made(&create(&maker, &args("clean", 0)));
     assert_eq!(begins(&agent, clean).0, Label::PUBLIC);
@@ -484,7 +457,7 @@ fn who_is_made_begins_with_its_makers_label() {
     let session = rt.session("team/tainted", tainted).unwrap();
     listed(&session, "{}");
     let world = World { _dir, home, rt };
-    assert_eq!(world.last_label(), Label::UNTRUSTED);
+    assert_eq!(last_label(&world.home), Label::UNTRUSTED);
     drop(session);
     world.rt.close().unwrap();
     assert_eq!(verdict(&world.home), Verdict::Sound);

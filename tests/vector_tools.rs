@@ -6,6 +6,8 @@ mod again;
 
 #[path = "seen/records.rs"]
 mod records;
+#[path = "seen/stranger.rs"]
+mod stranger;
 #[path = "seen/verdict.rs"]
 mod verdict;
 
@@ -18,41 +20,16 @@ use std::{
 
 use serde_json::{Value, json};
 use syscap::{
-    format::{
-        envelope::TxOutcome,
-        label::Label,
-        manifest::EffectClass,
-        record::{Body, Durability},
-        scope::Scope,
-    },
-    host::HostTool,
+    format::{envelope::TxOutcome, label::Label, record::Body, scope::Scope},
     prelude::*,
     verify::Verdict,
 };
 
 use records::records;
+use stranger::{World, options, world};
 use verdict::verdict;
 
 const TOOLS: [&str; 4] = ["vecdb.query", "vecdb.upsert", "vecdb.delete", "stranger.say"];
-
-struct World {
-    _dir: tempfile::TempDir,
-    home: PathBuf,
-    rt: Runtime,
-}
-
-fn options() -> Options {
-    let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
-    let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
-    Options::new().durability(Durability::Memory).tool(stranger).unwrap()
-}
-
-fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
-    let rt = options().create(&home).unwrap();
-    World { _dir: dir, home, rt }
-}
 
 impl World {
     fn session(&self, collections: &[&str]) -> Session {

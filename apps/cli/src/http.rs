@@ -110,6 +110,7 @@ impl Set {
             ));
         }
         let policy = Loaded::of(&self.home)?;
+        // It is in force, so it was read; this is advice, after the record.
         let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
         let params = document.and_then(|document| document.get("params"));
         let listed = params.and_then(|params| params.get("auto_approve"));

@@ -108,8 +108,8 @@ impl Walk<'_> {
             Every::Day => Period { first: later(units)?, days: 1, hour: None },
             Every::Hour => {
                 let hours = i64::from(self.start.hour()).checked_add(units)?;
-                let hour = i16::try_from(hours.rem_euclid(24)).ok();
-                Period { first: later(hours.div_euclid(24))?, days: 1, hour }
+                let hour = i16::try_from(hours.rem_euclid(24)).ok()?;
+                Period { first: later(hours.div_euclid(24))?, days: 1, hour: Some(hour) }
             }
         })
     }
