@@ -13,11 +13,15 @@ use records::records;
 use syscap::{
     Home,
     format::{
+        cbor::Item,
         manifest::Enforcement,
+        reason::Reason,
         record::{Body, Durability},
     },
+    policy::Policy,
     prelude::*,
     syscalls::beneath::{FsError, Openers},
+    verify::{Options as VerifyOptions, verify_home},
 };
 
 fn options() -> Options {
@@ -51,6 +55,51 @@ fn the_level_is_on_record() {
             _ => None,
         });
         assert_eq!(outcomes.collect::<Vec<_>>(), [level; 2], "{openers:?}");
+    }
+}
+
+/// A policy that asks for `openat2` lets a file's tool run where that opens its files, and nothing
+/// where something weaker does; what opens no file can't promise it either.
+#[test]
+fn a_policy_can_demand_the_level() {
+    const DEMANDS: &[u8] = br#"{
+        "v": 1, "constraints": [
+            {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
+             "on_fail": "block", "reason": "", "obligations": [{"type": "openat2"}]}
+        ]
+    }"#;
+    let dir = tempfile::tempdir().unwrap();
+    for (openers, level) in [
+        (Openers::Openat2, Some(Enforcement::Openat2)),
+        (Openers::CapStd, None), // Refused: nothing was opened at all.
+    ] {
+        let home = dir.path().join(openers.name());
+        let policy = Policy::from_json(DEMANDS).unwrap();
+        let rt = options().openers(openers).policy(policy).create(&home).unwrap();
+        let grant = Grant::to("a").tools(["fs.write", "memory.write", "echo"]).workspace();
+        let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+        let file = agent.call("fs.write", args! { "path": "f", "text": "x" }).unwrap();
+        let kept = agent.call("memory.write", args! { "key": "k", "value": "x" }).unwrap();
+        let echo = agent.call("echo", args! { "value": "x" }).unwrap();
+        for result in [&file, &kept] {
+            let reason = level.is_none().then_some(Reason::Obligation);
+            assert_eq!(result.reason(), reason, "{openers:?}");
+            assert_eq!(result.degraded(), [], "nothing is taken away");
+            if level.is_none() {
+                let field = result.delivered().item().get("field").and_then(Item::as_text);
+                assert_eq!(field, Some("openat2"));
+            }
+        }
+        assert_eq!(echo.reason(), Some(Reason::Obligation), "{openers:?}");
+        rt.close().unwrap();
+        let outcomes = records(&home).into_iter().filter_map(|record| match record.body {
+            Body::Outcome(outcome) => outcome.call.enforcement,
+            _ => None,
+        });
+        let wanted = Vec::from_iter([level, level].into_iter().flatten());
+        assert_eq!(outcomes.collect::<Vec<_>>(), wanted, "{openers:?}");
+        let report = verify_home(&home, &VerifyOptions::default()).unwrap();
+        assert_eq!(report.findings, []);
     }
 }
 

@@ -27,6 +27,8 @@ code! {
         Notify = 5 "notify",
         /// An approval is for at most so many calls; 0: for this one alone.
         ApprovalUses = 6 "approval_uses",
+        /// All that the run opens beneath its roots is resolved by the operating system, at once.
+        Openat2 = 7 "openat2",
     }
 }
 
@@ -72,6 +74,12 @@ impl Obligation {
         Self { kind: ObligationKind::ReadOnly, name: None, max: None }
     }
 
+    /// A run whose files are opened by `openat2`, and by nothing weaker.
+    #[must_use]
+    pub const fn openat2() -> Self {
+        Self { kind: ObligationKind::Openat2, name: None, max: None }
+    }
+
     /// At most `max` of a dimension; `None` for one that a run does not meter unit by unit.
     #[must_use]
     pub fn budget_cut(dimension: Dimension, max: u64) -> Option<Self> {
@@ -108,7 +116,7 @@ impl Obligation {
         };
         let kind = *ObligationKind::ALL.iter().find(|known| known.name() == kind)?;
         let (name, max) = match (kind, rest) {
-            (ObligationKind::ReadOnly, None) => (None, None),
+            (ObligationKind::ReadOnly | ObligationKind::Openat2, None) => (None, None),
             (ObligationKind::ResultCap | ObligationKind::ApprovalUses, Some(max)) => {
                 (None, Some(max))
             }

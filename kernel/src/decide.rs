@@ -93,6 +93,7 @@ pub(crate) fn keep<'o>(
                 }
                 hold.set(dimension, hold.get(dimension).min(max));
             }
+            (ObligationKind::Openat2, _, _) if honours(ObligationKind::Openat2) => {}
             // The decision stands in the record: that is the notice. How many calls an approval is
             // for is held against the answer.
             (ObligationKind::Notify | ObligationKind::ApprovalUses, _, _) => {}

@@ -325,7 +325,7 @@ fn what_a_closed_attribute_never_is_is_refused() {
 fn an_obligation_that_can_not_be_is_refused() {
     use LoadFault as Fault;
     let first = "constraints[0].obligations[0]";
-    let kinds = "result_cap, read_only, budget_cut, approval, notify, approval_uses";
+    let kinds = "result_cap, read_only, budget_cut, approval, notify, approval_uses, openat2";
     let on_allow = |obligation: &str| one(&[("obligations", &format!("[{obligation}]"))]);
     let cuts = |from: u32| {
         let each = (0..16).map(|n| format!(r#"{{"type":"notify","topic":"t{}"}}"#, from + n));
@@ -353,6 +353,7 @@ fn an_obligation_that_can_not_be_is_refused() {
             Some(kinds),
         ),
         (on_allow(r#"{"type":"read_only","bytes":1}"#), Fault::UnknownKey, first, Some("type")),
+        (on_allow(r#"{"type":"openat2","level":"x"}"#), Fault::UnknownKey, first, Some("type")),
         (on_allow(r#"{"type":"result_cap"}"#), Fault::MissingKey, first, None),
         (
             on_allow(r#"{"type":"result_cap","bytes":0}"#),
@@ -391,7 +392,7 @@ fn an_obligation_that_can_not_be_is_refused() {
             on_allow(r#"{"type":"approval","level":"elevated"}"#),
             Fault::ObligationNotHere,
             first,
-            Some("result_cap, read_only, budget_cut, notify"),
+            Some("result_cap, read_only, budget_cut, notify, openat2"),
         ),
         (
             deny("block", r#"[{"type":"read_only"}]"#),

@@ -109,6 +109,7 @@ fn obligation(item: Item<'_>, place: &str) -> Result<Obligation, TableError> {
             number(bytes).map(Obligation::result_cap)
         }
         Some(ObligationKind::ReadOnly) if only([false; 5]) => Some(Obligation::read_only()),
+        Some(ObligationKind::Openat2) if only([false; 5]) => Some(Obligation::openat2()),
         Some(ObligationKind::BudgetCut) if only([false, true, true, false, false]) => {
             let dimension = words(dimension).and_then(|name| Dimension::from_name(&name));
             dimension.zip(number(max)).and_then(|(of, max)| Obligation::budget_cut(of, max))

@@ -62,6 +62,10 @@ fn one(node: &Node<'_, '_>) -> Result<Obligation, LoadError> {
             node.keys(["type"])?;
             Ok(Obligation::read_only())
         }
+        ObligationKind::Openat2 => {
+            node.keys(["type"])?;
+            Ok(Obligation::openat2())
+        }
         ObligationKind::ResultCap => {
             let [_, bytes] = node.keys(["type", "bytes"])?;
             let bytes_node = node.below("bytes", node.need("bytes", bytes)?);
@@ -132,7 +136,7 @@ fn write(obligation: &Obligation) -> Canonical {
     let max = obligation.max.unwrap_or_default();
     match obligation.kind {
         ObligationKind::ResultCap => map.uint("bytes", max),
-        ObligationKind::ReadOnly => map,
+        ObligationKind::ReadOnly | ObligationKind::Openat2 => map,
         ObligationKind::BudgetCut => map.text("dimension", name).uint("max", max),
         ObligationKind::Approval => map.text("level", name),
         ObligationKind::ApprovalUses => map.uint("max", max),

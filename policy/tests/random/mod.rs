@@ -153,6 +153,7 @@ impl Random {
                 "",
                 r#"{"type":"budget_cut","dimension":"egress_bytes","max":5}"#,
                 r#"{"type":"notify","topic":"y"}"#,
+                r#"{"type":"openat2"}"#,
             ]),
             Kinds::WithoutPresence => "",
         };

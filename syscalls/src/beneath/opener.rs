@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use syscap_format::label::Label;
-use syscap_format::manifest::Enforcement;
+use syscap_format::manifest::{Enforcement, Manifest};
+use syscap_format::obligation::ObligationKind;
 
 use super::append::Append;
 use super::base::{Base, FolderMode, is_above};
@@ -212,6 +213,15 @@ impl dyn Opener + '_ {
     /// [`FsError::TooLarge`] for a directory more than 4096 deep, else what the system says.
     pub fn contains(&self, other: &dyn Opener) -> Result<bool, FsError> {
         is_above(self.directory(), other.directory())
+    }
+
+    /// The manifest of a tool that opens all its files here, with what follows of that. It is the
+    /// same for as long as the opener is.
+    pub(crate) fn promised(&self, manifest: Manifest) -> Manifest {
+        match self.enforcement() {
+            Enforcement::Openat2 => manifest.honours(ObligationKind::Openat2),
+            _ => manifest,
+        }
     }
 }
 

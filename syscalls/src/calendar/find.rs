@@ -83,7 +83,7 @@ impl CalendarFind {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 512 << 10;
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

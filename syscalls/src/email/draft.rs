@@ -62,7 +62,7 @@ impl EmailDraft {
             .param(list("cc", "Who gets a copy."))
             .param(list("bcc", "Who gets a copy, unseen by the others."))
             .needs(RECIPIENT_DIMENSION);
-        Some(Self { manifest, base, clock })
+        Some(Self { manifest: base.promised(manifest), base, clock })
     }
 }
 

@@ -37,7 +37,7 @@ impl FsDelete {
             .described("Delete a file", "Removes a file, or an empty folder.")
             .param(Param::required("path", ParamType::Path, "What to remove.").within(1, 4_096))
             .param(Param::optional("folder", ParamType::Bool, "It is an empty folder."));
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

@@ -68,7 +68,7 @@ impl FsEdit {
                 )
                 .within(1, EDIT_BYTES_MAX),
             );
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

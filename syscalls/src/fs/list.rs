@@ -51,7 +51,7 @@ impl FsList {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 2 << 20;
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

@@ -55,7 +55,7 @@ impl FsRead {
             .honours(ObligationKind::ResultCap);
         // Room for the bytes and for what stands around them.
         manifest.result_bytes_max = READ_BYTES_MAX.saturating_add(64 << 10);
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

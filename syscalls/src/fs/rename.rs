@@ -47,7 +47,7 @@ impl FsMove {
             .param(Param::required("to", ParamType::Path, "Its new name.").within(1, 4_096))
             .param(Param::optional("replace", ParamType::Bool, "Replace a file that is there."))
             .param(Param::optional("parents", ParamType::Bool, "Make missing folders."));
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

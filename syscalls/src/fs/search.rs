@@ -89,7 +89,7 @@ impl FsSearch {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 1 << 20;
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

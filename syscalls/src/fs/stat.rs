@@ -39,7 +39,7 @@ impl FsStat {
                 ParamType::Bool,
                 "Also give the SHA-256 of a file of up to 16 MiB.",
             ));
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

@@ -63,7 +63,7 @@ impl FsWrite {
                 ParamType::Bool,
                 "Show what changed, as a unified diff: needs the right to read it too.",
             ));
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

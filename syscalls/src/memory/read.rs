@@ -34,7 +34,7 @@ impl MemoryRead {
             .param(key_param("Under which name it was kept."))
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = VALUE_BYTES_MAX.saturating_add(1 << 10);
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 
@@ -115,7 +115,7 @@ impl MemoryList {
                 Param::optional("prefix", ParamType::Text, "How the keys begin.")
                     .within(1, super::KEY_BYTES_MAX),
             );
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

@@ -53,7 +53,7 @@ impl MemoryWrite {
                 .within(1, 64),
             );
         let (base, writing) = (Arc::clone(&memory.base), Arc::clone(&memory.writing));
-        Some(Self { manifest, base, writing })
+        Some(Self { manifest: base.promised(manifest), base, writing })
     }
 }
 
@@ -207,7 +207,7 @@ impl MemoryDelete {
         let manifest = manifest("delete", EffectClass::LocalWrite)?
             .described("Delete from memory", "Forgets the text under a key.")
             .param(key_param("Under which name it is kept."));
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

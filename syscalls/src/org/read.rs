@@ -74,7 +74,7 @@ impl ListMessages {
                 Param::optional("limit", ParamType::Int, "How many at most.").within(1, LIST_MAX),
             )
             .honours(ObligationKind::ResultCap);
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 
@@ -175,7 +175,7 @@ impl ReadMessage {
         let manifest = manifest("read_message", EffectClass::Read)?
             .described("Read a message", "Gives a message of this agent's inbox, as it was sent.")
             .param(id_param());
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 
@@ -233,7 +233,7 @@ impl DeleteMessage {
         let manifest = manifest("delete_message", EffectClass::LocalWrite)?
             .described("Delete a message", "Takes a message out of this agent's inbox.")
             .param(id_param());
-        Some(Self { manifest, base })
+        Some(Self { manifest: base.promised(manifest), base })
     }
 }
 

@@ -68,7 +68,7 @@ impl SendMessage {
         // A message has fields that only its sender and its recipient know.
         manifest.extra = Extra::Taken;
         let (base, clock) = (Arc::clone(&org.base), Arc::clone(&org.clock));
-        Some(Self { manifest, base, clock, busy: Arc::clone(&org.busy) })
+        Some(Self { manifest: base.promised(manifest), base, clock, busy: Arc::clone(&org.busy) })
     }
 }
 

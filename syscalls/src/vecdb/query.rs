@@ -52,7 +52,7 @@ impl VecQuery {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 4 << 20;
-        Some(Self { manifest, store })
+        Some(Self { manifest: store.base().promised(manifest), store })
     }
 }
 

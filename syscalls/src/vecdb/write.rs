@@ -52,7 +52,7 @@ impl VecUpsert {
                 "Maps of `id`, `embedding` and, if there is any, `metadata`: fields of text, \
                  integers and booleans.",
             ));
-        Some(Self { manifest, store })
+        Some(Self { manifest: store.base().promised(manifest), store })
     }
 }
 
@@ -199,7 +199,7 @@ impl VecDelete {
         let manifest = manifest("delete", EffectClass::LocalWrite)?
             .described("Delete vectors", "Removes vectors from a collection, by their ids.")
             .param(Param::required("ids", ParamType::List, "Which."));
-        Some(Self { manifest, store })
+        Some(Self { manifest: store.base().promised(manifest), store })
     }
 }
 

@@ -134,6 +134,7 @@ fn is_keepable(asked: &Obligation, manifest: &Manifest) -> bool {
     match asked.kind {
         ObligationKind::ResultCap => honours && asked.max.is_some(),
         ObligationKind::ReadOnly => honours || manifest.effect.is_read_only(),
+        ObligationKind::Openat2 => honours,
         ObligationKind::BudgetCut => cut(asked).is_some(),
         // Who may answer, and for how many calls, is held against the ask.
         ObligationKind::Notify | ObligationKind::ApprovalUses => true,

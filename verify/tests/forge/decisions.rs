@@ -346,6 +346,7 @@ fn what_is_asked_of_a_run_is_kept() {
             ),
             ("a cap not honoured", &|r| asks(r, &Obligation::result_cap(9)), &wrong(PLAIN)),
             ("read only", &|r| asks(r, &Obligation::read_only()), &wrong(PLAIN)),
+            ("an opener not promised", &|r| asks(r, &Obligation::openat2()), &wrong(PLAIN)),
             ("approval", &|r| asks(r, &Obligation::elevated()), &wrong(PLAIN)),
             ("a notice", &|r| asks(r, &Obligation::notify("disk")), &[]),
             ("a cut to what is held", &|r| asks(r, &bytes(50)), &[]),

@@ -66,7 +66,9 @@ fn obligation(obligation: &Obligation) -> String {
         ObligationKind::BudgetCut => ("dimension", "max"),
         ObligationKind::Approval => ("level", "max"),
         ObligationKind::Notify => ("topic", "max"),
-        ObligationKind::ReadOnly | ObligationKind::ApprovalUses => ("name", "max"),
+        ObligationKind::ReadOnly | ObligationKind::ApprovalUses | ObligationKind::Openat2 => {
+            ("name", "max")
+        }
     };
     let object = Object::new().text("type", kind.name());
     let object = match name {
