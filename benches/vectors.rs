@@ -1,10 +1,12 @@
-//! `vecdb.query` of 100,000 vectors of 384 numbers through the kernel, without durability, beside
-//! a plain scan of the same vectors in memory.
+//! `vecdb.query` of 100,000 vectors of 384 numbers through the kernel, with the log in memory
+//! and durable, beside a plain scan of the same vectors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
 #![allow(clippy::cast_precision_loss, reason = "bench")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the harness is used")]
 
 mod harness;
+
+use std::path::Path;
 
 use harness::{row, time};
 use syscap::{
@@ -31,7 +33,25 @@ fn main() {
         (0..COUNT).map(|_| (0..NUMBERS).map(|_| next()).collect()).collect();
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
-    let rt = options.create(dir.path().join("home")).unwrap();
+    let (_memory, in_memory) = agent(options, &dir.path().join("memory"), &vectors);
+    let (_disk, durable) = agent(Options::new(), &dir.path().join("disk"), &vectors);
+    let plain: Vec<f32> = vectors.iter().flat_map(|vector| unit(vector)).collect();
+    let asked = unit(&vectors[7]);
+    let args = format!(r#"{{"embedding":{:?},"k":10}}"#, vectors[7]);
+    let query = |agent: &Session| agent.call_json("vecdb.query", &args, Escapes::Data).unwrap();
+    for _ in 0..3 {
+        let scan = time(9, 3, || nearest(&plain, &asked, 10));
+        row("plain scan, 100,000 x 384", scan);
+        let call = time(9, 3, || query(&in_memory));
+        row("vecdb.query through the kernel, in memory", call);
+        println!("ratio to the scan: {:.2}", call.median / scan.median);
+        row("the same, durable", time(9, 3, || query(&durable)));
+    }
+}
+
+/// The agent of a new home, whose collection has them all.
+fn agent(options: Options, home: &Path, vectors: &[Vec<i32>]) -> (Runtime, Session) {
+    let rt = options.create(home).unwrap();
     let big = 1 << 50;
     let budget = Budget::standard()
         .with(Dimension::Calls, big)
@@ -52,16 +72,7 @@ fn main() {
         let put = agent.call_json("vecdb.upsert", &args, Escapes::Data).unwrap();
         assert_eq!(put.reason(), None, "{}", put.to_json());
     }
-    let plain: Vec<f32> = vectors.iter().flat_map(|vector| unit(vector)).collect();
-    let asked = unit(&vectors[7]);
-    let args = format!(r#"{{"embedding":{:?},"k":10}}"#, vectors[7]);
-    for _ in 0..3 {
-        let scan = time(9, 3, || nearest(&plain, &asked, 10));
-        row("plain scan, 100,000 x 384", scan);
-        let call = time(9, 3, || agent.call_json("vecdb.query", &args, Escapes::Data).unwrap());
-        row("vecdb.query through the kernel, in memory", call);
-        println!("ratio to the scan: {:.2}", call.median / scan.median);
-    }
+    (rt, agent)
 }
 
 fn unit(vector: &[i32]) -> Vec<f32> {

@@ -1,5 +1,5 @@
-//! `net.egress` and `http_request` on loopback, without durability, beside `ureq` alone. Nobody
-//! keeps a connection: each request has one of its own.
+//! `net.egress` and `http_request` on loopback, with the log in memory and durable, beside `ureq`
+//! alone. Nobody keeps a connection: each request has one of its own.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::as_conversions, reason = "bench")]
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "a part of the harness is used")]
 
@@ -8,6 +8,7 @@ mod harness;
 use std::{
     io::{Read, Write},
     net::TcpListener,
+    path::Path,
     thread,
 };
 
@@ -61,12 +62,9 @@ fn policy() -> Policy {
     Policy::from_json(text.as_bytes()).unwrap()
 }
 
-fn main() {
-    let port = server();
-    let url = format!("http://127.0.0.1:{port}/a");
-    let dir = tempfile::tempdir().unwrap();
-    let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
-    let rt = options.policy(policy()).create(dir.path().join("home")).unwrap();
+/// The agent of a new home that may ask that server.
+fn agent(options: Options, home: &Path, url: &str) -> (Runtime, Session) {
+    let rt = options.policy(policy()).create(home).unwrap();
     let routes =
         format!(r#"{{"routes": {{"r": {{"url": "{url}", "addresses": ["127.0.0.1/32"]}}}}}}"#);
     let settings = json::to_data(routes.as_bytes()).unwrap();
@@ -89,28 +87,41 @@ fn main() {
         .scope("scheme", Scope::names(["http"]).unwrap())
         .scope("port", Scope::ports([PortRange::new(1, 65_535).unwrap()]).unwrap())
         .budget(budget);
-    let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    let session = rt.session("a", rt.issue(grant).unwrap()).unwrap();
+    (rt, session)
+}
+
+fn main() {
+    let port = server();
+    let url = format!("http://127.0.0.1:{port}/a");
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
+    let (_memory, in_memory) = agent(options, &dir.path().join("memory"), &url);
+    let (_disk, durable) = agent(Options::new(), &dir.path().join("disk"), &url);
     let plain = ureq::Agent::config_builder().max_idle_connections(0).build().new_agent();
+    let egress = |agent: &Session| {
+        let args = args! { "route": "r", "purpose": "p", "payload_ref": "hello" };
+        assert!(agent.call("net.egress", args).unwrap().value().is_ok());
+    };
+    let request = |agent: &Session| {
+        let result = agent.call("http_request", args! { "url": url.as_str() }).unwrap();
+        assert!(result.value().is_ok());
+    };
     for _ in 0..3 {
         let alone = time(15, 200, || {
             plain.post(&url).send("hello").unwrap().body_mut().read_to_string().unwrap()
         });
         row("ureq, POST, a connection each", alone);
-        let call = time(15, 200, || {
-            let args = args! { "route": "r", "purpose": "p", "payload_ref": "hello" };
-            let result = agent.call("net.egress", args).unwrap();
-            assert!(result.value().is_ok());
-        });
+        let call = time(15, 200, || egress(&in_memory));
         row("net.egress through the kernel, in memory", call);
         println!("ratio to ureq: {:.2}", call.median / alone.median);
+        row("the same, durable", time(9, 50, || egress(&durable)));
         let alone =
             time(15, 200, || plain.get(&url).call().unwrap().body_mut().read_to_string().unwrap());
         row("ureq, GET, a connection each", alone);
-        let call = time(15, 200, || {
-            let result = agent.call("http_request", args! { "url": url.as_str() }).unwrap();
-            assert!(result.value().is_ok());
-        });
+        let call = time(15, 200, || request(&in_memory));
         row("http_request through the kernel, in memory", call);
         println!("ratio to ureq: {:.2}", call.median / alone.median);
+        row("the same, durable", time(9, 50, || request(&durable)));
     }
 }
