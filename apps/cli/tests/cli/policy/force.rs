@@ -238,6 +238,6 @@ fn obligations_stand_in_the_log() {
     let intent = home.log().into_iter().find(|record| record["kind"] == "intent").unwrap();
     let notify = json!([{"kind": "notify", "name": "ops", "max": null}]);
     assert_eq!(intent["decision"]["obligations"], notify);
-    let rows = run(["log", "show", &home.path()]).fine().out;
+    let rows = run(["log", "show", &home.path(), "--records"]).fine().out;
     assert!(rows.contains("allow by echo, notify ops"), "{rows}");
 }
