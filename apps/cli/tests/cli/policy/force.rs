@@ -135,7 +135,7 @@ fn a_shadow_is_recorded_and_changes_nothing() {
     assert_eq!(intent["decision"]["deciding"], "local-write");
     assert_eq!(intent["shadow"]["policy"], read_only);
     assert_eq!(intent["shadow"]["decision"]["verdict"], "deny");
-    let rows = run(["log", "show", &path]).fine().out;
+    let rows = run(["log", "show", &path, "--records"]).fine().out;
     assert!(rows.contains("allow by local-write; shadow: deny"), "{rows}");
     // Another policy leaves the shadow where it is; no file goes with --no-shadow.
     let set = run(["policy", "set", &path, "preset:coder", "--json"]).fine().one();
