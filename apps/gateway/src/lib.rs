@@ -47,6 +47,7 @@ mod listing;
 mod lists;
 mod manifest;
 mod names;
+mod next;
 mod notice;
 mod offer;
 mod options;
@@ -54,6 +55,7 @@ mod passing;
 mod provider;
 mod quota;
 mod refusal;
+mod renewal;
 mod requests;
 mod result;
 mod routes;
@@ -70,7 +72,7 @@ pub use crate::{
     effect::{BadClassRule, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},
-    refusal::META_KEY,
+    refusal::{META_KEY, TOKEN_KEY},
     words::{BadWords, split},
 };
 

@@ -132,8 +132,8 @@ async fn drained(gateway: &Gateway, at_most: Duration) {
 async fn close(gateway: &Arc<Gateway>) {
     gateway.tasks.close();
     let closing = async {
-        if let Some(session) = gateway.session()
-            && let Ok(Err(error)) = blocking(move || session.close()).await
+        if let Some(open) = gateway.open()
+            && let Ok(Err(error)) = blocking(move || open.session.close()).await
         {
             say(&format!("the session was not closed: {error}"));
         }

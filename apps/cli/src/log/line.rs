@@ -95,7 +95,8 @@ fn refused(refusal: &Refusal, sides: Option<&Sides>) -> String {
         RefusalKind::Deferred => "not run yet",
         RefusalKind::Refused | RefusalKind::Control => "refused",
     };
-    let by = constraint(refusal.call.decision.as_ref());
+    let by = refusal.call.decision.as_ref().filter(|_| refusal.reason.is_a_verdict());
+    let by = constraint(by);
     let said = sides.map(|sides| told(&sides.delivered, Some(refusal.reason))).unwrap_or_default();
     format!("{head}: {}{by}{said}", refusal.reason.name())
 }

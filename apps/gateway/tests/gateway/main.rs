@@ -4,6 +4,7 @@
 mod bench;
 mod calls;
 mod ends;
+mod goes_on;
 mod hostile;
 mod others;
 mod pins;
