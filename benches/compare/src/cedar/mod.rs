@@ -253,7 +253,9 @@ const fn kind_of(given: &Given) -> Option<Kind> {
         Given::Host(_) => Kind::Host,
         Given::Address(_) => Kind::Address,
         Given::Agent(_) => Kind::Agent,
-        Given::Erased | Given::Other(_) | Given::List(_) | Given::Resources(_) => return None,
+        Given::Tree(_) | Given::Erased | Given::Other(_) | Given::List(_) | Given::Resources(_) => {
+            return None;
+        }
     })
 }
 
@@ -267,7 +269,7 @@ fn value(given: &Given, attribute: &Attribute) -> Result<RestrictedExpression, O
         Given::Int(n) => RestrictedExpression::new_long(long(*n)?),
         Given::Bool(value) => RestrictedExpression::new_bool(*value),
         Given::Address(address) => RestrictedExpression::new_ip(address.to_canonical().to_string()),
-        Given::Erased | Given::Other(_) | Given::List(_) | Given::Resources(_) => {
+        Given::Tree(_) | Given::Erased | Given::Other(_) | Given::List(_) | Given::Resources(_) => {
             return Err(Outside::Value(attribute.to_string()));
         }
     })
