@@ -20,6 +20,7 @@ use syscap::format::{
 
 use crate::{
     data,
+    downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::Gateway,
     kernelside::{CallOutcome, Envelope, blocking},
@@ -39,7 +40,8 @@ pub(crate) async fn call(
     let input = input(&params);
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
-    let envelope = envelope(gateway, &id, &args, &flight, &context.id);
+    let exact = context.extensions.get::<AsSent>();
+    let envelope = envelope(gateway, &id, (&args, exact), &flight, &context.id);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let outcome = match send(gateway, envelope, flight, &context.id).await {
         Ok(outcome) => outcome,
@@ -120,7 +122,7 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
 fn envelope(
     gateway: &Gateway,
     id: &str,
-    args: &JsonObject,
+    (args, exact): (&JsonObject, Option<&AsSent>),
     flight: &Flight,
     request: &RequestId,
 ) -> Envelope {
@@ -144,6 +146,10 @@ fn envelope(
         }
         None => map,
     };
+    // Read, they would be other numbers than were sent.
+    if let Some(AsSent(text)) = exact {
+        return Envelope::Text(map.bytes("args", text.as_bytes()).finish());
+    }
     match data::to_args(args) {
         Ok(args) => Envelope::Canonical(map.item("args", args.item()).finish()),
         // The kernel says what is wrong with it.
@@ -176,6 +182,12 @@ async fn send(
 ) -> Result<CallOutcome, String> {
     let request = gateway.requests.enter(id, &flight.cancel).await?;
     let _permit = gateway.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    // No more is done for a client than it reads.
+    tokio::select! {
+        () = gateway.client.outbox.room() => {}
+        () = flight.cancel.cancelled() => {}
+        () = gateway.closing.cancelled() => return Err(String::from("the gateway ends")),
+    }
     let session = gateway.session().ok_or("the session is not open")?;
     let boarded = gateway.flights.board(flight);
     let tag = boarded.tag;

@@ -135,8 +135,8 @@ async fn serve(
 ) {
     let NoticeStream { mut notices, missed } = notices;
     let speaking = async {
-        while let Some(notice) = notices.recv().await {
-            pass_on(gateway, server, connection, notice).await;
+        while let Some(waiting) = notices.recv().await {
+            pass_on(gateway, server, connection, waiting.notice).await;
             for list in missed.take() {
                 changed(gateway, server, list).await;
             }

@@ -29,7 +29,7 @@ use rmcp::{
 use serde_json::Value;
 use syscap::format::id::DefinitionHash;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     task::JoinHandle,
     time::timeout,
 };
@@ -44,7 +44,7 @@ use crate::{
     client::McpClient,
     flight::Flight,
     listing::ToolListing,
-    notice::{Missed, Notice},
+    notice::{Missed, Notice, WaitingNotice},
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -53,6 +53,8 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
+/// Most requests for prompts, resources and completions that are out to one server; more wait.
+const PASSING_MAX: usize = 16;
 /// How long a call waits for the list of tools that a server said is another now.
 const LISTED_MAX: Duration = Duration::from_secs(10);
 
@@ -90,13 +92,15 @@ pub(crate) struct Connection {
     pub(crate) capabilities: ServerCapabilities,
     /// What it says to models.
     pub(crate) instructions: Option<String>,
+    /// Turns of requests that pass through.
+    pub(crate) passing: Semaphore,
     /// Which wire it speaks.
     pub(crate) wire: WireKind,
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
     changes: Arc<AtomicU64>,
     listing: watch::Sender<Arc<ToolListing>>,
-    marks: mpsc::Sender<Notice>,
+    marks: mpsc::Sender<WaitingNotice>,
     wants: Arc<Wants>,
     running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
     process: Mutex<Option<JoinHandle<()>>>,
@@ -106,7 +110,7 @@ pub(crate) struct Connection {
 
 /// What a server says unasked, in order.
 pub(crate) struct NoticeStream {
-    pub(crate) notices: mpsc::Receiver<Notice>,
+    pub(crate) notices: mpsc::Receiver<WaitingNotice>,
     pub(crate) missed: Arc<Missed>,
 }
 
@@ -170,6 +174,7 @@ impl Connection {
             peer,
             capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),
             instructions: info.and_then(|info| info.instructions.clone()),
+            passing: Semaphore::new(PASSING_MAX),
             wire: if modern { WireKind::Stateless } else { WireKind::Session },
             gone,
             changes: reports.changes,
@@ -269,7 +274,7 @@ impl Connection {
     async fn pass_on(&self) {
         let (mark, passed) = oneshot::channel();
         let passed = async {
-            if self.marks.send(Notice::Mark(mark)).await.is_ok() {
+            if self.marks.send(Notice::Mark(mark).into()).await.is_ok() {
                 passed.await.ok();
             }
         };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod bench;
+mod bounds;
 mod calls;
 mod ends;
 mod hostile;
