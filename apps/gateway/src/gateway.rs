@@ -31,6 +31,8 @@ pub(crate) enum NoBeginning {
     Kernel(#[from] Unreached),
     #[error("no server could be started")]
     NoServer,
+    #[error("the gateway ends")]
+    Ends,
 }
 
 /// See the module.
@@ -44,6 +46,10 @@ pub(crate) struct Gateway {
     pub(crate) calls: Semaphore,
     /// Before the request's id in idempotency keys.
     pub(crate) run: String,
+    /// Cancelled when a server runs.
+    pub(crate) running: CancellationToken,
+    /// Cancelled when the session is open.
+    pub(crate) opened: CancellationToken,
     /// Cancelled when the gateway ends.
     pub(crate) closing: CancellationToken,
     /// Set where it can't even begin.
@@ -52,7 +58,8 @@ pub(crate) struct Gateway {
     pub(crate) routes: Routes,
     pub(crate) subscriptions: Subscriptions,
     catalog: RwLock<Arc<Catalog>>,
-    session: OnceLock<Arc<dyn KernelSession>>,
+    /// The session, and behind it those that it took the place of.
+    sessions: RwLock<Vec<Arc<dyn KernelSession>>>,
     /// Set once it has begun.
     pub(crate) begun: OnceCell<()>,
     pub(crate) offering: tokio::sync::Mutex<()>,
@@ -72,13 +79,15 @@ impl Gateway {
             requests: Requests::default(),
             calls: Semaphore::new(CALLS_MAX),
             run: format!("{:016x}", random()),
+            running: CancellationToken::new(),
+            opened: CancellationToken::new(),
             closing: CancellationToken::new(),
             failed: OnceLock::new(),
             tasks: TaskTracker::new(),
             routes: Routes::default(),
             subscriptions: Subscriptions::default(),
             catalog: RwLock::default(),
-            session: OnceLock::new(),
+            sessions: RwLock::default(),
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
         }
@@ -101,12 +110,17 @@ impl Gateway {
 
     /// The session, once there is one.
     pub(crate) fn session(&self) -> Option<Arc<dyn KernelSession>> {
-        self.session.get().cloned()
+        self.sessions().first().cloned()
     }
 
-    /// Notes the session that was opened.
+    /// It and those that it took the place of: calls may be out through them.
+    pub(crate) fn sessions(&self) -> Vec<Arc<dyn KernelSession>> {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the session through which calls go from now on.
     pub(crate) fn set_session(&self, session: Arc<dyn KernelSession>) {
-        self.session.get_or_init(|| session);
+        self.sessions.write().unwrap_or_else(PoisonError::into_inner).insert(0, session);
     }
 
     /// What stands before the names of a server's tools and prompts.
@@ -119,6 +133,6 @@ impl Gateway {
 
     /// The ids of the tools that the session's token grants.
     pub(crate) fn granted(&self) -> BTreeSet<ToolId> {
-        self.session.get().map(|session| session.grants().into_iter().collect()).unwrap_or_default()
+        self.session().map(|session| session.grants().into_iter().collect()).unwrap_or_default()
     }
 }

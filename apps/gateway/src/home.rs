@@ -1,6 +1,6 @@
 //! The home, by whichever process holds it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use syscap::{
     Error, Grant, Runtime, Session, Written,
@@ -25,6 +25,8 @@ use crate::{
 pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,
+    /// The token that was issued here.
+    issued: Mutex<Option<TokenId>>,
 }
 
 fn unreached(error: Error) -> Unreached {
@@ -38,7 +40,8 @@ impl HomeKernel {
             People::Asked => held,
             People::Absent => held.headless(),
         };
-        Ok(Self { runtime: held.share(&options.home)?, options: options.clone() })
+        let runtime = held.share(&options.home)?;
+        Ok(Self { runtime, options: options.clone(), issued: Mutex::default() })
     }
 
     /// Closes it: who still uses it is told.
@@ -111,9 +114,22 @@ impl Kernelside for HomeKernel {
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached> {
         let runtime = &self.runtime;
         let token = self.token(runtime, tools)?;
-        let agent = self.options.agent.as_str();
-        let session = runtime.session(agent, token.id).map_err(unreached)?;
-        Ok(Arc::new(HomeSession { session, grants: token.tools }))
+        self.session(token)
+    }
+
+    fn widen(&self, tools: &[ToolId]) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
+        let Some(issued) = *self.issued.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return Ok(None);
+        };
+        let view = self.runtime.view().map_err(unreached)?;
+        let lives = view.token(issued).is_some_and(|token| token.is_live(view.now));
+        // What an operator has issued or taken back since counts.
+        let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
+        if !lives || newest.is_none_or(|newest| newest.id != issued) {
+            return Ok(None);
+        }
+        let token = self.issued_for(&self.runtime, tools)?;
+        self.session(token).map(Some)
     }
 }
 
@@ -142,9 +158,22 @@ impl HomeKernel {
                 "the last token of {agent} was revoked; issue another, or name one by --token"
             )));
         }
+        self.issued_for(runtime, tools)
+    }
+
+    fn session(&self, token: TokenInfo) -> Result<Arc<dyn KernelSession>, Unreached> {
+        let agent = self.options.agent.as_str();
+        let session = self.runtime.session(agent, token.id).map_err(unreached)?;
+        Ok(Arc::new(HomeSession { session, grants: token.tools }))
+    }
+
+    /// A new token for these tools.
+    fn issued_for(&self, runtime: &Runtime, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
+        let view = runtime.view().map_err(unreached)?;
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
         let id = self.issue(runtime, tools, &own)?;
+        *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
         let view = runtime.view().map_err(unreached)?;
         let issued = view.token(id).cloned();
         issued.ok_or_else(|| Unreached(format!("the token {id} was issued and is not here")))

@@ -48,6 +48,10 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// Opens the session: by the token that is named, by the agent's newest that lives, or by a
     /// new one for these tools.
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached>;
+
+    /// Opens a session for more tools, where the token of the one before was issued for it here
+    /// and lives.
+    fn widen(&self, tools: &[ToolId]) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
 }
 
 /// A session.

@@ -28,6 +28,8 @@ const THREADS_MAX: usize = 576;
 const FINISH: Duration = Duration::from_millis(1_000);
 /// How long they have to end once they were given up.
 const DRAIN: Duration = Duration::from_secs(3);
+/// How long the client may take to read the last answers.
+const FLUSH: Duration = Duration::from_secs(2);
 /// How long servers and home have to be closed.
 const CLOSE: Duration = Duration::from_secs(10);
 
@@ -75,6 +77,7 @@ async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
         }
     };
     serving.await;
+    timeout(FLUSH, gateway.client.outbox.flushed()).await.ok();
     gateway.closing.cancel();
     gateway.flights.give_up();
     drained(gateway, DRAIN).await;
@@ -120,10 +123,10 @@ async fn drained(gateway: &Gateway, at_most: Duration) {
 async fn close(gateway: &Arc<Gateway>) {
     gateway.tasks.close();
     let closing = async {
-        if let Some(session) = gateway.session()
-            && let Ok(Err(error)) = blocking(move || session.close()).await
-        {
-            say(&format!("the session was not closed: {error}"));
+        for session in gateway.sessions() {
+            if let Ok(Err(error)) = blocking(move || session.close()).await {
+                say(&format!("the session was not closed: {error}"));
+            }
         }
         gateway.tasks.wait().await;
     };

@@ -20,6 +20,7 @@ use crate::{
     flight::Flight,
     gateway::Gateway,
     lists::{self, ListMethod},
+    refusal,
     upstream::{Connection, Trouble},
 };
 
@@ -157,7 +158,11 @@ async fn every(
         }
         let _turn = turn(gateway, &connection, flight).await?;
         match lists::all(&connection, method, Some(flight), &flight.cancel).await {
-            Ok(whole) => all.extend(whole.entries.into_iter().map(|value| (place, value))),
+            Ok(whole) => {
+                let mut entries = whole.entries;
+                entries.iter_mut().filter_map(Value::as_object_mut).for_each(refusal::disown);
+                all.extend(entries.into_iter().map(|value| (place, value)));
+            }
             Err(trouble) if gateway.servers.len() == 1 => return Err(error(trouble)),
             Err(_) => {}
         }

@@ -33,7 +33,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     server_requests::ServerRequests,
@@ -45,6 +45,7 @@ use crate::{
     flight::Flight,
     listing::ToolListing,
     notice::{Missed, Notice, WaitingNotice},
+    options::ServerCommand,
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -115,9 +116,9 @@ pub(crate) struct NoticeStream {
 }
 
 impl Connection {
-    /// Starts a server and learns what it is. The wire that the client speaks is tried first.
+    /// Starts a server, of which a task sees the end, and learns what it is. The wire that the client speaks is tried first.
     pub(crate) async fn open(
-        command: &[String],
+        command: (&ServerCommand, &TaskTracker),
         able: &Able,
         client: &Arc<McpClient>,
     ) -> Result<(Self, NoticeStream), NoStart> {
@@ -136,15 +137,17 @@ impl Connection {
     }
 
     async fn try_open(
-        command: &[String],
+        (command, tasks): (&ServerCommand, &TaskTracker),
         able: &Able,
         client: &Arc<McpClient>,
         wire: WireKind,
     ) -> Result<(Self, NoticeStream), NoStart> {
-        let (child, stdout, stdin) = process::start(command)?;
+        let (process, stdout, stdin) = process::start(command)?;
         let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
         let gone = reports.gone.clone();
-        let process = tokio::spawn(process::see_off(child, gone.clone()));
+        let process = tasks.spawn(process::see_off(process, gone.clone()));
+        // Who does not wait for it any more has it ended.
+        let given_up = gone.clone().drop_guard();
         let mut config = ClientConfig::new(
             able.capabilities.clone(),
             Implementation::new("syscap", env!("CARGO_PKG_VERSION")),
@@ -155,17 +158,14 @@ impl Connection {
         let running = match started.await {
             Ok(Ok(running)) => running,
             Ok(Err(error)) => {
-                gone.cancel();
                 return Err(match error {
                     ClientInitializeError::JsonRpcError(error) => NoStart::Refused(error),
                     other => NoStart::Handshake(other.to_string()),
                 });
             }
-            Err(_) => {
-                gone.cancel();
-                return Err(NoStart::Silent);
-            }
+            Err(_) => return Err(NoStart::Silent),
         };
+        given_up.disarm();
         let peer = running.peer().clone();
         let info = peer.peer_info();
         let version = info.as_ref().map(|info| info.protocol_version.clone());
