@@ -180,3 +180,20 @@ impl Transport<RoleServer> for ClientWire {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_much_is_answered_at_once() {
+        let busy = Arc::<Busy>::default();
+        let large = busy.enter(REQUEST_BYTES_MAX);
+        assert!(large.is_some() && busy.enter(1).is_none());
+        drop(large);
+        let many: Vec<_> = (0..REQUESTS_MAX).map(|_| busy.enter(1)).collect();
+        assert!(many.iter().all(Option::is_some) && busy.enter(1).is_none());
+        drop(many);
+        assert!(busy.enter(1).is_some());
+    }
+}

@@ -32,7 +32,13 @@ const ENV: [&str; 14] = [
 ];
 /// Ends the process group of that number when its standard input has ended, which it does with
 /// the gateway, however that ended.
-const WATCH: &str = "read -r end; kill -s TERM -- \"-$0\"; sleep 1; kill -s KILL -- \"-$0\"";
+const WATCH: &str = r#"
+    read -r end
+    sleep 1
+    kill -s TERM -- "-$0"
+    sleep 1
+    kill -s KILL -- "-$0"
+"#;
 
 /// A server's process, and who ends it should the gateway be killed.
 pub(crate) struct ServerProcess {

@@ -298,3 +298,34 @@ where
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is
+    /// not forgotten.
+    #[tokio::test]
+    async fn what_waits_of_a_server_is_bounded() {
+        let mut said = Vec::new();
+        for method in ["message", "progress", "resources/updated", "tools/list_changed"] {
+            let params = json!({"data": "x".repeat(1 << 20)});
+            let method = format!("notifications/{method}");
+            let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            said.extend(format!("{line}\n").into_bytes().repeat(8));
+        }
+        let none = ClientCapabilities::default();
+        let (mut wire, mut reports) = Wire::new(&*said.leak(), tokio::io::sink(), none);
+        assert!(wire.receive().await.is_none());
+        let (mut large, mut changed) = (0, 0);
+        while let Ok(waiting) = reports.notices.try_recv() {
+            match waiting.notice {
+                Notice::Changed(_) => changed += 1,
+                _ => large += 1,
+            }
+        }
+        assert_eq!((large, changed), (3, 8));
+    }
+}
