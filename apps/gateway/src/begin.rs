@@ -93,10 +93,12 @@ async fn started(gateway: &Gateway) {
 
 /// Notes who is late, and says so, where there is anybody to wait for.
 fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
-    gateway.servers.iter().for_each(McpServer::begins);
-    let mut late = gateway.servers.iter().filter(|server| server.is_late()).peekable();
-    let runs = gateway.servers.iter().any(|server| server.connection().is_some());
-    if !gateway.servers.is_empty() && !runs && late.peek().is_none() {
+    let servers = &gateway.servers;
+    servers.iter().for_each(McpServer::begins);
+    let late = servers.iter().filter(|server| !server.settled.is_cancelled());
+    let late: Vec<&McpServer> = late.collect();
+    let runs = servers.iter().any(|server| server.connection().is_some());
+    if !servers.is_empty() && !runs && late.is_empty() {
         return Err(NoBeginning::NoServer);
     }
     for server in late {

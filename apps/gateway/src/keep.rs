@@ -76,7 +76,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
         () = gateway.opened.cancelled() => {}
         () = gateway.closing.cancelled() => {}
     }
-    if server.is_late() && notices.is_some() && !gateway.closing.is_cancelled() {
+    if notices.is_some() && !gateway.closing.is_cancelled() && server.joins() {
         join(&gateway, place, server).await;
     }
     let mut tries = 0_u32;
@@ -158,8 +158,12 @@ async fn start_again(
     };
     match opened {
         Ok(notices) => {
-            say(&format!("server {}: it runs again", server.name));
-            offer_again(gateway, server).await;
+            if server.joins() {
+                join(gateway, place, server).await;
+            } else {
+                say(&format!("server {}: it runs again", server.name));
+                offer_again(gateway, server).await;
+            }
             Some(notices)
         }
         Err(error) => {

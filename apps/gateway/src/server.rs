@@ -23,7 +23,7 @@ pub(crate) struct McpServer {
     pub(crate) quota: Mutex<Quota>,
     /// Cancelled when it has been started for the first time, or that failed.
     pub(crate) settled: CancellationToken,
-    /// Whether the gateway began without it.
+    /// Whether the gateway began without it, and it has not come since.
     late: AtomicBool,
     connection: RwLock<Option<Arc<Connection>>>,
 }
@@ -44,12 +44,12 @@ impl McpServer {
 
     /// Notes that the gateway begins, with or without it.
     pub(crate) fn begins(&self) {
-        self.late.store(!self.settled.is_cancelled(), Ordering::Release);
+        self.late.store(self.connection().is_none(), Ordering::Release);
     }
 
-    /// Whether the gateway began without it.
-    pub(crate) fn is_late(&self) -> bool {
-        self.late.load(Ordering::Acquire)
+    /// Whether the gateway began without it; once.
+    pub(crate) fn joins(&self) -> bool {
+        self.late.swap(false, Ordering::AcqRel)
     }
 
     /// The connection, where it runs.

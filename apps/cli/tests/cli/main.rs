@@ -22,6 +22,7 @@ mod hook;
 mod keys;
 mod learn;
 mod logs;
+mod mcp;
 mod policy;
 mod readme;
 mod recovers;

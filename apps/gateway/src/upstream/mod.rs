@@ -116,7 +116,8 @@ pub(crate) struct NoticeStream {
 }
 
 impl Connection {
-    /// Starts a server, of which a task sees the end, and learns what it is. The wire that the client speaks is tried first.
+    /// Starts a server, whose end a task sees to, and learns what it is. The wire that the client
+    /// speaks is tried first.
     pub(crate) async fn open(
         command: (&ServerCommand, &TaskTracker),
         able: &Able,

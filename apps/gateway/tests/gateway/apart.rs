@@ -46,12 +46,27 @@ fn a_server_that_hangs_at_initialize_delays_nobody_else() {
     bench.settled();
 }
 
+/// So do those of one that can't be started at first.
+#[test]
+fn a_server_that_fails_at_first_comes_later() {
+    let bench = Bench::new();
+    let [odd, even] = two(&bench);
+    fs::write(bench.server("odd").join("refuse"), "").unwrap();
+    let mut gateway = bench.start(&[&odd, &even, "class=local_write=*"]).session();
+    assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
+    fs::remove_file(bench.server("odd").join("refuse")).unwrap();
+    until("it is offered", || gateway.names().iter().any(|name| name == "odd_echo"));
+    assert_eq!(text(&gateway.call("odd_echo", json!({}))), "{}");
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
 /// The tools of a server that comes late are not granted by a token that somebody issued for less.
 #[test]
 fn a_late_server_gets_no_more_than_was_granted() {
     let bench = Bench::new();
     let [odd, even] = two(&bench);
-    assert!(bench.start(&[&even, "prefix=", "class=local_write=*"]).session().end().success());
+    assert!(bench.start(&[&even, "class=local_write=*"]).session().end().success());
     let issued = bench.count("Issue");
     fs::write(bench.server("odd").join("hang"), "").unwrap();
     let mut gateway = bench.start(&[&odd, &even, "class=local_write=*"]).session();
