@@ -295,7 +295,10 @@ impl Odd {
     fn speak(&self, id: &Value, params: &Value, count: u64) {
         for n in 1..=count {
             let token = &params["_meta"]["progressToken"];
-            let said = json!({"progressToken": token, "progress": n, "total": count});
+            let mut said = json!({"progressToken": token, "progress": n, "total": count});
+            if params["arguments"]["text"].is_string() {
+                said["message"] = params["arguments"]["text"].clone();
+            }
             self.notify("notifications/progress", said);
             if params["name"] == "notices" {
                 self.notify("notifications/tools/list_changed", json!({}));
