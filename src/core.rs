@@ -281,6 +281,9 @@ impl Core {
                     }
                 }
                 let (event, given_up) = run::run(self, *job, &out, cancel);
+                if matches!(&event, Event::Ran(ran, _) if ran.tool_failed()) {
+                    self.counters.tool_failed();
+                }
                 if let Some(given_up) = given_up {
                     self.handle(&mut self.lock(), event);
                     given_up.tell();

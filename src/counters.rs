@@ -40,6 +40,8 @@ shape! {
 pub(crate) struct Counters {
     allowed: AtomicU64,
     failed: AtomicU64,
+    /// Those that brought a result in which the tool says that it failed.
+    told: AtomicU64,
     repeats: AtomicU64,
     /// In the order of [`Reason::ALL`].
     refused: Vec<AtomicU64>,
@@ -55,6 +57,7 @@ impl Counters {
         Self {
             allowed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             repeats: AtomicU64::new(0),
             refused: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             connections: AtomicU64::new(0),
@@ -81,6 +84,11 @@ impl Counters {
         if let Some(counter) = place.ok().and_then(|place| self.refused.get(place)) {
             add(counter);
         }
+    }
+
+    /// A tool says of itself that it failed; what it brought is answered, and counted, after this.
+    pub(crate) fn tool_failed(&self) {
+        add(&self.told);
     }
 
     /// A connection was taken.
@@ -112,6 +120,9 @@ impl Counters {
             .collect();
         let (allowed, failed, repeats) =
             (read(&self.allowed), read(&self.failed), read(&self.repeats));
+        // It counts among what failed, and once.
+        let told = read(&self.told).min(allowed);
+        let (allowed, failed) = (allowed.saturating_sub(told), failed.saturating_add(told));
         // In this order: what has ended was taken before.
         let ended = read(&self.ended);
         let connections = read(&self.connections);

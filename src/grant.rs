@@ -6,10 +6,11 @@ use syscap_format::{
     budget::{Budget, Dimension},
     field::shape,
     id::{AgentId, TokenId, ToolId},
+    label::Label,
     limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
     scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
     sign::PublicKey,
-    token::{self, Grants, TokenFlags},
+    token::{self, Grants, TokenBody, TokenFlags},
 };
 use syscap_syscalls::fs::PATH_DIMENSION;
 
@@ -69,6 +70,8 @@ shape! {
         14 => pub(crate) renew_ms: Option<u64>,
         /// How old the home's list of revocations may be.
         15 => pub(crate) fresh_ms: Option<u64>,
+        /// What its sessions begin with.
+        16 => pub(crate) label: Label,
     }
 }
 
@@ -101,7 +104,34 @@ impl Grant {
             renews: None,
             renew_ms: None,
             fresh_ms: None,
+            label: Label::PUBLIC,
         }
+    }
+
+    /// What a token grants, once more: the same tools, scopes, limits and flags, with nothing of it
+    /// used, for as long a life. Whoever held that one may hand this one on as far.
+    #[must_use]
+    pub fn like(body: &TokenBody) -> Self {
+        let life = body.expires.since(body.not_before);
+        let mut grant = Self::to(body.agent.as_str())
+            .budget(body.budget)
+            .expires_in(Duration::from_millis(life))
+            .delegable(body.depth_max.saturating_sub(body.depth));
+        for (tool, scopes) in body.grants.iter() {
+            grant = grant.tool_with(tool.clone(), scopes.clone());
+        }
+        grant.flags = body.flags;
+        grant.holder = body.holder.filter(|_| grant.levels > 0);
+        grant.fresh_ms = body.fresh_within();
+        grant.label = body.label();
+        grant
+    }
+
+    /// Sets what sessions by the token begin with: what whoever goes on by it has read before.
+    #[must_use]
+    pub fn begins_with(mut self, label: Label) -> Self {
+        self.label = self.label.join(label);
+        self
     }
 
     /// Adds tools, by their ids.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use syscap_format::{id::TokenId, label::Label, token::TokenBody};
 use syscap_kernel::{
     kernel::{Kernel, Tally},
     policy::PolicyEngine,
@@ -11,6 +12,7 @@ use syscap_kernel::{
 
 use crate::{
     error::Error,
+    grant::Grant,
     state::{AgentState, states},
     tools::Providers,
 };
@@ -63,6 +65,24 @@ impl Inspection {
     #[must_use]
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// What is to be granted once more where a token has ended or is spent: [the same, with
+    /// nothing used](Grant::like). Whoever goes on by it begins with what the open sessions of
+    /// that one have been given, so that nothing read before is forgotten.
+    ///
+    /// # Errors
+    /// [`Error::NoSuch`] where there is no such token.
+    pub fn grant_like(&self, token: TokenId) -> Result<Grant, Error> {
+        let no = || Error::NoSuch { what: "the token", got: token.to_string() };
+        let body = self.kernel.token(&token).ok_or_else(no)?.body;
+        let above = |body: &&TokenBody| {
+            body.parent.and_then(|parent| self.kernel.token(&parent)).map(|parent| parent.body)
+        };
+        let chain = std::iter::successors(Some(body), above).map(TokenBody::label);
+        let sessions = self.kernel.sessions().filter(|session| session.token == token);
+        let labels = chain.chain(sessions.map(|session| session.label));
+        Ok(Grant::like(body).begins_with(labels.fold(Label::PUBLIC, Label::join)))
     }
 
     /// The states of all agents that have one.

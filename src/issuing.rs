@@ -2,7 +2,7 @@
 
 use syscap_format::{
     budget::Budget,
-    cbor::{Canonical, MapBuilder},
+    cbor::Canonical,
     id::ToolId,
     manifest::Manifest,
     sign::PublicKey,
@@ -52,7 +52,7 @@ pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<
         caveats: caveats(grant, signing.now),
         policy: None,
         flags: grant.flags,
-        ext: MapBuilder::new().finish(),
+        ext: TokenBody::ext_with(grant.label),
         audience: kernel.home(),
         head: kernel.durable(),
         renews: grant.renews,

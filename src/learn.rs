@@ -34,7 +34,8 @@ use syscap_format::{
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
     record::{
-        AggregatePhase, Body, CallFields, Intent, Outcome, Record, SessionPhase, StateChange,
+        AggregatePhase, Body, CallFields, Intent, Outcome, OutcomeFlags, Record, SessionPhase,
+        StateChange,
     },
     vault::Commitment,
 };
@@ -320,9 +321,10 @@ impl<'a> Walk<'a> {
     fn end(&mut self, outcome: &Outcome) {
         if let Some(call) = self.calls.get_mut(&outcome.intent) {
             call.used = outcome.call.used;
+            let failed = outcome.flags.has(OutcomeFlags::TOOL_FAILED);
             call.ended = match outcome.status {
-                Status::Ok => Ended::Done,
-                Status::Error => Ended::Failed,
+                Status::Ok if !failed => Ended::Done,
+                Status::Ok | Status::Error => Ended::Failed,
             };
         }
     }

@@ -53,11 +53,19 @@ pub struct HostRan {
     pub result: Result<Canonical, Refused>,
     /// What became of the effect.
     pub tx: TxOutcome,
+    /// Whether the tool says of itself that it failed: then its result says how.
+    pub failed: bool,
     /// What was used beside the call itself. What exceeds the hold is charged as the hold.
     pub used: Amounts,
 }
 
 impl HostRan {
+    /// What a run came to whose tool did not say that it failed.
+    #[must_use]
+    pub const fn new(result: Result<Canonical, Refused>, tx: TxOutcome, used: Amounts) -> Self {
+        Self { result, tx, failed: false, used }
+    }
+
     /// Counts what was used and gives the permit back: for every run of a host's code, wherever
     /// it was.
     pub(crate) fn report<P>(self, mut permit: Permit<'_, P>) -> Ran<'_> {
@@ -67,6 +75,9 @@ impl HostRan {
                 // No more than the hold is asked for, once: it can't be over.
                 return permit.failed(over.into(), self.tx);
             }
+        }
+        if self.failed {
+            permit.tool_failed();
         }
         match self.result {
             Ok(result) => permit.ok(result, self.tx),

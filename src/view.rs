@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::{
-    budget::Amounts,
+    budget::{Amounts, Dimension},
     control::Freeze,
     field::{code, shape},
     id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
@@ -139,6 +139,10 @@ shape! {
         9 => pub held: Amounts,
         /// What is left.
         10 => pub left: Amounts,
+        /// Whether it ran out by a measurement or a charge: nothing more is let through by it.
+        11 => pub exhausted: bool,
+        /// What sessions by it begin with.
+        12 => pub label: Label,
     }
 }
 
@@ -183,7 +187,15 @@ impl TokenInfo {
             used: token.used,
             held: token.held,
             left: token.left,
+            exhausted: token.exhausted,
+            label: token.body.label(),
         }
+    }
+
+    /// Whether nothing more can be let through by it, however long it lives.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.exhausted || self.left.get(Dimension::Calls) == 0
     }
 
     /// Whether calls with it may be let through at `now`.

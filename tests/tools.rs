@@ -55,7 +55,7 @@ impl Provider for Named {
         assert_eq!(call.tool.as_str().split('.').next(), Some("docs"));
         self.1.fetch_add(1, Ordering::SeqCst);
         let used = Amounts::ZERO;
-        HostRan { result: Ok(Canonical::text(self.0)), tx: TxOutcome::Committed, used }
+        HostRan::new(Ok(Canonical::text(self.0)), TxOutcome::Committed, used)
     }
 }
 
@@ -252,7 +252,7 @@ fn providers_misbehave() {
     let rt = Runtime::create(&home).unwrap();
     let (told, hears) = mpsc::channel();
     let provider: Arc<dyn Provider> = Arc::new(Does(move |call: HostCall| {
-        let ok = |used| HostRan { result: Ok(Canonical::null()), tx: TxOutcome::Committed, used };
+        let ok = |used| HostRan::new(Ok(Canonical::null()), TxOutcome::Committed, used);
         match call.tool.as_str() {
             "docs.panics" => panic!("as it does"),
             "docs.hangs" => {
@@ -323,7 +323,7 @@ struct Curious(Arc<Runtime>, mpsc::Sender<usize>);
 
 impl Provider for Curious {
     fn run(&self, _: HostCall) -> HostRan {
-        HostRan { result: Ok(Canonical::null()), tx: TxOutcome::NoOp, used: Amounts::ZERO }
+        HostRan::new(Ok(Canonical::null()), TxOutcome::NoOp, Amounts::ZERO)
     }
 }
 

@@ -241,6 +241,21 @@ impl Budget {
             .with(Dimension::Concurrent, 16)
     }
 
+    /// What an agent that a person works with uses up in no working day: 100,000 calls, two days of
+    /// waiting for them, six hours of processor time, 20,000 files and 4 GiB written, 4 GiB sent
+    /// and as much received, the rest as [`standard`](Self::standard).
+    #[must_use]
+    pub fn working_day() -> Self {
+        Self::standard()
+            .with(Dimension::Calls, 100_000)
+            .with(Dimension::CpuUs, 6 * 3_600_000_000)
+            .with(Dimension::WallUs, 48 * 3_600_000_000)
+            .with(Dimension::DiskWriteBytes, 4 << 30)
+            .with(Dimension::DiskFiles, 20_000)
+            .with(Dimension::EgressBytes, 4 << 30)
+            .with(Dimension::IngressBytes, 4 << 30)
+    }
+
     /// Nothing in any dimension.
     #[must_use]
     pub const fn none() -> Self {

@@ -209,6 +209,15 @@ impl Reason {
         }
     }
 
+    /// Whether it is what a constraint of the policy said, and nothing else stopped the call.
+    #[must_use]
+    pub const fn is_a_verdict(self) -> bool {
+        matches!(
+            self,
+            Self::Denied | Self::Asked | Self::Deferred | Self::Constraint | Self::ApprovalDenied
+        )
+    }
+
     /// Whether a tool may give it for a run that failed: 7xx, without those that only the
     /// kernel and its host can know.
     pub const fn is_a_tools(self) -> bool {

@@ -298,6 +298,12 @@ macro_rules! flags {
                 Self(self.0 | other.0)
             }
 
+            /// Those, where something holds; else none.
+            #[must_use]
+            pub const fn when(self, holds: bool) -> Self {
+                if holds { self } else { Self(0) }
+            }
+
             /// Those that are not `other`'s.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {

@@ -24,6 +24,7 @@ use syscap_format::{
     label::Label,
     manifest::{EffectClass, Enforcement, Manifest},
     reason::{ErrorKind, Reason, Refused},
+    record::OutcomeFlags,
     scope::Resource,
     token::{Grant, TokenBody},
 };
@@ -224,6 +225,7 @@ pub(crate) struct PermitCore {
     pub(crate) conditions: Vec<Condition>,
     meter: Meter,
     enforcement: Enforcement,
+    flags: OutcomeFlags,
     label: Label,
 }
 
@@ -252,6 +254,7 @@ impl PermitCore {
             conditions,
             meter,
             enforcement,
+            flags: OutcomeFlags::default(),
             label,
         }
     }
@@ -289,6 +292,8 @@ impl PermitCore {
             used: self.meter.used,
             tx,
             enforcement: self.enforcement,
+            // An error is the kernel's to tell, by its reason.
+            flags: self.flags.when(reason.is_none()),
             label: self.label,
             brand: PhantomData,
         }
@@ -392,6 +397,12 @@ macro_rules! permit {
                 self.core.enforcement = enforcement;
             }
 
+            /// Says that the tool failed by its own word: there is a result, and it says how. The
+            /// record of the outcome has it, so that whoever looks does not take it for a success.
+            pub fn tool_failed(&mut self) {
+                self.core.flags = OutcomeFlags::TOOL_FAILED;
+            }
+
             /// Says what the result brings, beside what the manifest says of all results: the
             /// label of what was kept earlier and is now given back.
             pub fn brings(&mut self, label: Label) {
@@ -439,6 +450,7 @@ pub struct Ran<'r> {
     pub(crate) used: Amounts,
     pub(crate) tx: TxOutcome,
     pub(crate) enforcement: Enforcement,
+    pub(crate) flags: OutcomeFlags,
     pub(crate) label: Label,
     brand: Brand<'r, ()>,
 }
@@ -448,6 +460,12 @@ impl Ran<'_> {
     #[must_use]
     pub const fn intent(&self) -> Seq {
         self.intent
+    }
+
+    /// Whether the tool says of itself that it failed.
+    #[must_use]
+    pub const fn tool_failed(&self) -> bool {
+        self.flags.has(OutcomeFlags::TOOL_FAILED)
     }
 }
 

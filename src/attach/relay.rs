@@ -62,7 +62,7 @@ fn tell(peer: Arc<Peer>, run: u64) {
 }
 
 fn ended(reason: Reason, tx: TxOutcome) -> HostRan {
-    HostRan { result: Err(Refused::new(reason)), tx, used: Amounts::ZERO }
+    HostRan::new(Err(Refused::new(reason)), tx, Amounts::ZERO)
 }
 
 /// Runs a call here, for the holder: whatever the provider does, there is an answer.

@@ -277,12 +277,14 @@ choice! {
     enum Came {
         1 => Result(Canonical),
         2 => Refused(Refused),
+        3 => Failed(Canonical),
     }
 }
 
 impl From<HostRan> for Ran {
-    fn from(HostRan { result, tx, used }: HostRan) -> Self {
+    fn from(HostRan { result, tx, failed, used }: HostRan) -> Self {
         let came = match result {
+            Ok(result) if failed => Came::Failed(result),
             Ok(result) => Came::Result(result),
             Err(refused) => Came::Refused(refused),
         };
@@ -292,10 +294,11 @@ impl From<HostRan> for Ran {
 
 impl From<Ran> for HostRan {
     fn from(Ran { came, tx, used }: Ran) -> Self {
+        let failed = matches!(came, Came::Failed(_));
         let result = match came {
-            Came::Result(result) => Ok(result),
+            Came::Result(result) | Came::Failed(result) => Ok(result),
             Came::Refused(refused) => Err(refused),
         };
-        Self { result, tx, used }
+        Self { result, tx, failed, used }
     }
 }

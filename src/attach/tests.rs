@@ -346,12 +346,15 @@ fn what_was_asked_for_comes_back() {
     comes_back(&Offers { list: list.collect() });
     comes_back(&Leave::Out(record));
     let results = [
-        (Ok(deep()), TxOutcome::Committed),
-        (Err(Refused::new(Reason::NotFound).got("a")), TxOutcome::Unknown),
+        (Ok(deep()), TxOutcome::Committed, false),
+        (Ok(deep()), TxOutcome::Unknown, true),
+        (Err(Refused::new(Reason::NotFound).got("a")), TxOutcome::Unknown, false),
     ];
-    for (result, tx) in results {
+    for (result, tx, failed) in results {
         let used = Amounts::ZERO.with(Dimension::EgressBytes, 3);
-        comes_back(&Ran::from(HostRan { result, tx, used }));
+        let ran = Ran::from(HostRan { result, tx, failed, used });
+        comes_back(&ran);
+        assert_eq!(HostRan::from(ran).failed, failed);
     }
     for other in [&[0xf6][..], &[0x61, 0x78], &[0xa0], &[7, 7], &[]] {
         let of = |is_null: bool| assert_eq!(take::<()>(other).is_ok(), is_null);

@@ -413,12 +413,12 @@ impl Shared {
             if one.cancelled {
                 let (effect, cancelled) = (one.effect, Refused::new(Reason::Cancelled));
                 one.stage = Stage::Ended;
-                return HostRan { result: Err(cancelled), tx: unsure(effect), used: hold };
+                return HostRan::new(Err(cancelled), unsure(effect), hold);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let gone = Refused::new(Reason::ProviderGone);
-        HostRan { result: Err(gone), tx: TxOutcome::Unknown, used: hold }
+        HostRan::new(Err(gone), TxOutcome::Unknown, hold)
     }
 }
 
@@ -444,7 +444,7 @@ impl Provider for Uses {
 }
 
 fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
-    HostRan { result, tx, used: Amounts::ZERO }
+    HostRan::new(result, tx, Amounts::ZERO)
 }
 
 fn envelope(used: &ToolUse) -> Vec<u8> {

@@ -132,17 +132,17 @@ pub(super) fn perform(
     let ended = body(call);
     let used = meter.close();
     match ended {
-        Ended::Came(Ok(result)) => HostRan { result: Ok(result), tx: done(effect), used },
+        Ended::Came(Ok(result)) => HostRan::new(Ok(result), done(effect), used),
         Ended::Came(Err(failure)) => {
             let (why, tx) = failure.into_parts();
-            HostRan { result: Err(why), tx: tx.unwrap_or(unsure(effect)), used }
+            HostRan::new(Err(why), tx.unwrap_or(unsure(effect)), used)
         }
         Ended::Dropped => {
             let given_up = cancel.is_cancelled();
             let reason = if given_up { Reason::Cancelled } else { Reason::ProviderGone };
             // What it used is not known: all that was set aside.
             let used = meter.hold();
-            HostRan { result: Err(Refused::new(reason)), tx: unsure(effect), used }
+            HostRan::new(Err(Refused::new(reason)), unsure(effect), used)
         }
     }
 }

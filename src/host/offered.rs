@@ -53,12 +53,12 @@ impl Provider for HostTools {
         let tool = self.tools.get(&call.tool);
         let Some(tool) = tool.filter(|tool| identity(&tool.manifest) == call.definition) else {
             let why = Refused::new(Reason::Failed).got("no such tool is offered here");
-            return HostRan { result: Err(why), tx: TxOutcome::NoOp, used: Amounts::ZERO };
+            return HostRan::new(Err(why), TxOutcome::NoOp, Amounts::ZERO);
         };
         let (effect, hold, body) = (tool.manifest.effect, call.hold, Arc::clone(&tool.body));
         caught(|| perform(call, effect, |call| body(call))).unwrap_or_else(|| {
             let result = Err(Refused::new(Reason::ProviderGone));
-            HostRan { result, tx: unsure(effect), used: hold }
+            HostRan::new(result, unsure(effect), hold)
         })
     }
 }

@@ -243,7 +243,7 @@ impl Provider for Panics {
         });
         ended.recv_timeout(Duration::from_secs(60)).unwrap_err();
         let result = Ok(MapBuilder::new().finish());
-        HostRan { result, tx: TxOutcome::Unknown, used: Amounts::ZERO }
+        HostRan::new(result, TxOutcome::Unknown, Amounts::ZERO)
     }
 }
 
@@ -293,7 +293,7 @@ impl Provider for Counts {
     fn run(&self, _: HostCall) -> HostRan {
         self.0.fetch_add(1, Ordering::SeqCst);
         let result = Ok(MapBuilder::new().finish());
-        HostRan { result, tx: TxOutcome::Committed, used: Amounts::ZERO }
+        HostRan::new(result, TxOutcome::Committed, Amounts::ZERO)
     }
 }
 

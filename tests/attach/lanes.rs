@@ -211,7 +211,7 @@ fn agents_leave_room_for_operators() {
     let agent = |_| settled_by(&home, &HELLO_AGENTS, lent());
     let agents: Vec<UnixStream> = (0..224).map(agent).collect();
     let mut one_more = connect(&home);
-    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 2, 2]);
+    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 3, 3]);
     assert!(is_dropped(one_more));
     assert!(matches!(Runtime::agent(&home), Err(Error::Full(_))));
     let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO, lent())).collect();

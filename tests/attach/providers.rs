@@ -172,12 +172,15 @@ struct Bad;
 
 impl Provider for Bad {
     fn run(&self, call: HostCall) -> HostRan {
-        let ended = |result| HostRan { result, tx: TxOutcome::Committed, used: Amounts::ZERO };
+        let ended = |result| HostRan::new(result, TxOutcome::Committed, Amounts::ZERO);
         match call.tool.as_str() {
             "bad.panics" => panic!("as it is meant to"),
             "bad.large" => ended(Ok(Canonical::text(&"x".repeat(call.result_bytes_max + 1)))),
             // No frame can hold it.
             "bad.huge" => ended(Ok(Canonical::text(&"x".repeat(17 << 20)))),
+            // Its own word: it is on record, and what it brought is delivered.
+            "bad.failed" => HostRan { failed: true, ..ended(Ok(Canonical::text("no"))) },
+            "bad.errs" => HostRan { failed: true, ..ended(Err(Refused::new(Reason::NotFound))) },
             "bad.reason" => ended(Err(Refused::new(Reason::Revoked))),
             _ => {
                 let used = Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX);
@@ -192,7 +195,8 @@ fn a_bad_provider_harms_only_its_calls() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
-    let names = ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge"];
+    let names =
+        ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge", "bad.failed", "bad.errs"];
     let tools = names.map(|name| {
         let mut manifest = manifest(name);
         manifest.hold = manifest.hold.with(Dimension::EgressBytes, 5);
@@ -211,6 +215,19 @@ fn a_bad_provider_harms_only_its_calls() {
     assert!(came_to[2].0.is_some());
     assert_eq!(came_to[3], (None, TxOutcome::Committed));
     assert_eq!(came_to[4], came_to[1]);
+    assert_eq!(came_to[5], (None, TxOutcome::Committed));
+    assert_eq!(came_to[6], (Some(Reason::NotFound), TxOutcome::Committed));
+    // Of what is an error the reason says it; the flag is for what brings a result.
+    let flagged = records(&home).into_iter().filter_map(|record| match record.body {
+        Body::Outcome(outcome) if outcome.flags.has(OutcomeFlags::TOOL_FAILED) => {
+            outcome.call.tool_id
+        }
+        _ => None,
+    });
+    let flagged: Vec<String> = flagged.map(|tool| tool.to_string()).collect();
+    assert_eq!(flagged, ["bad.failed"]);
+    let counts = holder.view().unwrap().counts;
+    assert_eq!((counts.allowed, counts.failed), (1, 6));
     let view = holder.view().unwrap();
     assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 5);
     assert!(attached.view().is_ok(), "the connection lasts");

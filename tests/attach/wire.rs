@@ -14,9 +14,9 @@ use syscap::format::{
     reason::Reason,
 };
 
-/// Hello: version 2, the operator's lane; and the agents'.
-pub(crate) const HELLO: [u8; 5] = [0x84, 1, 2, 2, 1];
-pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 2, 2, 2];
+/// Hello: version 3, the operator's lane; and the agents'.
+pub(crate) const HELLO: [u8; 5] = [0x84, 1, 3, 3, 1];
+pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 3, 3, 2];
 /// A question how things stand, under the id 9.
 pub(crate) const STATUS: [u8; 3] = [0x82, 6, 9];
 
@@ -154,7 +154,7 @@ pub(crate) fn greeted(home: &Path) -> UnixStream {
 pub(crate) fn greeted_by(home: &Path, hello: &[u8]) -> UnixStream {
     let mut stream = connect(home);
     let welcome = ask(&mut stream, hello);
-    assert_eq!(uints(&welcome), [2, 2], "welcome, in version 2");
+    assert_eq!(uints(&welcome), [2, 3], "welcome, in version 3");
     stream
 }
 

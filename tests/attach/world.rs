@@ -166,6 +166,6 @@ impl Provider for Gate {
         let done = MapBuilder::new().uint("n", given).text("text", "done").finish();
         let result = if state.open { Ok(done) } else { Err(Refused::new(Reason::Cancelled)) };
         let tx = if state.open { TxOutcome::Committed } else { TxOutcome::Unknown };
-        HostRan { result, tx, used: Amounts::ZERO }
+        HostRan::new(result, tx, Amounts::ZERO)
     }
 }

@@ -389,7 +389,7 @@ struct Real;
 impl Provider for Real {
     fn run(&self, _: HostCall) -> HostRan {
         let result = Ok(Canonical::text("real"));
-        HostRan { result, tx: TxOutcome::Committed, used: Amounts::ZERO }
+        HostRan::new(result, TxOutcome::Committed, Amounts::ZERO)
     }
 }
 

@@ -34,7 +34,7 @@ impl Provider for Counts {
     fn run(&self, _: HostCall) -> HostRan {
         self.0.fetch_add(1, Ordering::SeqCst);
         let (result, used) = (Ok(Canonical::null()), Amounts::ZERO);
-        HostRan { result, tx: TxOutcome::Committed, used }
+        HostRan::new(result, TxOutcome::Committed, used)
     }
 }
 

@@ -14,6 +14,7 @@ fn attack() -> Ran<'static> {
         used: Amounts::ZERO, //~
         tx: TxOutcome::NoOp, //~
         enforcement: any(),  //~
+        flags: any(),        //~
         label: any(),        //~
         brand: any(),        //~
     }

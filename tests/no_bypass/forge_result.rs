@@ -15,6 +15,7 @@ fn attack() -> ToolResult {
         provenance: None,    //~
         tx: TxOutcome::NoOp, //~
         degraded: any(),     //~
+        constraint: None,    //~
         receipt: any(),      //~
     }
 }

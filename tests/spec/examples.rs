@@ -15,7 +15,7 @@ use syscap::{
             Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash,
             text_hash,
         },
-        id::{AgentId, FactKey, ObjectId, TokenId, ToolId},
+        id::{AgentId, ConstraintId, FactKey, ObjectId, TokenId, ToolId},
         object::{EngineIdentity, ToolsObject},
         obligation::Obligation,
         provenance::Source,
@@ -270,8 +270,13 @@ impl PolicyEngine for Less {
         vec![0xa0]
     }
     fn decide(&self, question: &Question<'_>) -> Decision {
-        if question.args.get("value").and_then(Item::as_text) != Some("less") {
-            return Decision::plain(Verdict::Allow);
+        match question.args.get("value").and_then(Item::as_text) {
+            Some("less") => {}
+            Some("no") => {
+                let deciding = ConstraintId::new("no");
+                return Decision { deciding, ..Decision::plain(Verdict::Deny) };
+            }
+            _ => return Decision::plain(Verdict::Allow),
         }
         let obligations = vec![Obligation::read_only()];
         Decision { obligations, ..Decision::plain(Verdict::Degrade) }
@@ -298,8 +303,10 @@ fn results_have_the_keys_that_stand_there() {
     let less = call(r#"{"tool_id": "echo", "args": {"value": "less"}}"#);
     let mut both = entries(good.to_canonical().item());
     both.extend(entries(bad.to_canonical().item()));
-    assert!(!both.contains("degraded"));
+    assert!(!both.contains("degraded") && !both.contains("constraint"));
     both.extend(entries(less.to_canonical().item()));
+    let denied = call(r#"{"tool_id": "echo", "args": {"value": "no"}}"#);
+    both.extend(entries(denied.to_canonical().item()));
     assert_eq!(keys("Key | Form", "6.2"), both);
     let good = good.to_canonical();
     let receipt = good.item().get("receipt").unwrap();

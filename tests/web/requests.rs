@@ -91,6 +91,8 @@ fn answers_are_read_as_they_say_and_errors_are_answers() {
         assert_eq!(text(&result, "format").as_deref(), Some(format), "{body}");
         assert_eq!((flag(&result, "ok"), flag(&result, "truncated")), (Some(ok), Some(false)));
     }
+    let counts = world.rt.view().unwrap().counts;
+    assert_eq!((counts.allowed, counts.failed), (5, 2));
     let latin = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n\
         Content-Length: 2\r\n\r\n\xe9\xe8";
     let result = get(&session, &Server::saying(latin.to_vec()).url("/"));

@@ -280,7 +280,7 @@ fn no_offer_sets_a_tool() {
     impl Provider for Nobody {
         fn run(&self, _: HostCall) -> HostRan {
             let result = Err(Reason::Failed.into());
-            HostRan { result, tx: TxOutcome::NoOp, used: Amounts::ZERO }
+            HostRan::new(result, TxOutcome::NoOp, Amounts::ZERO)
         }
     }
     let world = world();

@@ -1,18 +1,29 @@
 //! `syscap log`: what is on record.
 
 mod answers;
+mod kept;
+mod line;
+mod row;
+mod select;
 mod show;
+mod whole;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use syscap::format::id::Seq;
 
-use crate::{exit::Ended, output::Out, verify};
+use crate::{
+    exit::{Ended, Failure},
+    output::Out,
+    verify,
+};
 
 /// What to do with the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Log {
-    /// Show the records, one row each. Works beside the process that holds the home.
+    /// Show what was done, a line a call, or one record whole. Works beside the process that holds
+    /// the home.
     Show(show::Show),
     /// Write the log to a folder that can be verified without the home.
     Export(Export),
@@ -35,4 +46,11 @@ pub(crate) struct Export {
     /// The folder to make.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+}
+
+/// That the vault has something else than a record commits to.
+fn altered(home: &Path, record: Seq) -> Failure {
+    let problem =
+        format!("the vault has something else than record {record} commits to, which is not shown");
+    Failure::Audit { path: home.to_path_buf(), problem }
 }

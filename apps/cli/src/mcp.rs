@@ -8,7 +8,10 @@ use std::{
 };
 
 use clap::Args;
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{
+    budget::Dimension,
+    id::{AgentId, TokenId},
+};
 use syscap_gateway::{ClassRule, Hints, Options, People, ServerCommand};
 
 use crate::{
@@ -68,6 +71,15 @@ pub(crate) struct Mcp {
     /// How long a token lives that is issued here.
     #[arg(long, value_name = "TIME", default_value = "12h", value_parser = parse::life)]
     expires: Duration,
+    /// A limit of a token that is issued here, such as calls=100; may be given again. Others are
+    /// such that they outlast a working day.
+    #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
+          value_parser = parse::limit)]
+    budget: Vec<(Dimension, u64)>,
+    /// How often a token that has ended or is spent is issued once more, with nothing used; never
+    /// one that was revoked, nor while the agent is frozen.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "token")]
+    renew: u32,
     /// How long a call may run; as on record where it is left out, at first 60s.
     #[arg(long, value_name = "TIME", value_parser = parse::life)]
     timeout: Option<Duration>,
@@ -161,9 +173,17 @@ impl Mcp {
                 advice: "write its command after --, or name one by --server".to_owned(),
             });
         }
+        if let Some(timeout) = self.timeout.filter(|timeout| *timeout > Options::TIMEOUT_MAX) {
+            return Err(Failure::Usage {
+                what: format!("--timeout {}s", timeout.as_secs()),
+                advice: format!("is {} h at most", Options::TIMEOUT_MAX.as_secs() / 3_600),
+            });
+        }
         let mut options = Options::new(self.home.clone(), self.agent.clone(), servers);
         options.token = self.token;
         options.expires = self.expires;
+        options.limits.clone_from(&self.budget);
+        options.renewals = self.renew;
         options.prefix = self.prefix;
         options.built_in = self.builtins;
         options.classes = self.classes.clone();

@@ -53,6 +53,8 @@ pub(crate) enum BadWord {
     Dimension,
     #[error("a tool is named [a-z][a-z0-9_]*, parts joined by dots: fs.read")]
     Tool,
+    #[error("tools are named fs.read, fs.* for all of fs, or *")]
+    Tools,
     #[error("a manifest's id has 64 hexadecimal digits")]
     Manifest,
     #[error("there is no such effect class; there are {}", classes())]
@@ -96,6 +98,41 @@ pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
 /// A tool.
 pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
     ToolId::new(text).ok_or(BadWord::Tool)
+}
+
+/// Tools: one by its name, all whose names begin alike, or all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tools {
+    /// The one of this name.
+    One(ToolId),
+    /// Those whose names begin so, with a dot at its end.
+    Below(String),
+    /// All.
+    All,
+}
+
+impl Tools {
+    /// Whether a tool of that name is one of them.
+    pub(crate) fn include(&self, tool: &str) -> bool {
+        match self {
+            Self::One(one) => one.as_str() == tool,
+            Self::Below(prefix) => tool.starts_with(prefix.as_str()),
+            Self::All => true,
+        }
+    }
+}
+
+/// `fs.read`, `fs.*` or `*`.
+pub(crate) fn tools(text: &str) -> Result<Tools, BadWord> {
+    match text.strip_suffix('*') {
+        None => tool(text).map(Tools::One),
+        Some("") => Ok(Tools::All),
+        Some(prefix) => {
+            let name = prefix.strip_suffix('.').ok_or(BadWord::Tools)?;
+            tool(name).map_err(|_| BadWord::Tools)?;
+            Ok(Tools::Below(prefix.to_owned()))
+        }
+    }
 }
 
 /// A role.
@@ -192,6 +229,14 @@ pub(crate) fn fact(text: &str) -> Result<(FactKey, Canonical), BadWord> {
 
 /// How long a token lives: a number and `s`, `m`, `h` or `d`.
 pub(crate) fn life(text: &str) -> Result<Duration, BadWord> {
+    match age(text)? {
+        life if life > Duration::from_millis(TOKEN_LIFE_MS_MAX) => Err(BadWord::TooLong),
+        life => Ok(life),
+    }
+}
+
+/// How long ago something may have been: written as a life.
+pub(crate) fn age(text: &str) -> Result<Duration, BadWord> {
     let unit = text.chars().last().ok_or(BadWord::Duration)?;
     let ms_each: u64 = match unit {
         's' => 1_000,
@@ -204,7 +249,6 @@ pub(crate) fn life(text: &str) -> Result<Duration, BadWord> {
     let count = number(digits).ok_or(BadWord::Duration)?;
     match count.saturating_mul(ms_each) {
         0 => Err(BadWord::Duration),
-        ms if ms > TOKEN_LIFE_MS_MAX => Err(BadWord::TooLong),
         ms => Ok(Duration::from_millis(ms)),
     }
 }

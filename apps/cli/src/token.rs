@@ -27,6 +27,8 @@ pub(crate) enum Token {
     /// Hand on a part of a token, to the same agent or one below it; prints the new token's id.
     /// What it uses is charged to all above it, and it ends with any of them.
     Attenuate(issue::Attenuate),
+    /// Issue what a token grants once more, with nothing used; prints the new token's id.
+    Reissue(issue::Reissue),
     /// Let a token go on that must be renewed; prints the id of the token that renews it.
     Renew(issue::Renew),
     /// List the tokens of a home. Works beside the process that holds the home.
@@ -44,6 +46,7 @@ impl Token {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::Issue(issue) => issue.run(out),
+            Self::Reissue(reissue) => reissue.run(out),
             Self::Renew(renew) => renew.run(out),
             Self::Attenuate(attenuate) => attenuate.run(out),
             Self::Tree(tree) => tree.run(out),

@@ -134,6 +134,9 @@ fn a_program_runs_in_the_workspace_and_says_how_it_ended() {
     assert_eq!(fs::read_to_string(world.workspace().join("made")).unwrap(), "made\n");
     let ran = script(&session, "kill -9 $$");
     assert_eq!(number(&ran, "signal"), Some(9));
+    // What ends otherwise than with 0 has failed by its own word, and counts so.
+    let counts = world.rt.view().unwrap().counts;
+    assert_eq!((counts.allowed, counts.failed), (1, 2));
     // Below the workspace: a token for a part of it will do for a program in that part.
     fs::create_dir(world.workspace().join("part")).unwrap();
     let ran = json(&session, "shell_script", r#"{"script": "echo in > x", "path": "part"}"#);

@@ -22,9 +22,9 @@ use crate::{
     data,
     downstream::AsSent,
     flight::{Flight, RetryInput},
-    gateway::Gateway,
-    kernelside::{CallOutcome, Envelope, blocking},
-    names, refusal, result,
+    gateway::{Gateway, Open},
+    kernelside::{CallOutcome, Envelope, Lack, blocking},
+    names, next, refusal, renewal, result,
 };
 
 /// Longest id of a request that stands in a key as it is.
@@ -50,8 +50,9 @@ pub(crate) async fn call(
     let delivered = outcome.delivered.item();
     match outcome.reason {
         Some(reason) => {
+            let aside = next::aside(gateway, &id, &outcome).await;
             let refused = (reason, delivered, outcome.record);
-            Ok(refusal::result(refused, &params.name, &gateway.catalog()).into())
+            Ok(refusal::result(refused, aside, &params.name, &gateway.catalog()).into())
         }
         None if is_built_in => Ok(result::built_in(delivered).into()),
         None => result::foreign(delivered),
@@ -94,9 +95,10 @@ async fn refused(
     };
     let flight = Arc::new(Flight::new(context, None));
     match send(gateway, Envelope::Canonical(map.finish()), flight, &context.id).await {
-        Ok(CallOutcome { reason: Some(reason), delivered, record }) => {
-            let refused = (reason, delivered.item(), record);
-            refusal::result(refused, name.as_str().unwrap_or_default(), &gateway.catalog())
+        Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
+            let (refused, name) = ((reason, delivered.item(), record), name.as_str());
+            let name = name.unwrap_or_default();
+            refusal::result(refused, refusal::Aside::default(), name, &gateway.catalog())
         }
         Ok(outcome) => result::built_in(outcome.delivered.item()),
         Err(words) => refusal::lost(&words),
@@ -181,22 +183,43 @@ async fn send(
     id: &RequestId,
 ) -> Result<CallOutcome, String> {
     let request = gateway.requests.enter(id, &flight.cancel).await?;
-    let _permit = gateway.calls.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    let boarded = gateway.flights.board(flight);
+    let envelope = Arc::new(envelope);
+    let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
+    // What was refused did not run: it is sent again by the token that takes the other's place.
+    if let Some(lack) = &outcome.1
+        && renewal::go_on(gateway, &outcome.2, lack).await
+    {
+        outcome = send_by(gateway, &envelope, boarded.tag).await?;
+    }
+    drop(boarded);
+    drop(request);
+    Ok(outcome.0)
+}
+
+/// Sends it by the session that is open; what it lacked there, if that is what stopped it.
+async fn send_by(
+    gateway: &Arc<Gateway>,
+    envelope: &Arc<Envelope>,
+    tag: u64,
+) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), String> {
+    let open = gateway.open().ok_or("the session is not open")?;
+    let slot = open.slots.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    let cancel = gateway.flights.find(tag).map(|flight| flight.cancel.clone()).unwrap_or_default();
     // No more is done for a client than it reads.
     tokio::select! {
         () = gateway.client.outbox.room() => {}
-        () = flight.cancel.cancelled() => {}
+        () = cancel.cancelled() => {}
         () = gateway.closing.cancelled() => return Err(String::from("the gateway ends")),
     }
-    let session = gateway.session().ok_or("the session is not open")?;
-    let boarded = gateway.flights.board(flight);
-    let tag = boarded.tag;
+    let (session, envelope) = (Arc::clone(&open.session), Arc::clone(envelope));
     let outcome = blocking(move || session.send(&envelope, tag)).await;
-    drop(boarded);
-    drop(request);
-    outcome
+    drop(slot);
+    let outcome = outcome
         .and_then(|outcome| outcome)
-        .map_err(|error| format!("The kernel did not answer: {error}"))
+        .map_err(|error| format!("The kernel did not answer: {error}"))?;
+    let lack = renewal::lack(&outcome, open.session.token());
+    Ok((outcome, lack, open))
 }
 
 #[cfg(test)]

@@ -104,6 +104,12 @@ impl Catalog {
         self.offered.get(id)
     }
 
+    /// What it counts as.
+    pub(crate) fn class(&self, id: &ToolId) -> Option<EffectClass> {
+        let own = self.built_in.get(id).map(|manifest| manifest.effect);
+        own.or(self.offered.get(id).map(|tool| tool.effect))
+    }
+
     /// Whether the home runs it itself.
     pub(crate) fn is_built_in(&self, id: &str) -> bool {
         ToolId::new(id).is_some_and(|id| self.built_in.contains_key(&id))

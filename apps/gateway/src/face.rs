@@ -9,7 +9,7 @@ use rmcp::{
         CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
         GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
         InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
+        ListToolsResult, MetaObject, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
         ReadResourceRequestParams, ReadResourceResponse, Reference, ResourcesCapability,
         ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
         SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
@@ -25,7 +25,7 @@ use crate::{
     capabilities::{Able, WireKind},
     flight::{Flight, RetryInput},
     gateway::{Gateway, NoBeginning},
-    passing, refusal, watch,
+    passing, refusal, renewal, watch,
 };
 
 /// Longest instructions to models, in characters, of all servers together.
@@ -199,7 +199,13 @@ impl ServerHandler for Face {
     ) -> Result<ListToolsResult, ErrorData> {
         self.begin(&context).await?;
         let granted = self.gateway.granted();
-        Ok(ListToolsResult::with_all_items(self.gateway.catalog().list(&granted)))
+        let mut listed = ListToolsResult::with_all_items(self.gateway.catalog().list(&granted));
+        if let Some(ended) = renewal::ended(&self.gateway).await {
+            let ended =
+                MetaObject([(refusal::TOKEN_KEY.to_owned(), ended.into())].into_iter().collect());
+            listed.meta = Some(ended);
+        }
+        Ok(listed)
     }
 
     async fn call_tool(

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use syscap::format::id::ToolId;
+use syscap::format::{budget::Dimension, id::ToolId};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -21,7 +21,7 @@ use crate::{
     subscriptions::Subscriptions,
 };
 
-/// Most calls of the client that are out; more wait.
+/// Most calls of the client that are out, whatever its token allows; more wait.
 const CALLS_MAX: usize = 512;
 
 /// Why the gateway can't begin.
@@ -43,7 +43,6 @@ pub(crate) struct Gateway {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) flights: Flights,
     pub(crate) requests: Requests,
-    pub(crate) calls: Semaphore,
     /// Before the request's id in idempotency keys.
     pub(crate) run: String,
     /// Cancelled when a server runs.
@@ -58,8 +57,9 @@ pub(crate) struct Gateway {
     pub(crate) routes: Routes,
     pub(crate) subscriptions: Subscriptions,
     catalog: RwLock<Arc<Catalog>>,
-    /// The session, and behind it those that it took the place of.
-    sessions: RwLock<Vec<Arc<dyn KernelSession>>>,
+    open: RwLock<Option<Arc<Open>>>,
+    /// One at a time looks for another token.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
     /// Set once it has begun.
     pub(crate) begun: OnceCell<()>,
     pub(crate) offering: tokio::sync::Mutex<()>,
@@ -77,7 +77,6 @@ impl Gateway {
             servers,
             flights: Flights::default(),
             requests: Requests::default(),
-            calls: Semaphore::new(CALLS_MAX),
             run: format!("{:016x}", random()),
             running: CancellationToken::new(),
             opened: CancellationToken::new(),
@@ -87,7 +86,8 @@ impl Gateway {
             routes: Routes::default(),
             subscriptions: Subscriptions::default(),
             catalog: RwLock::default(),
-            sessions: RwLock::default(),
+            open: RwLock::default(),
+            renewing: tokio::sync::Mutex::default(),
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
         }
@@ -108,19 +108,17 @@ impl Gateway {
         self.servers.get(place)
     }
 
-    /// The session, once there is one.
-    pub(crate) fn session(&self) -> Option<Arc<dyn KernelSession>> {
-        self.sessions().first().cloned()
+    /// The session that calls go by, once there is one.
+    pub(crate) fn open(&self) -> Option<Arc<Open>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// It and those that it took the place of: calls may be out through them.
-    pub(crate) fn sessions(&self) -> Vec<Arc<dyn KernelSession>> {
-        self.sessions.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes the session through which calls go from now on.
+    /// Calls go by this session from now on; those that are out end by the one before.
     pub(crate) fn set_session(&self, session: Arc<dyn KernelSession>) {
-        self.sessions.write().unwrap_or_else(PoisonError::into_inner).insert(0, session);
+        let most = session.token().limits.get(Dimension::Concurrent);
+        let slots = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, CALLS_MAX);
+        let open = Arc::new(Open { session, slots: Semaphore::new(slots) });
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
     }
 
     /// What stands before the names of a server's tools and prompts.
@@ -133,6 +131,14 @@ impl Gateway {
 
     /// The ids of the tools that the session's token grants.
     pub(crate) fn granted(&self) -> BTreeSet<ToolId> {
-        self.session().map(|session| session.grants().into_iter().collect()).unwrap_or_default()
+        let open = self.open();
+        open.map(|open| open.session.token().tools.iter().cloned().collect()).unwrap_or_default()
     }
+}
+
+/// A session that is open.
+pub(crate) struct Open {
+    pub(crate) session: Arc<dyn KernelSession>,
+    /// As many calls as its token lets run at once; more wait, and are not refused.
+    pub(crate) slots: Semaphore,
 }

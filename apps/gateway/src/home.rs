@@ -1,22 +1,28 @@
 //! The home, by whichever process holds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
+use std::time::Duration;
 
 use syscap::{
     Error, Grant, Runtime, Session, Written,
     format::{
-        budget::Budget,
-        id::{ObjectId, TokenId, ToolId},
+        budget::{Amounts, Dimension},
+        control::{Freeze, FreezeTarget},
+        id::{AgentId, ObjectId, TokenId, ToolId},
         json::Escapes,
         limits::GRANTS_MAX,
         manifest::Manifest,
+        time::UnixMillis,
     },
     provide::{Offer, Provider},
-    view::{TokenInfo, Whose},
+    view::{TokenInfo, View, Whose},
 };
 
 use crate::{
-    kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Unreached},
+    kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Lack, Unreached},
     options::{Options, People},
     say::say,
 };
@@ -25,6 +31,8 @@ use crate::{
 pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,
+    /// How many tokens were issued again.
+    renewed: AtomicU32,
     /// The token that was issued here.
     issued: Mutex<Option<TokenId>>,
 }
@@ -41,7 +49,8 @@ impl HomeKernel {
             People::Absent => held.headless(),
         };
         let runtime = held.share(&options.home)?;
-        Ok(Self { runtime, options: options.clone(), issued: Mutex::default() })
+        let (renewed, issued) = (AtomicU32::new(0), Mutex::default());
+        Ok(Self { runtime, options: options.clone(), renewed, issued })
     }
 
     /// Closes it: who still uses it is told.
@@ -112,8 +121,9 @@ impl Kernelside for HomeKernel {
     }
 
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached> {
-        let runtime = &self.runtime;
-        let token = self.token(runtime, tools)?;
+        let token = self.token(tools)?;
+        self.fits_timeout(&token.limits)?;
+        say(&format!("{} calls by token {}, until {}", token.agent, token.id, token.expires));
         self.session(token)
     }
 
@@ -128,63 +138,182 @@ impl Kernelside for HomeKernel {
         if !lives || newest.is_none_or(|newest| newest.id != issued) {
             return Ok(None);
         }
-        let token = self.issued_for(&self.runtime, tools)?;
+        let token = self.issued_for(&view, tools)?;
         self.session(token).map(Some)
+    }
+
+    fn go_on(
+        &self,
+        ended: TokenId,
+        lack: &Lack,
+    ) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let Some(ended) = view.token(ended) else { return Ok(None) };
+        if self.options.token.is_none()
+            && let Some(newer) = newer(&view, ended, lack.tool.as_ref())
+        {
+            say(&format!("going on by token {}, which was issued since", newer.id));
+            return self.session(newer.clone()).map(Some);
+        }
+        if !lack.renewable || !self.may_renew(&view, ended) {
+            return Ok(None);
+        }
+        let id = self.issue_again(ended.id)?;
+        let count = self.renewed.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        say(&format!(
+            "{} had used up token {}: ISSUED {id} like it, renewal {count} of {}",
+            ended.agent, ended.id, self.options.renewals
+        ));
+        self.session(self.known(id)?).map(Some)
+    }
+
+    fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let ended = view.token(token).and_then(|token| ended(token, view.now));
+        Ok(ended.map(|why| {
+            format!("token {token} {why}; an operator goes on with: {}", self.reissue(token))
+        }))
+    }
+
+    fn home(&self) -> String {
+        let home = &self.options.home;
+        std::path::absolute(home).unwrap_or_else(|_| home.clone()).display().to_string()
     }
 }
 
-impl HomeKernel {
-    /// The token that is named; else the agent's newest that lives and grants one of these tools;
-    /// else a new one. What was revoked stays revoked: where the agent's newest token was, an
-    /// operator must issue the next.
-    fn token(&self, runtime: &Runtime, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
-        let view = runtime.view().map_err(unreached)?;
-        let agent = &self.options.agent;
-        if let Some(id) = self.options.token {
-            let known = view.token(id).cloned();
-            return known.ok_or_else(|| Unreached(format!("there is no token {id} here")));
+/// Why nothing more is let through by a token.
+fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
+    match token {
+        token if token.revoked => Some("was revoked".to_owned()),
+        token if token.expires <= now => Some(format!("has expired, at {}", token.expires)),
+        token if token.is_spent() => {
+            let used = token.limits.iter().find(|(dimension, limit)| {
+                *limit > 0 && *dimension != Dimension::Concurrent && token.left.get(*dimension) == 0
+            });
+            let what = used.map_or("its budget", |(dimension, _)| dimension.name());
+            Some(format!("is spent: {what} has run out"))
         }
-        let own: Vec<&TokenInfo> =
-            view.tokens.iter().filter(|token| token.agent == *agent).collect();
-        let fits = |token: &&&TokenInfo| {
-            let grants = tools.is_empty() || token.tools.iter().any(|tool| tools.contains(tool));
-            token.is_live(view.now) && grants
-        };
-        if let Some(token) = own.iter().find(fits) {
-            return Ok((*token).clone());
-        }
-        if own.first().is_some_and(|newest| newest.revoked) {
-            return Err(Unreached(format!(
-                "the last token of {agent} was revoked; issue another, or name one by --token"
-            )));
-        }
-        self.issued_for(runtime, tools)
+        _ => None,
     }
+}
 
+/// A token of the same agent that was issued later, and goes on: what sessions of the other have
+/// been given is not forgotten by it. Where one tool was lacking it grants that and all others;
+/// else some of them.
+fn newer<'v>(view: &'v View, ended: &TokenInfo, lacking: Option<&ToolId>) -> Option<&'v TokenInfo> {
+    let sessions = view.sessions.iter().filter(|session| session.token == ended.id);
+    let read = sessions.fold(ended.label, |label, session| label.join(session.label));
+    view.tokens.iter().find(|token| {
+        let has = |tool: &ToolId| token.tools.contains(tool);
+        let grants = match lacking {
+            Some(tool) => has(tool) && ended.tools.iter().all(has),
+            None => ended.tools.iter().any(has),
+        };
+        let goes_on = self::ended(token, view.now).is_none() && read.leq(token.label);
+        token.agent == ended.agent && token.issued > ended.issued && goes_on && grants
+    })
+}
+
+impl HomeKernel {
     fn session(&self, token: TokenInfo) -> Result<Arc<dyn KernelSession>, Unreached> {
         let agent = self.options.agent.as_str();
         let session = self.runtime.session(agent, token.id).map_err(unreached)?;
-        Ok(Arc::new(HomeSession { session, grants: token.tools }))
+        Ok(Arc::new(HomeSession { session, token }))
+    }
+
+    fn known(&self, token: TokenId) -> Result<TokenInfo, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let known = view.token(token).cloned();
+        known.ok_or_else(|| Unreached(format!("there is no token {token} here")))
+    }
+
+    /// The command that issues a token once more.
+    fn reissue(&self, token: TokenId) -> String {
+        format!("syscap token reissue {} {token}", self.home())
+    }
+
+    /// The token that is named; else the agent's newest that goes on and grants one of these tools;
+    /// else a new one. What was revoked stays revoked, and what is spent is issued again only where
+    /// the operator said how often: else an operator must issue the next.
+    fn token(&self, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let agent = &self.options.agent;
+        if let Some(id) = self.options.token {
+            let known = self.known(id)?;
+            return match ended(&known, view.now) {
+                None => Ok(known),
+                Some(why) => {
+                    let (reissue, next) = (self.reissue(id), "and name the new one by --token");
+                    Err(Unreached(format!("token {id} {why}; go on with: {reissue}, {next}")))
+                }
+            };
+        }
+        let own: Vec<&TokenInfo> =
+            view.tokens.iter().filter(|token| token.agent == *agent).collect();
+        let grants = |token: &TokenInfo| {
+            tools.is_empty() || token.tools.iter().any(|tool| tools.contains(tool))
+        };
+        let fits = |token: &&&TokenInfo| ended(token, view.now).is_none() && grants(token);
+        if let Some(token) = own.iter().find(fits) {
+            return Ok((*token).clone());
+        }
+        let newest = own.first();
+        if let Some(revoked) = newest.filter(|newest| newest.revoked) {
+            return Err(Unreached(format!(
+                "the last token of {agent} was revoked; issue another, or go on as before with: {}",
+                self.reissue(revoked.id)
+            )));
+        }
+        if let Some(spent) = newest.filter(|newest| newest.is_spent() && grants(newest)) {
+            if !self.may_renew(&view, spent) {
+                let why = ended(spent, view.now).unwrap_or_default();
+                return Err(Unreached(format!(
+                    "the last token of {agent} {why}; go on with: {}, or start with --renew N",
+                    self.reissue(spent.id)
+                )));
+            }
+            let id = self.issue_again(spent.id)?;
+            self.renewed.fetch_add(1, Ordering::SeqCst);
+            say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
+            return self.known(id);
+        }
+        self.issued_for(&view, tools)
     }
 
     /// A new token for these tools.
-    fn issued_for(&self, runtime: &Runtime, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
-        let view = runtime.view().map_err(unreached)?;
+    fn issued_for(&self, view: &View, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
-        let id = self.issue(runtime, tools, &own)?;
+        let id = self.issue(tools, &own)?;
         *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
-        let view = runtime.view().map_err(unreached)?;
-        let issued = view.token(id).cloned();
-        issued.ok_or_else(|| Unreached(format!("the token {id} was issued and is not here")))
+        self.known(id)
     }
 
-    fn issue(
-        &self,
-        runtime: &Runtime,
-        tools: &[ToolId],
-        own: &[ToolId],
-    ) -> Result<TokenId, Unreached> {
+    /// Whether a token may be issued again here: as often as the operator said, and not where an
+    /// operator has stopped its agent since, by whatever means.
+    fn may_renew(&self, view: &View, token: &TokenInfo) -> bool {
+        let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
+        let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
+        let stops = |freeze: &Freeze| match freeze.target {
+            FreezeTarget::Kernel => true,
+            FreezeTarget::Agent => {
+                AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
+            }
+            FreezeTarget::Tool => false,
+        };
+        let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+        let frozen = unseen || view.frozen.iter().any(stops);
+        !revoked && !frozen && self.renewed.load(Ordering::SeqCst) < self.options.renewals
+    }
+
+    fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {
+        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
+        let grant = log.grant_like(token).map_err(unreached)?;
+        drop(log);
+        self.runtime.issue(grant).map_err(unreached)
+    }
+
+    fn issue(&self, tools: &[ToolId], own: &[ToolId]) -> Result<TokenId, Unreached> {
         let agent = &self.options.agent;
         let mut granted: Vec<&str> = tools.iter().map(ToolId::as_str).collect();
         let mut grant = Grant::to(agent.as_str());
@@ -199,28 +328,45 @@ impl HomeKernel {
                 granted.len()
             )));
         }
-        let count = granted.len();
-        let grant =
-            grant.tools(granted).budget(Budget::standard()).expires_in(self.options.expires);
-        let token = runtime.issue(grant).map_err(unreached)?;
+        let (count, budget) = (granted.len(), self.options.budget());
+        self.fits_timeout(budget.amounts())?;
+        let grant = grant.tools(granted).budget(budget).expires_in(self.options.expires);
+        let token = self.runtime.issue(grant).map_err(unreached)?;
         say(&format!(
-            "{agent} had no token: ISSUED {token} for {count} tools, for {} s, with the standard \
-             budget; `syscap revoke` takes it back",
-            self.options.expires.as_secs()
+            "{agent} had no token: ISSUED {token} for {count} tools, for {} s and {} calls; \
+             `syscap revoke` takes it back",
+            self.options.expires.as_secs(),
+            budget.amounts().get(Dimension::Calls)
         ));
         Ok(token)
+    }
+
+    /// A call that may take longer than a token may wait in all is never let through.
+    fn fits_timeout(&self, budget: &Amounts) -> Result<(), Unreached> {
+        let Some(timeout) = self.options.timeout else { return Ok(()) };
+        let limit = budget.get(Dimension::WallUs);
+        if timeout.as_micros() <= limit.into() {
+            return Ok(());
+        }
+        Err(Unreached(format!(
+            "--timeout {} s is more than the token may wait in all ({} s); take a shorter one, or \
+             a token with more: --budget wall_us={}",
+            timeout.as_secs(),
+            Duration::from_micros(limit).as_secs(),
+            timeout.as_micros()
+        )))
     }
 }
 
 /// A session.
 struct HomeSession {
     session: Session,
-    grants: Vec<ToolId>,
+    token: TokenInfo,
 }
 
 impl KernelSession for HomeSession {
-    fn grants(&self) -> Vec<ToolId> {
-        self.grants.clone()
+    fn token(&self) -> &TokenInfo {
+        &self.token
     }
 
     fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached> {
@@ -233,6 +379,7 @@ impl KernelSession for HomeSession {
             reason: answer.reason(),
             delivered: answer.delivered().clone(),
             record: answer.receipt().outcome_seq,
+            constraint: answer.constraint().map(ToString::to_string),
         })
     }
 

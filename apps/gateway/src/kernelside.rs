@@ -5,11 +5,12 @@ use std::sync::Arc;
 use syscap::{
     format::{
         cbor::Canonical,
-        id::{ObjectId, Seq, ToolId},
+        id::{ObjectId, Seq, TokenId, ToolId},
         manifest::Manifest,
         reason::Reason,
     },
     provide::{Offer, Provider},
+    view::TokenInfo,
 };
 
 /// Why the kernel can't be reached.
@@ -52,12 +53,37 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// Opens a session for more tools, where the token of the one before was issued for it here
     /// and lives.
     fn widen(&self, tools: &[ToolId]) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
+
+    /// Opens another session where the token of one has ended, is spent or lacks something: by a
+    /// newer one that an operator issued, or by one that is issued here like it. `None` where
+    /// there is neither.
+    fn go_on(
+        &self,
+        ended: TokenId,
+        lack: &Lack,
+    ) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
+
+    /// What there is to be said of a token that lets nothing through: why, and the command that
+    /// goes on. `None` while it does.
+    fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached>;
+
+    /// The home, as a command names it.
+    fn home(&self) -> String;
+}
+
+/// What a call lacked that was refused for want of authority or budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lack {
+    /// The tool.
+    pub(crate) tool: Option<ToolId>,
+    /// Whether the same token with nothing used would do.
+    pub(crate) renewable: bool,
 }
 
 /// A session.
 pub(crate) trait KernelSession: Send + Sync + 'static {
-    /// The tools that its token grants.
-    fn grants(&self) -> Vec<ToolId>;
+    /// The token, and what it granted when the session was opened.
+    fn token(&self) -> &TokenInfo;
 
     /// Sends an envelope, under a name of our own for the call, and waits for the answer.
     fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached>;
@@ -85,6 +111,8 @@ pub(crate) struct CallOutcome {
     pub(crate) delivered: Canonical,
     /// Where it stands.
     pub(crate) record: Seq,
+    /// The constraint of the policy that said no.
+    pub(crate) constraint: Option<String>,
 }
 
 /// Asks the kernel on a thread that may block.

@@ -49,6 +49,7 @@ mod listing;
 mod lists;
 mod manifest;
 mod names;
+mod next;
 mod notice;
 mod offer;
 mod options;
@@ -56,6 +57,7 @@ mod passing;
 mod provider;
 mod quota;
 mod refusal;
+mod renewal;
 mod requests;
 mod result;
 mod routes;
@@ -72,7 +74,7 @@ pub use crate::{
     effect::{BadClassRule, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},
-    refusal::META_KEY,
+    refusal::{META_KEY, TOKEN_KEY},
     words::{BadWords, split},
 };
 

@@ -123,10 +123,10 @@ async fn drained(gateway: &Gateway, at_most: Duration) {
 async fn close(gateway: &Arc<Gateway>) {
     gateway.tasks.close();
     let closing = async {
-        for session in gateway.sessions() {
-            if let Ok(Err(error)) = blocking(move || session.close()).await {
-                say(&format!("the session was not closed: {error}"));
-            }
+        if let Some(open) = gateway.open()
+            && let Ok(Err(error)) = blocking(move || open.session.close()).await
+        {
+            say(&format!("the session was not closed: {error}"));
         }
         gateway.tasks.wait().await;
     };

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{
+    budget::{Budget, Dimension},
+    id::{AgentId, TokenId},
+};
 
 use crate::effect::{ClassRule, Hints};
 
@@ -39,6 +42,11 @@ pub struct Options {
     pub token: Option<TokenId>,
     /// How long a token lives that is issued here.
     pub expires: Duration,
+    /// Limits of a token that is issued here which are others than [`Budget::working_day`] has.
+    pub limits: Vec<(Dimension, u64)>,
+    /// How often a token that has ended or is spent is issued again here; never one that was
+    /// revoked, nor while its agent is frozen.
+    pub renewals: u32,
     /// The servers.
     pub servers: Vec<ServerCommand>,
     /// Whether names carry their server's also where there is only one.
@@ -64,6 +72,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// The longest that a call may run.
+    pub const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+
     /// With what holds where nothing is said.
     #[must_use]
     pub fn new(home: PathBuf, agent: AgentId, servers: Vec<ServerCommand>) -> Self {
@@ -72,6 +83,8 @@ impl Options {
             agent,
             token: None,
             expires: Duration::from_hours(12),
+            limits: Vec::new(),
+            renewals: 0,
             servers,
             prefix: false,
             built_in: false,
@@ -84,6 +97,15 @@ impl Options {
             prompts: true,
             resources: true,
         }
+    }
+
+    /// What a token may use that is issued here.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        let limits = self.limits.iter();
+        limits.fold(Budget::working_day(), |budget, (dimension, limit)| {
+            budget.with(*dimension, *limit)
+        })
     }
 
     /// Whether clients see `NAME_tool` instead of `tool`.

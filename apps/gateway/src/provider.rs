@@ -81,7 +81,7 @@ async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
     let answer = converse(gateway, to, params, flight.as_ref(), &cancel).await;
     match answer {
         Ok(value) => match result::take(value, call.result_bytes_max) {
-            Ok(answered) if answered.is_error => ran(Ok(answered.map), unknown),
+            Ok(answered) if answered.is_error => failed(Ok(answered.map), unknown),
             Ok(answered) if result::is_request(answered.map.item()) => {
                 ran(Ok(answered.map), unknown)
             }
@@ -89,7 +89,7 @@ async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
             Err(refused) => ran(Err(refused), unknown),
         },
         Err(Trouble::Refused(error)) => {
-            ran(result::take_error(&error, call.result_bytes_max), unknown)
+            failed(result::take_error(&error, call.result_bytes_max), unknown)
         }
         Err(Trouble::Gone) => ran(Err(Refused::new(Reason::ProviderGone)), unknown),
         Err(Trouble::Cancelled) => ran(Err(Refused::new(Reason::Cancelled)), unknown),
@@ -159,7 +159,12 @@ async fn answer(
 }
 
 const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
-    HostRan { result, tx, used: Amounts::ZERO }
+    HostRan::new(result, tx, Amounts::ZERO)
+}
+
+/// What the server itself calls a failure.
+fn failed(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
+    HostRan { failed: true, ..ran(result, tx) }
 }
 
 /// Whether a call of this class leaves everything as it was, here and elsewhere.

@@ -6,12 +6,15 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::Value;
-use syscap::format::{cbor::Item, id::Seq, reason::Reason};
+use syscap::format::{cbor::Item, id::Seq, manifest::EffectClass, reason::Reason};
 
 use crate::{catalog::Catalog, data};
 
 /// The key in `_meta` under which a refusal stands.
 pub const META_KEY: &str = "dev.syscap/refusal";
+/// The key in `_meta` of a list of tools under which stands why none of them can be called, and
+/// what goes on.
+pub const TOKEN_KEY: &str = "dev.syscap/token";
 /// The prefix of keys in `_meta` that are ours: no server's word stands under one.
 const OWN_PREFIX: &str = "dev.syscap";
 /// What of an error object goes into `_meta`.
@@ -47,10 +50,22 @@ pub(crate) fn is_own(key: &str) -> bool {
     same && (rest.is_empty() || rest.starts_with('.'))
 }
 
+/// What is told of a refusal beside the kernel's error object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Aside {
+    /// What the tool counts as.
+    pub(crate) class: Option<EffectClass>,
+    /// The constraint of the policy that said no.
+    pub(crate) constraint: Option<String>,
+    /// What lets it through, or who can.
+    pub(crate) next: Option<String>,
+}
+
 /// The result that says so. `error` is the kernel's error object; where it is about the tool's
 /// id, the client is told the names that it knows.
 pub(crate) fn result(
     (reason, error, record): (Reason, Item<'_>, Seq),
+    aside: Aside,
     called: &str,
     catalog: &Catalog,
 ) -> CallToolResult {
@@ -66,6 +81,11 @@ pub(crate) fn result(
         }
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
+    let Aside { class, constraint, next } = aside;
+    let class = class.map(|class| class.name().to_owned());
+    for (key, value) in [("class", class), ("constraint", constraint), ("next", next)] {
+        refusal.extend(value.map(|value| (key.to_owned(), Value::from(value))));
+    }
     tell(&words(reason, &refusal), refusal)
 }
 
@@ -86,7 +106,7 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
     let kind = refusal.get("kind").and_then(Value::as_str).unwrap_or("refused");
     let mut words =
         format!("Call {kind}: {} ({}). {}", reason.name(), reason.code(), reason.hint());
-    for part in ["field", "got", "allowed", "record"] {
+    for part in ["field", "got", "allowed", "class", "constraint", "record", "next"] {
         match refusal.get(part) {
             Some(Value::String(value)) => words.push_str(&format!("\n{part}: {value}")),
             Some(value) => words.push_str(&format!("\n{part}: {value}")),
@@ -107,7 +127,12 @@ mod tests {
         let refused = Refused::new(Reason::OutOfScope).field("path").got("/etc").allowed("docs/");
         let error = refused.error_object(ErrorKind::Refused);
         let parts = (Reason::OutOfScope, error.item(), Seq::new(7));
-        let result = result(parts, "x", &Catalog::default());
+        let aside = Aside {
+            class: Some(EffectClass::ExternalWrite),
+            constraint: Some("ask-first".to_owned()),
+            next: Some("a person does this".to_owned()),
+        };
+        let result = result(parts, aside, "x", &Catalog::default());
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content, None);
         let refusal = result.meta.as_ref().unwrap().get(META_KEY).unwrap();
@@ -117,8 +142,12 @@ mod tests {
         assert_eq!(refusal["allowed"], "docs/");
         assert_eq!(refusal["retry"], "fix");
         assert_eq!(refusal["record"], 7);
+        assert_eq!(refusal["class"], "external_write");
+        assert_eq!(refusal["constraint"], "ask-first");
+        assert_eq!(refusal["next"], "a person does this");
         let text = &result.content[0].as_text().unwrap().text;
-        for part in ["out_of_scope", "304", "path", "/etc", "docs/", "record: 7"] {
+        for part in ["out_of_scope", "304", "path", "/etc", "docs/", "record: 7", "next: a person"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

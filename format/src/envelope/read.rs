@@ -6,7 +6,7 @@ use super::result::{Receipt, Status, ToolResult, TxOutcome};
 use crate::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item},
-    id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
+    id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
     manifest::Enforcement,
     obligation::Obligation,
     provenance::{Provenance, Source},
@@ -47,6 +47,10 @@ impl ToolResult {
             provenance: maybe(item.get("provenance")?, provenance)?,
             tx: named(TxOutcome::ALL, TxOutcome::name, item.get("tx_outcome")?)?,
             degraded,
+            constraint: match item.get("constraint") {
+                Some(id) => Some(id.as_text().and_then(ConstraintId::new)?),
+                None => None,
+            },
             receipt: Receipt::read(item.get("receipt")?)?,
         };
         // One answer has one envelope: nothing stands in it that was not read.
@@ -109,7 +113,12 @@ mod tests {
     use alloc::string::ToString as _;
 
     use super::*;
-    use crate::{cbor::MapBuilder, reason::ErrorKind, reason::Refused, record::CallFields};
+    use crate::{
+        cbor::MapBuilder,
+        decision::{Decision, Verdict},
+        reason::{ErrorKind, Refused},
+        record::CallFields,
+    };
 
     fn results() -> Vec<ToolResult> {
         let leaf = |byte| Leaf::from_bytes([byte; 32]);
@@ -146,9 +155,16 @@ mod tests {
         let refused = Refused::new(Reason::Malformed).error_object(ErrorKind::Refused);
         let committed = (TxOutcome::Committed, degraded);
         let nothing = (TxOutcome::NoOp, Vec::new());
+        let said = Decision {
+            deciding: ConstraintId::new("a/no-secrets"),
+            ..Decision::plain(Verdict::Deny)
+        };
+        let denied = CallFields { decision: Some(said), ..full.clone() };
+        let no = Refused::new(Reason::Denied).error_object(ErrorKind::Refused);
         let empty = CallFields::unknown();
         [
             ToolResult::new(&full, None, done, committed, receipt(Some((Seq::new(6), leaf(5))))),
+            ToolResult::new(&denied, Some(Reason::Denied), no, nothing.clone(), receipt(None)),
             ToolResult::new(&empty, Some(Reason::Malformed), refused, nothing, receipt(None)),
         ]
         .to_vec()

@@ -7,7 +7,7 @@ use crate::{
     budget::Amounts,
     cbor::{Canonical, Item, MapBuilder},
     field::code,
-    id::{AgentId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
+    id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
     json,
     manifest::Enforcement,
     obligation::Obligation,
@@ -72,6 +72,7 @@ pub struct ToolResult {
     pub(super) provenance: Option<Provenance>,
     pub(super) tx: TxOutcome,
     pub(super) degraded: Vec<Obligation>,
+    pub(super) constraint: Option<ConstraintId>,
     pub(super) receipt: Receipt,
 }
 
@@ -96,6 +97,10 @@ impl ToolResult {
             provenance: record.provenance.clone(),
             tx,
             degraded,
+            constraint: reason
+                .filter(|reason| reason.is_a_verdict())
+                .and(record.decision.as_ref())
+                .and_then(|said| said.deciding.clone()),
             receipt,
         }
     }
@@ -199,6 +204,13 @@ impl ToolResult {
         self.reason.map(|reason| reason.retry_after(self.tx))
     }
 
+    /// Which constraint of the policy stopped the call; `None` too where none matched, or something
+    /// else did.
+    #[must_use]
+    pub const fn constraint(&self) -> Option<&ConstraintId> {
+        self.constraint.as_ref()
+    }
+
     /// The whole envelope as one map with text keys.
     #[must_use]
     pub fn to_canonical(&self) -> Canonical {
@@ -234,6 +246,10 @@ impl ToolResult {
                 let list = taken.iter().map(|asked| Canonical::text(&alloc::format!("{asked}")));
                 map.item("degraded", Canonical::list(list).item())
             }
+        };
+        let map = match &self.constraint {
+            Some(constraint) => map.text("constraint", constraint.as_str()),
+            None => map,
         };
         map.item("receipt", self.receipt.to_canonical().item()).finish()
     }

@@ -198,6 +198,8 @@ flags! {
         GIVEN_BACK = 16,
         /// The call was cancelled during the run, or before it.
         CANCELLED = 32,
+        /// The tool says of itself that it failed: what was delivered says how.
+        TOOL_FAILED = 64,
     }
 }
 

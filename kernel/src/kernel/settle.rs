@@ -38,6 +38,19 @@ struct End {
     hash: Option<ResultHash>,
 }
 
+impl End {
+    /// Of what no run has given back.
+    fn without(
+        reason: Reason,
+        (kind, tx): (ErrorKind, TxOutcome),
+        used: Amounts,
+        flags: OutcomeFlags,
+    ) -> Self {
+        let (delivered, enforcement) = (Refused::new(reason).error_object(kind), Enforcement::None);
+        Self { reason: Some(reason), delivered, used, tx, enforcement, flags, hash: None }
+    }
+}
+
 impl Kernel {
     /// A record is durable: what waited for it goes on.
     pub(super) fn proceed(&mut self, seq: Seq, waiting: Waiting) -> Result<(), Halt> {
@@ -72,17 +85,11 @@ impl Kernel {
     /// Whether since admission the token was revoked, a freeze began or the call was cancelled.
     fn stopped(&self, seq: Seq, flight: &InFlight) -> Option<OutcomeFlags> {
         let State { tokens, frozen, open, .. } = &self.state;
-        let flags = if tokens.is_revoked(flight.token, self.now()) {
-            OutcomeFlags::REVOKED
-        } else if frozen.stops(&flight.agent, flight.tool.as_str()) {
-            OutcomeFlags::FROZEN
-        } else {
-            OutcomeFlags::default()
-        };
-        let flags = match open.get(&seq) {
-            Some(open) if open.cancelled => flags.and(OutcomeFlags::CANCELLED),
-            _ => flags,
-        };
+        let revoked = tokens.is_revoked(flight.token, self.now());
+        let frozen = !revoked && frozen.stops(&flight.agent, flight.tool.as_str());
+        let cancelled = open.get(&seq).is_some_and(|open| open.cancelled);
+        let flags = OutcomeFlags::REVOKED.when(revoked).and(OutcomeFlags::FROZEN.when(frozen));
+        let flags = flags.and(OutcomeFlags::CANCELLED.when(cancelled));
         (flags != OutcomeFlags::default()).then_some(flags)
     }
 
@@ -92,17 +99,8 @@ impl Kernel {
         flight: Box<InFlight>,
         flags: OutcomeFlags,
     ) -> Result<(), Halt> {
-        let refused = Refused::new(Reason::NotRun);
-        let end = End {
-            reason: Some(Reason::NotRun),
-            delivered: refused.error_object(ErrorKind::Refused),
-            used: Amounts::ZERO,
-            tx: TxOutcome::NoOp,
-            enforcement: Enforcement::None,
-            flags,
-            hash: None,
-        };
-        self.settle(seq, flight, end)
+        let kind = (ErrorKind::Refused, TxOutcome::NoOp);
+        self.settle(seq, flight, End::without(Reason::NotRun, kind, Amounts::ZERO, flags))
     }
 
     /// Whether a job that has waited since its permit was made may begin: nothing has stopped it
@@ -147,6 +145,7 @@ impl Kernel {
         };
         let (used, overrun) = with_measured(used, &held, measured);
         let flags = overrun.and(self.stopped(seq, &flight).unwrap_or_default());
+        let flags = flags.and(ran.flags);
         let end = End {
             reason: ran.reason,
             delivered: ran.delivered,
@@ -177,16 +176,8 @@ impl Kernel {
         let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
         let flags = overrun.and(running).and(self.stopped(seq, &flight).unwrap_or_default());
         let tx = if flight.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
-        let end = End {
-            reason: Some(reason),
-            delivered: Refused::new(reason).error_object(ErrorKind::Failed(tx)),
-            used,
-            tx,
-            enforcement: Enforcement::None,
-            flags,
-            hash: None,
-        };
-        self.settle(seq, flight, end)
+        let kind = (ErrorKind::Failed(tx), tx);
+        self.settle(seq, flight, End::without(reason, kind, used, flags))
     }
 
     /// A run that had been given up came back, with a report or by breaking off: its slot is
@@ -246,6 +237,5 @@ fn with_measured(used: Amounts, held: &Amounts, measured: Measured) -> (Amounts,
     let overran = Dimension::ALL
         .into_iter()
         .any(|dimension| dimension.is_measured() && used.get(dimension) > held.get(dimension));
-    let flags = if overran { OutcomeFlags::OVERRUN } else { OutcomeFlags::default() };
-    (used, flags)
+    (used, OutcomeFlags::OVERRUN.when(overran))
 }

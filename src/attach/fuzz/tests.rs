@@ -85,6 +85,8 @@ fn views() -> [Vec<u8>; 2] {
         used: amounts,
         held: amounts,
         left: amounts,
+        exhausted: true,
+        label: Label::UNTRUSTED,
     };
     let counts = Counts { calls: 3, refused: [(Reason::Denied, 1)].into(), ..Counts::default() };
     let freeze = Freeze::all();

@@ -8,7 +8,7 @@ use std::{
 
 use syscap_format::{
     budget::{Amounts, Dimension},
-    cbor::Canonical,
+    cbor::{Canonical, Item},
     envelope::TxOutcome,
     manifest::Enforcement,
     reason::{Reason, Refused},
@@ -117,7 +117,12 @@ impl Parcel {
         let safe = self.method.is_safe();
         let done = if safe { TxOutcome::NoOp } else { TxOutcome::Committed };
         match (ended, metered) {
-            (Ok(Ok(result)), Ok(())) => permit.ok(result, done),
+            (Ok(Ok(result)), Ok(())) => {
+                if result.item().get("ok").and_then(Item::as_bool) == Some(false) {
+                    permit.tool_failed();
+                }
+                permit.ok(result, done)
+            }
             // It was answered, and the answer can't be used.
             (Ok(Err(refused)), Ok(())) => permit.failed(refused, done),
             (Ok(_), Err(over)) => permit.failed(over.into(), done),

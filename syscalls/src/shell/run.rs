@@ -18,7 +18,8 @@ use syscap_format::{
 };
 use syscap_kernel::tool::{Demands, Permit, Plan, Ran};
 use syscap_launch::{
-    Access, Granted, LaunchError, Launcher, Level, Limits, Plan as Launch, Report, Running, Said,
+    Access, Ended, Granted, LaunchError, Launcher, Level, Limits, Plan as Launch, Report, Running,
+    Said,
 };
 
 use super::{Programs, outcome::Outcome, plan::Parsed};
@@ -85,6 +86,9 @@ impl ShellPlan {
         let grown = grown.map_err(|error| (refusal(error), TxOutcome::Unknown))?;
         permit.brings(grown.label);
         charge(permit, grown).map_err(|refused| (refused, TxOutcome::Committed))?;
+        if !matches!(report.ended, Ended::Exited(0)) {
+            permit.tool_failed();
+        }
         Ok(outcome.result(&report, self.parsed.network))
     }
 

@@ -100,6 +100,9 @@ impl Ledger {
             && !revoked
             && !frozen
             && !open.cancelled;
+        // A tool's own word, which only comes with what it delivered.
+        let tool_failed =
+            outcome.status == Status::Ok && outcome.flags.has(OutcomeFlags::TOOL_FAILED);
         let when = |holds, flag| if holds { flag } else { OutcomeFlags::default() };
         when(overrun, OutcomeFlags::OVERRUN)
             .and(when(revoked, OutcomeFlags::REVOKED))
@@ -107,6 +110,7 @@ impl Ledger {
             .and(when(running, OutcomeFlags::RUNNING))
             .and(when(given_back, OutcomeFlags::GIVEN_BACK))
             .and(when(open.cancelled, OutcomeFlags::CANCELLED))
+            .and(when(tool_failed, OutcomeFlags::TOOL_FAILED))
     }
 
     pub(super) fn late(&mut self, entry: &mut Entry<'_>, late: &Late) {

@@ -4,7 +4,9 @@ use ed25519_dalek::SigningKey;
 use syscap::verify::Fault;
 use syscap_format::{
     control::{Revocation, RevocationList, Role},
+    envelope::Status,
     id::{Seq, TokenId},
+    reason::Reason,
     record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record},
     time::UnixMillis,
     token::{TOKEN_CONTEXT, Token, TokenBody},
@@ -288,6 +290,31 @@ fn a_call_is_cancelled_once_while_it_is_out_by_whoever_may() {
                 "not flagged",
                 &|r| outcome(&mut r[place + 1]).flags = OutcomeFlags::default(),
                 &[(place + 1, Fault::OutcomeFlags)],
+            ),
+        ],
+    );
+}
+
+/// A tool's own word that it failed comes with a result, and with nothing else.
+#[test]
+fn a_tool_says_that_it_failed_with_a_result() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, &call("post", 1));
+    }));
+    let place = *log.places(Kind::Outcome).last().unwrap();
+    let says = |r: &mut Vec<Record>| outcome(&mut r[place]).flags = OutcomeFlags::TOOL_FAILED;
+    check(
+        &log,
+        &[
+            ("with a result", &|r| says(r), &[]),
+            (
+                "with an error",
+                &|r| {
+                    says(r);
+                    let outcome = outcome(&mut r[place]);
+                    (outcome.status, outcome.reason) = (Status::Error, Some(Reason::NotFound));
+                },
+                &[(place, Fault::OutcomeFlags)],
             ),
         ],
     );

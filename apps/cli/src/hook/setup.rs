@@ -159,7 +159,7 @@ struct Elsewhere;
 impl Provider for Elsewhere {
     fn run(&self, _: HostCall) -> HostRan {
         let result = Err(Refused::new(Reason::ProviderGone));
-        HostRan { result, tx: TxOutcome::NoOp, used: Amounts::ZERO }
+        HostRan::new(result, TxOutcome::NoOp, Amounts::ZERO)
     }
 }
 

@@ -1,311 +1,287 @@
 //! `syscap log show`.
 
-use std::path::PathBuf;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use clap::Args;
 use syscap::{
     audit::sqlite::SqliteReader,
     format::{
-        budget::Amounts,
-        control::{Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange},
-        decision::Decision,
         id::Seq,
-        record::{ApprovalBody, Body, CallFields, Record, StateChange},
-        sign::PublicKey,
+        record::{Body, Record},
     },
     kernel::store::{Next, StoreError},
 };
 
-use super::answers::{Answers, Asked};
+use super::{
+    answers::{Answers, Asked},
+    kept::Sides,
+    line, row,
+    select::Select,
+    whole,
+};
 use crate::{
     exit::{Ended, Exit, Failure},
-    fields,
     output::{Form, Object, Out},
-    token,
 };
 
 /// How many records are read before they are printed: whoever reads the output may be slow, and
 /// must not hold up the process that holds the home.
-const CHUNK: usize = 512;
+const CHUNK: u64 = 512;
+/// How many lines `--follow` begins with.
+const FOLLOWED: u64 = 10;
+/// How often `--follow` looks.
+const LOOK: Duration = Duration::from_millis(250);
 
-/// Which records.
+/// Which records, and how.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+A line is a call: the tool, what it was called with, what came of it, and of what was not run why
+and by which constraint; or something that an operator or the kernel did. Arguments and results
+are the vault's; where they were erased, or --redacted leaves them out, the rest stands. With
+--json each record is a line, whole. With SEQ one record is shown, with all that it is about.")]
 pub(crate) struct Show {
     /// The home.
     home: PathBuf,
+    /// One record, with its arguments and its result whole.
+    #[arg(value_name = "SEQ", conflicts_with_all = ["from", "last", "limit", "follow", "records"])]
+    seq: Option<u64>,
     /// The first record to show.
     #[arg(long, value_name = "N", default_value_t = 0)]
     from: u64,
-    /// Only the last so many records.
+    /// Only the last so many.
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "limit"])]
     last: Option<u64>,
-    /// How many records to show at most.
+    /// How many to show at most.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+    /// Go on with what is written from now on, until interrupted; begins with the last 10.
+    #[arg(long, conflicts_with = "limit")]
+    follow: bool,
+    /// A row for each record, with what it used, in place of a line for each call.
+    #[arg(long)]
+    records: bool,
+    /// Without arguments and results.
+    #[arg(long)]
+    redacted: bool,
+    #[command(flatten)]
+    select: Select,
+}
+
+/// What a line stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Calls,
+    Records,
+}
+
+impl View {
+    /// Whether a record is shown at once. An intent is shown in its outcome.
+    fn shows(self, record: &Record) -> bool {
+        self == Self::Records || !matches!(record.body, Body::Intent(_))
+    }
 }
 
 impl Show {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let failed = |error: StoreError| Failure::home(&self.home)(syscap::Error::Home(error));
-        let mut reader = SqliteReader::open(&self.home).map_err(failed)?;
-        let mut left = self.limit.unwrap_or(u64::MAX);
-        let mut from = Seq::new(self.from);
-        if let (Some(last), Some(head)) = (self.last, reader.head().map_err(failed)?) {
-            from = Seq::new(head.seq.get().saturating_add(1).saturating_sub(last));
+        let reader = SqliteReader::open(&self.home).map_err(failed(&self.home))?;
+        let calls = out.form() == Form::Text && !self.records;
+        let view = if calls { View::Calls } else { View::Records };
+        let shown = Shown {
+            reader,
+            view,
+            show: &self,
+            answers: Answers::default(),
+            begun: BTreeMap::new(),
+            unreadable: 0,
+            altered: None,
+        };
+        match self.seq {
+            Some(seq) => shown.one(Seq::new(seq), out),
+            None => shown.all(out),
         }
-        let mut unreadable = 0_u64;
-        let mut answers = Answers::default();
-        out.text(&heading())?;
+    }
+}
+
+fn failed(home: &Path) -> impl Fn(StoreError) -> Failure + '_ {
+    move |error| Failure::home(home)(syscap::Error::Home(error))
+}
+
+/// A log that is being shown.
+struct Shown<'a> {
+    show: &'a Show,
+    view: View,
+    reader: SqliteReader,
+    answers: Answers,
+    /// Calls whose outcome did not come yet.
+    begun: BTreeMap<Seq, Record>,
+    unreadable: u64,
+    /// A record of which the vault has something else.
+    altered: Option<Seq>,
+}
+
+impl Shown<'_> {
+    fn one(mut self, seq: Seq, out: &mut Out) -> Ended {
+        let failed = failed(&self.show.home);
+        let no = |advice: &str| Failure::Usage {
+            what: format!("record {seq}"),
+            advice: advice.to_owned(),
+        };
+        let found = self.chunk(seq, 1).map_err(&failed)?.pop();
+        let Some((_, bytes)) = found else {
+            return Err(no(
+                "the log has none of that number; `syscap log show` shows those there are",
+            ));
+        };
+        let Ok(record) = Record::decode(&bytes) else { return Err(Failure::Unreadable(1)) };
+        // Of a call whose outcome is on record that is what is asked for.
+        let (record, bytes) = match (&record.body, out.form()) {
+            (Body::Intent(_), Form::Text) => {
+                let outcome = whole::outcome_of(&mut self.reader, seq).map_err(&failed)?;
+                outcome.unwrap_or((record, bytes))
+            }
+            _ => (record, bytes),
+        };
+        let asked = self.answers.of(&record, &mut self.reader).map_err(&failed)?;
+        let sides = self.sides(&record).map_err(&failed)?;
+        whole::show(&self.show.home, &mut self.reader, (&record, &bytes), (asked, sides), out)
+    }
+
+    fn all(mut self, out: &mut Out) -> Ended {
+        let failed = failed(&self.show.home);
+        let last = self.show.last.or(self.show.follow.then_some(FOLLOWED));
+        let mut from = match last {
+            Some(last) if self.show.from == 0 => self.start_of(last).map_err(&failed)?,
+            _ => Seq::new(self.show.from),
+        };
+        let mut left = self.show.limit.unwrap_or(u64::MAX);
+        out.text(&if self.view == View::Calls { line::heading() } else { row::heading() })?;
         loop {
-            let chunk = read(&mut reader, from, left).map_err(failed)?;
-            let Some((last, _)) = chunk.last() else { break };
-            (from, left) = (last.next(), left.saturating_sub(count(chunk.len())));
+            let chunk = self.chunk(from, CHUNK.min(left)).map_err(&failed)?;
+            let Some((last, _)) = chunk.last() else {
+                if !self.show.follow {
+                    break;
+                }
+                out.flush()?;
+                thread::sleep(LOOK);
+                continue;
+            };
+            from = last.next();
             for (seq, bytes) in &chunk {
-                match Record::decode(bytes) {
-                    Ok(record) => {
-                        let asked = answers.of(&record, &mut reader).map_err(failed)?;
-                        match out.form() {
-                            Form::Text => out.line(&row(&record, asked))?,
-                            Form::Json => out.line(&json(&record, bytes, asked))?,
-                        }
-                    }
-                    Err(error) => {
-                        unreadable = unreadable.saturating_add(1);
-                        let json = Object::new().uint("seq", seq.get()).shown("unreadable", error);
-                        out.both(&format!("{seq:>7}  unreadable: {error}"), json)?;
-                    }
+                if left > 0 && self.record(*seq, bytes, out)? {
+                    left = left.saturating_sub(1);
                 }
             }
         }
-        if unreadable > 0 { Err(Failure::Unreadable(unreadable)) } else { Ok(Exit::Done) }
-    }
-}
-
-fn read(
-    reader: &mut SqliteReader,
-    from: Seq,
-    limit: u64,
-) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
-    let mut chunk = Vec::new();
-    if limit == 0 || i64::try_from(from.get()).is_err() {
-        return Ok(chunk);
-    }
-    reader.records(from, &mut |seq, bytes| {
-        chunk.push((seq, bytes.to_vec()));
-        if chunk.len() < CHUNK && count(chunk.len()) < limit { Next::More } else { Next::Enough }
-    })?;
-    Ok(chunk)
-}
-
-fn count(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}
-
-fn heading() -> String {
-    columns(["seq", "time", "kind", "agent", "tool", "status", "used"])
-}
-
-/// A record, with what it answers.
-fn json(record: &Record, bytes: &[u8], asked: Option<Asked>) -> String {
-    let object = fields::record(record, bytes);
-    let object = match asked {
-        None => object,
-        Some(Asked { ask, agent, tool }) => {
-            let answered = Object::new().uint("ask", ask.get()).text("agent", &agent);
-            object.json("answers", &answered.text("tool", &tool).finish())
+        for record in std::mem::take(&mut self.begun).into_values().take(left_of(left)) {
+            let sides = self.sides(&record).map_err(&failed)?;
+            out.line(&line::line(&record, sides.as_ref(), None))?;
         }
-    };
-    object.finish()
-}
-
-fn row(record: &Record, asked: Option<Asked>) -> String {
-    let (seq, time) = (record.seq.to_string(), record.time.to_string());
-    let kind = record.body.kind();
-    let Columns { mut agent, mut tool, mut status, used } = Columns::of(&record.body);
-    if let Some(asked) = asked {
-        status.push_str(&format!(", to {}", asked.ask));
-        (agent, tool) = (asked.agent, asked.tool);
+        match (self.unreadable, self.altered) {
+            (0, None) => Ok(Exit::Done),
+            (0, Some(seq)) => Err(super::altered(&self.show.home, seq)),
+            (unreadable, _) => Err(Failure::Unreadable(unreadable)),
+        }
     }
-    columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
-}
 
-fn columns([seq, time, kind, agent, tool, status, used]: [&str; 7]) -> String {
-    let row =
-        format!("{seq:>7}  {time:<24}  {kind:<8}  {agent:<16}  {tool:<12}  {status:<20}  {used}");
-    row.trim_end().to_owned()
-}
-
-/// What a row says besides position, time and kind.
-#[derive(Default)]
-struct Columns {
-    agent: String,
-    tool: String,
-    status: String,
-    used: String,
-}
-
-impl Columns {
-    fn of(body: &Body) -> Self {
-        match body {
-            Body::Intent(intent) => {
-                Self { used: format!("held: {}", intent.call.held), ..Self::call(&intent.call) }
-                    .status(&decided(&intent.call))
+    /// Shows a record, if it is meant; whether it was shown.
+    fn record(&mut self, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<bool, Failure> {
+        let failed = failed(&self.show.home);
+        let record = match Record::decode(bytes) {
+            Ok(record) => record,
+            Err(error) => {
+                self.unreadable = self.unreadable.saturating_add(1);
+                let json = Object::new().uint("seq", seq.get()).shown("unreadable", error);
+                out.both(&format!("{seq:>7}  unreadable: {error}"), json)?;
+                return Ok(true);
             }
-            Body::Outcome(outcome) => {
-                let status = match outcome.reason {
-                    Some(reason) => format!("{reason} ({})", outcome.tx),
-                    None => format!("{} ({})", outcome.status, outcome.tx),
-                };
-                Self::call(&outcome.call).status(&status)
-            }
-            Body::Refusal(refusal) => {
-                let (reason, decided) = (refusal.reason.name(), decided(&refusal.call));
-                let status = match decided.is_empty() {
-                    true => reason.to_owned(),
-                    false => format!("{reason} ({decided})"),
-                };
-                Self::call(&refusal.call).status(&status)
-            }
-            Body::Ask(ask) => {
-                let status = format!("waits until {}", ask.expires);
-                Self::call(&ask.call).status(&status)
-            }
-            Body::Approval(event) => Self::default().status(&answered(&event.control.body)),
-            Body::State(change) => Self::call(&change.call).status(&changed(change)),
-            Body::Repeat(repeat) => {
-                Self::call(&repeat.call).status(&format!("as record {}", repeat.outcome))
-            }
-            Body::Refusals(run) => {
-                let count = run.count.map_or_else(String::new, |n| format!(" {n} refused"));
-                let charged = format!("calls={}", run.count.unwrap_or(run.reserved));
-                Self { used: charged, ..Self::default() }.status(&format!("{}{count}", run.phase))
-            }
-            Body::Issue(issue) => Self { agent: issue.agent.to_string(), ..Self::default() },
-            Body::Session(change) => {
-                let agent = change.agent.to_string();
-                Self { agent, ..Self::default() }.status(change.phase.name())
-            }
-            Body::Charge(charge) => Self { used: charge.amounts.to_string(), ..Self::default() },
-            Body::Late(late) => Self::default().status(late.status.name()),
-            Body::Recovery(recovery) => {
-                let status = format!("{}: {}", recovery.intent, recovery.verdict);
-                Self { used: shown(&recovery.used), ..Self::default() }.status(&status)
-            }
-            Body::Boot(boot) => Self::default().status(&format!("before: {}", boot.before)),
-            Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
-            Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
-            Body::Cancel(cancel) => {
-                let by =
-                    cancel.session.map_or_else(|| "signed".to_owned(), |by| format!("by {by}"));
-                Self::default().status(&format!("{}: {by}", cancel.intent))
-            }
-            Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
-            Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
-            Body::Key(event) => Self::default().status(&keys(&event.control)),
-            Body::Credit(event) => match CreditChange::from_bytes(&event.control.body) {
-                Ok(CreditChange { agent, added }) => {
-                    let agent = agent.to_string();
-                    Self { agent, ..Self::default() }.status(&format!("credits_micro +{added}"))
+        };
+        let Some(asked) = self.meant(&record).map_err(&failed)? else { return Ok(false) };
+        self.settle(&record);
+        if !self.view.shows(&record) {
+            self.begun.insert(seq, record);
+            return Ok(false);
+        }
+        match (out.form(), self.view) {
+            (Form::Json, _) => out.line(&whole::json(&record, bytes, asked, None).finish())?,
+            (Form::Text, View::Records) => out.line(&row::row(&record, asked))?,
+            (Form::Text, View::Calls) => {
+                let sides = self.sides(&record).map_err(&failed)?;
+                if sides.as_ref().is_some_and(Sides::altered) {
+                    self.altered = self.altered.or(Some(seq));
                 }
-                Err(_) => Self::default(),
-            },
-            Body::Tools(_) | Body::Config(_) => Self::default().status("signed"),
-            // Genesis, and what is reserved and so never read.
-            _ => Self::default(),
+                out.line(&line::line(&record, sides.as_ref(), asked))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// What a record answers, where the record is meant.
+    fn meant(&mut self, record: &Record) -> Result<Option<Option<Asked>>, StoreError> {
+        if self.show.select.oldest().is_some_and(|oldest| record.time < oldest) {
+            return Ok(None);
+        }
+        let asked = self.answers.of(record, &mut self.reader)?;
+        Ok(self.show.select.means(record, asked.as_ref()).then_some(asked))
+    }
+
+    /// A call that has ended does not run any more.
+    fn settle(&mut self, record: &Record) {
+        match &record.body {
+            Body::Outcome(outcome) => drop(self.begun.remove(&outcome.intent)),
+            Body::Recovery(recovery) => drop(self.begun.remove(&recovery.intent)),
+            _ => {}
         }
     }
 
-    fn call(call: &CallFields) -> Self {
-        Self {
-            agent: call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-            tool: call.tool_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-            status: String::new(),
-            used: shown(&call.used),
+    fn sides(&mut self, record: &Record) -> Result<Option<Sides>, StoreError> {
+        if self.show.redacted { Ok(None) } else { Sides::of(record, &mut self.reader) }
+    }
+
+    fn chunk(&mut self, from: Seq, most: u64) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
+        let mut chunk = Vec::new();
+        if most == 0 || i64::try_from(from.get()).is_err() {
+            return Ok(chunk);
         }
+        self.reader.records(from, &mut |seq, bytes| {
+            chunk.push((seq, bytes.to_vec()));
+            if left_of(most) > chunk.len() { Next::More } else { Next::Enough }
+        })?;
+        Ok(chunk)
     }
 
-    fn status(mut self, status: &str) -> Self {
-        status.clone_into(&mut self.status);
-        self
+    /// Where the last so many that are shown begin: the log is read from its end, and no further.
+    fn start_of(&mut self, last: u64) -> Result<Seq, StoreError> {
+        let Some(head) = self.reader.head()? else { return Ok(Seq::new(0)) };
+        let (mut end, mut found) = (head.seq.next(), 0_u64);
+        let mut answers = std::mem::take(&mut self.answers);
+        while found < last && end.get() > 0 {
+            let from = Seq::new(end.get().saturating_sub(CHUNK));
+            let chunk = self.chunk(from, end.get().saturating_sub(from.get()))?;
+            for (seq, bytes) in chunk.iter().rev() {
+                let counts = match Record::decode(bytes) {
+                    Ok(record) => self.view.shows(&record) && self.meant(&record)?.is_some(),
+                    Err(_) => true,
+                };
+                found = found.saturating_add(u64::from(counts));
+                if found >= last {
+                    end = *seq;
+                    break;
+                }
+            }
+            if found < last {
+                end = from;
+            }
+        }
+        std::mem::swap(&mut self.answers, &mut answers);
+        Ok(end)
     }
 }
 
-fn shown(amounts: &Amounts) -> String {
-    amounts.to_string()
-}
-
-/// What the policies said of a call.
-fn decided(call: &CallFields) -> String {
-    let said = |decision: &Decision| {
-        let by = decision.deciding.as_ref().map(|id| format!(" by {id}")).unwrap_or_default();
-        let asks = decision.obligations.iter().map(|asked| format!(", {asked}"));
-        format!("{}{by}{}", decision.verdict, asks.collect::<String>())
-    };
-    let policy = call.decision.as_ref().map(said);
-    let shadow = call.shadow.as_ref().map(|shadow| format!("shadow: {}", said(&shadow.decision)));
-    policy.into_iter().chain(shadow).collect::<Vec<_>>().join("; ")
-}
-
-/// `number 3 by agent: +goal.topic -goal.draft`.
-fn changed(change: &StateChange) -> String {
-    let mut text = format!("number {} by {}:", change.number, change.writer.name());
-    change.set.iter().for_each(|key| text.push_str(&format!(" +{key}")));
-    change.removed.iter().for_each(|key| text.push_str(&format!(" -{key}")));
-    text
-}
-
-fn policies(body: &[u8]) -> String {
-    let Ok(PolicyChange { policy, shadow }) = PolicyChange::from_bytes(body) else {
-        return String::new();
-    };
-    let shadow = shadow.map(|shadow| format!(", shadow {}", short(&shadow.to_string())));
-    format!("policy {}{}", short(&policy.to_string()), shadow.unwrap_or_default())
-}
-
-/// `once by terminal`.
-fn answered(body: &[u8]) -> String {
-    let said = ApprovalBody::from_bytes(body).ok();
-    let unread = || "can't be read".to_owned();
-    said.map_or_else(unread, |said| format!("{} by {}", said.answer, said.means))
-}
-
-fn revoked(body: &[u8]) -> String {
-    token::said(body)
-}
-
-/// `operator: 2 keys, 1 signs`.
-/// Which keys a role has from here on, and by whose word.
-fn keys(control: &Control) -> String {
-    let Ok(KeyChange { set, .. }) = KeyChange::from_bytes(&control.body) else {
-        return String::new();
-    };
-    let list = |keys: &mut dyn Iterator<Item = PublicKey>| {
-        keys.map(|key| short(&key.to_string())).collect::<Vec<String>>().join(" ")
-    };
-    let (has, by) =
-        (list(&mut set.keys()), list(&mut control.signatures.iter().map(|signed| signed.key)));
-    format!("{}: {has}, {} must sign; signed by {by}", set.role, set.threshold)
-}
-
-/// The first digits of a hash.
-fn short(hash: &str) -> String {
-    hash.get(..12).map_or_else(String::new, |head| format!("{head}.."))
-}
-
-fn frozen(body: &[u8]) -> String {
-    Freeze::from_bytes(body)
-        .map(|freeze| format!("{} {} {}", freeze.change, freeze.target, freeze.name))
-        .unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A log that was not written by a kernel can hold anything: nothing is not what it says.
-    #[test]
-    fn an_answer_that_cannot_be_read_says_so() {
-        assert_eq!(answered(&[0xff]), "can't be read");
-        assert_eq!(answered(&[]), "can't be read");
-    }
+fn left_of(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }

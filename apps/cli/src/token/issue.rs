@@ -87,6 +87,47 @@ impl Renew {
     }
 }
 
+/// Which token is issued once more, and what differs.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+The new token grants the same agent the same tools, roots, scopes and limits, with nothing used, for
+as long a life. Whoever goes on by it begins with what the open sessions of the old one have been
+given. A gateway that ran out goes on by it with its next call. The old one is left as it is.")]
+pub(crate) struct Reissue {
+    /// The home.
+    home: PathBuf,
+    /// The token.
+    #[arg(value_name = "ID", value_parser = parse::token)]
+    token: TokenId,
+    /// A tool that it grants besides, without roots or scopes; may be given again.
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    tool: Vec<String>,
+    /// A limit that is another, such as calls=100; may be given again.
+    #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
+          value_parser = parse::limit)]
+    budget: Vec<(Dimension, u64)>,
+    /// How long it lives: 90s, 15m, 1h, 7d.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    expires: Option<Duration>,
+}
+
+impl Reissue {
+    pub(crate) fn run(self, out: &mut Out) -> Ended {
+        let Self { home, token, tool, budget, expires } = self;
+        let grant = runtime::look(&home)?.grant_like(token)?.tools(&tool);
+        let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
+        let limits = budget.iter();
+        let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
+        let hand = signing::hand(&home, Role::Issuer)?;
+        let id = runtime::with(&home, |access: &Runtime| {
+            hand.issue(access, &grant).map_err(|error| named(error, access))
+        })?;
+        let json = Object::new().shown("token_id", id).shown("like", token);
+        out.both(&id.to_string(), json)?;
+        Ok(Exit::Done)
+    }
+}
+
 /// What is handed on, and to whom.
 #[derive(Args, Debug)]
 pub(crate) struct Attenuate {

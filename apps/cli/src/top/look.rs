@@ -8,7 +8,7 @@ use syscap::{
     format::{
         envelope::Status,
         id::{PolicyHash, Seq},
-        record::{AggregatePhase, Body, Record},
+        record::{AggregatePhase, Body, OutcomeFlags, Record},
         time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
@@ -164,9 +164,10 @@ fn count(counts: &mut Counts, body: &Body) {
         Body::Boot(_) => *counts = Counts::default(),
         Body::Outcome(outcome) => {
             add(&mut counts.calls, 1);
+            let failed = outcome.flags.has(OutcomeFlags::TOOL_FAILED);
             match outcome.status {
-                Status::Ok => add(&mut counts.allowed, 1),
-                Status::Error => add(&mut counts.failed, 1),
+                Status::Ok if !failed => add(&mut counts.allowed, 1),
+                Status::Ok | Status::Error => add(&mut counts.failed, 1),
             }
         }
         Body::Repeat(_) => {

@@ -28,7 +28,8 @@ fn the_log_names_what_an_approval_answers() {
     assert_eq!(answers[0]["control"]["says"]["means"], "command");
     // Also where the log is shown from the answer on.
     let from = answers[1]["seq"].to_string();
-    let shown = run(["log", "show", &path, "--from", &from, "--limit", "1"]).fine().out;
+    let shown =
+        run(["log", "show", &path, "--from", &from, "--limit", "1", "--records"]).fine().out;
     let row = shown.lines().nth(1).unwrap();
     assert!(row.contains(&format!("once by command, to {}", asks[0])), "{row}");
     assert!(row.contains("a  ") && row.contains("fs.write"), "{row}");

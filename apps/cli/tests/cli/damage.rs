@@ -11,7 +11,7 @@ fn database(home: &TestHome) -> Connection {
 }
 
 /// Changes one record, its triggers dropped and made again.
-fn change_record(home: &TestHome, sql: &str) {
+pub(crate) fn change_record(home: &TestHome, sql: &str) {
     let database = database(home);
     let name = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
     let mut triggers = database.prepare(name).unwrap();

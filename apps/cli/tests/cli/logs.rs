@@ -19,8 +19,12 @@ fn every_record_is_a_row() {
             assert_eq!(record["prev"], log[seq - 1]["leaf"]);
         }
     }
-    let text = run(["log", "show", &home.path()]).fine().out;
+    let text = run(["log", "show", &home.path(), "--records"]).fine().out;
     assert_eq!(text.lines().count(), log.len() + 1);
+    // A call is one line, and has two records.
+    let text = run(["log", "show", &home.path()]).fine().out;
+    let intents = log.iter().filter(|record| record["kind"] == "intent").count();
+    assert_eq!((intents, text.lines().count()), (1, log.len()));
     assert_eq!(log.last().unwrap()["kind"], "shutdown");
 }
 

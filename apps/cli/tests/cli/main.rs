@@ -21,6 +21,7 @@ mod homes;
 mod hook;
 mod keys;
 mod learn;
+mod log_lines;
 mod logs;
 mod mcp;
 mod policy;

@@ -118,7 +118,7 @@ impl Provider for Slow {
     fn run(&self, _: HostCall) -> HostRan {
         self.0.send(()).unwrap();
         self.1.lock().unwrap().recv().unwrap_or(());
-        HostRan { result: Ok(Canonical::null()), tx: TxOutcome::Committed, used: Amounts::ZERO }
+        HostRan::new(Ok(Canonical::null()), TxOutcome::Committed, Amounts::ZERO)
     }
 }
 

@@ -39,7 +39,7 @@ fn a_proposal_moves_the_head() {
     assert!(shown.contains("number 2\n") && shown.contains("  goal.pages = 12\n"), "{shown}");
     assert!(!shown.contains("goal.deep") && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(run(["state", "show", &home.path(), "--agent", "b"]).fine().out, "");
-    let rows = run(["log", "show", &home.path()]).fine().out;
+    let rows = run(["log", "show", &home.path(), "--records"]).fine().out;
     assert!(rows.contains("number 2 by agent: -goal.deep"), "{rows}");
     assert_eq!(home.verify(), 0);
 }

@@ -287,3 +287,46 @@ fn a_token_that_must_be_renewed_is() {
     assert!(none.contains("is no token that must be renewed"), "{none}");
     assert_eq!(home.verify(), 0);
 }
+
+/// The same once more, with nothing used, and what is said besides.
+#[test]
+fn a_token_is_issued_once_more() {
+    let home = TestHome::new();
+    let roots = ["--read", "workspace", "--write", "workspace", "--scope", "host=*.example.com"];
+    let rest =
+        ["--tool", "fs.read", "--tool", "fs.write", "--budget", "calls=2", "--expires", "15m"];
+    let old = home.token("team/a", &[&roots[..], &rest[..]].concat());
+    let writes = |name: &str| {
+        format!(r#"{{"tool_id": "fs.write", "args": {{"path": "{name}", "text": "y"}}}}"#)
+    };
+    let use_up = ["x", "y", "z"].map(writes);
+    let answers = home.call("team/a", &old, use_up.join("\n").as_bytes());
+    assert_eq!(reason(&answers[2]), "over_budget");
+    let path = home.path();
+    let new = run(["token", "reissue", &path, &old]).fine().out.trim().to_owned();
+    let show = |id: &str| run(["token", "show", &path, id, "--json"]).fine().one();
+    let (was, is) = (show(&old), show(&new));
+    assert_eq!((&is["grants"], &is["agent"]), (&was["grants"], &was["agent"]));
+    let life = |shown: &serde_json::Value| {
+        shown["expires_ms"].as_u64().unwrap() - shown["not_before_ms"].as_u64().unwrap()
+    };
+    assert!(life(&is).abs_diff(life(&was)) < 1_000);
+    assert_eq!(
+        (&is["budget"]["calls"]["limit"], &is["budget"]["calls"]["left"]),
+        (&json!(2), &json!(2))
+    );
+    let answer = home.call("team/a", &new, writes("more").as_bytes()).remove(0);
+    assert_eq!(answer["status"], "ok", "{answer}");
+    // With a tool, a limit and a life besides.
+    let more = ["--tool", "echo", "--budget", "calls=5", "--expires", "1h"];
+    let args = [&["token", "reissue", &path, &old], &more[..]].concat();
+    let more = run(args).fine().out.trim().to_owned();
+    let shown = show(&more);
+    assert_eq!(shown["budget"]["calls"]["limit"], 5);
+    assert_eq!(shown["grants"]["fs.read"], was["grants"]["fs.read"]);
+    assert!(shown["grants"]["echo"].as_object().unwrap().is_empty(), "{shown}");
+    // What there is not.
+    run(["token", "reissue", &path, &"0".repeat(64)]).failed(2);
+    run(["token", "reissue", &path, &old, "--tool", "no.such"]).failed(2);
+    assert_eq!(home.verify(), 0);
+}

@@ -25,7 +25,7 @@ struct Answers;
 impl Provider for Answers {
     fn run(&self, _: HostCall) -> HostRan {
         let result = Canonical::text("a stranger's word");
-        HostRan { result: Ok(result), tx: TxOutcome::NoOp, used: Amounts::ZERO }
+        HostRan::new(Ok(result), TxOutcome::NoOp, Amounts::ZERO)
     }
 }
 

@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::format::{envelope::TxOutcome, label::Label, reason::Reason, record::Body};
+use syscap::format::{
+    envelope::TxOutcome,
+    label::Label,
+    reason::Reason,
+    record::{Body, OutcomeFlags},
+};
 
 use crate::bench::{Bench, refusal, text};
 
@@ -109,6 +114,9 @@ fn errors_of_servers_are_results_or_failures() {
     assert_eq!(outcomes[0].reason, None);
     assert_eq!(outcomes[0].tx, TxOutcome::Unknown);
     assert_eq!((outcomes[1].reason, outcomes[1].tx), (None, TxOutcome::Unknown));
+    // That it was no success is on record, whatever becomes of what was delivered.
+    let said = outcomes.iter().map(|outcome| outcome.flags.has(OutcomeFlags::TOOL_FAILED));
+    assert_eq!(said.collect::<Vec<_>>(), [true, true, false, false]);
     assert_eq!(outcomes[2].reason, Some(Reason::Failed));
     assert_eq!(outcomes[3].reason, Some(Reason::TooDeep));
     bench.settled();

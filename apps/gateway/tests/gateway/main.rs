@@ -6,6 +6,7 @@ mod bench;
 mod bounds;
 mod calls;
 mod ends;
+mod goes_on;
 mod hostile;
 mod others;
 mod pins;

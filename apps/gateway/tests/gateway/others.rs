@@ -161,7 +161,7 @@ struct Nobody;
 impl Provider for Nobody {
     fn run(&self, _: HostCall) -> HostRan {
         let result = Err(Refused::new(Reason::Failed));
-        HostRan { result, tx: TxOutcome::NoOp, used: Amounts::ZERO }
+        HostRan::new(result, TxOutcome::NoOp, Amounts::ZERO)
     }
 }
 

@@ -5,7 +5,10 @@ mod odd;
 
 use std::{path::PathBuf, time::Duration};
 
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{
+    budget::Dimension,
+    id::{AgentId, TokenId},
+};
 use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
 
 fn main() {
@@ -47,6 +50,12 @@ fn gateway(words: Vec<String>) {
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),
             "class" => options.classes.push(ClassRule::parse(value).unwrap()),
+            "renew" => options.renewals = value.parse().unwrap(),
+            "limit" => {
+                let (dimension, limit) = value.split_once(':').unwrap();
+                let dimension = Dimension::from_name(dimension).unwrap();
+                options.limits.push((dimension, limit.parse().unwrap()));
+            }
             "hints" => options.hints = Hints::Confirmed,
             "trust" => options.trust_results = true,
             "prefix" => options.prefix = true,

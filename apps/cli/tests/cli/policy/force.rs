@@ -135,7 +135,7 @@ fn a_shadow_is_recorded_and_changes_nothing() {
     assert_eq!(intent["decision"]["deciding"], "local-write");
     assert_eq!(intent["shadow"]["policy"], read_only);
     assert_eq!(intent["shadow"]["decision"]["verdict"], "deny");
-    let rows = run(["log", "show", &path]).fine().out;
+    let rows = run(["log", "show", &path, "--records"]).fine().out;
     assert!(rows.contains("allow by local-write; shadow: deny"), "{rows}");
     // Another policy leaves the shadow where it is; no file goes with --no-shadow.
     let set = run(["policy", "set", &path, "preset:coder", "--json"]).fine().one();
@@ -238,6 +238,6 @@ fn obligations_stand_in_the_log() {
     let intent = home.log().into_iter().find(|record| record["kind"] == "intent").unwrap();
     let notify = json!([{"kind": "notify", "name": "ops", "max": null}]);
     assert_eq!(intent["decision"]["obligations"], notify);
-    let rows = run(["log", "show", &home.path()]).fine().out;
+    let rows = run(["log", "show", &home.path(), "--records"]).fine().out;
     assert!(rows.contains("allow by echo, notify ops"), "{rows}");
 }

@@ -1,0 +1,154 @@
+//! A call in a line for people: the tool, what it was called with, what came of it and why.
+
+use syscap::{
+    artifact::parts,
+    format::{
+        cbor::{Item, Kind},
+        decision::Decision,
+        envelope::TxOutcome,
+        json::from_data,
+        reason::Reason,
+        record::{Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind},
+    },
+};
+
+use super::{
+    answers::Asked,
+    kept::{Kept, Sides},
+    row,
+};
+use crate::output::plain;
+
+/// How much is shown of an argument, of all of them, and of what came back, in characters.
+const ARGUMENT: usize = 48;
+const ARGUMENTS: usize = 120;
+const CAME: usize = 96;
+
+pub(super) fn heading() -> String {
+    columns("seq", "time", "agent", "what was called -> what came of it")
+}
+
+/// A record in a line. Without `sides` neither arguments nor results are shown.
+pub(super) fn line(record: &Record, sides: Option<&Sides>, asked: Option<Asked>) -> String {
+    let (seq, time) = (record.seq.to_string(), record.time.to_string());
+    let (agent, what) = match &record.body {
+        Body::Intent(intent) => of(&intent.call, sides, "runs, or was broken off"),
+        Body::Outcome(outcome) => of(&outcome.call, sides, &came(outcome, sides)),
+        Body::Refusal(refusal) => of(&refusal.call, sides, &refused(refusal, sides)),
+        Body::Ask(ask) => of(&ask.call, sides, &waits(ask)),
+        Body::Repeat(repeat) => {
+            let came = format!("was answered as by record {}, and not run again", repeat.outcome);
+            of(&repeat.call, sides, &came)
+        }
+        _ => row::event(record, asked),
+    };
+    columns(&seq, &time, &agent, &what)
+}
+
+fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {
+    let row = format!("{seq:>7}  {time:<24}  {agent:<16}  {what}");
+    row.trim_end().to_owned()
+}
+
+fn of(call: &CallFields, sides: Option<&Sides>, came: &str) -> (String, String) {
+    let agent = call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let tool = call.tool_id.as_ref().map_or_else(|| "no tool".to_owned(), ToString::to_string);
+    let arguments = sides.map(|sides| shown(&sides.arguments)).unwrap_or_default();
+    (agent, format!("{tool}{arguments} -> {came}"))
+}
+
+/// `(path: "a.txt", text: "..")`.
+fn shown(arguments: &Kept) -> String {
+    match arguments {
+        Kept::There(map) => {
+            let one = |(name, value): (&str, Item<'_>)| {
+                format!("{}: {}", plain(name), cut(&from_data(value), ARGUMENT))
+            };
+            let all: Vec<String> = map.item().entries().map(one).collect();
+            format!("({})", cut(&all.join(", "), ARGUMENTS))
+        }
+        Kept::Never => String::new(),
+        kept => format!("(arguments {})", kept.word()),
+    }
+}
+
+/// `ok: ..`, `the tool failed: ..`, `failed: not_found, path: "a"`.
+fn came(outcome: &Outcome, sides: Option<&Sides>) -> String {
+    let Outcome { reason, tx, flags, .. } = outcome;
+    let head = match reason {
+        Some(reason) => format!("failed: {}", reason.name()),
+        None if flags.has(OutcomeFlags::TOOL_FAILED) => "the tool failed".to_owned(),
+        None => "ok".to_owned(),
+    };
+    let said = sides.map(|sides| told(&sides.delivered, *reason)).unwrap_or_default();
+    let became = match (reason, tx) {
+        (_, TxOutcome::NoOp) | (None, TxOutcome::Committed) => String::new(),
+        (_, TxOutcome::Unknown) => " (what it did is not known)".to_owned(),
+        (_, tx) => format!(" ({tx})"),
+    };
+    format!("{head}{said}{became}")
+}
+
+fn refused(refusal: &Refusal, sides: Option<&Sides>) -> String {
+    let head = match refusal.refusal_kind {
+        RefusalKind::Asked => "not run, a person must approve it",
+        RefusalKind::Deferred => "not run yet",
+        RefusalKind::Refused | RefusalKind::Control => "refused",
+    };
+    let by = refusal.call.decision.as_ref().filter(|_| refusal.reason.is_a_verdict());
+    let by = constraint(by);
+    let said = sides.map(|sides| told(&sides.delivered, Some(refusal.reason))).unwrap_or_default();
+    format!("{head}: {}{by}{said}", refusal.reason.name())
+}
+
+fn waits(ask: &Ask) -> String {
+    let by = constraint(ask.call.decision.as_ref());
+    format!("asks for approval{by}, until {}", ask.expires)
+}
+
+/// Which constraint of the policy said so.
+pub(super) fn constraint(decision: Option<&Decision>) -> String {
+    let deciding = decision.and_then(|decision| decision.deciding.as_ref());
+    deciding.map(|id| format!(" by {id}")).unwrap_or_default()
+}
+
+/// What was delivered, in short: of an error what it names, of a result the beginning.
+fn told(delivered: &Kept, reason: Option<Reason>) -> String {
+    let object = match delivered {
+        Kept::There(object) => object.item(),
+        Kept::Never => return String::new(),
+        kept => return format!(" (result {})", kept.word()),
+    };
+    if reason.is_some() {
+        let named = ["field", "got", "allowed"].into_iter().filter_map(|name| {
+            let value = object.get(name).and_then(Item::as_text)?;
+            Some(format!(", {name}: {}", cut(value, ARGUMENT)))
+        });
+        return named.collect();
+    }
+    let text = content(object).unwrap_or_else(|| {
+        parts(object).into_iter().map(|(_, text)| text.into_owned()).collect::<Vec<_>>().join(" ")
+    });
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() { String::new() } else { format!(": {}", cut(&text, CAME)) }
+}
+
+/// The texts of what an MCP server answers, or the words of its error.
+fn content(object: Item<'_>) -> Option<String> {
+    if let Some(error) = object.get("rpc_error") {
+        return error.get("message").and_then(Item::as_text).map(str::to_owned);
+    }
+    let content = object.get("content").filter(|content| content.kind() == Kind::Array)?;
+    let texts: Vec<&str> =
+        content.elements().filter_map(|block| block.get("text").and_then(Item::as_text)).collect();
+    (!texts.is_empty()).then(|| texts.join(" "))
+}
+
+/// So many characters of a text, made plain; where more follows, two dots say so.
+fn cut(text: &str, characters: usize) -> String {
+    let text = plain(text);
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}..", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
+    }
+}

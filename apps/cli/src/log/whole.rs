@@ -1,0 +1,223 @@
+//! One record whole: `log show HOME SEQ`.
+
+use std::path::Path;
+
+use syscap::{
+    audit::sqlite::SqliteReader,
+    format::{
+        cbor::Item,
+        id::Seq,
+        json::from_data,
+        manifest::Manifest,
+        reason::Reason,
+        record::{Body, CallFields, OutcomeFlags, Record},
+    },
+    kernel::store::{Next, StoreError},
+};
+
+use super::{
+    answers::Asked,
+    kept::{Kept, Sides},
+    line::constraint,
+    row,
+    select::call_of,
+};
+use crate::{
+    exit::{Ended, Exit, Failure},
+    fields,
+    output::{Form, Object, Out, plain},
+};
+
+/// Shows a record, with what the vault has of it unless it is to be left out.
+pub(super) fn show(
+    home: &Path,
+    reader: &mut SqliteReader,
+    (record, bytes): (&Record, &[u8]),
+    (asked, sides): (Option<Asked>, Option<Sides>),
+    out: &mut Out,
+) -> Ended {
+    let altered = sides.as_ref().is_some_and(Sides::altered);
+    match out.form() {
+        Form::Json => out.line(&json(record, bytes, asked, sides.as_ref()).finish())?,
+        Form::Text => text(home, reader, record, (asked, sides.as_ref()), out)?,
+    }
+    if altered {
+        return Err(super::altered(home, record.seq));
+    }
+    Ok(Exit::Done)
+}
+
+/// A record, with what it answers and what the vault has.
+pub(super) fn json(
+    record: &Record,
+    bytes: &[u8],
+    asked: Option<Asked>,
+    sides: Option<&Sides>,
+) -> Object {
+    let object = fields::record(record, bytes);
+    let object = match asked {
+        None => object,
+        Some(Asked { ask, agent, tool }) => {
+            let answered = Object::new().uint("ask", ask.get()).text("agent", &agent);
+            object.json("answers", &answered.text("tool", &tool).finish())
+        }
+    };
+    let Some(Sides { arguments, delivered }) = sides else { return object };
+    let side = |object: Object, name: &str, kept: &Kept| match kept {
+        Kept::There(value) => object.json(name, &from_data(value.item())),
+        kept => object.json(name, "null").text(&format!("{name}_kept"), kept.word()),
+    };
+    side(side(object, "args", arguments), "delivered", delivered)
+}
+
+fn text(
+    home: &Path,
+    reader: &mut SqliteReader,
+    record: &Record,
+    (asked, sides): (Option<Asked>, Option<&Sides>),
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut say = |name: &str, value: &str| out.line(&format!("{name:<12} {value}"));
+    say("record", &record.seq.to_string())?;
+    say("kind", record.body.kind().name())?;
+    say("time", &record.time.to_string())?;
+    let Some(call) = call_of(&record.body) else {
+        let (agent, what) = row::event(record, asked);
+        if !agent.is_empty() {
+            say("agent", &agent)?;
+        }
+        return say("what", &what);
+    };
+    for (name, value) in of_call(call) {
+        say(name, &value)?;
+    }
+    if let Some(manifest) = manifest(reader, call).map_err(failed)? {
+        say("class", manifest.effect.name())?;
+    }
+    for (name, value) in of_kind(record) {
+        say(name, &value)?;
+    }
+    let Some(sides) = sides else { return Ok(()) };
+    let reason = match &record.body {
+        Body::Outcome(outcome) => outcome.reason,
+        Body::Refusal(refusal) => Some(refusal.reason),
+        _ => None,
+    };
+    arguments(&sides.arguments, out)?;
+    delivered(&sides.delivered, reason, out)
+}
+
+/// What all records of calls have.
+fn of_call(call: &CallFields) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    let mut some = |name, value: Option<String>| {
+        all.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
+    };
+    some("agent", call.agent_id.as_ref().map(ToString::to_string));
+    some("session", call.session.map(|session| session.to_string()));
+    some("token", call.capability_token_id.map(|token| token.to_string()));
+    some("tool", call.tool_id.as_ref().map(ToString::to_string));
+    let decided = call.decision.as_ref();
+    let verdict = |decision| {
+        let asked = row::obligations(decision);
+        format!("{}{}{asked}", decision.verdict, constraint(Some(decision)))
+    };
+    some("policy said", decided.map(verdict));
+    some("set aside", Some(call.held.to_string()));
+    some("used", Some(call.used.to_string()));
+    some("kept to by", call.enforcement.map(|level| level.to_string()));
+    all
+}
+
+fn of_kind(record: &Record) -> Vec<(&'static str, String)> {
+    match &record.body {
+        Body::Outcome(outcome) => {
+            let mut all = vec![("intent", outcome.intent.to_string())];
+            let failed = outcome.flags.has(OutcomeFlags::TOOL_FAILED);
+            all.push(match outcome.reason {
+                Some(reason) => ("failed", why(reason)),
+                None if failed => ("came", "a result in which the tool says that it failed".into()),
+                None => ("came", "a result".to_owned()),
+            });
+            all.push(("effect", outcome.tx.to_string()));
+            all.push(("label", outcome.label.to_string()));
+            all
+        }
+        Body::Refusal(refusal) => vec![("refused", why(refusal.reason))],
+        Body::Ask(ask) => vec![("waits until", ask.expires.to_string())],
+        Body::Intent(intent) => vec![("label", intent.label.to_string())],
+        Body::Repeat(repeat) => vec![("answered as", format!("record {}", repeat.outcome))],
+        _ => Vec::new(),
+    }
+}
+
+fn why(reason: Reason) -> String {
+    format!("{} ({}): {}", reason.name(), reason.code(), reason.hint())
+}
+
+fn arguments(kept: &Kept, out: &mut Out) -> Result<(), Failure> {
+    let Kept::There(map) = kept else { return absent("arguments", kept, out) };
+    out.line("arguments")?;
+    entries(map.item(), out)
+}
+
+/// The entries of a map: texts as their lines, all else as JSON.
+fn entries(map: Item<'_>, out: &mut Out) -> Result<(), Failure> {
+    for (name, value) in map.entries() {
+        match value.as_text() {
+            Some(text) => lines(&plain(name), text, out)?,
+            None => out.line(&format!("  {}: {}", plain(name), from_data(value)))?,
+        }
+    }
+    if map.entries().next().is_none() {
+        out.line(&format!("  {}", from_data(map)))?;
+    }
+    Ok(())
+}
+
+fn delivered(kept: &Kept, reason: Option<Reason>, out: &mut Out) -> Result<(), Failure> {
+    let name = if reason.is_some() { "error" } else { "result" };
+    let Kept::There(object) = kept else { return absent(name, kept, out) };
+    out.line(name)?;
+    entries(object.item(), out)
+}
+
+fn lines(name: &str, text: &str, out: &mut Out) -> Result<(), Failure> {
+    if !text.contains('\n') {
+        return out.line(&format!("  {name}: {text}"));
+    }
+    out.line(&format!("  {name}:"))?;
+    text.lines().try_for_each(|line| out.tabbed(&format!("  | {line}")))
+}
+
+fn absent(name: &str, kept: &Kept, out: &mut Out) -> Result<(), Failure> {
+    match kept {
+        Kept::Never => Ok(()),
+        kept => out.line(&format!("{name:<12} {}", kept.word())),
+    }
+}
+
+/// The manifest that a call was of.
+fn manifest(reader: &mut SqliteReader, call: &CallFields) -> Result<Option<Manifest>, StoreError> {
+    let Some(id) = call.manifest else { return Ok(None) };
+    let object = reader.object(&id)?;
+    Ok(object.and_then(|object| Manifest::from_bytes(&object.bytes).ok()))
+}
+
+/// The outcome of an intent: the first behind it that names it.
+pub(super) fn outcome_of(
+    reader: &mut SqliteReader,
+    intent: Seq,
+) -> Result<Option<(Record, Vec<u8>)>, StoreError> {
+    let mut found = None;
+    let is_of = |body: &Body| matches!(body, Body::Outcome(outcome) if outcome.intent == intent);
+    reader.records(intent.next(), &mut |_, bytes| match Record::decode(bytes) {
+        Ok(record) if is_of(&record.body) => {
+            found = Some((record, bytes.to_vec()));
+            Next::Enough
+        }
+        _ => Next::More,
+    })?;
+    Ok(found)
+}

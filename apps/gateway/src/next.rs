@@ -1,0 +1,100 @@
+//! What lets a refused call through, or who can: no refusal is the end of the road.
+
+use std::sync::Arc;
+
+use syscap::format::{
+    cbor::Item,
+    id::{TokenId, ToolId},
+    reason::Reason,
+};
+
+use crate::{
+    gateway::Gateway,
+    kernelside::{CallOutcome, blocking},
+    refusal::Aside,
+};
+
+/// What is told beside the kernel's own words of a call that was refused, or failed.
+pub(crate) async fn aside(gateway: &Arc<Gateway>, tool: &str, outcome: &CallOutcome) -> Aside {
+    let Some(reason) = outcome.reason else { return Aside::default() };
+    let catalog = gateway.catalog();
+    let id = ToolId::new(tool);
+    let class = id.as_ref().and_then(|id| catalog.class(id));
+    let Some(token) = gateway.open().map(|open| open.session.token().id) else {
+        return Aside::default();
+    };
+    let home = gateway.kernel.home();
+    let asked = Asked { reason, outcome, token, home: &home, tool };
+    let next = match reason {
+        Reason::Revoked | Reason::Expired | Reason::Exhausted | Reason::OverBudget => {
+            Some(ended(gateway, token, &home).await)
+        }
+        _ => asked.command(),
+    };
+    // What a tool counts as matters where a policy was asked.
+    let class = class.filter(|_| asked.is_the_policys());
+    Aside { class, constraint: outcome.constraint.clone(), next }
+}
+
+/// Who goes on where the token does not let it through, and how.
+async fn ended(gateway: &Arc<Gateway>, token: TokenId, home: &str) -> String {
+    let kernel = Arc::clone(&gateway.kernel);
+    let ended = blocking(move || kernel.ended(token)).await.and_then(|ended| ended);
+    match ended {
+        Ok(Some(ended)) => ended,
+        // It lives, and has less left than that: what the same has once more may be enough.
+        Ok(None) | Err(_) => {
+            format!("an operator can issue it once more with: syscap token reissue {home} {token}")
+        }
+    }
+}
+
+/// A call that was refused.
+struct Asked<'a> {
+    reason: Reason,
+    outcome: &'a CallOutcome,
+    token: TokenId,
+    home: &'a str,
+    tool: &'a str,
+}
+
+impl Asked<'_> {
+    /// Whether what the tool counts as may have to do with it.
+    const fn is_the_policys(&self) -> bool {
+        self.reason.is_a_verdict() || matches!(self.reason, Reason::Obligation | Reason::Reduced)
+    }
+
+    /// The command that goes on, where the reason alone says which.
+    fn command(&self) -> Option<String> {
+        let Self { home, token, tool, .. } = self;
+        let got = self.outcome.delivered.item().get("got").and_then(Item::as_text);
+        let asked = got.unwrap_or_default();
+        let words = match self.reason {
+            Reason::Asked => format!(
+                "a person approves it with: syscap approvals approve {home} {asked}; then make the \
+                 same call again"
+            ),
+            Reason::Denied | Reason::Constraint | Reason::Obligation | Reason::Reduced => {
+                let by = self.outcome.constraint.as_ref();
+                let by = by.map_or_else(String::new, |by| format!(" (constraint {by})"));
+                format!("what the policy says{by} an operator sees with: syscap policy show {home}")
+            }
+            Reason::NotGranted => format!(
+                "an operator grants it besides with: \
+                 syscap token reissue {home} {token} --tool {tool}"
+            ),
+            Reason::ToolChanged => {
+                format!("an operator accepts it with: syscap tools accept {home} {tool}")
+            }
+            Reason::Frozen => format!(
+                "an operator sees what is frozen with: syscap top {home} --once; \
+                 syscap thaw ends it"
+            ),
+            Reason::OutcomeUnknown => {
+                format!("an operator says what it did with: syscap recover list {home}")
+            }
+            _ => return None,
+        };
+        Some(words)
+    }
+}

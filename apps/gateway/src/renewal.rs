@@ -1,0 +1,79 @@
+//! Going on where a token has ended: by one that an operator issued since, or that is issued here.
+
+use std::sync::Arc;
+
+use syscap::{
+    format::{budget::Dimension, cbor::Item, id::ToolId, reason::Reason},
+    view::TokenInfo,
+};
+
+use crate::{
+    gateway::{Gateway, Open},
+    kernelside::{CallOutcome, Lack, blocking},
+    notice::ChangedList,
+    say::say,
+};
+
+/// What a call lacked that another token may have. `None` where it was not refused for that.
+pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {
+    let error = outcome.delivered.item();
+    let text = |key: &str| error.get(key).and_then(Item::as_text);
+    let renewable = match outcome.reason? {
+        Reason::Expired => true,
+        // With a field it is the agent that has no more, by whatever token.
+        Reason::Exhausted => text("field").is_none(),
+        // What is more than all that it ever had is more than the same once more.
+        Reason::OverBudget => {
+            let dimension = text("field").and_then(Dimension::from_name)?;
+            let wanted: u64 = text("got")?.parse().ok()?;
+            wanted <= token.limits.get(dimension)
+        }
+        Reason::Revoked | Reason::NotGranted => false,
+        _ => return None,
+    };
+    let tool =
+        (outcome.reason == Some(Reason::NotGranted)).then(|| text("got").and_then(ToolId::new));
+    Some(Lack { tool: tool.flatten(), renewable })
+}
+
+/// Whether calls go by another session than that one from now on.
+pub(crate) async fn go_on(gateway: &Arc<Gateway>, ended: &Arc<Open>, lack: &Lack) -> bool {
+    let _one = gateway.renewing.lock().await;
+    if gateway.open().is_some_and(|open| !Arc::ptr_eq(&open, ended)) {
+        return true;
+    }
+    let (kernel, lack) = (Arc::clone(&gateway.kernel), lack.clone());
+    let token = ended.session.token().id;
+    match blocking(move || kernel.go_on(token, &lack)).await.and_then(|found| found) {
+        Ok(Some(session)) => {
+            let before = gateway.granted();
+            gateway.set_session(session);
+            if gateway.granted() != before {
+                gateway.client.changed(ChangedList::Tools).await;
+            }
+            true
+        }
+        Ok(None) => false,
+        Err(error) => {
+            say(&format!("no other token can be had: {error}"));
+            false
+        }
+    }
+}
+
+/// Why no call is let through any more, and the command that goes on; said to the operator too.
+pub(crate) async fn ended(gateway: &Arc<Gateway>) -> Option<String> {
+    let token = gateway.open()?.session.token().id;
+    let kernel = Arc::clone(&gateway.kernel);
+    let ended = blocking(move || kernel.ended(token)).await.and_then(|ended| ended);
+    match ended {
+        Ok(ended) => {
+            ended.iter().for_each(|ended| say(ended));
+            ended
+        }
+        Err(error) => {
+            say(&format!("how the token stands is not known: {error}"));
+            None
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Where a token has ended: what is said, and what goes on.
+
+use serde_json::{Value, json};
+use syscap::{
+    format::{control::Freeze, id::TokenId, label::Label, reason::Reason},
+    prelude::*,
+    view::TokenInfo,
+};
+
+use crate::bench::{Bench, GatewayProcess, refusal};
+
+fn agent() -> syscap::format::id::AgentId {
+    syscap::format::id::AgentId::new("agent").unwrap()
+}
+
+fn echo(gateway: &mut GatewayProcess) -> Value {
+    gateway.call("echo", json!({}))
+}
+
+fn ran(result: &Value) -> bool {
+    result["isError"] != true
+}
+
+/// The tokens of the agent, the newest first.
+fn tokens(bench: &Bench) -> Vec<TokenInfo> {
+    let log = Options::new().inspect(bench.home()).unwrap();
+    log.view().tokens.into_iter().filter(|token| token.agent == agent()).collect()
+}
+
+/// Issues a token once more, beside the gateway.
+fn reissue(bench: &Bench, token: TokenId) -> TokenId {
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let grant = log.grant_like(token).unwrap();
+    let beside = Runtime::share(bench.home()).unwrap();
+    beside.issue(grant).unwrap()
+}
+
+fn why(result: &Value) -> (&str, &str) {
+    let refusal = refusal(result);
+    (refusal["reason"].as_str().unwrap(), refusal["next"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn a_spent_token_is_issued_again_as_often_as_was_said() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["limit=calls:3", "renew=2"]).session();
+    for n in 0..9 {
+        assert!(ran(&echo(&mut gateway)), "{n}");
+    }
+    let result = echo(&mut gateway);
+    let (reason, next) = why(&result);
+    let newest = tokens(&bench)[0].id;
+    assert_eq!(reason, "over_budget");
+    let command = format!("syscap token reissue {} {newest}", bench.home().display());
+    assert!(next.contains("calls has run out") && next.contains(&command), "{next}");
+    assert!(gateway.end().success());
+    let all = tokens(&bench);
+    assert_eq!(all.len(), 3);
+    assert!(all.iter().all(|token| token.limits.get(Dimension::Calls) == 3));
+    // What its session had read is not forgotten by the next.
+    assert_eq!(all[2].label, Label::PUBLIC);
+    assert!(all[..2].iter().all(|token| token.label.is_untrusted()));
+    assert_eq!(bench.outcomes().len(), 9);
+    bench.settled();
+}
+
+#[test]
+fn what_was_stopped_is_not_issued_again() {
+    for freeze in [true, false] {
+        let bench = Bench::new();
+        let mut gateway = bench.gateway(&["limit=calls:2", "renew=9"]).session();
+        assert!(ran(&echo(&mut gateway)));
+        let beside = Runtime::share(bench.home()).unwrap();
+        let token = tokens(&bench)[0].id;
+        let reason = if freeze {
+            beside.freeze(&Freeze::all()).unwrap();
+            "frozen"
+        } else {
+            beside.revoke(token).unwrap();
+            "revoked"
+        };
+        for _ in 0..3 {
+            let result = echo(&mut gateway);
+            let (said, next) = why(&result);
+            assert_eq!(said, reason);
+            assert!(next.contains("syscap "), "{next}");
+        }
+        // Told where tools are listed, too.
+        let listed = gateway.request("tools/list", json!({}));
+        let told = listed["result"]["_meta"]["dev.syscap/token"].as_str();
+        assert_eq!(told.is_some_and(|told| told.contains("was revoked")), !freeze);
+        assert_eq!(tokens(&bench).len(), 1);
+        drop(beside);
+        assert!(gateway.end().success());
+        assert_eq!(bench.outcomes().len(), 1);
+        bench.settled();
+    }
+}
+
+#[test]
+fn an_operators_new_token_is_taken_up_at_once() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["limit=calls:1"]).session();
+    assert!(ran(&echo(&mut gateway)));
+    assert_eq!(why(&echo(&mut gateway)).0, "over_budget");
+    let spent = tokens(&bench)[0].id;
+    // One that would forget what the session has read is none for it.
+    let beside = Runtime::share(bench.home()).unwrap();
+    let tools = tokens(&bench)[0].tools.clone();
+    let tools: Vec<&str> = tools.iter().map(|tool| tool.as_str()).collect();
+    beside.issue(Grant::to("agent").tools(&tools)).unwrap();
+    assert_eq!(why(&echo(&mut gateway)).0, "over_budget");
+    drop(beside);
+    reissue(&bench, spent);
+    assert!(ran(&echo(&mut gateway)));
+    assert!(gateway.end().success());
+    assert_eq!(bench.outcomes().len(), 2);
+    bench.settled();
+}
+
+/// Calls that a client pipelines wait for each other, to the token's limit: none is refused.
+#[test]
+fn calls_wait_for_their_token() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["limit=concurrent:2"]).session();
+    let ids: Vec<Value> = (0..300).map(|n| gateway.begin("echo", json!({"n": n}))).collect();
+    for id in &ids {
+        assert!(ran(&gateway.result(id)));
+    }
+    assert!(gateway.end().success());
+    assert_eq!((bench.outcomes().len(), bench.refusals().len()), (300, 0));
+    bench.settled();
+}
+
+/// A token that lets nothing through is none to begin with, nor one that a call never fits in.
+#[test]
+fn it_does_not_begin_by_what_has_ended() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["limit=calls:1"]).session();
+    assert!(ran(&echo(&mut gateway)));
+    assert!(gateway.end().success());
+    let spent = tokens(&bench)[0].id;
+    let (named, too_long) = (format!("token={spent}"), "timeout=7200000");
+    let short = [too_long, "agent=other", "limit=wall_us:3600000000"];
+    for words in [&[][..], &[named.as_str()], &short] {
+        let mut gateway = bench.gateway(words);
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "raw", "version": "1"}});
+        let begun = gateway.request("initialize", params);
+        let said = begun["error"]["message"].as_str().unwrap();
+        let wanted = if words.contains(&too_long) { "--timeout" } else { "token reissue" };
+        assert!(said.contains(wanted), "{said}");
+        assert!(!gateway.wait().success());
+    }
+    // With leave to issue it again it goes on.
+    let mut gateway = bench.gateway(&["renew=1"]).session();
+    assert!(ran(&echo(&mut gateway)));
+    assert!(gateway.end().success());
+    assert_eq!(tokens(&bench).len(), 2);
+    bench.settled();
+}
+
+/// A refusal says what the tool counts as, which constraint said so, and who can let it through.
+#[test]
+fn a_refusal_says_what_goes_on() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server]).session();
+    let result = echo(&mut gateway);
+    let told = refusal(&result).clone();
+    assert_eq!((&told["reason"], &told["class"]), (&json!("asked"), &json!("external_write")));
+    assert!(told["constraint"].is_string(), "{told}");
+    let ask = told["got"].as_str().unwrap();
+    let command = format!("syscap approvals approve {} {ask}", bench.home().display());
+    assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
+    assert!(crate::bench::text(&result).contains(&command));
+    assert!(gateway.end().success());
+    assert_eq!(bench.refusals().iter().filter(|one| one.reason == Reason::Asked).count(), 0);
+    bench.settled();
+}
