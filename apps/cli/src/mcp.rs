@@ -1,6 +1,7 @@
 //! `syscap mcp`: MCP servers behind a home's kernel.
 
 use std::{
+    ffi::OsString,
     io::IsTerminal as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -48,6 +49,10 @@ pub(crate) struct Mcp {
     /// Another server; the command is split into words, and no shell sees it.
     #[arg(long = "server", value_name = "NAME=COMMAND", value_parser = server)]
     servers: Vec<ServerCommand>,
+    /// What a server finds in its environment: NAME as it is here, or NAME=VALUE; without SERVER
+    /// that after -- (may be repeated).
+    #[arg(long = "env", value_name = "[SERVER:]NAME[=VALUE]", value_parser = variable)]
+    env: Vec<Variable>,
     /// Show tools as NAME_tool also where there is only one server.
     #[arg(long)]
     prefix: bool,
@@ -103,10 +108,33 @@ fn server_name(text: &str) -> Result<String, String> {
     if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
 }
 
+/// A variable of a server's environment.
+#[derive(Clone, Debug)]
+struct Variable {
+    server: Option<String>,
+    name: String,
+    value: Option<String>,
+}
+
+fn variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let (server, name) = match name.split_once(':') {
+        Some((server, name)) => (Some(server_name(server)?), name),
+        None => (None, name),
+    };
+    if name.is_empty() || name.contains('\0') || text.contains('\0') {
+        return Err("write [SERVER:]NAME, or [SERVER:]NAME=VALUE".to_owned());
+    }
+    Ok(Variable { server, name: name.to_owned(), value })
+}
+
 fn server(text: &str) -> Result<ServerCommand, String> {
     let (name, line) = text.split_once('=').ok_or("write NAME='COMMAND ARGS..'")?;
     let command = syscap_gateway::split(line).map_err(|error| error.to_string())?;
-    Ok(ServerCommand { name: server_name(name)?, command })
+    Ok(ServerCommand { name: server_name(name)?, command, env: Vec::new() })
 }
 
 impl Mcp {
@@ -134,9 +162,11 @@ impl Mcp {
         if !self.command.is_empty() {
             let name =
                 self.name.clone().unwrap_or_else(|| syscap_gateway::server_name(&self.command));
-            servers.push(ServerCommand { name, command: self.command.clone() });
+            let command = self.command.clone();
+            servers.push(ServerCommand { name, command, env: Vec::new() });
         }
         servers.extend(self.servers.iter().cloned());
+        self.put_env(&mut servers)?;
         if servers.is_empty() && !self.builtins && self.token.is_none() {
             return Err(Failure::Usage {
                 what: "no server".to_owned(),
@@ -165,6 +195,28 @@ impl Mcp {
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;
         Ok(options)
+    }
+
+    /// Gives each server what is said of its environment.
+    fn put_env(&self, servers: &mut [ServerCommand]) -> Result<(), Failure> {
+        for variable in &self.env {
+            let of = match &variable.server {
+                Some(name) => servers.iter_mut().find(|server| server.name == *name),
+                None => servers.first_mut().filter(|_| !self.command.is_empty()),
+            };
+            let Some(server) = of else {
+                return Err(Failure::Usage {
+                    what: format!("--env {}: there is no such server", variable.name),
+                    advice: "write SERVER:NAME, with the name that --server gives it".to_owned(),
+                });
+            };
+            let here = || std::env::var_os(&variable.name);
+            match variable.value.clone().map(OsString::from).or_else(here) {
+                Some(value) => server.env.push((variable.name.clone(), value)),
+                None => diagnose(&format!("--env {}: it is not set here", variable.name)),
+            }
+        }
+        Ok(())
     }
 
     /// The same command line once more, with whole paths, as a client starts it.

@@ -12,20 +12,27 @@ use crate::{
     gateway::{Gateway, NoBeginning},
     keep,
     kernelside::blocking,
-    offer::offer,
+    offer::{offer, rename},
     say::say,
-    upstream::NoticeStream,
+    server::McpServer,
 };
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);
 
+/// How long the first servers that run wait for the rest.
+const LATE: Duration = Duration::from_secs(5);
+
 /// Starts the servers, offers their tools and opens the session: once, when it is known what
 /// the client is able to do.
 pub(crate) async fn begin(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginning> {
+    if let Some(error) = gateway.failed.get() {
+        return Err(error.clone());
+    }
     let begin = gateway.begun.get_or_try_init(|| begin_once(gateway, able));
     match begin.await {
         Ok(()) => Ok(()),
+        Err(error) if gateway.closing.is_cancelled() => Err(error),
         Err(error) => {
             let error = gateway.failed.get_or_init(|| error).clone();
             let closing = gateway.closing.clone();
@@ -40,26 +47,14 @@ pub(crate) async fn begin(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBe
 }
 
 async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginning> {
-    let mut started = tokio::task::JoinSet::new();
     for place in 0..gateway.servers.len() {
-        let (gateway, able) = (Arc::clone(gateway), able.clone());
-        started.spawn(async move { (place, keep::open(&gateway, place, &able).await) });
+        gateway.tasks.spawn(keep::keep(Arc::clone(gateway), place, able.clone()));
     }
-    let mut streams: Vec<(usize, Option<NoticeStream>)> = Vec::new();
-    while let Some(opened) = started.join_next().await {
-        let Ok((place, opened)) = opened else { continue };
-        let name = gateway.servers.get(place).map_or("", |server| &server.name);
-        match opened {
-            Ok(notices) => streams.push((place, Some(notices))),
-            Err(error) => {
-                say(&format!("server {name}: {error}"));
-                streams.push((place, None));
-            }
-        }
+    tokio::select! {
+        () = started(gateway) => {}
+        () = gateway.closing.cancelled() => return Err(NoBeginning::Ends),
     }
-    if !gateway.servers.is_empty() && streams.iter().all(|(_, notices)| notices.is_none()) {
-        return Err(NoBeginning::NoServer);
-    }
+    go_on_without_the_late(gateway)?;
     offer(gateway).await?;
     let ready = gateway.catalog().all().clone();
     let ready: Vec<ToolId> = ready
@@ -70,9 +65,47 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     let kernel = Arc::clone(&gateway.kernel);
     let session = blocking(move || kernel.open_session(&ready)).await??;
     gateway.set_session(session);
+    rename(gateway).await?;
     say_what_is_shown(gateway);
-    for (place, notices) in streams {
-        gateway.tasks.spawn(keep::keep(Arc::clone(gateway), place, notices, able.clone()));
+    gateway.opened.cancel();
+    Ok(())
+}
+
+/// Waits until each server has been started or has failed; no longer than a moment for the rest,
+/// once there is something to offer.
+async fn started(gateway: &Gateway) {
+    let all = async {
+        for server in &gateway.servers {
+            server.settled.cancelled().await;
+        }
+    };
+    let some = async {
+        if !gateway.options.built_in {
+            gateway.running.cancelled().await;
+        }
+        tokio::time::sleep(LATE).await;
+    };
+    tokio::select! {
+        () = all => {}
+        () = some => {}
+    }
+}
+
+/// Notes who is late, and says so, where there is anybody to wait for.
+fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
+    let servers = &gateway.servers;
+    servers.iter().for_each(McpServer::begins);
+    let late = servers.iter().filter(|server| !server.settled.is_cancelled());
+    let late: Vec<&McpServer> = late.collect();
+    let runs = servers.iter().any(|server| server.connection().is_some());
+    if !servers.is_empty() && !runs && late.is_empty() {
+        return Err(NoBeginning::NoServer);
+    }
+    for server in late {
+        say(&format!(
+            "server {}: it has not said what it is yet; its tools come once it has",
+            server.name
+        ));
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use syscap::format::{
 
 use crate::{
     data,
+    downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
     kernelside::{CallOutcome, Envelope, Lack, blocking},
@@ -39,7 +40,8 @@ pub(crate) async fn call(
     let input = input(&params);
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
-    let envelope = envelope(gateway, &id, &args, &flight, &context.id);
+    let exact = context.extensions.get::<AsSent>();
+    let envelope = envelope(gateway, &id, (&args, exact), &flight, &context.id);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let outcome = match send(gateway, envelope, flight, &context.id).await {
         Ok(outcome) => outcome,
@@ -122,7 +124,7 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
 fn envelope(
     gateway: &Gateway,
     id: &str,
-    args: &JsonObject,
+    (args, exact): (&JsonObject, Option<&AsSent>),
     flight: &Flight,
     request: &RequestId,
 ) -> Envelope {
@@ -146,6 +148,10 @@ fn envelope(
         }
         None => map,
     };
+    // Read, they would be other numbers than were sent.
+    if let Some(AsSent(text)) = exact {
+        return Envelope::Text(map.bytes("args", text.as_bytes()).finish());
+    }
     match data::to_args(args) {
         Ok(args) => Envelope::Canonical(map.item("args", args.item()).finish()),
         // The kernel says what is wrong with it.
@@ -199,6 +205,13 @@ async fn send_by(
 ) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), String> {
     let open = gateway.open().ok_or("the session is not open")?;
     let slot = open.slots.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+    let cancel = gateway.flights.find(tag).map(|flight| flight.cancel.clone()).unwrap_or_default();
+    // No more is done for a client than it reads.
+    tokio::select! {
+        () = gateway.client.outbox.room() => {}
+        () = cancel.cancelled() => {}
+        () = gateway.closing.cancelled() => return Err(String::from("the gateway ends")),
+    }
     let (session, envelope) = (Arc::clone(&open.session), Arc::clone(envelope));
     let outcome = blocking(move || session.send(&envelope, tag)).await;
     drop(slot);

@@ -49,11 +49,14 @@ impl Catalog {
     /// Of the servers' tools and the home's own. `prefixes` has a server's prefix by its place;
     /// it is empty where clients see upstream names as they are.
     ///
+    /// The home's tools that are granted have the first right to their names: no server's tool
+    /// is taken for one of them.
+    ///
     /// What was in the catalog `before` keeps its name, also where it is not offered any more: a
     /// name that a client has learnt never comes to mean another tool.
     pub(crate) fn new(
         offered: BTreeMap<ToolId, ServerTool>,
-        built_in: Vec<Manifest>,
+        (built_in, granted): (Vec<Manifest>, &BTreeSet<ToolId>),
         prefixes: &[String],
         before: &Self,
     ) -> Self {
@@ -71,8 +74,10 @@ impl Catalog {
             let id = &manifest.tool;
             (id.clone(), id.as_str().replace('.', "_"), format!("built-in {id}"))
         });
-        wanted.extend(own);
-        let mut ids = names::visible(wanted, &before.ids);
+        let (mut first, last): (Vec<_>, Vec<_>) = own.partition(|(id, _, _)| granted.contains(id));
+        first.extend(wanted);
+        first.extend(last);
+        let mut ids = names::visible(first, &before.ids);
         for (name, id) in &before.ids {
             if ids.len() < NAMES_MAX {
                 ids.entry(name.clone()).or_insert_with(|| id.clone());
@@ -191,7 +196,7 @@ mod tests {
         ToolId::new(text).unwrap()
     }
 
-    fn catalog(prefixes: &[String]) -> Catalog {
+    fn catalog(granted: &BTreeSet<ToolId>, prefixes: &[String]) -> Catalog {
         let tools = [
             (id("a.read_file"), offered(0, "read_file", Standing::Ready)),
             (id("a.fs_read"), offered(0, "fs_read", Standing::Ready)),
@@ -203,39 +208,46 @@ mod tests {
             ParamType::Path,
             "where",
         ));
-        Catalog::new(tools.into_iter().collect(), vec![own], prefixes, &Catalog::default())
+        let own = (vec![own], granted);
+        Catalog::new(tools.into_iter().collect(), own, prefixes, &Catalog::default())
     }
 
     #[test]
     fn only_what_is_granted_and_ready_is_shown() {
-        let catalog = catalog(&[String::new()]);
         let granted: BTreeSet<ToolId> =
             ["a.read_file", "a.gone", "a.taken", "fs.read", "b.ghost"].map(id).into();
+        let catalog = catalog(&granted, &[String::new()]);
         let shown = catalog.list(&granted);
         let names: Vec<&str> = shown.iter().map(|tool| &*tool.name).collect();
-        // The server's own name stands; the built-in tool gives way.
-        assert_eq!(names.len(), 2);
-        assert!(names[0].starts_with("fs_read_"), "{names:?}");
-        assert_eq!(names[1], "read_file");
-        assert_eq!(catalog.id("fs_read"), Some(&id("a.fs_read")));
-        assert_eq!(catalog.id(names[0]), Some(&id("fs.read")));
+        assert_eq!(names, ["fs_read", "read_file"]);
+        assert_eq!(catalog.id("fs_read"), Some(&id("fs.read")));
+        assert!(catalog.name("a.fs_read").starts_with("fs_read_"));
         assert_eq!(catalog.id("nothing"), None);
         assert_eq!(shown[0].input_schema["required"], json!(["path"]));
         assert_eq!(shown[0].input_schema["additionalProperties"], false);
     }
 
+    /// A built-in tool that is not granted takes no name from a server's.
+    #[test]
+    fn what_is_not_granted_gives_way() {
+        let catalog = catalog(&["a.fs_read"].map(id).into(), &[String::new()]);
+        assert_eq!(catalog.id("fs_read"), Some(&id("a.fs_read")));
+        assert!(catalog.name("fs.read").starts_with("fs_read_"));
+    }
+
     /// A name whose tool is gone still means that tool; it is not shown.
     #[test]
     fn what_was_offered_keeps_its_name() {
-        let before = catalog(&[String::new()]);
-        let after = Catalog::new(BTreeMap::new(), Vec::new(), &[], &before);
+        let before = catalog(&BTreeSet::new(), &[String::new()]);
+        let none = (Vec::new(), &BTreeSet::new());
+        let after = Catalog::new(BTreeMap::new(), none, &[], &before);
         assert_eq!(after.id("read_file"), Some(&id("a.read_file")));
         assert!(after.list(&[id("a.read_file")].into()).is_empty());
     }
 
     #[test]
     fn prefixes_are_the_servers() {
-        let catalog = catalog(&[String::from("a_")]);
+        let catalog = catalog(&BTreeSet::new(), &[String::from("a_")]);
         let shown = catalog.list(&["a.read_file", "fs.read"].map(id).into());
         let names: Vec<&str> = shown.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, ["a_read_file", "fs_read"]);

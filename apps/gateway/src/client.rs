@@ -1,7 +1,7 @@
 //! The client: how it is told and asked.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     capabilities::{Able, WireKind},
+    downstream::Outbox,
     notice::ChangedList,
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct McpClient {
     peer: RwLock<Option<Peer<RoleServer>>>,
     able: RwLock<Able>,
     sinks: Mutex<Vec<SubscriptionSink>>,
+    /// What waits to be written to it.
+    pub(crate) outbox: Arc<Outbox>,
     /// Cancelled when its input has ended: then it gets answers, and nothing else.
     pub(crate) deaf: CancellationToken,
 }

@@ -71,8 +71,11 @@ impl Face {
         let mut tools = ToolsCapability::default();
         tools.list_changed = Some(true);
         all.tools = Some(tools);
-        for connection in connections {
-            let has = &connection.capabilities;
+        // Those that have not said yet may have all there is.
+        let unknown = self.gateway.servers.iter().any(|server| !server.settled.is_cancelled());
+        let unknown = unknown.then(anything);
+        let all_have = connections.iter().map(|connection| &connection.capabilities);
+        for has in all_have.chain(&unknown) {
             if has.prompts.is_some() && self.gateway.options.prompts {
                 let mut prompts = PromptsCapability::default();
                 prompts.list_changed = Some(true);
@@ -116,6 +119,16 @@ impl Face {
     }
 }
 
+/// What a server may turn out to have.
+fn anything() -> ServerCapabilities {
+    let mut all = ServerCapabilities::default();
+    let mut resources = ResourcesCapability::default();
+    resources.subscribe = Some(true);
+    (all.prompts, all.resources) = (Some(PromptsCapability::default()), Some(resources));
+    (all.completions, all.logging) = (Some(Default::default()), Some(Default::default()));
+    all
+}
+
 fn no_beginning(error: &NoBeginning) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
@@ -124,6 +137,7 @@ fn no_beginning(error: &NoBeginning) -> ErrorData {
 /// form is made of it on its way.
 fn typed<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     if let Some(map) = value.as_object_mut() {
+        refusal::disown(map);
         map.entry("resultType").or_insert_with(|| Value::from("complete"));
     }
     let odd = |_| ErrorData::internal_error("the server's answer has not its form", None);

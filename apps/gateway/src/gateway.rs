@@ -31,6 +31,8 @@ pub(crate) enum NoBeginning {
     Kernel(#[from] Unreached),
     #[error("no server could be started")]
     NoServer,
+    #[error("the gateway ends")]
+    Ends,
 }
 
 /// See the module.
@@ -43,6 +45,10 @@ pub(crate) struct Gateway {
     pub(crate) requests: Requests,
     /// Before the request's id in idempotency keys.
     pub(crate) run: String,
+    /// Cancelled when a server runs.
+    pub(crate) running: CancellationToken,
+    /// Cancelled when the session is open.
+    pub(crate) opened: CancellationToken,
     /// Cancelled when the gateway ends.
     pub(crate) closing: CancellationToken,
     /// Set where it can't even begin.
@@ -72,6 +78,8 @@ impl Gateway {
             flights: Flights::default(),
             requests: Requests::default(),
             run: format!("{:016x}", random()),
+            running: CancellationToken::new(),
+            opened: CancellationToken::new(),
             closing: CancellationToken::new(),
             failed: OnceLock::new(),
             tasks: TaskTracker::new(),

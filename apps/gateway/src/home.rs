@@ -1,7 +1,7 @@
 //! The home, by whichever process holds it.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(crate) struct HomeKernel {
     options: Options,
     /// How many tokens were issued again.
     renewed: AtomicU32,
+    /// The token that was issued here.
+    issued: Mutex<Option<TokenId>>,
 }
 
 fn unreached(error: Error) -> Unreached {
@@ -47,7 +49,8 @@ impl HomeKernel {
             People::Absent => held.headless(),
         };
         let runtime = held.share(&options.home)?;
-        Ok(Self { runtime, options: options.clone(), renewed: AtomicU32::new(0) })
+        let (renewed, issued) = (AtomicU32::new(0), Mutex::default());
+        Ok(Self { runtime, options: options.clone(), renewed, issued })
     }
 
     /// Closes it: who still uses it is told.
@@ -122,6 +125,21 @@ impl Kernelside for HomeKernel {
         self.fits_timeout(&token.limits)?;
         say(&format!("{} calls by token {}, until {}", token.agent, token.id, token.expires));
         self.session(token)
+    }
+
+    fn widen(&self, tools: &[ToolId]) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
+        let Some(issued) = *self.issued.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return Ok(None);
+        };
+        let view = self.runtime.view().map_err(unreached)?;
+        let lives = view.token(issued).is_some_and(|token| token.is_live(view.now));
+        // What an operator has issued or taken back since counts.
+        let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
+        if !lives || newest.is_none_or(|newest| newest.id != issued) {
+            return Ok(None);
+        }
+        let token = self.issued_for(&view, tools)?;
+        self.session(token).map(Some)
     }
 
     fn go_on(
@@ -259,9 +277,15 @@ impl HomeKernel {
             say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
             return self.known(id);
         }
+        self.issued_for(&view, tools)
+    }
+
+    /// A new token for these tools.
+    fn issued_for(&self, view: &View, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
         let id = self.issue(tools, &own)?;
+        *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
         self.known(id)
     }
 

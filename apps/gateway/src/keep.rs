@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use rmcp::model::LoggingMessageNotificationParam;
 use rmcp::model::{ProgressNotificationParam, SubscriptionFilter};
 use serde_json::Value;
+use syscap::{format::id::ToolId, provide::Standing};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     capabilities::{Able, WireKind},
     gateway::Gateway,
-    notice::{ChangedList, Notice},
+    kernelside::blocking,
+    notice::{ChangedList, Notice, WaitingNotice},
     offer,
     say::say,
     server::McpServer,
@@ -42,7 +44,8 @@ pub(crate) async fn open(
     let Some(server) = gateway.server(place) else {
         return Err(NoStart::Handshake(String::from("there is no such server")));
     };
-    let (connection, notices) = Connection::open(&server.command, able, &gateway.client).await?;
+    let to = (&server.command, &gateway.tasks);
+    let (connection, notices) = Connection::open(to, able, &gateway.client).await?;
     let connection = Arc::new(connection);
     server.set_connection(Some(Arc::clone(&connection)));
     if tools::list(server, &connection, &gateway.closing).await.is_err() {
@@ -51,14 +54,31 @@ pub(crate) async fn open(
     Ok(notices)
 }
 
-/// Keeps the server of that place until the gateway ends or it fails too often.
-pub(crate) async fn keep(
-    gateway: Arc<Gateway>,
-    place: usize,
-    mut notices: Option<NoticeStream>,
-    able: Able,
-) {
+/// Starts the server of that place, and keeps it until the gateway ends or it fails too often.
+pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
     let Some(server) = gateway.server(place) else { return };
+    let opened = tokio::select! {
+        opened = open(&gateway, place, &able) => opened,
+        () = gateway.closing.cancelled() => return,
+    };
+    let mut notices = match opened {
+        Ok(notices) => {
+            gateway.running.cancel();
+            Some(notices)
+        }
+        Err(error) => {
+            say(&format!("server {}: {error}", server.name));
+            None
+        }
+    };
+    server.settled.cancel();
+    tokio::select! {
+        () = gateway.opened.cancelled() => {}
+        () = gateway.closing.cancelled() => {}
+    }
+    if notices.is_some() && !gateway.closing.is_cancelled() && server.joins() {
+        join(&gateway, place, server).await;
+    }
     let mut tries = 0_u32;
     loop {
         let since = Instant::now();
@@ -90,6 +110,42 @@ pub(crate) async fn keep(
     give_up(&gateway, server).await;
 }
 
+/// Offers the tools of a server that came after the beginning. A token that was issued here was
+/// issued for all servers: so is the next, with these tools too.
+async fn join(gateway: &Arc<Gateway>, place: usize, server: &McpServer) {
+    say(&format!("server {}: it runs now", server.name));
+    if let Err(error) = offer::offer(gateway).await {
+        say(&format!("server {}: its tools can't be offered: {error}", server.name));
+    }
+    let (ready, lacking) = lacking(gateway, place);
+    if lacking > 0 {
+        let kernel = Arc::clone(&gateway.kernel);
+        match blocking(move || kernel.widen(&ready)).await.and_then(|widened| widened) {
+            Ok(Some(session)) => gateway.set_session(session),
+            Ok(None) => say(&format!(
+                "server {}: the token grants none of {lacking} of its tools; `syscap token issue` \
+                 makes one that does, --token names it",
+                server.name
+            )),
+            Err(error) => say(&format!("server {}: {error}", server.name)),
+        }
+    }
+    gateway.client.changed(ChangedList::Tools).await;
+}
+
+/// All tools that can be called, and how many of a server's the token does not grant.
+fn lacking(gateway: &Gateway, place: usize) -> (Vec<ToolId>, usize) {
+    let (catalog, granted) = (gateway.catalog(), gateway.granted());
+    let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
+    let ready: Vec<ToolId> = ready.map(|(id, _)| id.clone()).collect();
+    let lacks = |id: &&ToolId| {
+        let of = catalog.offered(id).map(|tool| tool.server);
+        of == Some(place) && !granted.contains(*id)
+    };
+    let lacking = ready.iter().filter(lacks).count();
+    (ready, lacking)
+}
+
 async fn start_again(
     gateway: &Arc<Gateway>,
     place: usize,
@@ -102,8 +158,12 @@ async fn start_again(
     };
     match opened {
         Ok(notices) => {
-            say(&format!("server {}: it runs again", server.name));
-            offer_again(gateway, server).await;
+            if server.joins() {
+                join(gateway, place, server).await;
+            } else {
+                say(&format!("server {}: it runs again", server.name));
+                offer_again(gateway, server).await;
+            }
             Some(notices)
         }
         Err(error) => {
@@ -135,8 +195,9 @@ async fn serve(
 ) {
     let NoticeStream { mut notices, missed } = notices;
     let speaking = async {
-        while let Some(notice) = notices.recv().await {
+        while let Some(WaitingNotice { notice, room }) = notices.recv().await {
             pass_on(gateway, server, connection, notice).await;
+            drop(room);
             for list in missed.take() {
                 changed(gateway, server, list).await;
             }

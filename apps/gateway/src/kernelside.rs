@@ -50,6 +50,10 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// new one for these tools.
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached>;
 
+    /// Opens a session for more tools, where the token of the one before was issued for it here
+    /// and lives.
+    fn widen(&self, tools: &[ToolId]) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
+
     /// Opens another session where the token of one has ended, is spent or lacks something: by a
     /// newer one that an operator issued, or by one that is issued here like it. `None` where
     /// there is neither.

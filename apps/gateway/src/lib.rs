@@ -22,6 +22,7 @@
 //! gateway                                   what those share: state, no behaviour
 //! home | client | server upstream           the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
+//! downstream                                lines from and to the client, each way with a bound
 //! capabilities manifest notice names ..     plain data and pure functions
 //! ```
 #![deny(clippy::as_conversions)]
@@ -34,6 +35,7 @@ mod catalog;
 mod client;
 mod config;
 mod data;
+mod downstream;
 mod effect;
 mod error;
 mod face;

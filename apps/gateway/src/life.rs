@@ -1,19 +1,9 @@
 //! From start to end: the home, the client's streams, signals, and an end in order.
 
-use std::{
-    collections::BTreeSet,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use rmcp::{
-    ServiceExt,
-    transport::{async_rw::AsyncRwTransport, stdio_pipes},
-};
+use rmcp::{ServiceExt, transport::stdio_pipes};
 use tokio::{
-    io::{AsyncRead, ReadBuf},
     runtime::Builder,
     signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
@@ -21,6 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    downstream::ClientWire,
     error::Error,
     face::Face,
     gateway::Gateway,
@@ -31,14 +22,14 @@ use crate::{
     say::say,
 };
 
-/// Longest line that the client may send; of more the rest is passed over.
-const LINE_BYTES_MAX: usize = 4 << 20;
 /// Threads for calls that wait for the kernel, beside some for other work.
 const THREADS_MAX: usize = 576;
 /// How long calls may go on once the client's input has ended.
 const FINISH: Duration = Duration::from_millis(1_000);
 /// How long they have to end once they were given up.
 const DRAIN: Duration = Duration::from_secs(3);
+/// How long the client may take to read the last answers.
+const FLUSH: Duration = Duration::from_secs(2);
 /// How long servers and home have to be closed.
 const CLOSE: Duration = Duration::from_secs(10);
 
@@ -74,8 +65,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
     let eof = gateway.client.deaf.clone();
     let (read, write) = stdio_pipes();
-    let read = EofReader { read, eof: eof.clone() };
-    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
+    let transport = ClientWire::new(read, write, &gateway.client.outbox, eof.clone());
     let end = tokio::spawn(end(Arc::clone(gateway), eof));
     let face = Face { gateway: Arc::clone(gateway) };
     let serving = async {
@@ -87,6 +77,7 @@ async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
         }
     };
     serving.await;
+    timeout(FLUSH, gateway.client.outbox.flushed()).await.ok();
     gateway.closing.cancel();
     gateway.flights.give_up();
     drained(gateway, DRAIN).await;
@@ -141,27 +132,5 @@ async fn close(gateway: &Arc<Gateway>) {
     };
     if timeout(CLOSE, closing).await.is_err() {
         say("a server or a call did not end in time");
-    }
-}
-
-/// Says when the input has ended.
-struct EofReader<R> {
-    read: R,
-    eof: CancellationToken,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for EofReader<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.read).poll_read(context, buffer);
-        let nothing = buffer.filled().len() == before && buffer.remaining() > 0;
-        if matches!(polled, Poll::Ready(Err(_))) || (polled.is_ready() && nothing) {
-            self.eof.cancel();
-        }
-        polled
     }
 }

@@ -16,7 +16,7 @@ use syscap::format::{
     manifest::{EffectClass, Extra, Manifest, Param, ParamType},
 };
 
-use crate::{data, names};
+use crate::{data, names, refusal};
 
 /// Largest definition, in canonical bytes.
 const DEFINITION_BYTES_MAX: usize = 256 << 10;
@@ -52,7 +52,7 @@ pub(crate) enum Unfit {
     #[error("it is no tool definition: {0}")]
     Form(String),
     /// Its name.
-    #[error("its name is empty, too long or not printable")]
+    #[error("its name is empty, too long, or has characters that are not seen")]
     Name,
     /// It nests too deep, or holds numbers that can't be said.
     #[error("its definition {0}")]
@@ -91,7 +91,10 @@ impl Definition {
     /// Reads one entry of `tools/list`.
     pub(crate) fn read(value: &Value) -> Result<Self, Unfit> {
         let form = |error: serde_json::Error| Unfit::Form(error.to_string());
-        let tool: Tool = serde_json::from_value(value.clone()).map_err(form)?;
+        let mut tool: Tool = serde_json::from_value(value.clone()).map_err(form)?;
+        if let Some(meta) = &mut tool.meta {
+            meta.0.retain(|key, _| !refusal::is_own(key));
+        }
         if !names::is_fit(&tool.name) {
             return Err(Unfit::Name);
         }

@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap::format::{hash::object_id, id::ToolId};
+use syscap::{
+    format::{hash::object_id, id::ToolId},
+    plain::plain,
+};
 
 /// Longest name of an upstream tool that is offered: MCP's own limit.
 pub(crate) const NAME_BYTES_MAX: usize = 128;
@@ -17,10 +20,11 @@ pub(crate) const NOWHERE: &str = "unknown";
 /// Hexadecimal digits of a hash that stands in a name.
 const MARK_DIGITS: usize = 8;
 
-/// Whether a tool of that name can be offered: visible characters, not too many.
+/// Whether a tool of that name can be offered: visible characters that stand where they are, not
+/// too many.
 pub(crate) fn is_fit(name: &str) -> bool {
-    let seen = |c: char| !c.is_control() && !c.is_whitespace();
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(seen)
+    let seen = plain(name) == name && !name.contains(char::is_whitespace);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && seen
 }
 
 /// Whether that can be a server's name: one component of a tool id.
@@ -201,7 +205,10 @@ mod tests {
         assert_eq!(given.len(), 2);
         assert_ne!(given[long.as_str()], given[other.as_str()]);
         let longer = "x".repeat(NAME_BYTES_MAX + 1);
-        assert!(ids("srv", [longer.as_str(), "", "a b", "a\n", "\u{1b}[2J"]).is_empty());
+        assert!(
+            ids("srv", [longer.as_str(), "", "a b", "a\n", "\u{1b}[2J", "a\u{202e}b", "a\u{200b}"])
+                .is_empty()
+        );
         assert_eq!(ids("srv", ["\u{e9}t\u{e9}"]).len(), 1);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// What a server says unasked.
 #[derive(Debug)]
@@ -18,6 +18,20 @@ pub(crate) enum Notice {
     Changed(ChangedList),
     /// Not the server's: answered when all before it has been passed on.
     Mark(oneshot::Sender<()>),
+}
+
+/// A notice that waits, and the room that it takes.
+#[derive(Debug)]
+pub(crate) struct WaitingNotice {
+    pub(crate) notice: Notice,
+    /// Its bytes; what takes none has none.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
+}
+
+impl From<Notice> for WaitingNotice {
+    fn from(notice: Notice) -> Self {
+        Self { notice, room: None }
+    }
 }
 
 /// A list that a server offers.

@@ -60,10 +60,28 @@ pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
         let server = *server;
         offered.insert(id, ServerTool { server, definition, effect, trusted, standing });
     }
+    // What no client has seen yet may have another name.
+    let before = if gateway.opened.is_cancelled() { &*before } else { &Catalog::default() };
+    name(gateway, offered, before).await
+}
+
+/// Names all tools anew, now that it is known which of the home's own are granted.
+pub(crate) async fn rename(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
+    let _one = gateway.offering.lock().await;
+    let offered = gateway.catalog().all().clone();
+    name(gateway, offered, &Catalog::default()).await
+}
+
+async fn name(
+    gateway: &Arc<Gateway>,
+    offered: BTreeMap<ToolId, ServerTool>,
+    before: &Catalog,
+) -> Result<(), Unreached> {
     let kernel = Arc::clone(&gateway.kernel);
     let built_in = blocking(move || kernel.built_in()).await??;
     let prefixes: Vec<String> = (0..gateway.servers.len()).map(|n| gateway.prefix(n)).collect();
-    gateway.set_catalog(Catalog::new(offered, built_in, &prefixes, &before));
+    let own = (built_in, &gateway.granted());
+    gateway.set_catalog(Catalog::new(offered, own, &prefixes, before));
     Ok(())
 }
 

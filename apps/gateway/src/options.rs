@@ -1,6 +1,6 @@
 //! How a gateway is run, and how its servers are started.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use syscap::format::{
     budget::{Budget, Dimension},
@@ -16,6 +16,9 @@ pub struct ServerCommand {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// What is in its environment beside what every program needs: of the gateway's own nothing
+    /// else is.
+    pub env: Vec<(String, OsString)>,
 }
 
 /// Whether calls that the policy asks about wait for a person.

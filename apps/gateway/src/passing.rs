@@ -14,11 +14,13 @@ use rmcp::{
     },
 };
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use crate::{
     flight::Flight,
     gateway::Gateway,
     lists::{self, ListMethod},
+    refusal,
     upstream::{Connection, Trouble},
 };
 
@@ -71,7 +73,7 @@ pub(crate) async fn prompt(
     params.name = name;
     params.meta = None;
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-    ask(&connection, request, flight).await
+    ask(gateway, &connection, request, flight).await
 }
 
 /// A resource: of the server that listed it, else of the first that has it.
@@ -98,8 +100,8 @@ pub(crate) async fn complete(
             let (connection, name) = whose(gateway, &prompt.name)?;
             prompt.name = name;
             params.r#ref = Reference::Prompt(prompt);
-            ask(&connection, ClientRequest::CompleteRequest(CompleteRequest::new(params)), flight)
-                .await
+            let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
+            ask(gateway, &connection, request, flight).await
         }
         Reference::Resource(resource) => {
             let request = || ClientRequest::CompleteRequest(CompleteRequest::new(params.clone()));
@@ -129,7 +131,7 @@ pub(crate) async fn first(
         if connection.capabilities.resources.is_none() {
             continue;
         }
-        match ask(&connection, request(), flight).await {
+        match ask(gateway, &connection, request(), flight).await {
             Ok(value) => return Ok((place, value)),
             Err(error) => last = error,
         }
@@ -154,8 +156,13 @@ async fn every(
         if !has {
             continue;
         }
+        let _turn = turn(gateway, &connection, flight).await?;
         match lists::all(&connection, method, Some(flight), &flight.cancel).await {
-            Ok(whole) => all.extend(whole.entries.into_iter().map(|value| (place, value))),
+            Ok(whole) => {
+                let mut entries = whole.entries;
+                entries.iter_mut().filter_map(Value::as_object_mut).for_each(refusal::disown);
+                all.extend(entries.into_iter().map(|value| (place, value)));
+            }
             Err(trouble) if gateway.servers.len() == 1 => return Err(error(trouble)),
             Err(_) => {}
         }
@@ -176,11 +183,32 @@ fn whose(gateway: &Gateway, name: &str) -> Result<(Arc<Connection>, String), Err
 }
 
 async fn ask(
+    gateway: &Gateway,
     connection: &Connection,
     request: ClientRequest,
     flight: &Arc<Flight>,
 ) -> Result<Value, ErrorData> {
+    let _turn = turn(gateway, connection, flight).await?;
     connection.ask(request, Some(flight), &flight.cancel).await.map_err(error)
+}
+
+/// Waits until the client reads what it has asked for, and few enough requests are out to a server
+/// that their answers together are not too large.
+async fn turn<'c>(
+    gateway: &Gateway,
+    connection: &'c Connection,
+    flight: &Flight,
+) -> Result<SemaphorePermit<'c>, ErrorData> {
+    let turn = async {
+        let turn = connection.passing.acquire().await;
+        gateway.client.outbox.room().await;
+        turn.map_err(|_| error(Trouble::Gone))
+    };
+    tokio::select! {
+        turn = turn => turn,
+        () = flight.cancel.cancelled() => Err(error(Trouble::Cancelled)),
+        () = gateway.closing.cancelled() => Err(error(Trouble::Gone)),
+    }
 }
 
 /// What a client is told: a server's own error as it is.

@@ -15,8 +15,40 @@ pub const META_KEY: &str = "dev.syscap/refusal";
 /// The key in `_meta` of a list of tools under which stands why none of them can be called, and
 /// what goes on.
 pub const TOKEN_KEY: &str = "dev.syscap/token";
+/// The prefix of keys in `_meta` that are ours: no server's word stands under one.
+const OWN_PREFIX: &str = "dev.syscap";
 /// What of an error object goes into `_meta`.
 const PARTS: [&str; 8] = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
+
+/// Takes what a server says in our name out of the `_meta` of what it answers, and of the blocks
+/// in that.
+pub(crate) fn disown(answer: &mut JsonObject) {
+    if let Some(Value::Object(meta)) = answer.get_mut("_meta") {
+        meta.retain(|key, _| !is_own(key));
+    }
+    for (key, part) in answer {
+        // Data of the tool, whatever it looks like.
+        if key != "structuredContent" && key != "_meta" {
+            disown_within(part);
+        }
+    }
+}
+
+fn disown_within(value: &mut Value) {
+    match value {
+        Value::Object(map) => disown(map),
+        Value::Array(items) => items.iter_mut().for_each(disown_within),
+        _ => {}
+    }
+}
+
+/// Whether a key of `_meta` has our prefix, or one below it.
+pub(crate) fn is_own(key: &str) -> bool {
+    let prefix = key.split_once('/').map_or(key, |(prefix, _)| prefix);
+    let rest = prefix.get(OWN_PREFIX.len()..).unwrap_or("?");
+    let same = prefix.get(..OWN_PREFIX.len()).unwrap_or_default().eq_ignore_ascii_case(OWN_PREFIX);
+    same && (rest.is_empty() || rest.starts_with('.'))
+}
 
 /// What is told of a refusal beside the kernel's error object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

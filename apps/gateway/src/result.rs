@@ -14,7 +14,7 @@ use syscap::format::{
     reason::{Reason, Refused},
 };
 
-use crate::data;
+use crate::{data, refusal};
 
 /// The only key of a recorded answer that is an error of the protocol.
 const RPC_ERROR: &str = "rpc_error";
@@ -119,7 +119,8 @@ fn error(words: &str) -> Value {
 
 /// What a client gets of a foreign tool's result: a result, or the server's error.
 pub(crate) fn foreign(delivered: Item<'_>) -> Result<CallToolResponse, ErrorData> {
-    let map = data::to_object(delivered);
+    let mut map = data::to_object(delivered);
+    refusal::disown(&mut map);
     if let (1, Some(error)) = (map.len(), map.get(RPC_ERROR)) {
         let read = serde_json::from_value(error.clone());
         return Err(read.unwrap_or_else(|_| ErrorData::internal_error("the server failed", None)));

@@ -11,28 +11,10 @@ pub(crate) fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "syscap mcp: {}", plain(text)).ok();
 }
 
-/// Characters that move the cursor, colour the screen, turn the direction of writing or can't be
-/// seen stand as JSON writes them.
+/// Nothing that acts on a terminal or can't be seen.
 fn plain(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len().min(CHARS_MAX));
-    for c in text.chars().take(CHARS_MAX) {
-        if is_hidden(c) {
-            let mut units = [0; 2];
-            let units = c.encode_utf16(&mut units);
-            units.iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// The rule of the command line's own output.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{e0000}'..='\u{e0fff}')
+    let short: String = text.chars().take(CHARS_MAX).collect();
+    syscap::plain::plain(&short).into_owned()
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! One server over all its lives: its connection now, what was taken of it, when to list again.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{
+    Arc, Mutex, PoisonError, RwLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     capabilities::WireKind, manifest::Definition, options::ServerCommand, quota::Quota,
@@ -12,11 +16,15 @@ use crate::{
 /// See the module.
 pub(crate) struct McpServer {
     pub(crate) name: String,
-    pub(crate) command: Vec<String>,
+    pub(crate) command: ServerCommand,
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
     /// What has been taken of its lists.
     pub(crate) quota: Mutex<Quota>,
+    /// Cancelled when it has been started for the first time, or that failed.
+    pub(crate) settled: CancellationToken,
+    /// Whether the gateway began without it, and it has not come since.
+    late: AtomicBool,
     connection: RwLock<Option<Arc<Connection>>>,
 }
 
@@ -24,12 +32,24 @@ impl McpServer {
     /// One of so many.
     pub(crate) fn new(command: ServerCommand, servers: usize) -> Self {
         Self {
-            name: command.name,
-            command: command.command,
+            name: command.name.clone(),
+            command,
             relist: Notify::new(),
             quota: Mutex::new(Quota::new(servers)),
+            settled: CancellationToken::new(),
+            late: AtomicBool::new(false),
             connection: RwLock::default(),
         }
+    }
+
+    /// Notes that the gateway begins, with or without it.
+    pub(crate) fn begins(&self) {
+        self.late.store(self.connection().is_none(), Ordering::Release);
+    }
+
+    /// Whether the gateway began without it; once.
+    pub(crate) fn joins(&self) -> bool {
+        self.late.swap(false, Ordering::AcqRel)
     }
 
     /// The connection, where it runs.

@@ -23,6 +23,7 @@ mod keys;
 mod learn;
 mod log_lines;
 mod logs;
+mod mcp;
 mod policy;
 mod readme;
 mod recovers;

@@ -29,11 +29,11 @@ use rmcp::{
 use serde_json::Value;
 use syscap::format::id::DefinitionHash;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     task::JoinHandle,
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     server_requests::ServerRequests,
@@ -44,7 +44,8 @@ use crate::{
     client::McpClient,
     flight::Flight,
     listing::ToolListing,
-    notice::{Missed, Notice},
+    notice::{Missed, Notice, WaitingNotice},
+    options::ServerCommand,
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -53,6 +54,8 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
+/// Most requests for prompts, resources and completions that are out to one server; more wait.
+const PASSING_MAX: usize = 16;
 /// How long a call waits for the list of tools that a server said is another now.
 const LISTED_MAX: Duration = Duration::from_secs(10);
 
@@ -90,13 +93,15 @@ pub(crate) struct Connection {
     pub(crate) capabilities: ServerCapabilities,
     /// What it says to models.
     pub(crate) instructions: Option<String>,
+    /// Turns of requests that pass through.
+    pub(crate) passing: Semaphore,
     /// Which wire it speaks.
     pub(crate) wire: WireKind,
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
     changes: Arc<AtomicU64>,
     listing: watch::Sender<Arc<ToolListing>>,
-    marks: mpsc::Sender<Notice>,
+    marks: mpsc::Sender<WaitingNotice>,
     wants: Arc<Wants>,
     running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
     process: Mutex<Option<JoinHandle<()>>>,
@@ -106,14 +111,15 @@ pub(crate) struct Connection {
 
 /// What a server says unasked, in order.
 pub(crate) struct NoticeStream {
-    pub(crate) notices: mpsc::Receiver<Notice>,
+    pub(crate) notices: mpsc::Receiver<WaitingNotice>,
     pub(crate) missed: Arc<Missed>,
 }
 
 impl Connection {
-    /// Starts a server and learns what it is. The wire that the client speaks is tried first.
+    /// Starts a server, whose end a task sees to, and learns what it is. The wire that the client
+    /// speaks is tried first.
     pub(crate) async fn open(
-        command: &[String],
+        command: (&ServerCommand, &TaskTracker),
         able: &Able,
         client: &Arc<McpClient>,
     ) -> Result<(Self, NoticeStream), NoStart> {
@@ -132,15 +138,17 @@ impl Connection {
     }
 
     async fn try_open(
-        command: &[String],
+        (command, tasks): (&ServerCommand, &TaskTracker),
         able: &Able,
         client: &Arc<McpClient>,
         wire: WireKind,
     ) -> Result<(Self, NoticeStream), NoStart> {
-        let (child, stdout, stdin) = process::start(command)?;
+        let (process, stdout, stdin) = process::start(command)?;
         let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
         let gone = reports.gone.clone();
-        let process = tokio::spawn(process::see_off(child, gone.clone()));
+        let process = tasks.spawn(process::see_off(process, gone.clone()));
+        // Who does not wait for it any more has it ended.
+        let given_up = gone.clone().drop_guard();
         let mut config = ClientConfig::new(
             able.capabilities.clone(),
             Implementation::new("syscap", env!("CARGO_PKG_VERSION")),
@@ -151,17 +159,14 @@ impl Connection {
         let running = match started.await {
             Ok(Ok(running)) => running,
             Ok(Err(error)) => {
-                gone.cancel();
                 return Err(match error {
                     ClientInitializeError::JsonRpcError(error) => NoStart::Refused(error),
                     other => NoStart::Handshake(other.to_string()),
                 });
             }
-            Err(_) => {
-                gone.cancel();
-                return Err(NoStart::Silent);
-            }
+            Err(_) => return Err(NoStart::Silent),
         };
+        given_up.disarm();
         let peer = running.peer().clone();
         let info = peer.peer_info();
         let version = info.as_ref().map(|info| info.protocol_version.clone());
@@ -170,6 +175,7 @@ impl Connection {
             peer,
             capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),
             instructions: info.and_then(|info| info.instructions.clone()),
+            passing: Semaphore::new(PASSING_MAX),
             wire: if modern { WireKind::Stateless } else { WireKind::Session },
             gone,
             changes: reports.changes,
@@ -269,7 +275,7 @@ impl Connection {
     async fn pass_on(&self) {
         let (mark, passed) = oneshot::channel();
         let passed = async {
-            if self.marks.send(Notice::Mark(mark)).await.is_ok() {
+            if self.marks.send(Notice::Mark(mark).into()).await.is_ok() {
                 passed.await.ok();
             }
         };

@@ -25,20 +25,22 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     flight::Flight,
-    notice::{ChangedList, Missed, Notice},
+    notice::{ChangedList, Missed, Notice, WaitingNotice},
 };
 
 /// Longest line that a server may send.
 pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
 /// Most notifications that wait; of more, progress and log messages are dropped.
 const NOTICES_MAX: usize = 1_024;
+/// Most bytes of them.
+const NOTICE_BYTES_MAX: usize = 4 << 20;
 /// How long a server may leave its standard input unread.
 const WRITE_MAX: Duration = Duration::from_secs(30);
 
@@ -69,9 +71,9 @@ pub(crate) struct Wanting(pub(crate) Arc<Flight>);
 /// Where a transport reports.
 pub(crate) struct Reports {
     /// What the server says unasked.
-    pub(crate) notices: mpsc::Receiver<Notice>,
+    pub(crate) notices: mpsc::Receiver<WaitingNotice>,
     /// For marks.
-    pub(crate) marks: mpsc::Sender<Notice>,
+    pub(crate) marks: mpsc::Sender<WaitingNotice>,
     /// Lists that changed while too much waited.
     pub(crate) missed: Arc<Missed>,
     /// How often the server has said that its tools changed: counted as it is read, before any
@@ -88,7 +90,9 @@ pub(crate) struct Wire<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
     write: Arc<tokio::sync::Mutex<Option<W>>>,
-    notices: mpsc::Sender<Notice>,
+    notices: mpsc::Sender<WaitingNotice>,
+    /// Room for notices, in bytes.
+    room: Arc<Semaphore>,
     missed: Arc<Missed>,
     changes: Arc<AtomicU64>,
     wants: Arc<Wants>,
@@ -118,6 +122,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
             line: Vec::new(),
             write: Arc::new(tokio::sync::Mutex::new(Some(write))),
             notices: sender,
+            room: Arc::new(Semaphore::new(NOTICE_BYTES_MAX)),
             missed,
             changes,
             wants,
@@ -149,23 +154,30 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         }
     }
 
-    /// What the library is to see of a line.
-    fn sort(&self, message: Value) -> Option<ServerJsonRpcMessage> {
+    /// What the library is to see of a line of so many bytes.
+    fn sort(&self, message: Value, bytes: usize) -> Option<ServerJsonRpcMessage> {
         let method = message.get("method").and_then(Value::as_str);
         match (method, message.get("id")) {
-            (Some(method), None | Some(Value::Null)) => self.notice(method.to_owned(), message),
+            (Some(method), None | Some(Value::Null)) => {
+                self.notice(method.to_owned(), message, bytes)
+            }
             (Some(_), Some(_)) => serde_json::from_value(message).ok(),
             (None, _) => self.answer(message),
         }
     }
 
-    fn notice(&self, method: String, mut message: Value) -> Option<ServerJsonRpcMessage> {
+    fn notice(
+        &self,
+        method: String,
+        mut message: Value,
+        bytes: usize,
+    ) -> Option<ServerJsonRpcMessage> {
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
         let list = match method.as_str() {
-            "notifications/progress" => return self.drop_if_full(Notice::Progress(params)),
-            "notifications/message" => return self.drop_if_full(Notice::Log(params)),
+            "notifications/progress" => return self.drop_if_full(Notice::Progress(params), bytes),
+            "notifications/message" => return self.drop_if_full(Notice::Log(params), bytes),
             "notifications/resources/updated" => {
-                return self.drop_if_full(Notice::Updated(params));
+                return self.drop_if_full(Notice::Updated(params), bytes);
             }
             "notifications/tools/list_changed" => {
                 self.changes.fetch_add(1, Ordering::AcqRel);
@@ -178,14 +190,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                 return serde_json::from_value(message).ok();
             }
         };
-        if self.notices.try_send(Notice::Changed(list)).is_err() {
+        if self.notices.try_send(Notice::Changed(list).into()).is_err() {
             self.missed.set(list);
         }
         None
     }
 
-    fn drop_if_full(&self, notice: Notice) -> Option<ServerJsonRpcMessage> {
-        self.notices.try_send(notice).ok();
+    fn drop_if_full(&self, notice: Notice, bytes: usize) -> Option<ServerJsonRpcMessage> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).try_acquire_many_owned(bytes).ok()?;
+        self.notices.try_send(WaitingNotice { notice, room: Some(room) }).ok();
         None
     }
 
@@ -267,9 +281,9 @@ where
                 return None;
             }
             // What is no JSON is what programs print by mistake; it is passed over.
-            let message = serde_json::from_slice(&self.line);
+            let (message, bytes) = (serde_json::from_slice(&self.line), self.line.len());
             self.line.clear();
-            if let Some(message) = message.ok().and_then(|message| self.sort(message)) {
+            if let Some(message) = message.ok().and_then(|message| self.sort(message, bytes)) {
                 return Some(message);
             }
         }
@@ -282,5 +296,37 @@ where
             drop(write.take());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is
+    /// not forgotten.
+    #[test]
+    fn what_waits_of_a_server_is_bounded() {
+        let mut said = Vec::new();
+        for method in ["message", "progress", "resources/updated", "tools/list_changed"] {
+            let params = json!({"data": "x".repeat(1 << 20)});
+            let method = format!("notifications/{method}");
+            let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            said.extend(format!("{line}\n").into_bytes().repeat(8));
+        }
+        let none = ClientCapabilities::default();
+        let (mut wire, mut reports) = Wire::new(&*said.leak(), tokio::io::sink(), none);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(runtime.block_on(wire.receive()).is_none());
+        let (mut large, mut changed) = (0, 0);
+        while let Ok(waiting) = reports.notices.try_recv() {
+            match waiting.notice {
+                Notice::Changed(_) => changed += 1,
+                _ => large += 1,
+            }
+        }
+        assert_eq!((large, changed), (3, 8));
     }
 }

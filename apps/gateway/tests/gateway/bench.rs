@@ -6,7 +6,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::{
+        Arc, Condvar, Mutex,
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -77,7 +80,12 @@ impl Bench {
     }
 
     pub(crate) fn start(&self, words: &[&str]) -> GatewayProcess {
-        GatewayProcess::start(&self.home(), words)
+        self.start_in(words, &[])
+    }
+
+    /// With that in its environment.
+    pub(crate) fn start_in(&self, words: &[&str], env: &[(&str, &str)]) -> GatewayProcess {
+        GatewayProcess::start(&self.home(), words, env)
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {
@@ -134,8 +142,12 @@ impl Bench {
 /// A gateway's process and its client.
 pub(crate) struct GatewayProcess {
     child: Child,
-    stdin: Option<ChildStdin>,
+    pub(crate) stdin: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// Whether nothing is read of it.
+    paused: Arc<(Mutex<bool>, Condvar)>,
+    /// What it said to the operator.
+    said: Arc<Mutex<String>>,
     /// Answers that came while another was waited for.
     answers: HashMap<String, Value>,
     /// What came unasked: notifications and requests.
@@ -147,22 +159,36 @@ pub(crate) struct GatewayProcess {
 }
 
 impl GatewayProcess {
-    fn start(home: &Path, words: &[&str]) -> Self {
+    fn start(home: &Path, words: &[&str], env: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_syscap-gateway-harness"))
             .arg("gateway")
             .arg(home)
             .args(words)
+            .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let (sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
+        let paused = Arc::<(Mutex<bool>, Condvar)>::default();
+        let waits = Arc::clone(&paused);
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     break;
                 }
+                let (paused, changed) = &*waits;
+                drop(changed.wait_while(paused.lock().unwrap(), |paused| *paused).unwrap());
+            }
+        });
+        let said = Arc::<Mutex<String>>::default();
+        let (keeps, stderr) = (Arc::clone(&said), BufReader::new(child.stderr.take().unwrap()));
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                eprintln!("{line}");
+                keeps.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         let stdin = child.stdin.take();
@@ -170,6 +196,8 @@ impl GatewayProcess {
             child,
             stdin,
             lines,
+            paused,
+            said,
             answers: HashMap::new(),
             unasked: Vec::new(),
             next: 1,
@@ -199,9 +227,31 @@ impl GatewayProcess {
         self
     }
 
+    /// Reads nothing of it, or reads on.
+    pub(crate) fn pause(&self, pauses: bool) {
+        *self.paused.0.lock().unwrap() = pauses;
+        self.paused.1.notify_all();
+    }
+
+    /// What it has said to the operator.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// The most memory that it has had, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub(crate) fn write(&mut self, line: &str) {
+        self.write_bytes(line.as_bytes());
+    }
+
+    pub(crate) fn write_bytes(&mut self, line: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
+        stdin.write_all(line).unwrap();
         stdin.write_all(b"\n").unwrap();
         stdin.flush().unwrap();
     }

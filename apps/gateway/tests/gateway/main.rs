@@ -1,7 +1,9 @@
 //! The gateway between a raw client and a server that misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+mod apart;
 mod bench;
+mod bounds;
 mod calls;
 mod ends;
 mod goes_on;

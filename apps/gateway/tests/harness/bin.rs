@@ -28,12 +28,24 @@ fn gateway(words: Vec<String>) {
     for word in words {
         let (key, value) = word.split_once('=').unwrap();
         match key {
-            "server" => {
+            // `wrapped`: by a shell that waits for it, as a runner of packages does.
+            "server" | "wrapped" => {
                 let (name, odd) = value.split_once(':').unwrap();
                 let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
                 let mut command = vec![own, String::from("odd")];
                 command.extend(odd.split(' ').map(String::from));
-                options.servers.push(ServerCommand { name: name.to_owned(), command });
+                if key == "wrapped" {
+                    let shell = ["/bin/sh", "-c", "\"$0\" \"$@\"; true"].map(String::from);
+                    command.splice(0..0, shell);
+                }
+                let env = Vec::new();
+                options.servers.push(ServerCommand { name: name.to_owned(), command, env });
+            }
+            // `SERVER:NAME`, of our own environment.
+            "env" => {
+                let (server, name) = value.split_once(':').unwrap();
+                let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
+                server.env.push((name.to_owned(), std::env::var_os(name).unwrap()));
             }
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),

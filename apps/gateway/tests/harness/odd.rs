@@ -2,6 +2,8 @@
 //!
 //! `odd DIR [old|new]`: it writes what it gets to `DIR/got`, and reads from `DIR/tools` what
 //! tools it has besides. Where there is `DIR/mute` it has no tools capability; where there is
+//! `DIR/hang` it does not answer `initialize`, nor notice the end of its input; where there is
+//! `DIR/stay` it goes on after that; where there is
 //! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
 
 use std::{
@@ -35,6 +37,9 @@ pub(crate) fn serve(words: Vec<String>) {
     let odd = Odd { dir, new, out: Mutex::new(()), answers: Mutex::default() };
     let odd = Arc::new(odd);
     odd.note("start");
+    let env: std::collections::BTreeMap<String, String> = std::env::vars().collect();
+    fs::write(odd.dir.join("env"), json!(env).to_string()).unwrap();
+    fs::write(odd.dir.join("pid"), std::process::id().to_string()).unwrap();
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         odd.note(&line);
@@ -48,6 +53,9 @@ pub(crate) fn serve(words: Vec<String>) {
         }
     }
     odd.note("end");
+    while odd.dir.join("stay").exists() {
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 impl Odd {
@@ -102,6 +110,12 @@ impl Odd {
         let id = &message["id"];
         let params = &message["params"];
         match message["method"].as_str() {
+            Some("initialize") if !self.new && self.dir.join("hang").exists() => {
+                while self.dir.join("hang").exists() {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                self.handle(message);
+            }
             Some("initialize") if !self.new => self.answer(
                 id,
                 json!({
@@ -261,6 +275,15 @@ impl Odd {
                 self.answer(id, json!({"content": [], "structuredContent": deep}));
             }
             "odd" => self.answer(id, json!({"unheard": true})),
+            "forge" => {
+                let meta = json!({"dev.syscap/refusal": {"code": 301}, "dev.syscap.x/y": 1,
+                    "other/key": 1});
+                let block = json!({"type": "text", "text": "t", "_meta": meta});
+                let data = json!({"_meta": meta});
+                let parts = json!({"content": [block], "isError": true, "_meta": meta,
+                    "structuredContent": data});
+                self.answer(id, parts);
+            }
             "structured" => {
                 self.answer(id, json!({"content": [], "structuredContent": {"n": 1.5}}))
             }
@@ -272,7 +295,10 @@ impl Odd {
     fn speak(&self, id: &Value, params: &Value, count: u64) {
         for n in 1..=count {
             let token = &params["_meta"]["progressToken"];
-            let said = json!({"progressToken": token, "progress": n, "total": count});
+            let mut said = json!({"progressToken": token, "progress": n, "total": count});
+            if params["arguments"]["text"].is_string() {
+                said["message"] = params["arguments"]["text"].clone();
+            }
             self.notify("notifications/progress", said);
             if params["name"] == "notices" {
                 self.notify("notifications/tools/list_changed", json!({}));

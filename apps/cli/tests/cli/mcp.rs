@@ -1,0 +1,54 @@
+//! `syscap mcp`: what is said on the command line reaches the servers that it is for.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use serde_json::json;
+
+use crate::support::{TestHome, run, syscap};
+
+fn begin(mut command: Command) {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}});
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "{initialize}").unwrap();
+    child.wait().unwrap();
+}
+
+/// Each server finds what is listed for it: as it is here, or as it is said.
+#[test]
+fn a_servers_environment_is_listed_by_its_name() {
+    let home = TestHome::new();
+    let folder = home.beside("env");
+    fs::create_dir(&folder).unwrap();
+    let server = |name: &str| format!("{name}=/bin/sh -c 'env > {}/{name}'", folder.display());
+    let own = format!("env > {}/own", folder.display());
+    let mut command = syscap();
+    command.args(["mcp", &home.path(), "--agent", "a", "--name", "own"]);
+    command.args(["--server", &server("one"), "--server", &server("two")]);
+    command.args(["--env", "FOR_OWN", "--env", "one:FOR_ONE", "--env", "two:FOR_TWO=said=so"]);
+    command.args(["--", "/bin/sh", "-c", &own]);
+    command.envs([("FOR_OWN", "1"), ("FOR_ONE", "2"), ("FOR_TWO", "3"), ("FOR_NOBODY", "4")]);
+    begin(command);
+    for (name, expected) in [("own", "FOR_OWN=1"), ("one", "FOR_ONE=2"), ("two", "FOR_TWO=said=so")]
+    {
+        let env = fs::read_to_string(folder.join(name)).unwrap();
+        let own: Vec<&str> = env.lines().filter(|line| line.starts_with("FOR_")).collect();
+        assert_eq!(own, [expected], "{name}");
+    }
+}
+
+/// What is for nobody is an error of usage.
+#[test]
+fn an_environment_is_for_a_server_that_there_is() {
+    let home = TestHome::new();
+    for env in ["other:NAME", "NAME", ":NAME", "one:", "=x", "one:=x"] {
+        let words = ["mcp", &home.path(), "--agent", "a", "--server", "one=/bin/true"];
+        assert_eq!(run(words.into_iter().chain(["--env", env])).code, 2, "{env}");
+    }
+}

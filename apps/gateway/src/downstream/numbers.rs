@@ -1,0 +1,60 @@
+//! Integers that a reader of JSON turns into other numbers without a word.
+
+/// How many integers of a JSON text are outside [-2^63, 2^64-1], or `-0`: who reads them makes
+/// floats of them. A literal with a point or an exponent is a float as it stands.
+pub(crate) fn inexact(text: &[u8]) -> usize {
+    let (mut count, mut rest) = (0_usize, text.iter().copied().enumerate().peekable());
+    while let Some((start, byte)) = rest.next() {
+        match byte {
+            b'"' => {
+                while let Some((_, byte)) = rest.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => drop(rest.next()),
+                        _ => {}
+                    }
+                }
+            }
+            b'-' | b'0'..=b'9' => {
+                let mut end = start.saturating_add(1);
+                let in_number =
+                    |byte: u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                while let Some((place, _)) = rest.next_if(|(_, byte)| in_number(*byte)) {
+                    end = place.saturating_add(1);
+                }
+                let literal = text.get(start..end).unwrap_or_default();
+                count = count.saturating_add(usize::from(is_inexact(literal)));
+            }
+            _ => {}
+        }
+    }
+    count
+}
+
+fn is_inexact(literal: &[u8]) -> bool {
+    let Ok(literal) = str::from_utf8(literal) else { return false };
+    if literal.contains(['.', 'e', 'E']) {
+        return false;
+    }
+    literal == "-0" || (literal.parse::<u64>().is_err() && literal.parse::<i64>().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_the_range_are_counted() {
+        for (text, count) in [
+            ("[0, 1, -1, 18446744073709551615, -9223372036854775808]", 0),
+            ("[18446744073709551616, -9223372036854775809, -0]", 3),
+            ("[-0.0, 1e30, 99999999999999999999.0, 1E400]", 0),
+            ("{\"99999999999999999999\": \"\\\"99999999999999999999\"}", 0),
+            ("{\"a\\\\\": 99999999999999999999}", 1),
+            ("99999999999999999999", 1),
+            ("", 0),
+        ] {
+            assert_eq!(inexact(text.as_bytes()), count, "{text}");
+        }
+    }
+}
