@@ -9,10 +9,11 @@ use std::time::Duration;
 use syscap::{
     Error, Grant, Runtime, Session, Written,
     format::{
-        budget::{Amounts, Dimension},
+        budget::{Amounts, Budget, Dimension},
         control::{Freeze, FreezeTarget},
         id::{AgentId, ObjectId, TokenId, ToolId},
         json::Escapes,
+        label::{Confidentiality, Integrity, Label},
         limits::GRANTS_MAX,
         manifest::Manifest,
         time::UnixMillis,
@@ -132,13 +133,19 @@ impl Kernelside for HomeKernel {
             return Ok(None);
         };
         let view = self.runtime.view().map_err(unreached)?;
-        let lives = view.token(issued).is_some_and(|token| token.is_live(view.now));
+        let Some(before) = view.token(issued).filter(|token| token.is_live(view.now)) else {
+            return Ok(None);
+        };
         // What an operator has issued or taken back since counts.
         let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
-        if !lives || newest.is_none_or(|newest| newest.id != issued) {
+        if newest.is_none_or(|newest| newest.id != issued) {
             return Ok(None);
         }
-        let token = self.issued_for(&view, tools)?;
+        // It gives no more to use, and forgets nothing that was read.
+        let left =
+            before.left.with(Dimension::Concurrent, before.limits.get(Dimension::Concurrent));
+        let budget = left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left));
+        let token = self.issued_for(&view, tools, (budget, read_by(&view, before)))?;
         self.session(token).map(Some)
     }
 
@@ -197,12 +204,23 @@ fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
     }
 }
 
+/// What the open sessions of a token have been given. Where not all of them are seen, it may be
+/// anything.
+fn read_by(view: &View, token: &TokenInfo) -> Label {
+    let seen = u64::try_from(view.sessions.len()).unwrap_or(u64::MAX);
+    if seen < view.sessions_in_all {
+        let most = Confidentiality::ALL.iter().copied().max().unwrap_or(Confidentiality::Sensitive);
+        return Label::new(Integrity::Untrusted, most);
+    }
+    let sessions = view.sessions.iter().filter(|session| session.token == token.id);
+    sessions.fold(token.label, |label, session| label.join(session.label))
+}
+
 /// A token of the same agent that was issued later, and goes on: what sessions of the other have
 /// been given is not forgotten by it. Where one tool was lacking it grants that and all others;
 /// else some of them.
 fn newer<'v>(view: &'v View, ended: &TokenInfo, lacking: Option<&ToolId>) -> Option<&'v TokenInfo> {
-    let sessions = view.sessions.iter().filter(|session| session.token == ended.id);
-    let read = sessions.fold(ended.label, |label, session| label.join(session.label));
+    let read = read_by(view, ended);
     view.tokens.iter().find(|token| {
         let has = |tool: &ToolId| token.tools.contains(tool);
         let grants = match lacking {
@@ -241,6 +259,7 @@ impl HomeKernel {
         if let Some(id) = self.options.token {
             let known = self.known(id)?;
             return match ended(&known, view.now) {
+                Some(why) if known.is_live(view.now) => Ok(self.begins_spent(known, &why)),
                 None => Ok(known),
                 Some(why) => {
                     let (reissue, next) = (self.reissue(id), "and name the new one by --token");
@@ -264,27 +283,39 @@ impl HomeKernel {
                 self.reissue(revoked.id)
             )));
         }
-        if let Some(spent) = newest.filter(|newest| newest.is_spent() && grants(newest)) {
+        if let Some(spent) =
+            newest.filter(|newest| newest.is_live(view.now) && newest.is_spent() && grants(newest))
+        {
             if !self.may_renew(&view, spent) {
                 let why = ended(spent, view.now).unwrap_or_default();
-                return Err(Unreached(format!(
-                    "the last token of {agent} {why}; go on with: {}, or start with --renew N",
-                    self.reissue(spent.id)
-                )));
+                return Ok(self.begins_spent((*spent).clone(), &why));
             }
             let id = self.issue_again(spent.id)?;
             self.renewed.fetch_add(1, Ordering::SeqCst);
             say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
             return self.known(id);
         }
-        self.issued_for(&view, tools)
+        self.issued_for(&view, tools, (self.options.budget(), Label::PUBLIC))
+    }
+
+    /// By one that is spent the gateway begins all the same: it goes on with the next call once an
+    /// operator has issued another, and until then each refusal says how.
+    fn begins_spent(&self, token: TokenInfo, why: &str) -> TokenInfo {
+        let (id, reissue) = (token.id, self.reissue(token.id));
+        say(&format!("WARNING: token {id} {why}; go on with: {reissue}, or start with --renew N"));
+        token
     }
 
     /// A new token for these tools.
-    fn issued_for(&self, view: &View, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
+    fn issued_for(
+        &self,
+        view: &View,
+        tools: &[ToolId],
+        from: (Budget, Label),
+    ) -> Result<TokenInfo, Unreached> {
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
-        let id = self.issue(tools, &own)?;
+        let id = self.issue(tools, &own, from)?;
         *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
         self.known(id)
     }
@@ -313,7 +344,12 @@ impl HomeKernel {
         self.runtime.issue(grant).map_err(unreached)
     }
 
-    fn issue(&self, tools: &[ToolId], own: &[ToolId]) -> Result<TokenId, Unreached> {
+    fn issue(
+        &self,
+        tools: &[ToolId],
+        own: &[ToolId],
+        (budget, label): (Budget, Label),
+    ) -> Result<TokenId, Unreached> {
         let agent = &self.options.agent;
         let mut granted: Vec<&str> = tools.iter().map(ToolId::as_str).collect();
         let mut grant = Grant::to(agent.as_str());
@@ -328,9 +364,10 @@ impl HomeKernel {
                 granted.len()
             )));
         }
-        let (count, budget) = (granted.len(), self.options.budget());
+        let count = granted.len();
         self.fits_timeout(budget.amounts())?;
         let grant = grant.tools(granted).budget(budget).expires_in(self.options.expires);
+        let grant = grant.begins_with(label);
         let token = self.runtime.issue(grant).map_err(unreached)?;
         say(&format!(
             "{agent} had no token: ISSUED {token} for {count} tools, for {} s and {} calls; \

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use syscap::{prelude::*, view::TokenInfo};
 
 use crate::bench::{Bench, text, until};
 
@@ -40,6 +41,13 @@ fn a_server_that_hangs_at_initialize_delays_nobody_else() {
         assert_eq!(text(&gateway.call("odd_echo", json!({}))), "{}");
         assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
         assert!(gateway.end().success());
+        // The wider token forgets nothing that was read by the first, and gives no more to use.
+        let log = Options::new().inspect(bench.home()).unwrap();
+        let tokens = log.view().tokens;
+        assert_eq!(tokens.len(), 2);
+        assert!(tokens[0].label.is_untrusted() && !tokens[1].label.is_untrusted());
+        let calls = |token: &TokenInfo| token.limits.get(Dimension::Calls);
+        assert_eq!(calls(&tokens[0]), calls(&tokens[1]) - 1);
         assert_eq!(bench.got_method("odd", "tools/call"), run);
     }
     assert_eq!(bench.got_method("even", "tools/call"), 4);

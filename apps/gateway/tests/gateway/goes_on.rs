@@ -141,22 +141,37 @@ fn it_does_not_begin_by_what_has_ended() {
     assert!(gateway.end().success());
     let spent = tokens(&bench)[0].id;
     let (named, too_long) = (format!("token={spent}"), "timeout=7200000");
-    let short = [too_long, "agent=other", "limit=wall_us:3600000000"];
-    for words in [&[][..], &[named.as_str()], &short] {
+    let fails = |words: &[&str], wanted: &str| {
         let mut gateway = bench.gateway(words);
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "raw", "version": "1"}});
         let begun = gateway.request("initialize", params);
         let said = begun["error"]["message"].as_str().unwrap();
-        let wanted = if words.contains(&too_long) { "--timeout" } else { "token reissue" };
         assert!(said.contains(wanted), "{said}");
         assert!(!gateway.wait().success());
+    };
+    fails(&[too_long, "agent=other", "limit=wall_us:3600000000"], "--timeout");
+    // By one that is spent it begins, and says so at once: it goes on when there is another.
+    for words in [&[][..], &[named.as_str()]] {
+        let mut gateway = bench.gateway(words).session();
+        let listed = gateway.request("tools/list", json!({}));
+        let told = listed["result"]["_meta"]["dev.syscap/token"].as_str().unwrap();
+        assert!(told.contains("calls has run out") && told.contains("token reissue"), "{told}");
+        assert_eq!(why(&echo(&mut gateway)).0, "over_budget");
+        assert!(gateway.end().success());
     }
     // With leave to issue it again it goes on.
     let mut gateway = bench.gateway(&["renew=1"]).session();
     assert!(ran(&echo(&mut gateway)));
     assert!(gateway.end().success());
     assert_eq!(tokens(&bench).len(), 2);
+    // What was revoked is none to begin with, named or not.
+    let newest = tokens(&bench)[0].id;
+    let beside = Runtime::share(bench.home()).unwrap();
+    beside.revoke(newest).unwrap();
+    beside.close().unwrap();
+    fails(&[], "token reissue");
+    fails(&[&format!("token={newest}")], "token reissue");
     bench.settled();
 }
 
