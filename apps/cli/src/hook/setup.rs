@@ -5,7 +5,7 @@ use std::{env, path::Path, sync::Arc, time::Duration};
 use syscap::{
     Beside, Grant, Inspection, Runtime,
     format::{
-        budget::{Amounts, Dimension},
+        budget::{Amounts, Budget, Dimension},
         control::Role,
         envelope::TxOutcome,
         id::{ObjectId, ToolId},
@@ -55,6 +55,7 @@ impl Hook {
                 None => {
                     let names = tools.iter().map(ToolId::as_str);
                     let grant = Grant::to(self.agent.as_str()).tools(names);
+                    let grant = grant.budget(Budget::working_day());
                     issuer.issue(access, &grant.expires_in(self.expires))?
                 }
             };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::{Hooked, claude, with};
-use crate::support::Run;
+use crate::support::{Run, run};
 
 fn read(event: &str, id: &str) -> Value {
     claude(event, id, "Read", json!({ "file_path": "/tmp/project/a.txt" }))
@@ -190,4 +190,14 @@ fn a_use_is_told_of_with_the_token_that_it_was_begun_with() {
     hooked.hook(&with(read("PostToolUse", "toolu_01"), "tool_response", json!("text"))).fine();
     assert_eq!(hooked.last()["kind"], "outcome");
     hooked.end();
+}
+
+/// What it issues outlasts a working day.
+#[test]
+fn the_token_of_a_set_up_outlasts_a_working_day() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let tokens = run(["token", "list", &hooked.home.path(), "--json"]).fine().json();
+    assert_eq!(tokens.len(), 1);
+    assert_eq!(tokens[0]["left"]["calls"], 100_000);
+    assert_eq!(tokens[0]["agent"], "coder");
 }
