@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use syscap::{
-    Error, Grant, Home, Runtime,
+    Error, Grant, Home, Inspection, Runtime,
     format::{
         budget::{Budget, Dimension},
         control::Role,
@@ -114,7 +114,9 @@ pub(crate) struct Reissue {
 impl Reissue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, token, tool, budget, expires } = self;
-        let grant = runtime::look(&home)?.grant_like(token)?.tools(&tool);
+        let log = runtime::look(&home)?;
+        let tool = resolved(tool, || Ok(on_record(&log)))?;
+        let grant = log.grant_like(token)?.tools(&tool);
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
@@ -146,7 +148,8 @@ struct Part {
     /// The agent that may use it.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
-    /// A tool that it grants; may be given again.
+    /// A tool that it grants; may be given again. `notes.*` is every tool on record now whose name
+    /// begins so, `*` every tool.
     #[arg(long, value_name = "TOOL", required = true, value_delimiter = ',')]
     tool: Vec<String>,
     /// A root to read below: workspace, shared, shared/docs; may be given again.
@@ -174,6 +177,50 @@ struct Part {
     delegable: u64,
 }
 
+/// The names of all tools on record.
+fn on_record(log: &Inspection) -> Vec<ToolId> {
+    log.kernel().manifests().map(|manifest| manifest.tool.clone()).collect()
+}
+
+/// The names of all tools that a token grants.
+fn granted(log: &Inspection, token: TokenId) -> Vec<ToolId> {
+    let token = log.kernel().token(&token);
+    token
+        .map(|token| token.body.grants.iter().map(|(tool, _)| tool.clone()).collect())
+        .unwrap_or_default()
+}
+
+/// The tools by their names: what a pattern means is settled here, once. A pattern that means none
+/// is a mistake.
+fn resolved(
+    words: Vec<String>,
+    there: impl FnOnce() -> Result<Vec<ToolId>, Failure>,
+) -> Result<Vec<String>, Failure> {
+    if !words.iter().any(|word| word.contains('*')) {
+        return Ok(words);
+    }
+    let there = there()?;
+    let mut names: Vec<String> = Vec::new();
+    for word in words {
+        if !word.contains('*') {
+            names.push(word);
+            continue;
+        }
+        let bad = |advice: String| Failure::Usage { what: format!("--tool {word}"), advice };
+        let pattern = parse::tools(&word).map_err(|error| bad(error.to_string()))?;
+        let before = names.len();
+        names.extend(there.iter().map(ToString::to_string).filter(|tool| pattern.include(tool)));
+        if names.len() == before {
+            let all: Vec<&str> = there.iter().map(ToolId::as_str).collect();
+            return Err(bad(format!("names no tool; there are {}", all.join(", "))));
+        }
+    }
+    // One may be meant by several words.
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}
+
 /// The dimensions that tools of syscap know; tools of others have their own.
 const DIMENSIONS: [&str; 14] = [
     "address",
@@ -197,7 +244,8 @@ const LIFE: Duration = Duration::from_secs(3_600);
 
 impl Issue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, part, held_by, renews, renew_by, fresh_within } = self;
+        let Self { home, mut part, held_by, renews, renew_by, fresh_within } = self;
+        part.tool = resolved(part.tool, || Ok(on_record(&runtime::look(&home)?)))?;
         let life = part.expires.unwrap_or(LIFE);
         if renew_by.is_some_and(|by| by >= life) {
             let advice = "must come before the token's end: say when that is, with --expires";
@@ -217,7 +265,8 @@ impl Issue {
 
 impl Attenuate {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, from, part } = self;
+        let Self { home, from, mut part } = self;
+        part.tool = resolved(part.tool, || Ok(granted(&runtime::look(&home)?, from)))?;
         let grant = part.grant()?;
         let derive = |access: &Runtime| match access.attenuate(from, grant.clone()) {
             Err(Error::Refused(refused)) if refused.reason() == Reason::OutOfScope => {

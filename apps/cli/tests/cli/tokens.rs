@@ -330,3 +330,35 @@ fn a_token_is_issued_once_more() {
     run(["token", "reissue", &path, &old, "--tool", "no.such"]).failed(2);
     assert_eq!(home.verify(), 0);
 }
+
+/// A pattern means what there is when the token is issued, and is a mistake where that is nothing.
+#[test]
+fn tools_are_granted_by_pattern() {
+    let home = TestHome::new();
+    let path = home.path();
+    let grants = |id: &str| {
+        let shown = run(["token", "show", &path, id, "--json"]).fine().one();
+        let grants = shown["grants"].as_object().unwrap().keys().cloned();
+        grants.collect::<std::collections::BTreeSet<String>>()
+    };
+    let all = home.token("a", &["--tool", "*", "--read", "workspace", "--delegable", "1"]);
+    let listed = run(["tools", "list", &path, "--json"]).fine().json();
+    assert_eq!(grants(&all).len(), listed.len());
+    let flags = ["--tool", "memory.*,echo", "--tool", "memory.read"];
+    let some = home.token("a", &flags);
+    let mut wanted = grants(&all);
+    wanted.retain(|tool| tool.starts_with("memory.") || tool == "echo");
+    assert_eq!(grants(&some), wanted);
+    assert_eq!(wanted.len(), 5);
+    for wrong in ["notes.*", "fs*", "*.read", "f s.*", "fs.*.x"] {
+        run(["token", "issue", &path, "--agent", "a", "--tool", wrong]).failed(2);
+    }
+    // Of a part, what its whole grants.
+    let args = ["token", "attenuate", &path, "--from", &all, "--agent", "a", "--tool", "vecdb.*"];
+    let part = run(args);
+    assert_eq!((part.code, grants(part.out.trim()).len()), (0, 3));
+    let args = ["token", "attenuate", &path, "--from", &some, "--agent", "a", "--tool", "fs.*"];
+    run(args).failed(2);
+    let args = ["token", "reissue", &path, &some, "--tool", "vecdb.*"];
+    assert_eq!(grants(run(args).fine().out.trim()).len(), 8);
+}
