@@ -197,8 +197,10 @@ fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
             let used = token.limits.iter().find(|(dimension, limit)| {
                 *limit > 0 && *dimension != Dimension::Concurrent && token.left.get(*dimension) == 0
             });
-            let what = used.map_or("its budget", |(dimension, _)| dimension.name());
-            Some(format!("is spent: {what} has run out"))
+            Some(match used {
+                Some((dimension, _)) => format!("is spent: {} has run out", dimension.name()),
+                None => "is spent: a run took more than was set aside for it".to_owned(),
+            })
         }
         _ => None,
     }

@@ -18,6 +18,7 @@
 //! life                                      the process, from start to end
 //! face                                      what the client sees: a server of MCP
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
+//! next renewal                              what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! gateway                                   what those share: state, no behaviour
 //! home | client | server upstream           the kernel | the one client | each server
