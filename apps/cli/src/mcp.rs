@@ -12,10 +12,10 @@ use syscap::format::{
     budget::Dimension,
     id::{AgentId, TokenId},
 };
-use syscap_gateway::{ClassRule, Hints, Options, People, ServerCommand};
+use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerCommand};
 
 use crate::{
-    exit::{Ended, Exit, Failure, diagnose},
+    exit::{Ended, Exit, Failure, diagnose, tell},
     output::Out,
     parse, recording, runtime,
 };
@@ -98,6 +98,9 @@ pub(crate) struct Mcp {
     /// Print what goes into a client's configuration, and end.
     #[arg(long)]
     print_config: bool,
+    /// In the form of this client: claude-code, claude-desktop, cursor, vscode, gemini.
+    #[arg(long, value_name = "CLIENT", requires = "print_config", value_parser = client)]
+    client: Option<KnownClient>,
     /// The server's command and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -106,6 +109,11 @@ pub(crate) struct Mcp {
 fn server_name(text: &str) -> Result<String, String> {
     let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`";
     if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
+}
+
+fn client(text: &str) -> Result<KnownClient, String> {
+    let names = KnownClient::ALL.map(KnownClient::name).join(", ");
+    KnownClient::named(text).ok_or(format!("there is no such client; there are {names}"))
 }
 
 /// A variable of a server's environment.
@@ -143,6 +151,9 @@ impl Mcp {
         if self.print_config {
             for line in self.config(&options)?.lines() {
                 out.line(line)?;
+            }
+            if let Some(client) = self.client {
+                tell(&format!("this goes into {}, beside what is there", client.file()));
             }
             return Ok(Exit::Done);
         }
@@ -226,27 +237,44 @@ impl Mcp {
         let home = home.to_string_lossy().into_owned();
         let args = with_home(std::env::args().skip(1), &self.home.to_string_lossy(), &home);
         let name = options.servers.first().map_or("syscap", |server| &server.name);
-        let snippet = syscap_gateway::snippet(name, &program.to_string_lossy(), &args);
+        let snippet = syscap_gateway::snippet(self.client, name, &program.to_string_lossy(), &args);
         Ok(format!("{snippet:#}"))
     }
 }
 
-/// The words, with the home's folder made whole and without what only prints.
+/// The words, with the home's folder made whole and without what only prints. Of the server's own
+/// words those that say by themselves that they are paths are made whole, too: the client decides
+/// in which folder all of it starts.
 fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> Vec<String> {
     let (mut args, mut replaced, mut command) = (Vec::new(), false, false);
-    for word in words {
+    let mut words = words;
+    while let Some(word) = words.next() {
         command |= word == "--";
-        if !command && word == "--print-config" {
+        if command {
+            args.push(absolute(word));
             continue;
         }
-        if !command && !replaced && word == given {
-            replaced = true;
-            args.push(whole.to_owned());
-        } else {
-            args.push(word);
+        match word.as_str() {
+            "--print-config" => {}
+            "--client" => drop(words.next()),
+            client if client.starts_with("--client=") => {}
+            _ if !replaced && word == given => {
+                replaced = true;
+                args.push(whole.to_owned());
+            }
+            _ => args.push(word),
         }
     }
     args
+}
+
+fn absolute(word: String) -> String {
+    let is_path = [".", ".."].contains(&word.as_str())
+        || ["./", "../"].iter().any(|begins| word.starts_with(begins));
+    match std::path::absolute(&word) {
+        Ok(path) if is_path => path.to_string_lossy().into_owned(),
+        _ => word,
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +286,12 @@ mod tests {
         let words = "mcp home --agent home --print-config -- home --print-config";
         let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
         assert_eq!(args.join(" "), "mcp /x/home --agent home -- home --print-config");
+        let words =
+            "mcp home --client vscode --agent a --client=x -- run --client ./docs .. -y a/b";
+        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
+        let here = |path: &str| std::path::absolute(path).unwrap().display().to_string();
+        let own = format!("run --client {} {} -y a/b", here("./docs"), here(".."));
+        assert_eq!(args.join(" "), format!("mcp /x/home --agent a -- {own}"));
     }
 
     #[test]

@@ -71,7 +71,7 @@ mod watch;
 mod words;
 
 pub use crate::{
-    config::snippet,
+    config::{KnownClient, snippet},
     effect::{BadClassRule, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},

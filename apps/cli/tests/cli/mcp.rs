@@ -52,3 +52,36 @@ fn an_environment_is_for_a_server_that_there_is() {
         assert_eq!(run(words.into_iter().chain(["--env", env])).code, 2, "{env}");
     }
 }
+
+/// Each client's own form, with whole paths.
+#[test]
+fn each_client_has_its_own_form() {
+    let home = TestHome::new();
+    for (client, key, typed) in [
+        ("claude-code", "mcpServers", true),
+        ("claude-desktop", "mcpServers", false),
+        ("cursor", "mcpServers", false),
+        ("vscode", "servers", true),
+        ("gemini", "mcpServers", false),
+    ] {
+        let config = |flags: &[&str]| {
+            let words = ["mcp", &home.path(), "--agent", "a", "--name", "own", "--print-config"];
+            let shown = run([&words[..], flags, &["--", "server", "./docs"]].concat());
+            assert_eq!(shown.code, 0, "{}", shown.err);
+            serde_json::from_str::<serde_json::Value>(&shown.out).unwrap()
+        };
+        let shown = config(&["--client", client]);
+        assert_eq!(shown.as_object().unwrap().len(), 1);
+        let server = &shown[key]["own"];
+        assert_eq!(server.get("type").is_some_and(|kind| kind == "stdio"), typed, "{client}");
+        let plain = config(&[]);
+        let plain = &plain["mcpServers"]["own"];
+        assert_eq!((&server["command"], &server["args"]), (&plain["command"], &plain["args"]));
+        let args = server["args"].as_array().unwrap();
+        assert!(server["command"].as_str().unwrap().starts_with('/'));
+        assert!(args.iter().all(|arg| arg != "--client" && arg != "--print-config"));
+        assert!(args.last().unwrap().as_str().unwrap().starts_with('/'), "{args:?}");
+    }
+    let words = ["mcp", &home.path(), "--agent", "a", "--client", "vscode", "--", "x"];
+    assert_eq!(run(words).code, 2);
+}
