@@ -263,6 +263,10 @@ fn providers_misbehave() {
                 ok(Amounts::ZERO)
             }
             "docs.doubts" => HostRan { tx: TxOutcome::Unknown, ..ok(Amounts::ZERO) },
+            "docs.errs" => {
+                let result = Err(syscap::format::reason::Refused::new(Reason::NotFound));
+                HostRan { failed: true, result, ..ok(Amounts::ZERO) }
+            }
             _ => ok(Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX)),
         }
     }));
@@ -274,9 +278,11 @@ fn providers_misbehave() {
     spends.hold = spends.hold.with(Dimension::CpuUs, 0).with(Dimension::WallUs, 0);
     let mut doubts = manifest("docs.doubts", "d");
     doubts.hold = doubts.hold.with(Dimension::EgressBytes, 100);
-    let tools = vec![manifest("docs.panics", "p"), hangs, spends, doubts];
+    let tools =
+        vec![manifest("docs.panics", "p"), hangs, spends, doubts, manifest("docs.errs", "e")];
     rt.provide(tools, Arc::clone(&provider)).unwrap();
-    let agent = session(&rt, &["docs.panics", "docs.hangs", "docs.spends", "docs.doubts"]);
+    let agent =
+        session(&rt, &["docs.panics", "docs.hangs", "docs.spends", "docs.doubts", "docs.errs"]);
     let panicked = agent.call("docs.panics", args! {}).unwrap();
     assert_eq!(panicked.reason(), Some(Reason::Panicked));
     assert_eq!(panicked.tx_outcome(), TxOutcome::Unknown);
@@ -291,6 +297,8 @@ fn providers_misbehave() {
     let doubted = agent.call("docs.doubts", args! {}).unwrap().receipt().used;
     assert_eq!(doubted.get(Dimension::EgressBytes), 100);
     assert!(doubted.get(Dimension::WallUs) < 60_000_000, "{doubted:?}");
+    // An error says by its reason that it failed, and by nothing else.
+    assert_eq!(agent.call("docs.errs", args! {}).unwrap().reason(), Some(Reason::NotFound));
     drop(agent);
     rt.close().unwrap();
     let verdict = verdict(&home);
