@@ -304,7 +304,12 @@ impl HomeKernel {
     /// operator has issued another, and until then each refusal says how.
     fn begins_spent(&self, token: TokenInfo, why: &str) -> TokenInfo {
         let (id, reissue) = (token.id, self.reissue(token.id));
-        say(&format!("WARNING: token {id} {why}; go on with: {reissue}, or start with --renew N"));
+        // One that is named stays the one that is meant.
+        let or = match self.options.token {
+            Some(_) => "and name the new one by --token",
+            None => "or start with --renew N",
+        };
+        say(&format!("WARNING: token {id} {why}; go on with: {reissue}, {or}"));
         token
     }
 

@@ -13,6 +13,7 @@ use syscap::{
     format::{
         id::Seq,
         record::{Body, Record},
+        time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
 };
@@ -95,6 +96,7 @@ impl Show {
             reader,
             view,
             show: &self,
+            oldest: self.select.oldest(),
             answers: Answers::default(),
             begun: BTreeMap::new(),
             unreadable: 0,
@@ -114,6 +116,8 @@ fn failed(home: &Path) -> impl Fn(StoreError) -> Failure + '_ {
 /// A log that is being shown.
 struct Shown<'a> {
     show: &'a Show,
+    /// When the oldest record that is meant may have been written.
+    oldest: Option<UnixMillis>,
     view: View,
     reader: SqliteReader,
     answers: Answers,
@@ -161,7 +165,7 @@ impl Shown<'_> {
         let mut left = self.show.limit.unwrap_or(u64::MAX);
         out.text(&if self.view == View::Calls { line::heading() } else { row::heading() })?;
         loop {
-            let chunk = self.chunk(from, CHUNK.min(left)).map_err(&failed)?;
+            let chunk = self.chunk(from, if left > 0 { CHUNK } else { 0 }).map_err(&failed)?;
             let Some((last, _)) = chunk.last() else {
                 if !self.show.follow {
                     break;
@@ -201,7 +205,10 @@ impl Shown<'_> {
             }
         };
         let Some(asked) = self.meant(&record).map_err(&failed)? else { return Ok(false) };
-        self.settle(&record);
+        // What a boot found broken off keeps its line: its recovery names no tool.
+        if let Body::Outcome(outcome) = &record.body {
+            self.begun.remove(&outcome.intent);
+        }
         if !self.view.shows(&record) {
             self.begun.insert(seq, record);
             return Ok(false);
@@ -222,20 +229,11 @@ impl Shown<'_> {
 
     /// What a record answers, where the record is meant.
     fn meant(&mut self, record: &Record) -> Result<Option<Option<Asked>>, StoreError> {
-        if self.show.select.oldest().is_some_and(|oldest| record.time < oldest) {
+        if self.oldest.is_some_and(|oldest| record.time < oldest) {
             return Ok(None);
         }
         let asked = self.answers.of(record, &mut self.reader)?;
         Ok(self.show.select.means(record, asked.as_ref()).then_some(asked))
-    }
-
-    /// A call that has ended does not run any more.
-    fn settle(&mut self, record: &Record) {
-        match &record.body {
-            Body::Outcome(outcome) => drop(self.begun.remove(&outcome.intent)),
-            Body::Recovery(recovery) => drop(self.begun.remove(&recovery.intent)),
-            _ => {}
-        }
     }
 
     fn sides(&mut self, record: &Record) -> Result<Option<Sides>, StoreError> {
