@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::thread::UnshareFlags;
 
@@ -115,6 +115,77 @@ pub(crate) fn set_mount(folder: impl AsFd, path: &CStr, read_only: bool) -> io::
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Installs a filter for the calling thread and what it becomes, and gives back what its questions
+/// are read from.
+pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd> {
+    let mut sizes =
+        libc::seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
+    // SAFETY: the sizes are a whole `seccomp_notif_sizes`, which this call writes.
+    let done = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_NOTIF_SIZES, 0_u32, &raw mut sizes)
+    };
+    let ours = [size_of::<libc::seccomp_notif>(), size_of::<libc::seccomp_notif_resp>()];
+    if done != 0 || [sizes.seccomp_notif, sizes.seccomp_notif_resp].map(usize::from) != ours {
+        return Err(io::Error::from(io::ErrorKind::Unsupported));
+    }
+    let mut steps: Vec<libc::sock_filter> = program
+        .iter()
+        .map(|step| libc::sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: step.k })
+        .collect();
+    let len = libc::c_ushort::try_from(steps.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: steps.as_mut_ptr() };
+    // SAFETY: the program says how many steps it points to; both outlive the call.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    let listener = i32::try_from(done).ok().filter(|listener| *listener >= 0);
+    let Some(listener) = listener else { return Err(io::Error::last_os_error()) };
+    // SAFETY: the call has opened it just now, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+}
+
+/// Reads a question from a listener at which one is ready: its number. `None` if who asked is gone.
+pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
+    let mut question = std::mem::MaybeUninit::<libc::seccomp_notif>::zeroed();
+    let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
+    // SAFETY: it is a whole `seccomp_notif`, zeroed as the call demands, which it writes; its size was
+    // held against the kernel's when the listener was made.
+    let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), request, question.as_mut_ptr()) };
+    if done != 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ENOENT | libc::EINTR) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    // SAFETY: zeroed before the call; zeros are a `seccomp_notif`.
+    Ok(Some(unsafe { question.assume_init() }.id))
+}
+
+/// Answers a question: go on, or fail with this error. Of one who is gone there is nobody to answer.
+pub(crate) fn answer(listener: impl AsFd, id: u64, error: Option<i32>) -> io::Result<()> {
+    let go_on = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or(0);
+    let mut answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: error.map_or(0, |error| error.saturating_neg()),
+        flags: if error.is_some() { 0 } else { go_on },
+    };
+    let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
+    // SAFETY: it is a whole `seccomp_notif_resp`, which the call reads.
+    let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), request, &raw mut answer) };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOENT) { Ok(()) } else { Err(error) }
 }
 
 /// Takes up the loopback interface of this network namespace.

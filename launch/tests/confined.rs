@@ -110,6 +110,46 @@ print(call(425, 1, 0), call(435, 0, 0))";
 }
 
 #[test]
+fn a_bomb_does_not_outrun_the_helper() {
+    let place = Place::new(None);
+    let mut forked = Vec::new();
+    for _ in 0..10 {
+        // Each process leaves a byte.
+        let log = place.work().join("log");
+        fs::write(&log, "").unwrap();
+        let code = format!(
+            "log = os.open({log:?}, os.O_WRONLY | os.O_APPEND)
+while True:
+    try: os.fork() or os.write(log, b'.')
+    except OSError: pass"
+        );
+        let options = ["--processes", "8", "--wall-ms", "10000"];
+        let Some(output) = python(&place, &options, &code) else { return };
+        assert_eq!(output.status.code(), Some(124));
+        let report = String::from_utf8_lossy(&output.stderr);
+        assert!(report.contains("\"bound\":\"processes\""), "{report}");
+        forked.push(fs::metadata(&log).unwrap().len());
+    }
+    assert!(forked.iter().all(|forked| (1..=16).contains(forked)), "{forked:?}");
+}
+
+#[test]
+fn many_processes_may_follow_one_another() {
+    let place = Place::new(None);
+    let code = "
+for n in range(500):
+    p = os.fork()
+    if p == 0: os._exit(n % 100)
+    assert os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) == n % 100
+import threading
+for n in range(500):
+    t = threading.Thread(target=lambda: None); t.start(); t.join()
+print(subprocess.run(['echo', 'spawned'], capture_output=True).stdout)";
+    let Some(output) = python(&place, &["--processes", "8"], code) else { return };
+    assert_eq!(said(&output), "b'spawned\\n'\n");
+}
+
+#[test]
 fn bombs_end_within_their_bounds() {
     let place = Place::new(None);
     let token = token("confined");

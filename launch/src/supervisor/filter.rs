@@ -20,6 +20,16 @@ const ARCH: Option<TargetArch> = Some(TargetArch::aarch64);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCH: Option<TargetArch> = None;
 
+/// The architecture as filters see it, and the calls that make processes and threads (`clone3` is
+/// answered as absent).
+#[cfg(target_arch = "x86_64")]
+const FORKS: Option<(u32, [i64; 3])> =
+    Some((0xc000_003e, [libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork]));
+#[cfg(target_arch = "aarch64")]
+const FORKS: Option<(u32, [i64; 3])> = Some((0xc000_00b7, [libc::SYS_clone; 3]));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const FORKS: Option<(u32, [i64; 3])> = None;
+
 /// The last call that this list has been read against: `mseal`, of Linux 6.10. Those of x32 have
 /// higher numbers too.
 const LAST: u32 = 462;
@@ -58,6 +68,32 @@ fn unknown() -> BpfProgram {
         step(BPF_RET | BPF_K, 0, libc::SECCOMP_RET_ALLOW),
         step(BPF_RET | BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
     ]
+}
+
+/// Asks whoever listens before each fork; `None` on architectures that are not known here. Calls of a
+/// foreign architecture are left to the other filters, as is what a fork may share.
+pub(crate) fn forks() -> Option<BpfProgram> {
+    use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+    let code = |parts: u32| u16::try_from(parts).unwrap_or(0);
+    let step = |parts: u32, jt: u8, jf: u8, k: u32| seccompiler::sock_filter {
+        code: code(parts),
+        jt,
+        jf,
+        k,
+    };
+    let (arch, calls): (u32, [i64; 3]) = FORKS?;
+    let [clone, fork, vfork] = calls.map(|call| u32::try_from(call).unwrap_or(u32::MAX));
+    Some(vec![
+        // `seccomp_data.arch` is its second word.
+        step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 4),
+        step(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, arch),
+        step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 0),
+        step(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, clone),
+        step(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, fork),
+        step(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, vfork),
+        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+    ])
 }
 
 /// Calls that programs do without, and that carry what a filter can't see: `clone3`'s flags,

@@ -17,6 +17,8 @@ pub(crate) struct Group {
     members: File,
     kill: File,
     usage: File,
+    /// Whether it bounds the number of processes.
+    processes: bool,
 }
 
 impl Group {
@@ -35,12 +37,14 @@ impl Group {
             let within = within.as_ref()?;
             openat(within, file, flags | OFlags::CLOEXEC, Mode::empty()).ok().map(File::from)
         };
+        let mut processes = false;
         // Where the host lends no controller for a bound, others hold it.
         for (bound, limit) in
             [("pids.max", limits.processes.map(u64::from)), ("memory.max", limits.memory_bytes)]
         {
             if let (Some(limit), Some(mut file)) = (limit, file(bound, OFlags::WRONLY)) {
                 file.write_all(limit.to_string().as_bytes()).ok()?;
+                processes |= bound == "pids.max";
             }
         }
         let group = (|| {
@@ -54,7 +58,12 @@ impl Group {
             unlinkat(&parent, name.as_str(), AtFlags::REMOVEDIR).ok()?;
             return None;
         };
-        Some(Self { parent, name, members, kill, usage })
+        Some(Self { parent, name, members, kill, usage, processes })
+    }
+
+    /// Whether the kernel itself bounds the number of its processes.
+    pub(crate) fn bounds_processes(&self) -> bool {
+        self.processes
     }
 
     /// Brings the calling process in.

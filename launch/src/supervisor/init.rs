@@ -13,8 +13,14 @@ use crate::sys::{self, Fork};
 use crate::wire::Note;
 
 /// Pid 1, to its end.
-pub(crate) fn run(plan: Plan, achieved: Achieved, notes: OwnedFd, group: Option<&Group>) -> ! {
-    let code = match serve(plan, achieved, &notes, group) {
+pub(crate) fn run(
+    plan: Plan,
+    achieved: Achieved,
+    notes: OwnedFd,
+    asks: Option<OwnedFd>,
+    group: Option<&Group>,
+) -> ! {
+    let code = match serve(plan, achieved, &notes, asks, group) {
         Ok(()) => 0,
         Err(Failed(step, error)) => tell(&notes, Note::Failed(step.number(), error)),
     };
@@ -30,6 +36,7 @@ fn serve(
     plan: Plan,
     mut achieved: Achieved,
     notes: &OwnedFd,
+    asks: Option<OwnedFd>,
     group: Option<&Group>,
 ) -> Result<(), Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -54,10 +61,10 @@ fn serve(
         sys::loopback_up(socket).at(Step::Loopback)?;
     }
     let child = match sys::fork().at(Step::Fork)? {
-        Fork::Child => program::run(plan, achieved, proc, notes, group),
+        Fork::Child => program::run(plan, achieved, proc, notes, asks.as_ref(), group),
         Fork::Parent(child) => child,
     };
-    drop(plan);
+    drop((plan, asks));
     silence().at(Step::Streams)?;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

@@ -1,5 +1,6 @@
 //! The process between host and program. It has one thread, from its start to its end.
 mod filter;
+mod forks;
 mod group;
 mod init;
 mod mounts;

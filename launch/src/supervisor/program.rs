@@ -14,7 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::group::Group;
 use super::init::tell;
 use super::mounts::is_folder;
-use super::{At, Failed, Step, filter};
+use super::{At, Failed, Step, filter, forks};
 use crate::plan::{Access, DEVICES, Limits, Network, Plan, SYSTEM};
 use crate::report::Achieved;
 use crate::sys;
@@ -26,9 +26,10 @@ pub(crate) fn run(
     achieved: Achieved,
     proc: bool,
     notes: &OwnedFd,
+    asks: Option<&OwnedFd>,
     group: Option<&Group>,
 ) -> ! {
-    let note = match confine(&plan, achieved, proc, group) {
+    let note = match confine(&plan, achieved, proc, asks, group) {
         Ok(achieved) if achieved.level(plan.network) < plan.required => Note::TooWeak(achieved),
         Ok(achieved) => {
             tell(notes, Note::Begins(achieved));
@@ -44,6 +45,7 @@ fn confine(
     plan: &Plan,
     mut achieved: Achieved,
     proc: bool,
+    asks: Option<&OwnedFd>,
     group: Option<&Group>,
 ) -> Result<Achieved, Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -59,6 +61,9 @@ fn confine(
     sys::close_others_on_exec().at(Step::Descriptors)?;
     limit(&plan.limits).at(Step::Limits)?;
     give_up_privileges().at(Step::Privileges)?;
+    if let Some(asks) = asks {
+        forks::ask(asks).at(Step::Seccomp)?;
+    }
     achieved.landlock = landlock(plan, proc).map_err(|()| Failed(Step::Landlock, libc::EINVAL))?;
     achieved.seccomp = filter::apply(plan.network, achieved.mounts)
         .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;

@@ -68,12 +68,15 @@ impl Meter {
         if self.own && fs::read_link("/proc/self").is_err() {
             return Some(every);
         }
+        let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        for (pid, process) in &every {
+            children.entry(process.parent).or_default().push(*pid);
+        }
         let mut tree = BTreeMap::new();
-        let root = self.root.as_raw_nonzero().get();
-        let mut next = vec![root];
+        let mut next = vec![self.root.as_raw_nonzero().get()];
         while let Some(pid) = next.pop() {
             if let Some(process) = every.remove(&pid) {
-                next.extend(every.iter().filter(|(_, one)| one.parent == pid).map(|(pid, _)| *pid));
+                next.extend(children.remove(&pid).unwrap_or_default());
                 tree.insert(pid, process);
             }
         }

@@ -13,6 +13,7 @@ use rustix::net::{
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, wait, waitpid};
 
+use super::forks::{self, Forks};
 use super::group::Group;
 use super::usage::Meter;
 use super::{At, CANCEL, FLOOD, Failed, HELLO, Step, init, spaces};
@@ -61,16 +62,22 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     achieved.group = group.is_some();
     let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
+    let held = group.as_ref().is_some_and(Group::bounds_processes);
+    let ways = match limits.processes {
+        Some(_) if !held => Some(forks::way().at(Step::Pipes)?),
+        _ => None,
+    };
+    let (way, asks) = ways.unzip();
     match sys::fork().at(Step::Fork)? {
         Fork::Child => {
-            drop(notes);
-            init::run(plan, achieved, notes_end, group.as_ref())
+            drop((notes, way));
+            init::run(plan, achieved, notes_end, asks, group.as_ref())
         }
         Fork::Parent(first) => {
-            drop((plan, notes_end));
+            drop((plan, notes_end, asks));
             silence().at(Step::Streams)?;
             let first = First { pid: first, alone: achieved.processes };
-            let watch = Watch::new(control, notes, first, group, limits)?;
+            let watch = Watch::new(control, notes, way, first, group, limits)?;
             watch.run()
         }
     }
@@ -121,6 +128,9 @@ struct First {
 struct Watch<'a> {
     control: &'a OwnedFd,
     notes: OwnedFd,
+    /// Where the listener to forks comes from, and what it is then.
+    way: Option<OwnedFd>,
+    forks: Option<Forks>,
     first: First,
     handle: OwnedFd,
     group: Option<Group>,
@@ -128,6 +138,7 @@ struct Watch<'a> {
     meter: Option<Meter>,
     /// When it was made, which is before the program began.
     made: Instant,
+    looked: Option<Instant>,
     began: Option<Instant>,
     ended: Option<Ended>,
     /// The most that was seen to be used, in microseconds.
@@ -141,6 +152,7 @@ impl<'a> Watch<'a> {
     fn new(
         control: &'a OwnedFd,
         notes: OwnedFd,
+        way: Option<OwnedFd>,
         first: First,
         group: Option<Group>,
         limits: Limits,
@@ -149,12 +161,15 @@ impl<'a> Watch<'a> {
         Ok(Self {
             control,
             notes,
+            way,
+            forks: None,
             first,
             handle,
             group,
             limits,
             meter: None,
             made: Instant::now(),
+            looked: None,
             began: None,
             ended: None,
             seen: 0,
@@ -165,7 +180,7 @@ impl<'a> Watch<'a> {
 
     fn run(mut self) -> Result<(), Failed> {
         loop {
-            let [order, note, gone] = self.wait()?;
+            let [order, note, gone, fork] = self.wait()?;
             if note {
                 self.hear()?;
                 continue;
@@ -176,7 +191,12 @@ impl<'a> Watch<'a> {
             if order {
                 self.obey();
             }
-            self.look();
+            if fork {
+                self.decide();
+            }
+            if self.due() {
+                self.look();
+            }
         }
         self.end_all();
         waitpid(Some(self.first.pid), WaitOptions::empty()).at(Step::Fork)?;
@@ -201,23 +221,30 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Waits for an order, a note or the end of pid 1, until the next look is due.
-    fn wait(&self) -> Result<[bool; 3], Failed> {
+    /// Waits for an order, a note, the end of pid 1 or a fork that asks, until the next look is due.
+    fn wait(&self) -> Result<[bool; 4], Failed> {
         let orders = if self.listening { PollFlags::IN } else { PollFlags::empty() };
         let control = PollFd::new(self.control, orders);
         let notes = PollFd::new(&self.notes, PollFlags::IN);
         let first = PollFd::new(&self.handle, PollFlags::IN);
-        let mut polled = [control, notes, first];
+        // Of what is being ended nothing may fork.
+        let (forks, asking) = match &self.forks {
+            Some(forks) if self.ended.is_none() => (forks.listener(), PollFlags::IN),
+            _ => (self.notes.as_fd(), PollFlags::empty()),
+        };
+        let forks = PollFd::from_borrowed_fd(forks, asking);
+        let mut polled = [control, notes, first, forks];
         let timeout = self.next_look().and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).at(Step::Pipes),
         }
-        let [control, notes, first] = polled;
+        let [control, notes, first, forks] = polled;
         Ok([
             self.listening && !control.revents().is_empty(),
             notes.revents().contains(PollFlags::IN),
             !first.revents().is_empty(),
+            !asking.is_empty() && !forks.revents().is_empty(),
         ])
     }
 
@@ -232,7 +259,16 @@ impl<'a> Watch<'a> {
         let wall = wall.map(|wall| wall.saturating_add(Duration::from_millis(1)));
         let turn =
             (self.limits.cpu_ms.is_some() || self.limits.processes.is_some()).then_some(TURN);
+        let since = self.looked.map_or(Duration::ZERO, |looked| looked.elapsed());
+        let turn = turn.map(|turn| turn.saturating_sub(since));
         wall.into_iter().chain(turn).min()
+    }
+
+    /// Whether it is time for a look: forks wake this process more often.
+    fn due(&self) -> bool {
+        let wall = self.limits.wall_ms.map(Duration::from_millis);
+        let over = self.began.zip(wall).is_some_and(|(began, wall)| began.elapsed() >= wall);
+        over || self.looked.is_none_or(|looked| looked.elapsed() >= TURN)
     }
 
     fn obey(&mut self) {
@@ -255,6 +291,7 @@ impl<'a> Watch<'a> {
         };
         match note {
             Note::Begins(_) => {
+                self.forks = self.way.take().as_ref().and_then(Forks::receive);
                 self.began = Some(Instant::now());
                 tell(self.control, note);
             }
@@ -274,33 +311,71 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Looks at clock, processor time and processes.
-    fn look(&mut self) {
-        let Some(began) = self.began else { return };
+    /// Answers a fork that asks. By what was counted, and after a new count where that is too much;
+    /// forks that were permitted and are under way are in no count, so that there may be twice as many
+    /// as the bound says, for one turn.
+    fn decide(&mut self) {
+        let (Some(most), Some(forks)) = (self.limits.processes, &mut self.forks) else { return };
+        let fork = match forks.asked() {
+            Ok(Some(fork)) => fork,
+            Ok(None) => return,
+            // Nobody is left who could ask.
+            Err(_) => {
+                self.forks = None;
+                return;
+            }
+        };
+        let mut counted = true;
+        if !forks.room(most) {
+            counted = self.look();
+        }
+        // Of what is being ended there is no answer any more.
+        let (None, Some(forks)) = (self.ended, &mut self.forks) else { return };
+        let answered = match (forks.room(most), counted) {
+            (true, _) => forks.permit(fork),
+            (false, true) => return self.end(Ended::Bound(Bound::Processes)),
+            (false, false) => forks.refuse(fork),
+        };
+        if answered.is_err() {
+            self.end(Ended::Bound(Bound::Processes));
+        }
+    }
+
+    /// Looks at clock, processor time and processes. Says whether processes were counted.
+    fn look(&mut self) -> bool {
+        let Some(began) = self.began else { return false };
         if self.ended.is_some() {
-            return;
+            return false;
         }
         let wall = self.limits.wall_ms.map(Duration::from_millis);
         if wall.is_some_and(|wall| began.elapsed() >= wall) {
-            return self.end(Ended::Bound(Bound::Wall));
+            self.end(Ended::Bound(Bound::Wall));
+            return true;
         }
         if self.limits.cpu_ms.is_none() && self.limits.processes.is_none() {
-            return;
+            return false;
         }
+        self.looked = Some(Instant::now());
         let first = self.first;
         let meter = self.meter.get_or_insert_with(|| Meter::new(first.pid, first.alone));
-        let Some(mut used) = meter.look() else { return };
+        let Some(mut used) = meter.look() else { return false };
         if let Some(counted) = self.group.as_ref().and_then(Group::cpu_us) {
             used.cpu_us = counted;
         }
         self.seen = self.seen.max(used.cpu_us);
         let cpu = self.limits.cpu_ms.map(|cpu| cpu.saturating_mul(1000));
         if cpu.is_some_and(|cpu| self.seen >= cpu) {
-            return self.end(Ended::Bound(Bound::Cpu));
+            self.end(Ended::Bound(Bound::Cpu));
+            return true;
         }
         if self.limits.processes.is_some_and(|most| used.processes > u64::from(most)) {
             self.end(Ended::Bound(Bound::Processes));
+            return true;
         }
+        if let Some(forks) = &mut self.forks {
+            forks.count(used.processes);
+        }
+        true
     }
 
     /// Ends everything, for this reason if there was no other before.
