@@ -155,8 +155,8 @@ pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd
 pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
     let mut question = std::mem::MaybeUninit::<libc::seccomp_notif>::zeroed();
     let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
-    // SAFETY: it is a whole `seccomp_notif`, zeroed as the call demands, which it writes; its size was
-    // held against the kernel's when the listener was made.
+    // SAFETY: it is a whole `seccomp_notif`, zeroed as the call demands, which it writes; its size
+    // was held against the kernel's when the listener was made.
     let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), request, question.as_mut_ptr()) };
     if done != 0 {
         let error = io::Error::last_os_error();
@@ -169,7 +169,8 @@ pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
     Ok(Some(unsafe { question.assume_init() }.id))
 }
 
-/// Answers a question: go on, or fail with this error. Of one who is gone there is nobody to answer.
+/// Answers a question: go on, or fail with this error. Of one who is gone there is nobody to
+/// answer.
 pub(crate) fn answer(listener: impl AsFd, id: u64, error: Option<i32>) -> io::Result<()> {
     let go_on = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or(0);
     let mut answer = libc::seccomp_notif_resp {

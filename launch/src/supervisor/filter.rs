@@ -70,8 +70,8 @@ fn unknown() -> BpfProgram {
     ]
 }
 
-/// Asks whoever listens before each fork; `None` on architectures that are not known here. Calls of a
-/// foreign architecture are left to the other filters, as is what a fork may share.
+/// Asks whoever listens before each fork; `None` on architectures that are not known here. Calls of
+/// a foreign architecture are left to the other filters, as is what a fork may share.
 pub(crate) fn forks() -> Option<BpfProgram> {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let code = |parts: u32| u16::try_from(parts).unwrap_or(0);

@@ -1,6 +1,7 @@
-//! Asked before each fork: where no control group bounds the number of processes, the program's forks
-//! wait for the helper's answer (`seccomp_unotify(2)`, Linux 5.5). So a bomb can't outrun it, however
-//! late it is: what has no answer has not forked, and once the program is being ended there is none.
+//! Asked before each fork: where no control group bounds the number of processes, the program's
+//! forks wait for the helper's answer (`seccomp_unotify(2)`, Linux 5.5). So a bomb can't outrun it,
+//! however late it is: what has no answer has not forked, and once the program is being ended there
+//! is none.
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,8 +21,9 @@ pub(crate) fn way() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
-/// In the program, before it is one: lets its forks be asked for. Where that is not to be had (an older
-/// kernel, or another listens to this process already) processes are counted from time to time only.
+/// In the program, before it is one: lets its forks be asked for. Where that is not to be had (an
+/// older kernel, or another listens to this process already) processes are counted from time to
+/// time only.
 pub(crate) fn ask(way: &OwnedFd) -> rustix::io::Result<()> {
     let Some(listener) = filter::forks().and_then(|program| sys::listen(&program).ok()) else {
         return Ok(());

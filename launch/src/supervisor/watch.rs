@@ -221,7 +221,8 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Waits for an order, a note, the end of pid 1 or a fork that asks, until the next look is due.
+    /// Waits for an order, a note, the end of pid 1 or a fork that asks, until the next look is
+    /// due.
     fn wait(&self) -> Result<[bool; 4], Failed> {
         let orders = if self.listening { PollFlags::IN } else { PollFlags::empty() };
         let control = PollFd::new(self.control, orders);
@@ -312,8 +313,8 @@ impl<'a> Watch<'a> {
     }
 
     /// Answers a fork that asks. By what was counted, and after a new count where that is too much;
-    /// forks that were permitted and are under way are in no count, so that there may be twice as many
-    /// as the bound says, for one turn.
+    /// forks that were permitted and are under way are in no count, so that there may be twice as
+    /// many as the bound says, for one turn.
     fn decide(&mut self) {
         let (Some(most), Some(forks)) = (self.limits.processes, &mut self.forks) else { return };
         let fork = match forks.asked() {
