@@ -147,9 +147,8 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
 
 /// The token and all above it, and the agent's account, have room for that.
 fn has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
-    if let Some(agent) = context.state.credits.spent(&context.session.agent) {
-        return Err(of_account(Reason::Exhausted, agent));
-    }
+    let spent = context.state.credits.spent(&context.session.agent);
+    spent.map_or(Ok(()), |agent| Err(of_account(Reason::Exhausted, agent)))?;
     token_has_room(context, hold)
 }
 
