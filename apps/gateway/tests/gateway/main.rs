@@ -8,6 +8,8 @@ mod calls;
 mod ends;
 mod goes_on;
 mod hostile;
+mod kills;
+mod lost;
 mod others;
 mod pins;
 mod several;
