@@ -6,6 +6,7 @@ mod bench;
 mod bounds;
 mod calls;
 mod ends;
+mod floods;
 mod goes_on;
 mod hostile;
 mod kills;
