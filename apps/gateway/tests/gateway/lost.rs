@@ -65,6 +65,11 @@ fn what_a_lost_call_did_is_not_known() {
     assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
     assert!(text(&result).contains(&command) && text(&result).starts_with("Call unknown"));
     assert_eq!(recovered(&bench), [(intent, Recovered::Unknown)]);
+    // Who sends the request once more is told the same.
+    gateway.send(&id, "tools/call", json!({"name": "slow", "arguments": {"count": 500}}));
+    let again = gateway.result(&id);
+    let told = refusal(&again);
+    assert_eq!((&told["effect"], &told["intent"]), (&json!("unknown"), &json!(intent.get())));
     // It goes on, and nothing was made twice.
     assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
     assert_eq!(bench.got_method("odd", "tools/call"), 2);
