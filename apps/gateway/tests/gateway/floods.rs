@@ -89,7 +89,7 @@ fn flooded(kind: &str, line: impl Fn(usize) -> String + Send + 'static) {
     assert_eq!(refusal(&last)["reason"], "revoked", "{last}");
     let grown = (gateway.peak_kib() - before.0, holder.peak_kib() - before.1);
     println!(
-        "{kind}: {} lines, gateway +{} KiB, holder +{} KiB, revoked in {took:?}, {} calls let through",
+        "{kind}: {} lines, gateway +{} KiB, holder +{} KiB, revoked in {took:?}, {} let through",
         flood.written.load(Ordering::Acquire),
         grown.0,
         grown.1,
