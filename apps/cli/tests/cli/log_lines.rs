@@ -117,7 +117,7 @@ fn what_operators_did_has_a_name() {
     run(["freeze", &path, "--all"]).fine();
     run(["revoke", &path, &world.token]).fine();
     run(["policy", "set", &path, "preset:read-only"]).fine();
-    run(["credits", "add", &path, "b", "2"]).fine();
+    run(["credits", "add", &path, "a", "2"]).fine();
     let lines = world.show(&[]);
     let said = |line: &String| {
         let behind = line[7 + 2 + 24 + 2..].to_owned();
@@ -134,7 +134,7 @@ fn what_operators_did_has_a_name() {
     has("(revoker)", &format!("revoked token {}", &world.token[..12]));
     has("(policy)", "in force from here on: policy ");
     has("(operator)", "tools were put on record");
-    has("b", "was given credits_micro +");
+    has("a", "was given credits_micro +");
     // The kernel's own acts are nobody's.
     has("", "the home was opened");
     let freeze = world.of_kind("freeze")[0].to_string();
