@@ -63,6 +63,19 @@ impl Network {
         methods.into_iter().map(super::method::Method::effect).collect()
     }
 
+    /// How long one request of a tool of the template may take, in milliseconds; `None` of any
+    /// other tool.
+    #[must_use]
+    pub fn timeout_ms(manifest: &Manifest) -> Option<u64> {
+        if !Self::makes(manifest) || manifest.tool.as_str() == NET_EGRESS {
+            return None;
+        }
+        let Some(settings) = &manifest.settings else {
+            return Some(Settings::standard().timeout_ms);
+        };
+        Settings::read(settings.item()).ok().map(|settings| settings.timeout_ms)
+    }
+
     /// The manifest of a built-in tool where nothing is set; `None` of any other tool.
     #[must_use]
     pub fn unset(tool: &ToolId) -> Option<Manifest> {
