@@ -259,6 +259,8 @@ fn name(
                     arguments: Vec::new(),
                 });
             }
+            // What was only called in vain has its line already.
+            Some(_) if recording.was_called(agent, tool) => {}
             Some(_) => leave(tool, Why::NeverCalled),
         }
     }

@@ -27,6 +27,14 @@ pub struct Recording {
     pub charges: Vec<Paid>,
 }
 
+impl Recording {
+    /// Whether an agent called a tool at all, whatever came of it.
+    pub(super) fn was_called(&self, agent: &AgentId, tool: &ToolId) -> bool {
+        let is_its = |session| self.sessions.get(session).is_some_and(|one| one.agent == *agent);
+        self.calls.iter().any(|call| call.tool == *tool && is_its(&call.session))
+    }
+}
+
 /// One recorded call: an intent with what came of it, or a refusal.
 #[derive(Clone, Debug)]
 pub struct Observation {

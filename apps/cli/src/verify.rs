@@ -226,7 +226,8 @@ fn print(
     if let Some(vault) = vault {
         let (whole, absent, altered) = (vault.whole, vault.absent, vault.altered_in_all);
         out.line(&format!(
-            "vault    {whole} as their records say, {absent} erased or never kept, {altered} altered"
+            "vault    {whole} as their records say, {absent} erased or never kept, \
+             {altered} altered"
         ))?;
         for Altered { seq, part } in &vault.altered {
             let part = part.name();

@@ -62,12 +62,16 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
 /// What is missing for the next level, and how it is to be had.
 fn missing(level: Level, achieved: &Achieved) -> String {
     match level {
-        Level::Contained => ": programs get namespaces of their own, Landlock and seccomp".to_owned(),
-        Level::Confined => ": no namespaces of their own, so tools that require `contained` are \
-                            refused. Let this user make user namespaces: sysctl \
-                            user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, \
-                            or in a container a seccomp profile that allows unshare (docs/deploy.md)"
-            .to_owned(),
+        Level::Contained => {
+            ": programs get namespaces of their own, Landlock and seccomp".to_owned()
+        }
+        Level::Confined => {
+            ": no namespaces of their own, so tools that require `contained` are refused. Let this \
+             user make user namespaces: sysctl user.max_user_namespaces, \
+             kernel.apparmor_restrict_unprivileged_userns, or in a container a seccomp profile \
+             that allows unshare (docs/deploy.md)"
+                .to_owned()
+        }
         Level::Bounded if achieved.landlock == 0 => {
             ": no Landlock, so programs may touch what this user may. Take Linux 6.2 or later with \
              `landlock` in /sys/kernel/security/lsm, or in a container a seccomp profile that \

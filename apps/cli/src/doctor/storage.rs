@@ -68,8 +68,8 @@ fn follows(storage: Storage, machine: &Kind) -> (Level, String) {
         Storage::Network => (
             Level::Bad,
             format!(
-                ", a network file system: {WAL}, and its locks may hold on each machine for itself, \
-                 so two can open the home at once and damage its log: {MOVE}"
+                ", a network file system: {WAL}, and its locks may hold on each machine for \
+                 itself, so two can open the home at once and damage its log: {MOVE}"
             ),
         ),
         Storage::Windows => (
@@ -95,8 +95,8 @@ fn follows(storage: Storage, machine: &Kind) -> (Level, String) {
         ),
         Storage::Layer if machine.container.is_some() => (
             Level::Note,
-            ", the container's own layer: home and log go with the container; mount a volume there, \
-             or export the log before it ends (docs/deploy.md)"
+            ", the container's own layer: home and log go with the container; mount a volume \
+             there, or export the log before it ends (docs/deploy.md)"
                 .to_owned(),
         ),
         Storage::Layer => (

@@ -30,10 +30,10 @@ use crate::{
 #[command(after_long_help = "\
 Each line is one agent that stands for all that the policy can't tell from it, with the mildest
 verdict that such an agent can get and a call that gets it. A home has the tool, by its own id, and
-knows what classes its calls can have (a tool of HTTP by its methods: what reads is not what writes); a
-file or a preset has no tools, and the effect class is asked for. Exit codes: 0 done; with --only
-nobody else can get the tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis
-reached its limit without an answer.")]
+knows which classes its calls can have (a tool of HTTP by its methods); a file or a preset has no
+tools, and the effect class is asked for. Exit codes: 0 done; with --only nobody else can get the
+tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis reached its limit without
+an answer.")]
 pub(crate) struct WhoCan {
     /// A file, a home or preset:NAME.
     target: PathBuf,

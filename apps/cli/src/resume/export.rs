@@ -25,8 +25,9 @@ use crate::{
 #[command(after_long_help = "\
 With FILE, that resume is written anew where something changes: `permissions.tools`, `.file_access`
 and `.send_outboxes` become what the token grants, and every other byte stays. No link is followed
-on the way to it: an agent may have made it. Without FILE a new resume is printed. What a resume can't say of a token is told; where what it can say would give a
-tool more than the token does, nothing is written.")]
+on the way to it: an agent may have made it. Without FILE a new resume is printed. What a resume
+can't say of a token is told; where what it can say would give a tool more than the token does,
+nothing is written.")]
 pub(crate) struct Export {
     /// The home.
     home: PathBuf,

@@ -43,8 +43,8 @@ impl Named<'_> {
     }
 }
 
-/// Counts them in the log as it is now: what was issued since is not meant by an epoch or a key, and
-/// nothing can be derived from what has ended. `None` where the log can't be looked at: it was
+/// Counts them in the log as it is now: what was issued since is not meant by an epoch or a key,
+/// and nothing can be derived from what has ended. `None` where the log can't be looked at: it was
 /// revoked all the same.
 pub(super) fn count(home: &Path, named: &Named<'_>) -> Option<Hit> {
     let log = runtime::look(home).ok()?;

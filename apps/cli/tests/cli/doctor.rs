@@ -86,8 +86,8 @@ fn finding<'f>(findings: &'f [Value], what: &str) -> &'f Value {
     findings.iter().find(|finding| finding["what"] == what).unwrap()
 }
 
-/// What a home lies on is told by the real thing: memory, and a layer over other folders. What can't
-/// be had here is told by the text of other systems' mountinfo, in the unit tests.
+/// What a home lies on is told by the real thing: memory, and a layer over other folders. What
+/// can't be had here is told by the text of other systems' mountinfo, in the unit tests.
 #[test]
 fn what_a_home_lies_on_is_said() {
     let home = TestHome::new();

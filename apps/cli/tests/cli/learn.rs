@@ -286,6 +286,9 @@ fn where_a_strangers_word_came_is_named() {
     assert_eq!(poisoned[0]["after"], after);
     let failed = found_why(&found, "tool_failed");
     assert_eq!(failed["records"], json!([of("intent", "bank.pay")[0]]));
+    let unused: Vec<&Value> = found["left_out"].as_array().unwrap().iter().collect();
+    let unused = unused.into_iter().filter(|left| left["why"] == "never_called");
+    assert_eq!(unused.map(|left| &left["tool"]).collect::<Vec<_>>(), ["fs.read"]);
     // It is not granted, so a call as it was made would be refused.
     let refused = &found["preview"]["refused"];
     let pays = json!({"record": of("intent", "bank.pay")[0], "agent": "a", "tool": "bank.pay",
@@ -359,7 +362,7 @@ fn the_preview_is_decided_and_not_guessed() {
     assert_eq!(would(&intents[4]), answers[1]["status"] == "error", "{preview}");
 }
 
-/// A row of the vault that is not what its record commits to is named, and nothing is learned of it.
+/// A row of the vault that is not what its record commits to is named, and teaches nothing.
 #[test]
 fn an_altered_row_is_named() {
     let (home, _) = busy();

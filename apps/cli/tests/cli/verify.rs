@@ -29,8 +29,8 @@ fn only_a_trust_file_that_is_named_anchors() {
     assert_eq!(anchor(&["verify", &out, "--require-anchor"]).0, 12);
 }
 
-/// The vault is no part of the log: what it has is held against the log where that is asked for. What
-/// was erased is counted, and what is otherwise is named and ends with 10.
+/// The vault is no part of the log: what it has is held against the log where that is asked for.
+/// What was erased is counted, and what is otherwise is named and ends with 10.
 #[test]
 fn the_vaults_rows_are_held_against_their_records() {
     let home = TestHome::new();
