@@ -11,6 +11,9 @@
 //! # }
 //! ```
 
+mod poison;
+mod preview;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +27,8 @@ use syscap_kernel::{
 };
 
 use syscap_analysis::learn::{
-    Authority, Context, Ended, ForAgent, Observation, Paid, RecordedSession, Recording, Touched,
+    Authority, Context, Ended, ForAgent, Lost, Observation, Paid, RecordedSession, Recording,
+    Touched,
 };
 use syscap_format::{
     budget::Amounts,
@@ -33,6 +37,7 @@ use syscap_format::{
     id::{AgentId, FactKey, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
+    reason::Reason,
     record::{
         AggregatePhase, Body, CallFields, Intent, Outcome, OutcomeFlags, Record, SessionPhase,
         StateChange,
@@ -42,6 +47,11 @@ use syscap_format::{
 use syscap_policy::Policy;
 
 use crate::{Error, Grant, Inspection};
+
+use poison::Track;
+
+pub use poison::{AFTER_MAX, After, Origin, POISONED_MAX, Poisoned};
+pub use preview::{PREVIEWED_MAX, Preview, Previewed, PreviewedCall, WhyNot};
 
 /// Most calls that are learned from: of a longer log, the newest.
 pub const CALLS_MAX: usize = 200_000;
@@ -76,6 +86,11 @@ pub struct Recorded {
     pub dropped: u64,
     /// Refusals that were only counted, or that name no tool or session.
     pub unnamed: u64,
+    /// Sessions that were given a stranger's word before they did more than read here, in the order
+    /// of their records.
+    pub poisoned: Vec<Poisoned>,
+    /// More of those: the oldest.
+    pub poisoned_dropped: u64,
 }
 
 /// What is said wherever calls are made while a policy is in force that only records.
@@ -169,6 +184,7 @@ struct Walk<'a> {
     begun: BTreeSet<Seq>,
     calls: BTreeMap<Seq, Observation>,
     bytes: usize,
+    track: Track,
     recorded: Recorded,
 }
 
@@ -190,6 +206,7 @@ impl<'a> Walk<'a> {
             begun: BTreeSet::new(),
             calls: BTreeMap::new(),
             bytes: 0,
+            track: Track::default(),
             recorded,
         }
     }
@@ -218,13 +235,27 @@ impl<'a> Walk<'a> {
                 }
             }
             Body::Charge(charge) if new => self.pay(seq, Some(charge.session), charge.amounts),
-            Body::Intent(intent) if new => self.intend(seq, intent, reader)?,
-            Body::Outcome(outcome) => self.end(outcome),
+            Body::Intent(intent) if new => {
+                let about = (intent.call_effect, intent.label);
+                self.track.called(seq, &intent.call, about, Ended::Open);
+                self.intend(seq, intent, reader)?;
+            }
+            Body::Outcome(outcome) => {
+                self.track.delivered(seq, &outcome.call, outcome.label);
+                self.end(outcome);
+            }
+            Body::Repeat(repeat) => self.track.delivered(seq, &repeat.call, repeat.label),
             Body::Refusal(refusal) if new => {
-                self.refuse(seq, &refusal.call, Ended::Refused(refusal.reason));
+                let ended = Ended::Refused(refusal.reason);
+                if let Some(manifest) = self.manifest(refusal.call.manifest, reader)? {
+                    self.track.refused(seq, &refusal.call, manifest.effect, ended);
+                }
+                self.refuse(seq, &refusal.call, ended);
             }
             Body::Ask(ask) if new => {
-                self.refuse(seq, &ask.call, Ended::Refused(syscap_format::reason::Reason::Asked));
+                let ended = Ended::Refused(Reason::Asked);
+                self.track.called(seq, &ask.call, (ask.call_effect, ask.label), ended);
+                self.refuse(seq, &ask.call, ended);
             }
             Body::Refusals(run) if new && run.phase != AggregatePhase::Open => {
                 let unnamed = &mut self.recorded.unnamed;
@@ -283,8 +314,10 @@ impl<'a> Walk<'a> {
         let manifest = self.manifest(call.manifest, reader)?;
         let entry = vault_entry(reader, seq, seq)?;
         let committed = call.args_hash.zip(call.manifest.as_ref());
-        let args = committed.and_then(|(hash, manifest)| {
-            entry.committed(Commitment::Arguments(hash, tool, manifest))
+        let kept = committed.filter(|_| entry.salts.is_some() && entry.args.is_some());
+        let args = kept.ok_or(Lost::Erased).and_then(|(hash, manifest)| {
+            let arguments = Commitment::Arguments(hash, tool, manifest);
+            entry.committed(arguments).ok_or(Lost::Altered)
         });
         self.bytes = self.bytes.saturating_add(args.as_ref().map_or(0, |a| a.as_bytes().len()));
         let nothing = manifest.as_ref().is_some_and(|m| m.dimensions == Vec::new());
@@ -319,13 +352,15 @@ impl<'a> Walk<'a> {
     }
 
     fn end(&mut self, outcome: &Outcome) {
+        let ended = match outcome.status {
+            Status::Ok if outcome.flags.has(OutcomeFlags::TOOL_FAILED) => Ended::ToolFailed,
+            Status::Ok => Ended::Done,
+            Status::Error => Ended::Failed,
+        };
+        self.track.ended(outcome.intent, ended);
         if let Some(call) = self.calls.get_mut(&outcome.intent) {
             call.used = outcome.call.used;
-            let failed = outcome.flags.has(OutcomeFlags::TOOL_FAILED);
-            call.ended = match outcome.status {
-                Status::Ok if !failed => Ended::Done,
-                Status::Ok | Status::Error => Ended::Failed,
-            };
+            call.ended = ended;
         }
     }
 
@@ -339,7 +374,7 @@ impl<'a> Walk<'a> {
             session,
             tool: tool.clone(),
             manifest: None,
-            args: None,
+            args: Err(Lost::Erased),
             touched: Touched::Unknown,
             ended,
             context: Context::Untrusted,
@@ -367,6 +402,8 @@ impl<'a> Walk<'a> {
 
     fn finish(mut self) -> Recorded {
         self.recorded.recording.calls = self.calls.into_values().collect();
+        self.recorded.poisoned_dropped = self.track.dropped;
+        self.recorded.poisoned = self.track.finish();
         self.recorded
     }
 }

@@ -5,6 +5,10 @@ pub use syscap_verify::{
     Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
 };
 
+mod vault;
+
+pub use vault::{ALTERED_MAX, Altered, Part, VaultReport, verify_vault};
+
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
 use syscap_audit::{lock::LockState, reader::LogReader};

@@ -13,7 +13,12 @@ pub(crate) const ABSENT: [u32; 2] = [38, 1];
 /// Runs `body` on a thread of its own, where `openat2` is answered with that error. It is so in
 /// what the thread starts, too.
 pub(crate) fn without_openat2<R: Send>(errno: u32, body: impl FnOnce() -> R + Send) -> R {
-    let (rules, allow) = (BTreeMap::from([(CALL, Vec::new())]), SeccompAction::Allow);
+    without(CALL, errno, body)
+}
+
+/// The same of a system call of that number.
+pub(crate) fn without<R: Send>(call: i64, errno: u32, body: impl FnOnce() -> R + Send) -> R {
+    let (rules, allow) = (BTreeMap::from([(call, Vec::new())]), SeccompAction::Allow);
     let arch = env::consts::ARCH.try_into().unwrap();
     let filter = SeccompFilter::new(rules, allow, SeccompAction::Errno(errno), arch).unwrap();
     let filter = BpfProgram::try_from(filter).unwrap();

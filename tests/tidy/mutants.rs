@@ -50,8 +50,9 @@ fn wrong_test(test: &str, packages: &[(String, String)], all: &[File]) -> Option
     };
     let (at, rest) = match *rest {
         ["--test", program, ref rest @ ..] => (format!("{folder}tests/{program}"), rest),
-        ["--lib", ref rest @ ..] => (format!("{folder}src/"), rest),
-        _ => return Some("names no `--test PROGRAM` and not `--lib`".to_owned()),
+        // A program's own tests, of what nobody links.
+        ["--lib", ref rest @ ..] | ["--bin", _, ref rest @ ..] => (format!("{folder}src/"), rest),
+        _ => return Some("names no `--test PROGRAM`, `--lib` or `--bin PROGRAM`".to_owned()),
     };
     let mut program = all.iter().filter(|file| file.path.starts_with(&at)).peekable();
     if program.peek().is_none() {

@@ -16,7 +16,7 @@ use syscap_policy::{Value, Values, argument, document::Attribute};
 
 use super::{
     left_out::{LeftOuts, Why, leave_out},
-    recording::{Authority, Context, Ended, Observation, Recording, Touched},
+    recording::{Authority, Context, Ended, Lost, Observation, Recording, Touched},
 };
 
 /// A call that counts.
@@ -134,10 +134,14 @@ impl<'r> Evidence<'r> {
         match observation.ended {
             Ended::Done => {}
             Ended::Failed => return Err(Why::Failed),
+            Ended::ToolFailed => return Err(Why::ToolFailed),
             Ended::Refused(reason) => return Err(Why::Refused(reason)),
             Ended::Open => return Err(Why::Open),
         }
-        let args = observation.args.as_ref().ok_or(Why::Erased)?;
+        let args = observation.args.as_ref().map_err(|lost| match lost {
+            Lost::Erased => Why::Erased,
+            Lost::Altered => Why::Altered,
+        })?;
         let then = observation.manifest.as_ref().ok_or(Why::ToolChanged)?;
         let now = self.manifests.get(&observation.tool).ok_or(Why::ToolChanged)?;
         if !is_same(then, now) {

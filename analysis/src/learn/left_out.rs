@@ -1,6 +1,6 @@
 //! What is not in a proposal, and why.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use syscap_format::{
     id::{AgentId, Seq, ToolId},
@@ -16,12 +16,16 @@ pub enum Why {
     Refused(Reason),
     /// Its run failed: it shows what was tried, not what is needed.
     Failed,
+    /// It brought a result in which its tool says that it failed.
+    ToolFailed,
     /// What came of it is not on record.
     Open,
     /// Its session had been given a stranger's word, and it goes beyond what other calls show.
     Untrusted,
     /// Its arguments were erased.
     Erased,
+    /// The vault has other arguments than its record commits to.
+    Altered,
     /// Its tool is another by now.
     ToolChanged,
     /// The newest token of the recording grants less.
@@ -37,9 +41,11 @@ impl Why {
         match self {
             Self::Refused(_) => "refused",
             Self::Failed => "failed",
+            Self::ToolFailed => "tool_failed",
             Self::Open => "open",
             Self::Untrusted => "untrusted",
             Self::Erased => "erased",
+            Self::Altered => "altered",
             Self::ToolChanged => "tool_changed",
             Self::BeyondToken => "beyond_token",
             Self::NeverCalled => "never_called",
@@ -58,9 +64,12 @@ pub struct LeftOut {
     pub why: Why,
     /// How many calls.
     pub calls: u64,
-    /// The first one's record.
-    pub first: Option<Seq>,
+    /// The first ones' records, at most [`LEFT_OUT_LISTED`].
+    pub records: Vec<Seq>,
 }
+
+/// Most records that are named of one line of what is left out.
+pub const LEFT_OUT_LISTED: usize = 8;
 
 /// What is left out, once for each agent, tool and reason.
 pub(super) type LeftOuts = BTreeMap<(AgentId, ToolId, Why), LeftOut>;
@@ -78,7 +87,10 @@ pub(super) fn leave_out(
         tool: observation.tool.clone(),
         why,
         calls: 0,
-        first: Some(observation.seq),
+        records: Vec::new(),
     });
+    if entry.records.len() < LEFT_OUT_LISTED {
+        entry.records.push(observation.seq);
+    }
     entry.calls = entry.calls.saturating_add(1);
 }

@@ -39,11 +39,11 @@ use syscap_format::{
 };
 use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 
-pub use left_out::{LeftOut, Why};
+pub use left_out::{LEFT_OUT_LISTED, LeftOut, Why};
 pub use narrowed::{Class, Reach};
 pub use proposal::{ArgumentLine, ForAgent, LimitLine, Proposal, ScopeLine, Support, ToolLine};
 pub use recording::{
-    Authority, Context, Ended, Observation, Paid, RecordedSession, Recording, Touched,
+    Authority, Context, Ended, Lost, Observation, Paid, RecordedSession, Recording, Touched,
 };
 pub use settings::{Allowed, Settings};
 
@@ -232,8 +232,13 @@ fn name(
     left_out: &mut LeftOuts,
 ) {
     let mut leave = |tool: &ToolId, why: Why| {
-        let entry =
-            LeftOut { agent: agent.clone(), tool: tool.clone(), why, calls: 0, first: None };
+        let entry = LeftOut {
+            agent: agent.clone(),
+            tool: tool.clone(),
+            why,
+            calls: 0,
+            records: Vec::new(),
+        };
         left_out.entry((agent.clone(), tool.clone(), why)).or_insert(entry);
     };
     for manifest in &recording.tools {
@@ -254,6 +259,8 @@ fn name(
                     arguments: Vec::new(),
                 });
             }
+            // What was only called in vain has its line already.
+            Some(_) if recording.was_called(agent, tool) => {}
             Some(_) => leave(tool, Why::NeverCalled),
         }
     }

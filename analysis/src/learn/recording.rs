@@ -27,6 +27,14 @@ pub struct Recording {
     pub charges: Vec<Paid>,
 }
 
+impl Recording {
+    /// Whether an agent called a tool at all, whatever came of it.
+    pub(super) fn was_called(&self, agent: &AgentId, tool: &ToolId) -> bool {
+        let is_its = |session| self.sessions.get(session).is_some_and(|one| one.agent == *agent);
+        self.calls.iter().any(|call| call.tool == *tool && is_its(&call.session))
+    }
+}
+
 /// One recorded call: an intent with what came of it, or a refusal.
 #[derive(Clone, Debug)]
 pub struct Observation {
@@ -38,9 +46,8 @@ pub struct Observation {
     pub tool: ToolId,
     /// Its manifest at that time; `None` where the home has lost it.
     pub manifest: Option<Arc<Manifest>>,
-    /// The resolved arguments; `None` where they were erased, or are not those that the record
-    /// commits to.
-    pub args: Option<Canonical>,
+    /// The resolved arguments, or why they are not known.
+    pub args: Result<Canonical, Lost>,
     /// What the call touched.
     pub touched: Touched,
     /// How it ended.
@@ -51,6 +58,15 @@ pub struct Observation {
     pub held: Amounts,
     /// What was used.
     pub used: Amounts,
+}
+
+/// Why the arguments of a call are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lost {
+    /// They were erased, or never kept.
+    Erased,
+    /// The vault has others than its record commits to.
+    Altered,
 }
 
 /// What a call touched.
@@ -69,6 +85,8 @@ pub enum Ended {
     Done,
     /// Its run failed, or was given up.
     Failed,
+    /// It brought a result in which the tool itself says that it failed.
+    ToolFailed,
     /// Nothing ran.
     Refused(Reason),
     /// There is no outcome on record.

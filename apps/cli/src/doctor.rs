@@ -1,10 +1,15 @@
 //! `syscap doctor`: whether machine and home are fit for work.
 
+mod clients;
+mod confined;
+mod container;
 mod findings;
 mod holder;
 mod home;
 mod keys;
 mod machine;
+mod mounts;
+mod storage;
 
 use std::path::PathBuf;
 
@@ -26,9 +31,10 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let mut findings = Findings { out, bad: 0 };
-        machine::look(&mut findings)?;
+        let machine = container::look();
+        machine::look(&mut findings, &machine)?;
         if let Some(folder) = &self.home {
-            home::look(&mut findings, folder)?;
+            home::look(&mut findings, folder, &machine)?;
         }
         Ok(if findings.bad == 0 { Exit::Done } else { Exit::Failed })
     }

@@ -1,5 +1,6 @@
 //! `syscap learn`: the least capability that recorded calls show a need for.
 
+mod found;
 mod json;
 mod text;
 
@@ -18,6 +19,7 @@ use syscap::{
 
 use clap::Args;
 
+use self::found::Found;
 use crate::{
     exit::{Ended, Exit, Failure, diagnose},
     output::{Form, Out},
@@ -31,7 +33,10 @@ Put preset:recording in force first (`syscap policy set HOME preset:recording`),
 work under tokens that name all that they could need, with budgets, on data that you vouch for,
 and learn then. Each line of the proposal says what it is made from. A call that was refused, that
 failed, or that was made after a stranger's word was read widens nothing; nothing is wider than the
-newest token of the recording. Without --apply nothing is written, and another process may hold
+newest token of the recording. Where a session had been given a stranger's word the record that
+brought it is named, with what was called after it; what failed or was refused is marked with `!`.
+What the proposal would have said of the calls on record is found by deciding each once more, and
+said at the end, before the policy. Without --apply nothing is written, and another process may hold
 the home. Values of arguments stand in the policy, in the clear: look at it before you apply it.
 Exit codes: 0 something was proposed, 1 there is nothing to learn from.")]
 pub(crate) struct Learn {
@@ -91,6 +96,7 @@ impl Learn {
             |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
         let proposal = propose(&recorded.recording, &settings).map_err(unsound)?;
         let empty = proposal.policy.written().constraints.is_empty();
+        let found = self.found(&home, (&recorded, &proposal), &scan)?;
         if let Some(file) = self.policy_out.as_ref().filter(|_| !empty) {
             let created = OpenOptions::new().write(true).create_new(true).open(file);
             let written =
@@ -99,13 +105,16 @@ impl Learn {
         }
         // The proposal is printed before anything is done with it.
         if out.form() == Form::Text {
-            text::print(out, &proposal, (&recorded, &settings))?;
+            text::print(out, &proposal, (&recorded, &settings), &found)?;
             out.flush()?;
         }
         caution(&proposal, &settings, &home);
         let applied = if self.apply && !empty { Some(self.apply(&proposal)?) } else { None };
         match out.form() {
-            Form::Json => out.line(&json::proposal(&proposal, &recorded, applied.as_ref()))?,
+            Form::Json => {
+                let json = json::proposal(&proposal, &recorded, applied.as_ref());
+                out.line(&found.json(json, &recorded).finish())?;
+            }
             Form::Text => text::applied(out, applied.as_ref())?,
         }
         for one in proposal.agents.iter().filter(|_| applied.is_some()) {
@@ -118,6 +127,23 @@ impl Learn {
             diagnose("there is nothing to learn from");
         }
         out.conclude(Ok(()), if empty { Exit::Failed } else { Exit::Done })
+    }
+
+    /// What the log shows besides, and what the proposal would have said of it.
+    fn found(
+        &self,
+        home: &Inspection,
+        (recorded, proposal): (&Recorded, &Proposal),
+        scan: &Scan,
+    ) -> Result<Found, Failure> {
+        let failed = || Failure::home(&self.home);
+        let is_meant = |agent: &AgentId| self.agent.is_empty() || self.agent.contains(agent);
+        let poisoned = recorded.poisoned.iter().filter(|one| is_meant(&one.agent));
+        Ok(Found {
+            vault: home.verify_vault().map_err(failed())?,
+            preview: home.preview(proposal, scan).map_err(failed())?,
+            poisoned: poisoned.cloned().collect(),
+        })
     }
 
     fn settings(&self) -> Settings {

@@ -1,5 +1,6 @@
 //! `syscap log`: what is on record.
 
+mod acts;
 mod answers;
 mod kept;
 mod line;

@@ -2,6 +2,7 @@
 
 mod export;
 mod import;
+mod place;
 
 use std::{
     fs,

@@ -1,5 +1,6 @@
 //! `syscap token`: what agents may do.
 
+mod hit;
 mod issue;
 mod revoke;
 mod show;

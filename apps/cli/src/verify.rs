@@ -12,11 +12,11 @@ use syscap::{
         export::{self, ExportError},
         sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader},
     },
-    format::export::RECORDS_FILE,
+    format::{export::RECORDS_FILE, id::Seq},
     kernel::store::StoreError,
     verify::{
-        Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, Verdict, VerifyError,
-        verify_export, verify_home,
+        Altered, Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, VaultReport,
+        Verdict, VerifyError, verify_export, verify_home, verify_vault,
     },
 };
 
@@ -34,7 +34,9 @@ const TRUST_BYTES_MAX: u64 = 4_096;
 Exit codes: 0 sound, 10 tampered with, 11 incomplete (open intents, or the last run did not end
 properly), 12 not anchored where --require-anchor asks for it, 4 no log that can be opened.
 A trust file anchors a log only where it was kept apart from it: the one in the home is not
-taken by itself. A home that a process holds is verified up to its head.")]
+taken by itself. A home that a process holds is verified up to its head. With --vault arguments,
+results and texts are held against what their records commit to: what is otherwise is named, and is
+tampered with (10); what was erased is only counted.")]
 pub(crate) struct Verify {
     /// A home, or the folder of an export.
     #[arg(value_name = "HOME|EXPORT")]
@@ -45,6 +47,9 @@ pub(crate) struct Verify {
     /// Fail with 12 where there is no trust file.
     #[arg(long)]
     require_anchor: bool,
+    /// Hold what the vault of a home has against the log, too.
+    #[arg(long)]
+    vault: bool,
 }
 
 impl Verify {
@@ -60,8 +65,27 @@ impl Verify {
             out.both("tampered: the database contradicts itself", json)?;
             return Ok(Exit::Tampered);
         };
-        let printed = print(out, &report);
-        out.conclude(printed, exit(report.verdict()))
+        // A log that was tampered with commits to what somebody wanted.
+        let vault = match report.verdict() {
+            Verdict::Tampered => None,
+            _ if self.vault => Some(self.held_against(&report)?),
+            _ => None,
+        };
+        let altered = vault.as_ref().is_some_and(|vault| vault.altered_in_all > 0);
+        let verdict = if altered { Verdict::Tampered } else { report.verdict() };
+        let printed = print(out, (verdict, &report), vault.as_ref());
+        out.conclude(printed, exit(verdict))
+    }
+
+    fn held_against(&self, report: &Report) -> Result<VaultReport, Failure> {
+        if !self.log.join(DATABASE_FILE).exists() {
+            let advice = "an export has no vault: name the home, or leave --vault out".to_owned();
+            return Err(Failure::Usage { what: self.log.display().to_string(), advice });
+        }
+        let unread = |error| Failure::home(&self.log)(syscap::Error::Home(error));
+        let mut reader = SqliteReader::open(&self.log).map_err(unread)?;
+        let end = report.head.map_or(Seq::GENESIS, |head| head.seq);
+        verify_vault(&mut reader, end).map_err(unread)
     }
 }
 
@@ -172,11 +196,16 @@ pub(crate) const fn anchor_text(anchor: Anchor) -> &'static str {
     }
 }
 
-fn print(out: &mut Out, report: &Report) -> Result<(), Failure> {
+fn print(
+    out: &mut Out,
+    (verdict, report): (Verdict, &Report),
+    vault: Option<&VaultReport>,
+) -> Result<(), Failure> {
     if out.form() == crate::output::Form::Json {
-        return out.line(&json(report));
+        let json = json(verdict, report).json("vault", &vault.map_or("null".to_owned(), of_vault));
+        return out.line(&json.finish());
     }
-    let verdict = verdict_name(report.verdict()).replace('_', " ");
+    let verdict = verdict_name(verdict).replace('_', " ");
     out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?;
     if let Some(home) = report.home {
         out.line(&format!("home     {home}"))?;
@@ -194,20 +223,51 @@ fn print(out: &mut Out, report: &Report) -> Result<(), Failure> {
             out.line(&format!("{name:<8} intent at record {intent}"))?;
         }
     }
+    if let Some(vault) = vault {
+        let (whole, absent, altered) = (vault.whole, vault.absent, vault.altered_in_all);
+        out.line(&format!(
+            "vault    {whole} as their records say, {absent} erased or never kept, \
+             {altered} altered"
+        ))?;
+        for Altered { seq, part } in &vault.altered {
+            let part = part.name();
+            out.line(&format!("altered  record {seq}: its {part}: not what it commits to"))?;
+        }
+        match altered.saturating_sub(counted(vault.altered.len())) {
+            0 => {}
+            more => out.line(&format!("altered  and {more} more"))?,
+        }
+    }
     for finding in &report.findings {
         out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
     }
-    let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
-    match report.findings_count.saturating_sub(listed) {
+    match report.findings_count.saturating_sub(counted(report.findings.len())) {
         0 => Ok(()),
         more => out.line(&format!("fault    and {more} more")),
     }
 }
 
-fn json(report: &Report) -> String {
+fn counted(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn of_vault(vault: &VaultReport) -> String {
+    let altered = vault.altered.iter();
+    let altered = altered.map(|Altered { seq, part }| {
+        Object::new().uint("seq", seq.get()).text("part", part.name()).finish()
+    });
+    Object::new()
+        .uint("whole", vault.whole)
+        .uint("absent", vault.absent)
+        .json("altered", &array(altered))
+        .uint("altered_count", vault.altered_in_all)
+        .finish()
+}
+
+fn json(verdict: Verdict, report: &Report) -> Object {
     let seqs = |list: &[syscap::format::id::Seq]| array(list.iter().map(ToString::to_string));
     let object = Object::new()
-        .text("verdict", verdict_name(report.verdict()))
+        .text("verdict", verdict_name(verdict))
         .text("anchor", anchor_name(report.anchor))
         .flag("anchor_required", report.anchor_need == AnchorNeed::Required);
     let object = match report.home {
@@ -233,5 +293,4 @@ fn json(report: &Report) -> String {
         .json("unknown_intents", &seqs(&report.unknown_intents))
         .json("findings", &array(findings))
         .uint("findings_count", report.findings_count)
-        .finish()
 }

@@ -41,7 +41,8 @@ impl<'k> Call<'_, Resolved<'k>> {
         };
         let (agent, args, token) = (&context.session.agent, self.at.args(), context.token.body);
         let request = Request { agent, args, grant: self.at.found.grant, token, live: Some(live) };
-        let Some(resolver) = self.at.found.tool.tool.resolver(&request)? else {
+        let resolver = self.at.found.tool.tool.resolver(&request);
+        let Some(resolver) = resolver.map_err(|refused| self.at.stopped(refused))? else {
             return Ok((self, None));
         };
         if tries >= LOOKUPS_MAX {

@@ -137,12 +137,13 @@ impl Resolved<'_> {
         self.args.as_ref().map_or(self.call.args(), Canonical::item)
     }
 
-    /// A refusal which, where links were followed, tells nothing of where they led.
-    fn as_sent(&self, refused: Refused) -> Refused {
-        match &self.sent {
+    /// A refusal that keeps the arguments, and tells nothing of where links led that were followed.
+    fn stopped(&self, refused: Refused) -> Stopped {
+        let refused = match &self.sent {
             Some(sent) => sent.shown(refused),
             None => refused,
-        }
+        };
+        Stopped { args: Some(self.args().into()), ..refused.into() }
     }
 }
 
@@ -158,8 +159,8 @@ impl Call<'_, Reserved> {
 pub(crate) struct Stopped {
     pub(crate) refused: Refused,
     pub(crate) kind: RefusalKind,
-    /// The resolved arguments, where the policy said no: they are kept, so that another policy
-    /// can be asked about the call later.
+    /// The resolved arguments, where it came to such: they are kept, so that an operator sees what
+    /// was refused, and another policy can be asked about the call later.
     pub(crate) args: Option<Canonical>,
     /// What a person is asked, where one could let it through.
     pub(crate) asking: Option<Box<Asking>>,

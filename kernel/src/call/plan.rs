@@ -62,10 +62,10 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
         let (tool, grant) = (at.found.tool, at.found.grant);
         let (agent, token) = (&context.session.agent, context.token.body);
         let request = Request { agent, args: at.args(), grant, token, live: Some(live) };
-        let plan = tool.tool.plan(&request).map_err(|refused| at.as_sent(refused))?;
+        let plan = tool.tool.plan(&request).map_err(|refused| at.stopped(refused))?;
         // Asked once: scopes, policy and budget see the same demands.
         let Demands { resources: demands, hold: needed } = plan.demands().clone();
-        in_scope(&demands, grant).map_err(|refused| at.as_sent(refused))?;
+        in_scope(&demands, grant).map_err(|refused| at.stopped(refused))?;
         let hold = tool.manifest.hold_for(&needed);
         let at = Planned { resolved: at, plan, demands, needed, hold };
         Ok(Call { fields, at })
@@ -96,7 +96,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         answered: &Answered<'_>,
     ) -> Stepped<'c, Approved<'k>> {
         let Self { fields, at: Planned { resolved, plan, demands, needed, mut hold } } = self;
-        named(resolved.call, context)?;
+        named(resolved.call, context).map_err(|refused| resolved.stopped(refused))?;
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
         let costs = (&demands[..], &planned, &context.token.left);
@@ -137,10 +137,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         fields.decision = Some(decision);
         match kept {
             Ok(kept) => Ok(Call { fields, at: Approved { resolved, plan, hold, kept, approval } }),
-            Err((refused, kind)) => {
-                let refused = resolved.as_sent(refused);
-                Err(Stopped { refused, kind, args: Some(resolved.args().into()), asking })
-            }
+            Err((refused, kind)) => Err(Stopped { kind, asking, ..resolved.stopped(refused) }),
         }
     }
 }
@@ -185,7 +182,7 @@ impl<'c> Call<'c, Approved<'_>> {
     /// Holds the plan's cost against the budget of the token and of all its ancestors.
     pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
         let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
-        has_room(context, &hold)?;
+        has_room(context, &hold).map_err(|refused| resolved.stopped(refused))?;
         let (call, session) = (resolved.call, context.session);
         let (tool, args) = (resolved.found.tool, resolved.args());
         let manifest = &tool.manifest;

@@ -1,6 +1,12 @@
 //! Tools, of nothing or of their manifests.
 
-use syscap_format::{cbor::Canonical, id::ToolId, manifest::Manifest};
+use std::collections::BTreeSet;
+
+use syscap_format::{
+    cbor::Canonical,
+    id::ToolId,
+    manifest::{EffectClass, Manifest},
+};
 use syscap_kernel::registry::{Registry, RegistryError};
 
 use super::{
@@ -8,7 +14,7 @@ use super::{
     names::{HTTP_REQUEST, NET_EGRESS},
     parts::Network,
     request::{self, HttpRequest},
-    settings::SettingsError,
+    settings::{Settings, SettingsError},
 };
 
 impl Network {
@@ -41,6 +47,33 @@ impl Network {
     pub fn makes(manifest: &Manifest) -> bool {
         let is_own = [HTTP_REQUEST, NET_EGRESS].contains(&manifest.tool.as_str());
         (manifest.settings.is_some() || is_own) && manifest.definition.is_none()
+    }
+
+    /// The effect classes that calls of a tool can have: of the template by the methods that are
+    /// allowed; of any other tool the manifest's own. None where the settings can't be read: then
+    /// there is no such tool.
+    #[must_use]
+    pub fn classes(manifest: &Manifest) -> BTreeSet<EffectClass> {
+        if !Self::makes(manifest) || manifest.tool.as_str() == NET_EGRESS {
+            return BTreeSet::from([manifest.effect]);
+        }
+        let settings = manifest.settings.as_ref().map(|settings| Settings::read(settings.item()));
+        let settings = settings.unwrap_or_else(|| Ok(Settings::standard()));
+        let methods = settings.map(|settings| settings.methods).unwrap_or_default();
+        methods.into_iter().map(super::method::Method::effect).collect()
+    }
+
+    /// How long one request of a tool of the template may take, in milliseconds; `None` of any
+    /// other tool.
+    #[must_use]
+    pub fn timeout_ms(manifest: &Manifest) -> Option<u64> {
+        if !Self::makes(manifest) || manifest.tool.as_str() == NET_EGRESS {
+            return None;
+        }
+        let Some(settings) = &manifest.settings else {
+            return Some(Settings::standard().timeout_ms);
+        };
+        Settings::read(settings.item()).ok().map(|settings| settings.timeout_ms)
     }
 
     /// The manifest of a built-in tool where nothing is set; `None` of any other tool.

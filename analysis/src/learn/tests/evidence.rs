@@ -14,12 +14,15 @@ fn a_call_that_brought_nothing_teaches_nothing() {
     world.call(session, "bank.pay", r#"{"to": "eve"}"#).ended = Ended::Refused(Reason::Denied);
     world.call(session, "bank.pay", r#"{"to": "eve"}"#).ended = Ended::Failed;
     world.call(session, "bank.pay", r#"{"to": "eve"}"#).ended = Ended::Open;
-    world.call(session, "bank.pay", r#"{"to": "eve"}"#).args = None;
+    world.call(session, "bank.pay", r#"{"to": "eve"}"#).ended = Ended::ToolFailed;
+    world.call(session, "bank.pay", r#"{"to": "eve"}"#).args = Err(Lost::Erased);
+    world.call(session, "bank.pay", r#"{"to": "eve"}"#).args = Err(Lost::Altered);
     let proposal = world.propose();
     assert_eq!(class(&proposal, "bank.pay", "to"), Class::Values);
     assert_eq!(verdict(&proposal, AGENT, "bank.pay", r#"{"to": "ann"}"#), Verdict::Allow);
     assert_eq!(verdict(&proposal, AGENT, "bank.pay", r#"{"to": "eve"}"#), Verdict::Deny);
-    for why in [Why::Refused(Reason::Denied), Why::Failed, Why::Open, Why::Erased] {
+    let whys = [Why::Failed, Why::ToolFailed, Why::Open, Why::Erased, Why::Altered];
+    for why in whys.into_iter().chain([Why::Refused(Reason::Denied)]) {
         assert_eq!(left_out(&proposal, why), 1, "{why:?}");
     }
     assert_eq!(proposal.agents[0].seen, Support { calls: 2, sessions: 2, tasks: 2 });

@@ -96,7 +96,7 @@ impl World {
             session,
             tool: tool(name),
             manifest: found.map(Arc::new),
-            args: Some(json::to_cbor(args.as_bytes()).unwrap()),
+            args: Ok(json::to_cbor(args.as_bytes()).unwrap()),
             touched: Touched::Known(Vec::new()),
             ended: Ended::Done,
             context: Context::Trusted,

@@ -24,15 +24,22 @@ use syscap::{
 };
 
 use super::{
+    clients,
+    container::Kind,
     findings::{Findings, Level},
-    holder, keys, machine,
+    holder, keys, machine, storage,
 };
 use crate::{config::is_program, exit::Failure, output::plain, policy::Loaded, runtime, verify};
 
-pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+pub(super) fn look(
+    findings: &mut Findings<'_>,
+    folder: &Path,
+    machine: &Kind,
+) -> Result<(), Failure> {
     // First: where there is none, the home can't be opened either.
     if folder.is_dir() {
         machine::room(findings, folder)?;
+        storage::look(findings, folder, machine)?;
     }
     let mut reader = match SqliteReader::open(folder) {
         Ok(reader) => reader,
@@ -53,6 +60,7 @@ pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Fai
             keys::look(findings, &home, kernel)?;
             on_record(findings, &home, kernel)?;
             notify(findings, kernel)?;
+            clients::look(findings, kernel)?;
             time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,

@@ -13,20 +13,55 @@ use syscap::{
     syscalls::beneath::{self, Openers},
 };
 
-use super::findings::{Findings, Level};
-use crate::{exit::Failure, output::Object};
+use super::{
+    confined,
+    container::Kind,
+    findings::{Findings, Level},
+};
+use crate::{
+    exit::Failure,
+    output::{Object, plain},
+};
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
 const DESCRIPTORS_MIN: u64 = 64;
 /// 2024-01-01: no machine that runs this is younger.
 const WALL_MS_MIN: u64 = 1_704_067_200_000;
 
-pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
+pub(super) fn look(findings: &mut Findings<'_>, machine: &Kind) -> Result<(), Failure> {
+    kind(findings, machine)?;
+    confined::look(findings)?;
     openat2(findings)?;
     findings.fine("sqlite", library_version())?;
     clocks(findings)?;
     entropy(findings)?;
     descriptors(findings)
+}
+
+/// Whether it is a machine at all.
+fn kind(findings: &mut Findings<'_>, machine: &Kind) -> Result<(), Failure> {
+    match &machine.container {
+        None => findings.fine("container", "none that leaves a mark")?,
+        Some((name, by)) => {
+            let name = plain(name);
+            let text = format!(
+                "{name}, by {by}: what is in no volume goes with it; which confinement of programs \
+                 is to be had stands below (docs/deploy.md)"
+            );
+            findings.note("container", &text)?;
+        }
+    }
+    match machine.wsl {
+        None => Ok(()),
+        Some(1) => findings.note(
+            "wsl",
+            "WSL 1: it has no Landlock, no namespaces and no openat2; `wsl --set-version NAME 2`",
+        ),
+        Some(version) => findings.note(
+            "wsl",
+            &format!("WSL {version}: keep homes below /home, not on /mnt/c or another drive"),
+        ),
+    }
 }
 
 fn openat2(findings: &mut Findings<'_>) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ pub(super) fn proposal(
     proposal: &Proposal,
     recorded: &Recorded,
     applied: Option<&Applied>,
-) -> String {
+) -> Object {
     let policy = syscap::format::cbor::Canonical::check(
         proposal.policy.document(),
         syscap::format::cbor::Profile::CONTROL,
@@ -40,7 +40,6 @@ pub(super) fn proposal(
         .json("not_seen", &not_seen.finish())
         .json("policy", &policy)
         .json("applied", &applied)
-        .finish()
 }
 
 fn count(n: usize) -> u64 {
@@ -118,9 +117,9 @@ fn left_out(left: &LeftOut) -> String {
         _ => object.json("reason", "null"),
     };
     let object = object.uint("calls", left.calls);
-    match left.first {
+    let object = match left.records.first() {
         Some(first) => object.uint("first", first.get()),
         None => object.json("first", "null"),
-    }
-    .finish()
+    };
+    object.json("records", &array(left.records.iter().map(ToString::to_string))).finish()
 }

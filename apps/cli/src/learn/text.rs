@@ -9,13 +9,18 @@ use syscap::{
     learn::Recorded,
 };
 
-use super::{Applied, not_seen};
+use super::{
+    Applied,
+    found::{FAILED, Found},
+    not_seen,
+};
 use crate::{exit::Failure, output::Out};
 
 pub(super) fn print(
     out: &mut Out,
     proposal: &Proposal,
     (recorded, settings): (&Recorded, &Settings),
+    found: &Found,
 ) -> Result<(), Failure> {
     for one in &proposal.agents {
         agent(out, one, settings)?;
@@ -24,11 +29,13 @@ pub(super) fn print(
         out.line("left out")?;
     }
     for left in &proposal.left_out {
-        out.line(&format!("  {}", left_out(left)))?;
+        out.line(&format!("  {} {}", mark(left.why), left_out(left)))?;
     }
     for (_, what, count) in not_seen(recorded) {
         out.line(&format!("not looked at: {count} {what}"))?;
     }
+    found.print(out, recorded)?;
+    found.print_preview(out)?;
     out.line("policy")?;
     proposal.policy.to_json().lines().try_for_each(|line| out.line(line))
 }
@@ -111,23 +118,38 @@ fn said(line: &ArgumentLine, tasks: usize) -> String {
     format!("{said}  ({}: {values}, {}{tried})", line.class.name(), alone(line.alone))
 }
 
+/// Before a line, whether what it is about came to nothing.
+const fn mark(why: Why) -> &'static str {
+    match why {
+        Why::Refused(_) | Why::Failed | Why::ToolFailed => FAILED,
+        _ => " ",
+    }
+}
+
 fn left_out(left: &LeftOut) -> String {
-    let LeftOut { agent, tool, why, calls, first } = left;
+    let LeftOut { agent, tool, why, calls, records } = left;
     let words = match why {
         Why::Refused(reason) => format!("refused, {reason}"),
         Why::Failed => "the run failed".to_owned(),
+        Why::ToolFailed => "the tool failed".to_owned(),
         Why::Open => "no outcome on record".to_owned(),
         Why::Untrusted => "after a stranger's word, and beyond the rest".to_owned(),
         Why::Erased => "arguments erased".to_owned(),
+        Why::Altered => "arguments altered: not what the record commits to".to_owned(),
         Why::ToolChanged => "the tool is another by now".to_owned(),
         Why::BeyondToken => "beyond the newest token of the recording".to_owned(),
         Why::NeverCalled => "granted and never called".to_owned(),
     };
-    match first {
-        Some(first) => {
-            format!("{agent} {tool}: {}, from record {first}: {words}", counted(*calls, "call"))
+    let listed: Vec<String> = records.iter().map(ToString::to_string).collect();
+    let more = calls.saturating_sub(u64::try_from(listed.len()).unwrap_or(u64::MAX));
+    let more = if more > 0 { ", .." } else { "" };
+    match listed.len() {
+        0 => format!("{agent} {tool}: {words}"),
+        n => {
+            let what = if n == 1 { "record" } else { "records" };
+            let (calls, listed) = (counted(*calls, "call"), listed.join(", "));
+            format!("{agent} {tool}: {calls}, {what} {listed}{more}: {words}")
         }
-        None => format!("{agent} {tool}: {words}"),
     }
 }
 

@@ -8,7 +8,7 @@ use syscap::format::{
     sign::PublicKey,
 };
 
-use super::answers::Asked;
+use super::{acts, answers::Asked};
 use crate::token;
 
 pub(super) fn heading() -> String {
@@ -31,7 +31,12 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
 pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
     let Columns { agent, status, used, .. } = Columns::of(&record.body);
     if let Some(Asked { ask, agent, tool }) = asked {
-        return (agent, format!("the ask of record {ask} for {tool} was answered: {status}"));
+        let what = format!("the ask of record {ask} for {tool} was answered: {status}");
+        return (agent, what);
+    }
+    let agent = acts::actor(&record.body).unwrap_or(agent);
+    if let Some(what) = acts::words(&record.body, &status) {
+        return (agent, what);
     }
     let what = match &record.body {
         Body::Genesis(_) => "the home was made".to_owned(),
@@ -47,9 +52,6 @@ pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
                 issue.parent.map(|parent| format!(", a part of {}", short(&parent.to_string())));
             format!("was given token {token}{}", of.unwrap_or_default())
         }
-        Body::Tools(_) => "tools were put on record".to_owned(),
-        Body::Config(_) => "the configuration was changed".to_owned(),
-        Body::Policy(_) => format!("in force from here on: {status}"),
         body => {
             let said = [status, used].into_iter().filter(|text| !text.is_empty());
             let said: Vec<String> = said.collect();

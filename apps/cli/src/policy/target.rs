@@ -1,6 +1,7 @@
 //! Where policies come from: files, homes and presets.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -15,6 +16,7 @@ use syscap::{
     },
     kernel::policy::{PolicyEngine, object_of},
     policy::{LoadError, Policy, Preset, WithinToken, limits::TEXT_BYTES_MAX},
+    syscalls::net::Network,
 };
 
 use crate::{
@@ -68,22 +70,24 @@ impl Target {
     }
 }
 
-/// The effect class of a tool: the one that is given, else its own in a home. A home is asked
-/// about its own tools only, by their own ids.
-pub(super) fn class_of(
+/// The effect classes that calls of a tool can have: the one that is given, else those of the tool
+/// in a home, of HTTP by its methods. A home is asked about its own tools only, by their own ids.
+pub(super) fn classes_of(
     word: &Path,
     tool: &ToolId,
     given: Option<EffectClass>,
-) -> Result<EffectClass, Failure> {
+) -> Result<BTreeSet<EffectClass>, Failure> {
     let usage = |advice: String| Failure::Usage { what: tool.to_string(), advice };
     let Target::Home(folder) = Target::of(word)? else {
         let advice = "name its effect class with --effect, or ask a home";
-        return given.ok_or_else(|| usage(advice.to_owned()));
+        let given = given.ok_or_else(|| usage(advice.to_owned()))?;
+        return Ok(BTreeSet::from([given]));
     };
     let home = runtime::look(&folder)?;
     let manifests = || home.kernel().manifests();
     if let Some(found) = manifests().find(|manifest| manifest.tool == *tool) {
-        return Ok(given.unwrap_or(found.effect));
+        let own = || Network::classes(found);
+        return Ok(given.map_or_else(own, |given| BTreeSet::from([given])));
     }
     if let Some(found) = manifests().find(|manifest| manifest.aliases.contains(tool)) {
         return Err(usage(format!("is another name of {}: use its own id", found.tool)));

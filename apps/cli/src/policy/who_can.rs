@@ -1,6 +1,6 @@
 //! `syscap policy who-can`.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use syscap::{
@@ -11,12 +11,13 @@ use syscap::{
         id::{AgentId, ToolId},
         manifest::EffectClass,
     },
+    policy::document::Document,
 };
 
 use super::{
     diff::unknown,
     json,
-    target::{Loaded, class_of},
+    target::{Loaded, classes_of},
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -28,10 +29,11 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Each line is one agent that stands for all that the policy can't tell from it, with the mildest
-verdict that such an agent can get and a call that gets it. A home has the tool, by its own id; a
-file or a preset has no tools, and the effect class is asked for. Exit codes: 0 done; with --only
-nobody else can get the tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis
-reached its limit without an answer.")]
+verdict that such an agent can get and a call that gets it. A home has the tool, by its own id, and
+knows which classes its calls can have (a tool of HTTP by its methods); a file or a preset has no
+tools, and the effect class is asked for. Exit codes: 0 done; with --only nobody else can get the
+tool allowed, degraded or asked about; 1 somebody else can; 5 the analysis reached its limit without
+an answer.")]
 pub(crate) struct WhoCan {
     /// A file, a home or preset:NAME.
     target: PathBuf,
@@ -53,9 +55,9 @@ impl WhoCan {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let loaded = Loaded::of(&self.target)?;
         let document = loaded.policy()?.written();
-        let class = Some(class_of(&self.target, &self.tool, self.effect)?);
+        let classes = classes_of(&self.target, &self.tool, self.effect)?;
         if let Some(agent) = &self.only {
-            return match only_of(document, (&self.tool, class), agent, self.limit) {
+            return match self.only(document, &classes, agent) {
                 Finding::Holds { nodes } => {
                     let json = Object::new().text("finding", "only").uint("nodes", nodes);
                     let printed = out.both(&format!("nobody but {agent}"), json);
@@ -65,7 +67,7 @@ impl WhoCan {
                 Finding::Unknown { nodes } => unknown(out, nodes),
             };
         }
-        let reaches = who_can(document, &self.tool, class, self.limit);
+        let reaches = self.reaches(document, &classes);
         // Every agent gets some verdict: where there is none nothing was looked at.
         if reaches.is_empty() {
             return unknown(out, 0);
@@ -74,6 +76,56 @@ impl WhoCan {
         let printed = reaches.iter().try_for_each(|reach| line(out, reach));
         let all = reaches.iter().all(exact);
         out.conclude(printed, if all { Exit::Done } else { Exit::Unknown })
+    }
+}
+
+impl WhoCan {
+    /// The mildest verdict of each agent, over all classes that a call can have.
+    fn reaches(&self, document: &Document, classes: &BTreeSet<EffectClass>) -> Vec<Reach> {
+        let mut mildest: Vec<Reach> = Vec::new();
+        for class in classes {
+            for reach in who_can(document, &self.tool, Some(*class), self.limit) {
+                let of = |one: &&mut Reach| one.agent == reach.agent;
+                match mildest.iter_mut().find(of) {
+                    None => mildest.push(reach),
+                    Some(known) => {
+                        // What is unknown of one class is unknown of the call.
+                        let proof = match (known.proof, reach.proof) {
+                            (Proof::Exact, Proof::Exact) => Proof::Exact,
+                            _ => Proof::Unknown,
+                        };
+                        if reach.witness.outcome.verdict < known.witness.outcome.verdict {
+                            *known = reach;
+                        }
+                        known.proof = proof;
+                    }
+                }
+            }
+        }
+        mildest
+    }
+
+    /// Whether nobody else can, by a call of any class that there can be.
+    fn only(
+        &self,
+        document: &Document,
+        classes: &BTreeSet<EffectClass>,
+        agent: &AgentId,
+    ) -> Finding<Witness> {
+        let (mut looked_at, mut all_known) = (0_u64, true);
+        for class in classes {
+            match only_of(document, (&self.tool, Some(*class)), agent, self.limit) {
+                Finding::Fails(witness) => return Finding::Fails(witness),
+                Finding::Holds { nodes } => looked_at = looked_at.saturating_add(nodes),
+                Finding::Unknown { nodes } => {
+                    (looked_at, all_known) = (looked_at.saturating_add(nodes), false);
+                }
+            }
+        }
+        match all_known {
+            true => Finding::Holds { nodes: looked_at },
+            false => Finding::Unknown { nodes: looked_at },
+        }
     }
 }
 

@@ -1,15 +1,9 @@
 //! `syscap resume export`.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::{
-    audit::disk,
     format::{
         id::{AgentId, TokenId, ToolId},
         manifest::Manifest,
@@ -18,7 +12,7 @@ use syscap::{
     resume::{Resume, Written},
 };
 
-use super::{Unused, read, unusable};
+use super::{Unused, place::Place, unusable};
 use crate::{
     exit::{Ended, Exit, Failure, tell},
     output::{Form, Object, Out, array, quote},
@@ -30,9 +24,10 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With FILE, that resume is written anew where something changes: `permissions.tools`, `.file_access`
-and `.send_outboxes` become what the token grants, and every other byte stays. Without it a new
-resume is printed. What a resume can't say of a token is told; where what it can say would give a
-tool more than the token does, nothing is written.")]
+and `.send_outboxes` become what the token grants, and every other byte stays. No link is followed
+on the way to it: an agent may have made it. Without FILE a new resume is printed. What a resume
+can't say of a token is told; where what it can say would give a tool more than the token does,
+nothing is written.")]
 pub(crate) struct Export {
     /// The home.
     home: PathBuf,
@@ -109,11 +104,14 @@ impl Export {
         out: &mut Out,
     ) -> Result<Vec<ToolId>, Failure> {
         let unusable = |why: Unused| unusable(file, &why);
-        let old = read(file).map_err(unusable)?;
+        let place = Place::of(file).map_err(|error| unusable(error.into()))?;
+        let found = place.read(Resume::BYTES_MAX).map_err(|error| unusable(error.into()))?;
+        let old = Resume::read(&found.bytes).map_err(|error| unusable(error.into()))?;
         let written = self.written(&old, granted).map_err(unusable)?;
         let changed = old.text() != written.resume.text();
         if changed {
-            replace(file, &old, written.resume.text()).map_err(Failure::file(file))?;
+            let text = written.resume.text().as_bytes();
+            place.replace(&found, text).map_err(Failure::file(file))?;
         }
         let less = array(written.less.iter().map(|tool| quote(tool.as_str())));
         let object = Object::new()
@@ -130,30 +128,4 @@ impl Export {
     fn written(&self, old: &Resume, granted: &Granted) -> Result<Written, Unused> {
         Ok(old.with(&self.agent, &granted.grants, &granted.tools)?)
     }
-}
-
-/// Puts a new content in the place of the one that was read, whole or not at all. A link stays,
-/// and what it leads to is replaced.
-fn replace(file: &Path, old: &Resume, text: &str) -> io::Result<()> {
-    let place = fs::canonicalize(file)?;
-    let mut part = place.clone().into_os_string();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&part)?;
-    let mut whole = || {
-        new.write_all(text.as_bytes())?;
-        let mode = fs::metadata(&place)?.permissions().mode() & 0o777;
-        new.set_permissions(fs::Permissions::from_mode(mode))?;
-        new.sync_all()?;
-        // What somebody else wrote meanwhile is not lost.
-        if fs::read(&place)? != old.text().as_bytes() {
-            return Err(io::Error::other("it was changed meanwhile, and was left alone"));
-        }
-        fs::rename(&part, &place)
-    };
-    if let Err(error) = whole() {
-        fs::remove_file(&part)?;
-        return Err(error);
-    }
-    disk::sync_parent(&place)
 }

@@ -15,6 +15,7 @@ use syscap::format::{
     time::UnixMillis,
 };
 
+use super::hit::{self, Hit, Named};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out},
@@ -32,7 +33,9 @@ can't be undone. An epoch ends all that was issued so far: say one more than the
 ends all that it has issued or holds, and nothing is issued by it or to it any more; where it is the
 home's issuer, give that another key first (`syscap keys rotate`). A list is a file of token ids,
 one a line, also of tokens that are not registered here and then never are; it may be empty, and
-says that until now nothing else has ended: tokens issued with --fresh-within need to hear that."
+says that until now nothing else has ended: tokens issued with --fresh-within need to hear that.
+How many tokens of this home it hit is said, with all that was derived from them, and how many of
+these had not expired; tokens that had been revoked before count once more."
 )]
 pub(crate) struct Revoke {
     /// The home.
@@ -87,25 +90,42 @@ impl Revoke {
                 let why = self.because.as_deref();
                 let body = |why| RevocationList { cause: why, ..list.clone() };
                 let seq = signing::because(&self.home, Role::Revoker, body, why)?;
-                return told(json, seq, out);
+                return told(json, seq, hit::count(&self.home, &Named::List(&list)), out);
             }
             // The command line is read so that there is one.
             What { .. } => return Ok(Exit::Done),
         };
-        let seq = match revocation {
-            Err(id) => runtime::operate(&self.home, |operator| operator.revoke(id))?,
+        let (seq, revocation) = match revocation {
+            Err(id) => {
+                let seq = runtime::operate(&self.home, |operator| operator.revoke(id))?;
+                (seq, Revocation::subtree(id))
+            }
             Ok(revocation) => {
                 let body = |why: Option<TextHash>| Revocation { cause: why, ..revocation.clone() };
                 let why = self.because.as_deref();
-                signing::because(&self.home, Role::Revoker, body, why)?
+                (signing::because(&self.home, Role::Revoker, body, why)?, revocation)
             }
         };
-        told(json, seq, out)
+        told(json, seq, hit::count(&self.home, &Named::One(&revocation)), out)
     }
 }
 
-fn told(json: Object, seq: Seq, out: &mut Out) -> Ended {
-    out.both(&format!("revoked by record {seq}"), json.uint("record", seq.get()))?;
+fn told(json: Object, seq: Seq, hit: Option<Hit>, out: &mut Out) -> Ended {
+    let json = json.uint("record", seq.get());
+    let (text, json) = match hit {
+        None => (String::new(), json.json("tokens", "null").json("unexpired", "null")),
+        Some(Hit { tokens, unexpired }) => {
+            let counted = match tokens {
+                1 => "1 token".to_owned(),
+                n => format!("{n} tokens"),
+            };
+            (
+                format!(": {counted}, {unexpired} not expired"),
+                json.uint("tokens", tokens).uint("unexpired", unexpired),
+            )
+        }
+    };
+    out.both(&format!("revoked by record {seq}{text}"), json)?;
     Ok(Exit::Done)
 }
 

@@ -3,12 +3,13 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
+    process::Command,
 };
 
 use serde_json::Value;
 
-use crate::absent::{ABSENT, without_openat2};
-use crate::support::{ECHO, Serving, TestHome, run};
+use crate::absent::{ABSENT, without, without_openat2};
+use crate::support::{ECHO, Serving, TestHome, run, syscap};
 
 fn levels(findings: &[Value], what: &str) -> Vec<String> {
     let of = findings.iter().filter(|finding| finding["what"] == what);
@@ -18,6 +19,9 @@ fn levels(findings: &[Value], what: &str) -> Vec<String> {
 #[test]
 fn a_machine_that_runs_this_is_fit() {
     let findings = run(["doctor", "--json"]).fine().json();
+    for what in ["container", "confinement"] {
+        assert_eq!(levels(&findings, what).len(), 1, "{what}");
+    }
     for what in ["openat2", "sqlite", "clocks", "entropy", "descriptors"] {
         assert_eq!(levels(&findings, what), ["ok"], "{what}");
     }
@@ -53,6 +57,99 @@ fn a_new_home_is_fit_and_its_keys_are_spoken_of() {
     }
     assert_eq!(levels(&findings, "keys"), ["note"]);
     assert_eq!(run(["doctor", &home.path()]).fine().out.lines().count(), findings.len());
+}
+
+/// Mounts in a mount namespace of its own, makes a home there, and has it looked at; `None` where
+/// this system lets nobody do that.
+fn mounted(how: &str) -> Option<Vec<Value>> {
+    let folder = tempfile::tempdir().unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    let flags = if is_root { "-m" } else { "-rm" };
+    let mut shell = Command::new("unshare");
+    let script = format!(
+        "mkdir at lower upper work && {how} && echo mounted >&2 && \
+         \"$SYSCAP\" init at/home --no-passphrase >&2 && \"$SYSCAP\" doctor at/home --json"
+    );
+    shell.args([flags, "sh", "-ec", &script]).current_dir(&folder);
+    let ran = shell.env("SYSCAP", syscap().get_program()).output().ok()?;
+    let (out, err) =
+        (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+    if !err.contains("mounted") {
+        println!("skipped: `{how}` is not to be had here: {err}");
+        return None;
+    }
+    assert_eq!(ran.status.code(), Some(0), "{err}");
+    Some(out.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+fn finding<'f>(findings: &'f [Value], what: &str) -> &'f Value {
+    findings.iter().find(|finding| finding["what"] == what).unwrap()
+}
+
+/// What a home lies on is told by the real thing: memory, and a layer over other folders. What
+/// can't be had here is told by the text of other systems' mountinfo, in the unit tests.
+#[test]
+fn what_a_home_lies_on_is_said() {
+    let home = TestHome::new();
+    let findings = run(["doctor", &home.path(), "--json"]).fine().json();
+    let here = finding(&findings, "storage");
+    assert!(here["kind"].is_string() && here["mounted_at"].is_string(), "{here}");
+    if let Some(findings) = mounted("mount -t tmpfs tmpfs at") {
+        let memory = finding(&findings, "storage");
+        assert_eq!((&memory["level"], &memory["storage"]), (&"note".into(), &"memory".into()));
+        assert_eq!(memory["kind"], "tmpfs");
+    }
+    let overlay = "mount -t tmpfs tmpfs upper && mkdir upper/u upper/w && \
+                   mount -t overlay overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w at";
+    if let Some(findings) = mounted(overlay) {
+        let layer = finding(&findings, "storage");
+        assert_eq!((&layer["level"], &layer["storage"]), (&"note".into(), &"layer".into()));
+        assert!(layer["mounted_at"].as_str().unwrap().ends_with("/at"), "{layer}");
+    }
+}
+
+/// How well programs are confined here is found by starting one: without Landlock no more than to
+/// bounds.
+#[test]
+fn confinement_is_tried_and_not_assumed() {
+    const LANDLOCK_CREATE_RULESET: i64 = 444;
+    let found = || finding(&run(["doctor", "--json"]).fine().json(), "confinement").clone();
+    let here = found();
+    let levels = ["contained", "confined", "bounded"];
+    assert!(levels.iter().any(|level| here["level_of_confinement"] == *level), "{here}");
+    let without = without(LANDLOCK_CREATE_RULESET, ABSENT[0], found);
+    assert_eq!(without["level_of_confinement"], "bounded", "{without}");
+    assert_eq!((&without["level"], &without["landlock"]), (&"note".into(), &0.into()));
+}
+
+/// A tool that may take as long as a client waits by itself is named, with the clients.
+#[test]
+fn clients_that_give_up_before_a_call_are_named() {
+    let home = TestHome::new();
+    let clients = || {
+        let findings = run(["doctor", &home.path(), "--json"]).fine().json();
+        finding(&findings, "clients").clone()
+    };
+    // Requests end after 10 seconds where nothing else is set.
+    let own = clients();
+    assert_eq!((&own["level"], &own["limit_ms"]), (&"ok".into(), &10_000.into()));
+    let set = |ms: u64| {
+        let settings = format!(r#"{{"base_url": "https://a.test/", "timeout_ms": {ms}}}"#);
+        let args = ["http", "set", &home.path(), "slow", "-"];
+        assert_eq!(crate::support::run_with(args, settings.as_bytes()).code, 0);
+    };
+    set(90_000);
+    let slow = clients();
+    assert_eq!((&slow["level"], &slow["limit_ms"]), (&"note".into(), &90_000.into()));
+    assert_eq!(slow["tool"], "slow");
+    let named = |found: &Value| -> Vec<String> {
+        let list = found["give_up_before"].as_array().unwrap().iter();
+        list.map(|one| one["client"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(named(&own), [""; 0]);
+    let slow = named(&slow);
+    assert_eq!(slow[..2], ["codex", "cline"]);
+    assert!(!slow.contains(&"gemini".to_owned()), "{slow:?}");
 }
 
 #[test]

@@ -93,6 +93,36 @@ fn a_key_ends_what_it_holds_and_says_why() {
     assert_eq!(home.verify(), 0);
 }
 
+/// How many tokens a revocation hit: those below what it names too, and nothing else.
+#[test]
+fn a_revocation_says_how_many_tokens_it_hit() {
+    let home = TestHome::new();
+    let path = home.path();
+    let root = home.token("team", &["--tool", "echo", "--delegable", "2"]);
+    let derived = |from: &str, agent: &str| {
+        let args = ["token", "attenuate", &path, "--from", from, "--agent", agent, "--tool"];
+        run(args.iter().chain(&["echo", "--delegable", "1"])).fine().out.trim_end().to_owned()
+    };
+    let part = derived(&root, "team/a");
+    let leaf = ["token", "attenuate", &path, "--from", &part, "--agent", "team/a/b"];
+    run(leaf.iter().chain(&["--tool", "echo"])).fine();
+    let other = home.worker("a");
+    home.token("c", &["--tool", "echo", "--expires", "1s"]);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let hit = |args: &[&str]| {
+        let said = run([&["revoke", &path, "--json"], args].concat()).fine().one();
+        (said["tokens"].as_u64().unwrap(), said["unexpired"].as_u64().unwrap())
+    };
+    assert_eq!(hit(&[&part, "--children"]), (1, 1));
+    assert_eq!(hit(&[&root]), (3, 3));
+    let list = home.file("list", &format!("{other}\n{}\n", "7".repeat(64)));
+    assert_eq!(hit(&["--list", &list]), (1, 1));
+    // The one that had expired is hit, too.
+    assert_eq!(hit(&["--epoch", "1"]), (5, 4));
+    let text = run(["revoke", &path, "--epoch", "2"]).fine().out;
+    assert!(text.ends_with(": 5 tokens, 4 not expired\n"), "{text}");
+}
+
 #[test]
 fn one_thing_is_ended_at_a_time() {
     let home = TestHome::new();

@@ -85,7 +85,7 @@ fn a_line_says_what_was_called_and_what_came_of_it() {
                 r#"fs.read(path: "none.txt") -> failed: not_found, field: path, "#,
                 "got: no such file or directory"
             ),
-            "fs.read(arguments not kept) -> refused: bad_path, field: path, got: ../x, \
+            "fs.read(path: \"../x\") -> refused: bad_path, field: path, got: ../x, \
              allowed: below workspace",
             "echo -> refused: not_granted, field: tool_id, got: echo, allowed: fs.read, fs.write",
             "no tool -> refused: malformed, field: envelope, \
@@ -104,6 +104,42 @@ fn a_line_says_what_was_called_and_what_came_of_it() {
             "fs.read -> refused: bad_path"
         ]
     );
+}
+
+/// What people did has a name: that of the role that signed it. No agent has such a one.
+#[test]
+fn what_operators_did_has_a_name() {
+    let world = World::new();
+    let path = world.home.path();
+    let mine = ["--agent", "a"];
+    run([&["freeze", &path], &mine[..]].concat()).fine();
+    run([&["thaw", &path], &mine[..]].concat()).fine();
+    run(["freeze", &path, "--all"]).fine();
+    run(["revoke", &path, &world.token]).fine();
+    run(["policy", "set", &path, "preset:read-only"]).fine();
+    run(["credits", "add", &path, "a", "2"]).fine();
+    let lines = world.show(&[]);
+    let said = |line: &String| {
+        let behind = line[7 + 2 + 24 + 2..].to_owned();
+        let (who, what) = behind.split_at(16);
+        (who.trim().to_owned(), what.trim().to_owned())
+    };
+    let said: Vec<(String, String)> = lines.iter().map(said).collect();
+    let has = |who: &str, begins: &str| {
+        assert!(said.iter().any(|(w, what)| w == who && what.starts_with(begins)), "{said:#?}");
+    };
+    has("(revoker)", "froze agent a");
+    has("(signed)", "ended the freeze of agent a");
+    has("(revoker)", "froze every call");
+    has("(revoker)", &format!("revoked token {}", &world.token[..12]));
+    has("(policy)", "in force from here on: policy ");
+    has("(operator)", "tools were put on record");
+    has("a", "was given credits_micro +");
+    // The kernel's own acts are nobody's.
+    has("", "the home was opened");
+    let freeze = world.of_kind("freeze")[0].to_string();
+    let whole = run(["log", "show", &path, &freeze]).fine().out;
+    assert!(whole.contains("(revoker)") && whole.contains("froze agent a"), "{whole}");
 }
 
 #[test]

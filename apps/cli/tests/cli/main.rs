@@ -14,6 +14,7 @@ mod config;
 mod credits;
 mod damage;
 mod demo;
+mod deploy;
 mod doctor;
 mod ends;
 mod full;

@@ -1,4 +1,4 @@
-//! The worked examples of the README, command by command.
+//! The worked examples of documents, command by command.
 
 use std::{
     fs,
@@ -10,8 +10,8 @@ use std::{
 const MARK: &str = "--next--";
 
 /// The console blocks below a heading: commands, and the lines that each prints.
-fn examples(heading: &str) -> Vec<(String, Vec<String>)> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+fn examples(heading: &str, document: &str) -> Vec<(String, Vec<String>)> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let readme = fs::read_to_string(readme).unwrap();
     let section = readme.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
     let mut examples: Vec<(String, Vec<String>)> = Vec::new();
@@ -45,8 +45,20 @@ fn is_like(line: &str, said: &str) -> bool {
     rest.is_empty()
 }
 
+/// Whether a program is to be had.
+pub(crate) fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 fn play(heading: &str, least: usize) {
-    let examples = examples(heading);
+    play_of(&[heading], "README.md", least);
+}
+
+/// Plays what stands below these headings of a document, one after the other.
+pub(crate) fn play_of(headings: &[&str], document: &str, least: usize) {
+    let examples: Vec<_> =
+        headings.iter().flat_map(|heading| examples(heading, document)).collect();
     assert!(examples.len() >= least, "{examples:?}");
     let folder = tempfile::tempdir().unwrap();
     let binary = Path::new(env!("CARGO_BIN_EXE_syscap")).parent().unwrap();

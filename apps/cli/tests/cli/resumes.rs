@@ -136,12 +136,10 @@ fn a_token_is_written_into_a_resume() {
     let home = TestHome::new();
     let (path, file) = (home.path(), home.file("resume.json", RESUME));
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-    let link = home.text_beside("link.json");
-    std::os::unix::fs::symlink(&file, &link).unwrap();
     let token = home.token("researcher", &["--tool", "fs.read,fs.list", "--read", "shared/notes"]);
     // Beside a process that holds the home, too.
     let serving = Serving::of(&path, &[]);
-    let args = ["resume", "export", &path, "--agent", "researcher", &link, "--json"];
+    let args = ["resume", "export", &path, "--agent", "researcher", &file, "--json"];
     let done = run(args).fine().one();
     assert_eq!((&done["changed"], &done["token_id"]), (&json!(true), &json!(token)));
     let wanted = RESUME
@@ -154,8 +152,7 @@ fn a_token_is_written_into_a_resume() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), wanted);
     let meta = std::fs::symlink_metadata(&file).unwrap();
     assert_eq!((meta.is_file(), meta.permissions().mode() & 0o7777), (true, 0o640));
-    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(names(home.folder.path()), ["home", "link.json", "resume.json"]);
+    assert_eq!(names(home.folder.path()), ["home", "resume.json"]);
     assert_eq!(run(args).fine().one()["changed"], false);
     // What it says is what the token grants.
     let imported = run(["resume", "import", &path, &file, "--json"]).one();
@@ -173,6 +170,39 @@ fn a_token_is_written_into_a_resume() {
     assert_eq!(fresh["permissions"]["file_access"]["allow_read"], json!(["shared/notes"]));
     let line = run(["resume", "export", &path, "--agent", "researcher", "--json"]).fine().one();
     assert_eq!(line["name"], "researcher");
+}
+
+/// An agent that may write where its resume lies puts a link there, or in the place of a folder on
+/// the way: what it leads to is another agent's, and is not written.
+#[test]
+fn no_link_is_written_through() {
+    use std::os::unix::fs::symlink;
+    let home = TestHome::new();
+    let path = home.path();
+    home.token("researcher", &["--tool", "fs.read", "--read", "shared"]);
+    let outside = home.beside("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("resume.json"), RESUME).unwrap();
+    let agents = home.workspace("researcher");
+    std::fs::create_dir_all(agents.join("kept")).unwrap();
+    symlink(outside.join("resume.json"), agents.join("resume.json")).unwrap();
+    symlink(&outside, agents.join("folder")).unwrap();
+    symlink(outside.join("nothing"), agents.join("nowhere.json")).unwrap();
+    let export = |file: &std::path::Path| {
+        run(["resume", "export", &path, "--agent", "researcher", file.to_str().unwrap()])
+    };
+    for name in ["resume.json", "folder/resume.json", "kept/../folder/resume.json", "nowhere.json"]
+    {
+        export(&agents.join(name)).failed(1);
+    }
+    assert_eq!(std::fs::read_to_string(outside.join("resume.json")).unwrap(), RESUME);
+    assert_eq!(names(&outside), ["resume.json"]);
+    // The way on is the place itself, which is named.
+    let said = export(&agents.join("folder/resume.json")).err;
+    let place = outside.join("resume.json").canonicalize().unwrap();
+    assert!(said.contains(place.to_str().unwrap()), "{said}");
+    export(&place).fine();
+    assert_ne!(std::fs::read_to_string(&place).unwrap(), RESUME);
 }
 
 #[test]

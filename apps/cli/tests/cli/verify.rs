@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::support::{ECHO, TestHome, run};
 
 fn anchor(args: &[&str]) -> (i32, String) {
@@ -25,6 +27,57 @@ fn only_a_trust_file_that_is_named_anchors() {
     assert_eq!(anchor(&["verify", &out, "--trust", &trust, "--require-anchor"]), anchored);
     fs::copy(&trust, home.beside("out/trust.cbor")).unwrap();
     assert_eq!(anchor(&["verify", &out, "--require-anchor"]).0, 12);
+}
+
+/// The vault is no part of the log: what it has is held against the log where that is asked for.
+/// What was erased is counted, and what is otherwise is named and ends with 10.
+#[test]
+fn the_vaults_rows_are_held_against_their_records() {
+    let home = TestHome::new();
+    let (path, id) = (home.path(), home.worker("a"));
+    let write = r#"{"tool_id":"fs.write","args":{"path":"a.txt","text":"one"}}"#;
+    let escapes = r#"{"tool_id":"fs.read","args":{"path":"../x"}}"#;
+    home.call("a", &id, format!("{ECHO}\n{write}\n{escapes}\n").as_bytes());
+    run(["revoke", &path, &id, "--because", "enough"]).fine();
+    let whole = run(["verify", &path, "--vault", "--json"]).fine().one();
+    // Two calls, a refusal with its arguments, and why the token was revoked.
+    assert_eq!(whole["vault"]["whole"], 7, "{whole}");
+    assert_eq!((&whole["vault"]["absent"], &whole["vault"]["altered"]), (&json!(0), &json!([])));
+    assert_eq!(run(["verify", &path, "--json"]).fine().one()["vault"], json!(null));
+    let log = home.log();
+    let nth = |kind: &str, n: usize| {
+        let all = log.iter().filter(|record| record["kind"] == kind);
+        all.map(|record| record["seq"].as_i64().unwrap()).nth(n).unwrap()
+    };
+    let base = rusqlite::Connection::open(home.beside("home/home.db")).unwrap();
+    let swap = "UPDATE vault SET row = (SELECT row FROM vault WHERE seq = ?1) WHERE seq = ?2";
+    let broken = "UPDATE vault SET row = x'00' WHERE seq = ?1";
+    let mine = "INSERT INTO vault SELECT ?2, row FROM vault WHERE seq = ?1";
+    let (first, second) = (nth("outcome", 0), nth("outcome", 1));
+    assert_eq!(base.execute(swap, [first, second]), Ok(1));
+    assert_eq!(base.execute(broken, [nth("revoke", 0)]), Ok(1));
+    assert_eq!(base.execute(mine, [first, nth("session", 0)]), Ok(1));
+    assert_eq!(base.execute("DELETE FROM vault WHERE seq = ?1", [nth("refusal", 0)]), Ok(1));
+    drop(base);
+    let told = run(["verify", &path, "--vault", "--json"]);
+    assert_eq!(told.code, 10);
+    let told = told.one();
+    assert_eq!((&told["verdict"], &told["findings_count"]), (&json!("tampered"), &json!(0)));
+    let part = |kind: &str, n, part: &str| json!({"seq": nth(kind, n), "part": part});
+    let mut wanted =
+        [part("outcome", 1, "result"), part("revoke", 0, "row"), part("session", 0, "row")];
+    wanted.sort_by_key(|one| one["seq"].as_i64());
+    assert_eq!(told["vault"]["altered"], json!(wanted));
+    assert_eq!(told["vault"]["absent"], 2);
+    let text = run(["verify", &path, "--vault"]).out;
+    assert!(text.starts_with("tampered, "), "{text}");
+    let line = format!("altered  record {second}: its result: not what it commits to");
+    assert!(text.lines().any(|said| said == line), "{text}");
+    // The log alone is sound, and says nothing of it.
+    assert_eq!(home.verify(), 0);
+    let out = home.text_beside("out");
+    run(["log", "export", &path, "--out", &out]).fine();
+    run(["verify", &out, "--vault"]).failed(2);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{always, constraint, document, tools, when};
-use crate::support::{Run, TestHome, run};
+use crate::support::{Run, TestHome, run, run_with};
 
 fn diff(first: &str, second: &str, flags: &[&str]) -> Run {
     run(["policy", "diff", first, second].iter().chain(flags))
@@ -167,6 +167,44 @@ fn of_a_home_the_class_is_the_tools_own() {
     assert_eq!(line["given"]["call.effect"], "local_write");
     let only = run(["policy", "who-can", &path, "fs.write", "--only", "a", "--json"]).one();
     assert_eq!(only["given"]["call.effect"], "local_write");
+}
+
+/// A tool of HTTP writes by its manifest, and reads by a method: who can read by it can use it.
+#[test]
+fn of_http_each_class_that_a_call_can_have_is_asked_about() {
+    let home = TestHome::new();
+    let path = home.path();
+    let settings = |methods: &str| {
+        format!(r#"{{"base_url": "https://a.test/", "allowed_methods": [{methods}]}}"#)
+    };
+    let set = |tool: &str, methods: &str| {
+        let set = run_with(["http", "set", &path, tool, "-"], settings(methods).as_bytes());
+        assert_eq!(set.code, 0, "{}", set.err);
+    };
+    set("both", r#""GET", "POST""#);
+    set("writes", r#""POST""#);
+    // Reading outside is allowed to all, writing to one.
+    let reads = json!({"capability": "external_read"});
+    let writes = json!({"capability": "external_write"});
+    let text = document(&[
+        constraint("read", "allow", &reads, &json!({"op": "all", "args": []})),
+        constraint("write", "allow", &writes, &when("eq", "call.agent", "secretary")),
+    ]);
+    run(["policy", "set", &path, &home.file("p.json", &text)]);
+    let only = |tool: &str, flags: &[&str]| {
+        let args = ["policy", "who-can", &path, tool, "--only", "secretary", "--json"];
+        run(args.iter().chain(flags))
+    };
+    let both = only("both", &[]);
+    assert_eq!((both.code, &both.one()["given"]["call.effect"]), (1, &json!("external_read")));
+    only("both", &["--effect", "external_write"]).fine();
+    only("writes", &[]).fine();
+    let lines = run(["policy", "who-can", &path, "both", "--json"]).fine().json();
+    assert!(lines.len() >= 2);
+    assert!(lines.iter().all(|line| line["outcome"]["verdict"] == "allow"), "{lines:?}");
+    let lines = run(["policy", "who-can", &path, "writes", "--json"]).fine().json();
+    let allowed = |line: &&Value| line["outcome"]["verdict"] == "allow";
+    assert_eq!(lines.iter().filter(allowed).count(), 1, "{lines:?}");
 }
 
 /// An answer about a tool that a home has not, or by a name that no call is decided under, would

@@ -1,0 +1,87 @@
+//! How well a program can be confined here: found by starting one.
+
+use std::{
+    ffi::OsString,
+    fs::{File, OpenOptions},
+    os::unix::fs::OpenOptionsExt as _,
+};
+
+use rustix::fs::OFlags;
+use syscap::launch::{Achieved, LaunchError, Launcher, Level, Network, Plan, Said};
+
+use super::findings::Findings;
+use crate::exit::Failure;
+
+/// Long for a program that prints its version.
+const WALL_MS: u64 = 5_000;
+
+/// Starts this program itself, confined, to say its version.
+fn achieved() -> Result<Achieved, LaunchError> {
+    let open = |path: &str| {
+        let flags = i32::try_from((OFlags::PATH | OFlags::CLOEXEC).bits()).unwrap_or_default();
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        opened.map(File::into).map_err(LaunchError::Helper)
+    };
+    let mut plan = Plan::new(open("/proc/self/exe")?, OsString::from("syscap"), open("/")?);
+    plan.arguments.push(OsString::from("--version"));
+    plan.required = Level::Bounded;
+    plan.limits.wall_ms = Some(WALL_MS);
+    let mut running = Launcher::this()?.start(&plan)?;
+    loop {
+        if let Said::Ended(report) = running.recv()? {
+            return Ok(report.achieved);
+        }
+    }
+}
+
+pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    let achieved = match achieved() {
+        Ok(achieved) => achieved,
+        Err(error) => {
+            let text = format!("none: no program is started for an agent: {error}");
+            return findings.note("confinement", &text);
+        }
+    };
+    let level = achieved.level(Network::None);
+    let text = format!("{}{}", level.name(), missing(level, &achieved));
+    let add = match level {
+        Level::Contained => super::findings::Level::Fine,
+        Level::Confined | Level::Bounded => super::findings::Level::Note,
+    };
+    findings.add_with(add, "confinement", &text, |json| {
+        json.text("level_of_confinement", level.name())
+            .uint("landlock", u64::from(achieved.landlock))
+            .flag("seccomp", achieved.seccomp)
+            .flag("process_namespace", achieved.processes)
+            .flag("network_namespace", achieved.network)
+            .flag("mount_namespace", achieved.mounts)
+            .flag("control_group", achieved.group)
+    })
+}
+
+/// What is missing for the next level, and how it is to be had.
+fn missing(level: Level, achieved: &Achieved) -> String {
+    match level {
+        Level::Contained => {
+            ": programs get namespaces of their own, Landlock and seccomp".to_owned()
+        }
+        Level::Confined => {
+            ": no namespaces of their own, so tools that require `contained` are refused. Let this \
+             user make user namespaces: sysctl user.max_user_namespaces, \
+             kernel.apparmor_restrict_unprivileged_userns, or in a container a seccomp profile \
+             that allows unshare (docs/deploy.md)"
+                .to_owned()
+        }
+        Level::Bounded if achieved.landlock == 0 => {
+            ": no Landlock, so programs may touch what this user may. Take Linux 6.2 or later with \
+             `landlock` in /sys/kernel/security/lsm, or in a container a seccomp profile that \
+             allows it"
+                .to_owned()
+        }
+        Level::Bounded => format!(
+            ": Landlock is of ABI {} and 3 is needed (Linux 6.2), so programs may touch what this \
+             user may",
+            achieved.landlock
+        ),
+    }
+}

@@ -1,0 +1,77 @@
+//! What operators did: by which role, and in words.
+
+use syscap::format::{
+    control::{ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, Role},
+    record::{Body, Kind},
+};
+
+use crate::output::plain;
+
+/// Who signed it, in the column of agents: `(revoker)`. No agent is called so. Where another role
+/// than its kind's may have signed, only that it was signed is said.
+pub(super) fn actor(body: &Body) -> Option<String> {
+    let signed = || Some("(signed)".to_owned());
+    match body {
+        // By the operator's keys or the recovery key: the line has which.
+        Body::Key(_) => return signed(),
+        // By the role that the home's genesis names.
+        Body::Freeze(event)
+            if Freeze::from_bytes(&event.control.body)
+                .is_ok_and(|freeze| freeze.change == FreezeChange::Thaw) =>
+        {
+            return signed();
+        }
+        Body::Cancel(cancel) if cancel.control.is_none() => return None,
+        Body::Recovery(recovery) if recovery.control.is_none() => return None,
+        _ => {}
+    }
+    match body.kind() {
+        // The agent whose account it is stands there.
+        Kind::Credit => None,
+        kind => Role::of(kind).map(|role| format!("({})", role.name())),
+    }
+}
+
+/// What was done, where it is an operator's act; `said` is what its row says.
+pub(super) fn words(body: &Body, said: &str) -> Option<String> {
+    Some(match body {
+        Body::Revoke(_) => format!("revoked {said}"),
+        Body::Freeze(event) => frozen(&event.control.body),
+        Body::Policy(_) => format!("in force from here on: {said}"),
+        Body::Key(_) => format!("gave other keys to {said}"),
+        Body::Credit(_) => format!("was given {said}"),
+        Body::Tools(_) => "tools were put on record".to_owned(),
+        Body::Config(event) => configured(&event.control.body),
+        Body::Cancel(cancel) if cancel.control.is_some() => {
+            format!("cancelled the call of record {}", cancel.intent)
+        }
+        Body::Recovery(recovery) if recovery.control.is_some() => {
+            let (intent, verdict) = (recovery.intent, recovery.verdict);
+            format!("said what became of the call of record {intent}: {verdict}")
+        }
+        _ => return None,
+    })
+}
+
+fn frozen(body: &[u8]) -> String {
+    let Ok(freeze) = Freeze::from_bytes(body) else { return "froze what can't be read".to_owned() };
+    let what = match freeze.target {
+        FreezeTarget::Kernel => "every call".to_owned(),
+        target => format!("{target} {}", plain(&freeze.name)),
+    };
+    match freeze.change {
+        FreezeChange::Freeze => format!("froze {what}"),
+        FreezeChange::Thaw => format!("ended the freeze of {what}"),
+    }
+}
+
+fn configured(body: &[u8]) -> String {
+    if let Ok(ConfigChange { confirm_time: Some(time) }) = ConfigChange::from_bytes(body) {
+        return format!("confirmed the time: {time}");
+    }
+    match Notify::from_bytes(body) {
+        Ok(notify) if notify.program.is_empty() => "nobody is told of calls that wait".to_owned(),
+        Ok(notify) => format!("{} is told of calls that wait", plain(&notify.program)),
+        Err(_) => "the configuration was changed".to_owned(),
+    }
+}
