@@ -183,6 +183,25 @@ impl Grant {
         self
     }
 
+    /// Gives every tool that [has scopes of its own](Self::tool_with) those that were said of all
+    /// tools besides, each in the place of what it had in that dimension: what is granted
+    /// [once more](Self::like) with something else.
+    ///
+    /// # Errors
+    /// As [`Runtime::issue`](crate::Runtime::issue).
+    pub fn for_all(mut self) -> Result<Self, Error> {
+        let agent = self.agent()?;
+        let mut said = self.scopes.clone();
+        if !self.paths.is_empty() {
+            said.push((PATH_DIMENSION.to_owned(), Scope::Paths(self.rules(&agent)?)));
+        }
+        for Apart { scopes, .. } in &mut self.apart {
+            scopes.retain(|(dimension, _)| said.iter().all(|(other, _)| other != dimension));
+            scopes.extend(said.iter().cloned());
+        }
+        Ok(self)
+    }
+
     /// Sets the budget.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {

@@ -4,6 +4,7 @@ mod accept;
 mod catalogue;
 mod difference;
 mod show;
+pub(crate) mod stated;
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,10 @@ pub(crate) enum Tools {
     Show(show::Show),
     /// Put the definitions on record that are offered at present.
     Accept(accept::Accept),
+    /// Say what a tool of another process counts as, whatever its server says.
+    Class(stated::Class),
+    /// Say which argument of a tool is a path, a host, a recipient: scopes and policies reach it.
+    Argument(stated::Argument),
     /// Take tools off the record. One that is offered again is new, and pinned as it is then.
     Forget(Forget),
 }
@@ -53,6 +58,8 @@ impl Tools {
             Self::List(list) => list.run(out),
             Self::Show(show) => show.run(out),
             Self::Accept(accept) => accept.run(out),
+            Self::Class(class) => class.run(out),
+            Self::Argument(argument) => argument.run(out),
             Self::Forget(forget) => forget.run(out),
         }
     }

@@ -11,8 +11,10 @@
 mod address;
 mod draft;
 mod message;
+mod recipient;
 
 pub use address::ADDRESS_BYTES_MAX;
+pub(crate) use recipient::recipient;
 pub use draft::{BODY_BYTES_MAX, EmailDraft, EmailDraftPlan, RECIPIENTS_MAX, SUBJECT_BYTES_MAX};
 
 /// The dimension of a grant that names addresses.
