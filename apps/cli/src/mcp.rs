@@ -59,6 +59,11 @@ pub(crate) struct Mcp {
     /// Let a token that is issued here grant the built-in tools too, in the agent's workspace.
     #[arg(long)]
     builtins: bool,
+    /// Tools that may be granted when they turn up later: SERVER.TOOL, SERVER.*, or * (may be
+    /// repeated). Others are named with the command that grants them.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', conflicts_with = "token",
+          value_parser = pattern)]
+    grant: Vec<String>,
     /// Vouch for what the servers say of their own tools.
     #[arg(long)]
     confirm_hints: bool,
@@ -109,6 +114,10 @@ pub(crate) struct Mcp {
 fn server_name(text: &str) -> Result<String, String> {
     let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`";
     if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    parse::tools(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn client(text: &str) -> Result<KnownClient, String> {
@@ -197,6 +206,7 @@ impl Mcp {
         options.renewals = self.renew;
         options.prefix = self.prefix;
         options.built_in = self.builtins;
+        options.grants = self.grant.clone();
         options.classes = self.classes.clone();
         options.hints = if self.confirm_hints { Hints::Confirmed } else { Hints::Unconfirmed };
         options.trust_results = self.trust_results;

@@ -12,6 +12,7 @@ use crate::{
     gateway::{Gateway, NoBeginning},
     keep,
     kernelside::blocking,
+    news,
     offer::{offer, rename},
     say::say,
     server::McpServer,
@@ -67,7 +68,9 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     gateway.set_session(session);
     rename(gateway).await?;
     say_what_is_shown(gateway);
+    news::take_up(gateway).await;
     gateway.opened.cancel();
+    gateway.tasks.spawn(news::watch(Arc::clone(gateway)));
     Ok(())
 }
 

@@ -18,13 +18,13 @@
 //! life                                      the process, from start to end
 //! face                                      what the client sees: a server of MCP
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
-//! next renewal                              what goes on after a refusal: words | another token
+//! next renewal news                         what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! gateway                                   what those share: state, no behaviour
 //! home | client | server upstream           the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! downstream                                lines from and to the client, each way with a bound
-//! capabilities manifest notice names ..     plain data and pure functions
+//! capabilities manifest missing names ..     plain data and pure functions
 //! ```
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
@@ -49,7 +49,9 @@ mod life;
 mod listing;
 mod lists;
 mod manifest;
+mod missing;
 mod names;
+mod news;
 mod next;
 mod notice;
 mod offer;
@@ -75,7 +77,7 @@ pub use crate::{
     effect::{BadClassRule, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},
-    refusal::{META_KEY, TOKEN_KEY},
+    refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
     words::{BadWords, split},
 };
 

@@ -80,7 +80,7 @@ impl Stated {
     /// # Errors
     /// [`StatedError`].
     pub fn on(&self, manifest: &Manifest) -> Result<Manifest, StatedError> {
-        let mut manifest = plain(manifest)?;
+        let mut manifest = without(manifest)?;
         let own = DefinitionHash::from_bytes(*manifest.id().as_bytes());
         manifest.definition = Some(manifest.definition.unwrap_or(own));
         let mut kept = Kept::default();
@@ -141,16 +141,20 @@ pub fn carried(offered: Manifest, on_record: &Manifest) -> Manifest {
     if !same {
         stated.class = stated.class.filter(|class| class.code() > offered.effect.code());
     }
-    let mut whole = stated.clone();
-    whole.arguments.retain(|name, declared| {
+    stated.arguments.retain(|name, declared| {
         let alone = BTreeMap::from([(name.clone(), declared.clone())]);
         Stated { class: None, arguments: alone }.on(&offered).is_ok()
     });
-    whole.on(&offered).unwrap_or(offered)
+    stated.on(&offered).unwrap_or(offered)
 }
 
-/// The manifest as it was before anything was stated.
-fn plain(manifest: &Manifest) -> Result<Manifest, StatedError> {
+/// The manifest as it was before anything was stated; as it is, where what is stated can't be read.
+#[must_use]
+pub fn plain(manifest: &Manifest) -> Manifest {
+    without(manifest).unwrap_or_else(|_| manifest.clone())
+}
+
+fn without(manifest: &Manifest) -> Result<Manifest, StatedError> {
     let kept = Kept::of(manifest)?;
     let mut plain = manifest.clone();
     if let Some((_, was)) = kept.class {

@@ -103,15 +103,13 @@ pub(crate) struct Reissue {
     /// again.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     tool: Vec<String>,
-    /// A root to read below, for all its tools in the place of the roots that they have; may be
-    /// given again.
+    /// A root to read below, for all its tools besides those that they have; may be given again.
     #[arg(long, value_name = "ROOT")]
     read: Vec<String>,
     /// A root to write below, in the same way.
     #[arg(long, value_name = "ROOT")]
     write: Vec<String>,
-    /// What its tools may touch in another dimension, in the place of what they may; may be given
-    /// again.
+    /// What its tools may touch in another dimension besides; may be given again.
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
     scope: Vec<(String, String)>,
     /// A limit that is another, such as calls=100; may be given again.
@@ -133,7 +131,7 @@ impl Reissue {
         let grant = write.iter().fold(grant, |grant, root| grant.write(root));
         let scopes = scopes(&scope)?.into_iter();
         let grant = scopes.fold(grant, |grant, (dimension, scope)| grant.scope(&dimension, scope));
-        let grant = grant.for_all()?;
+        let grant = grant.besides()?;
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
