@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     io::{self, BufWriter, Write},
+    path::Path,
     rc::Rc,
 };
 
@@ -200,6 +201,11 @@ impl Object {
     pub(crate) fn finish(self) -> String {
         format!("{{{}}}", self.inside)
     }
+}
+
+/// A path as one word of a command that is told.
+pub(crate) fn word_of(path: &Path) -> String {
+    syscap::plain::shell_word(&path.to_string_lossy()).into_owned()
 }
 
 /// Text as JSON.

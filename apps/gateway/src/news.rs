@@ -3,8 +3,12 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use rmcp::model::Tool;
 use serde_json::{Value, json};
-use syscap::{format::id::ToolId, provide::Standing};
+use syscap::{
+    format::{id::ToolId, manifest::EffectClass},
+    provide::Standing,
+};
 use tokio::time::sleep;
 
 use crate::{
@@ -114,9 +118,14 @@ pub(crate) async fn take_up(gateway: &Arc<Gateway>) {
     say_what_is_missing(gateway);
 }
 
-/// What a client is shown, and what it is told of the rest.
-fn shown(gateway: &Gateway) -> (Vec<rmcp::model::Tool>, Vec<Missing>) {
-    (gateway.catalog().list(&gateway.granted()), missing(gateway))
+/// What a client is shown, what each counts as, and what it is told of the rest.
+type Shown = (Vec<(Tool, Option<EffectClass>)>, Vec<Missing>);
+
+fn shown(gateway: &Gateway) -> Shown {
+    let catalog = gateway.catalog();
+    let class = |tool: &Tool| catalog.id(&tool.name).and_then(|id| catalog.class(id));
+    let listed = catalog.list(&gateway.granted()).into_iter();
+    (listed.map(|tool| (tool.clone(), class(&tool))).collect(), missing(gateway))
 }
 
 /// Takes up what comes on record, until the gateway ends: definitions that are accepted, what an

@@ -14,7 +14,10 @@ use syscap::{
 };
 
 use super::findings::{Findings, Level};
-use crate::{exit::Failure, output::Object};
+use crate::{
+    exit::Failure,
+    output::{Object, word_of},
+};
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
 const DESCRIPTORS_MIN: u64 = 64;
@@ -107,7 +110,7 @@ pub(super) fn room(findings: &mut Findings<'_>, home: &Path) -> Result<(), Failu
         ROOM_BYTES_MIN.. if has_reserve => 0,
         _ => wanted.saturating_sub(free),
     };
-    let next = format!("syscap serve {}", home.display());
+    let next = format!("syscap serve {}", word_of(home));
     let text = format!("{} MiB free at {}", free >> 20, home.display());
     let level = if free < ROOM_BYTES_MIN { Level::Bad } else { Level::Fine };
     let text = match (level, has_reserve) {

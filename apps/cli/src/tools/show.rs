@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, quote},
+    output::{Form, Object, Out, array, quote, word_of},
     parse,
 };
 
@@ -58,7 +58,7 @@ impl Show {
             changes(&detail, out)?;
             out.line(&format!(
                 "to take it: syscap tools accept {} {}={}",
-                self.home.display(),
+                word_of(&self.home),
                 detail.info.tool,
                 offered.id()
             ))?;

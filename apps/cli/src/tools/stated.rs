@@ -1,7 +1,7 @@
 //! `syscap tools class` and `syscap tools argument`: what an operator states of a tool that another
 //! process runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use syscap::{
@@ -12,14 +12,13 @@ use syscap::{
         manifest::{EffectClass, Manifest},
         scope::Rights,
     },
-    plain::shell_word,
     syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError},
 };
 
 use super::{Seen, changed, detail_at, names};
 use crate::{
     exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out},
+    output::{Object, Out, word_of},
     parse, runtime,
     signing::{self, Hand},
 };
@@ -206,7 +205,7 @@ impl Argument {
         let lacking = kernel.tokens().rev().filter(|token| {
             !token.is_revoked(now) && token.body.expires > now && lacks(token.body)
         });
-        let home = shell_word(&self.home.to_string_lossy()).into_owned();
+        let home = word_of(&self.home);
         let by = match kind.roots().first() {
             Some(root) => format!("--read {}", root.root.as_str()),
             None => format!("--scope {dimension}=VALUE"),
@@ -321,9 +320,4 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<(String, String)> {
         ("names".to_owned(), text)
     });
     class.into_iter().chain(arguments).collect()
-}
-
-/// What a home is called in a command that is told.
-pub(crate) fn shown_home(home: &Path) -> String {
-    shell_word(&home.to_string_lossy()).into_owned()
 }

@@ -8,6 +8,7 @@ mod calls;
 mod ends;
 mod goes_on;
 mod hostile;
+mod offered;
 mod others;
 mod pins;
 mod several;
