@@ -1,5 +1,7 @@
 //! `syscap mcp`: MCP servers behind a home's kernel.
 
+mod review;
+
 use std::{
     ffi::OsString,
     io::IsTerminal as _,
@@ -14,10 +16,11 @@ use syscap::format::{
 };
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerCommand};
 
+use self::review::{Confirmed, review};
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     output::Out,
-    parse, recording, runtime,
+    parse, recording, runtime, terminal,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -100,6 +103,11 @@ pub(crate) struct Mcp {
     /// Pass no resources through.
     #[arg(long)]
     no_resources: bool,
+    /// Show what the servers offer, what each tool is proposed to count as and why, ask whether that
+    /// is to be put on record, and end; with --confirm-hints nobody is asked, and nothing is guessed
+    /// by a name. Without this a terminal is asked where nothing of the servers is on record.
+    #[arg(long, conflicts_with = "print_config")]
+    review: bool,
     /// Print what goes into a client's configuration, and end.
     #[arg(long)]
     print_config: bool,
@@ -166,6 +174,10 @@ impl Mcp {
             }
             return Ok(Exit::Done);
         }
+        let first = terminal::is_there() && review::is_first(&self.home, &options)?;
+        if self.review || first {
+            return self.look(options, out);
+        }
         if std::io::stdin().is_terminal() {
             diagnose("an MCP client is to start this: --print-config prints how");
         }
@@ -175,6 +187,21 @@ impl Mcp {
             other => Failure::Gateway(other.to_string()),
         })?;
         Ok(Exit::Done)
+    }
+
+    /// The first look at servers.
+    fn look(&self, options: Options, out: &mut Out) -> Ended {
+        let confirmed = match self.confirm_hints {
+            true => Confirmed::Beforehand,
+            false if terminal::is_there() => Confirmed::Asked,
+            false => {
+                return Err(Failure::Usage {
+                    what: "--review".to_owned(),
+                    advice: "asks at a terminal; --confirm-hints takes what the servers say".into(),
+                });
+            }
+        };
+        review(&self.home, options, confirmed, out)
     }
 
     fn options(&self) -> Result<Options, Failure> {

@@ -106,6 +106,14 @@ impl Out {
         }
     }
 
+    /// Several lines for people, one object for machines.
+    pub(crate) fn all(&mut self, lines: &[String], json: Object) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => lines.iter().try_for_each(|line| self.line(line)),
+            Form::Json => self.line(&json.finish()),
+        }
+    }
+
     /// Clears a terminal's screen.
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         self.write(|stdout| stdout.write_all(b"\x1b[H\x1b[2J"))

@@ -15,7 +15,7 @@
 //! The layers; a file names only files beside or below it, and none around a circle:
 //!
 //! ```text
-//! life                                      the process, from start to end
+//! life | survey                             the process, from start to end | a look beforehand
 //! face                                      what the client sees: a server of MCP
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
 //! next renewal news                         what goes on after a refusal: words | another token
@@ -67,6 +67,7 @@ mod routes;
 mod say;
 mod server;
 mod subscriptions;
+mod survey;
 mod tools;
 mod upstream;
 mod watch;
@@ -74,10 +75,11 @@ mod words;
 
 pub use crate::{
     config::{KnownClient, snippet},
-    effect::{BadClassRule, ClassRule, Hints},
+    effect::{BadClassRule, Because, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},
     refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
+    survey::{Proposed, survey},
     words::{BadWords, split},
 };
 

@@ -81,7 +81,7 @@ impl Class {
             Some(class) => json.text("class", class.name()),
             None => json.json("class", "null"),
         };
-        out.both(&lines.join("\n"), json.uint("record", seq.get()))?;
+        out.all(&lines, json.uint("record", seq.get()))?;
         Ok(Exit::Done)
     }
 }
