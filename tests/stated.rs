@@ -410,3 +410,33 @@ fn enforced(home: &Path) -> Vec<Enforcement> {
     };
     records(home).into_iter().filter_map(outcome).collect()
 }
+
+/// A call that waits for a person is of the tool as it was: once that is another, no yes to it is
+/// taken, and the same call asks anew.
+#[test]
+fn a_call_that_waits_is_not_approved_for_another_tool() {
+    let world = World::new(own());
+    world.state(|stated| stated.class = Some(EffectClass::ExternalWrite));
+    let agent = world.session(Grant::to("a"));
+    let data = syscap::format::json::Escapes::Data;
+    let ask = || agent.call_json("docs.put", r#"{"at": "x"}"#, data).unwrap().ask();
+    let superseded = |ask: syscap::format::id::Seq| {
+        let log = syscap::Options::new().inspect(&world.home).unwrap();
+        let waiting = log.waiting().unwrap();
+        waiting.iter().find(|call| call.ask == ask).map(|call| call.superseded)
+    };
+    let [first, again] = [ask().unwrap(), ask().unwrap()];
+    assert_eq!((first, superseded(first)), (again, Some(false)));
+    world.state(|stated| stated.class = Some(EffectClass::Irreversible));
+    assert_eq!(superseded(first), Some(true));
+    let refused = |answer| match world.rt.answer(first, answer, None) {
+        Err(Error::Refused(refused)) => Some(refused.reason()),
+        other => other.map(|_| None).unwrap(),
+    };
+    assert_eq!(refused(Answer::Once), Some(Reason::ToolChanged));
+    assert_eq!(world.ran(), 0);
+    // A no is taken, and what is asked now is another.
+    assert_eq!(refused(Answer::Deny), None);
+    assert_ne!(ask(), Some(first));
+    world.sound();
+}

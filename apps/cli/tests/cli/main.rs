@@ -29,6 +29,7 @@ mod readme;
 mod recovers;
 mod resumes;
 mod serving;
+mod stated;
 mod states;
 mod streams;
 mod support;
