@@ -45,7 +45,8 @@ use self::{
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
-        Answered, Ask, Begin, Leave, Looked, SessionTicket, Settle, client::Step, limits::ANSWER_TIME,
+        Answered, Ask, Begin, Leave, Looked, SessionTicket, Settle, client::Step,
+        limits::ANSWER_TIME,
     },
     holding::Holding,
     host::uses::{Begun, Reported, ToolUse},

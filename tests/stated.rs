@@ -200,7 +200,8 @@ fn arguments_of_each_kind_are_held_against_scopes() {
     };
     let agent = world.session(grant());
     let ok = None;
-    let (out, arg, path) = (Some(Reason::OutOfScope), Some(Reason::BadArgument), Some(Reason::BadPath));
+    let (out, arg, path) =
+        (Some(Reason::OutOfScope), Some(Reason::BadArgument), Some(Reason::BadPath));
     let tree = ArgumentKind::Tree(vec![PathRoot::parse("docs").unwrap()]);
     for (kind, cases) in [
         (

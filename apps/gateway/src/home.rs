@@ -163,11 +163,8 @@ impl Kernelside for HomeKernel {
             say(&format!("going on by token {}, which grants more", newer.id));
             return self.session(newer.clone()).map(Some);
         }
-        let meant: Vec<&str> = tools
-            .iter()
-            .filter(|tool| self.options.may_grant(tool))
-            .map(ToolId::as_str)
-            .collect();
+        let meant: Vec<&str> =
+            tools.iter().filter(|tool| self.options.may_grant(tool)).map(ToolId::as_str).collect();
         if meant.is_empty() || !before.is_live(view.now) || !self.is_newest(&view, before) {
             return Ok(None);
         }

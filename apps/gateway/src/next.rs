@@ -58,7 +58,8 @@ fn scoped(got: &str) -> Option<String> {
     let path = path.strip_prefix("all below ").unwrap_or(path);
     let root = path.split(['/', ' ']).next().filter(|root| !root.is_empty())?;
     let word = |bit, word: &str| (rights & bit != 0).then(|| format!("{word} {root}"));
-    let words: Vec<String> = [word(1, "--read"), word(2, "--write")].into_iter().flatten().collect();
+    let words: Vec<String> =
+        [word(1, "--read"), word(2, "--write")].into_iter().flatten().collect();
     Some(words.join(" "))
 }
 

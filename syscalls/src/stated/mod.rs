@@ -20,11 +20,11 @@ use syscap_format::{
 };
 use syscap_kernel::tool::{Demand, Request};
 
+use self::{argument::TypedParam, read::Kept};
 pub use self::{
     argument::{ArgumentKind, Declared},
     path::{Folder, PathRoot, ROOTS_MAX},
 };
-use self::{argument::TypedParam, read::Kept};
 
 /// Why something can't be stated of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -151,9 +151,8 @@ fn rows(home: &Path, options: &Options) -> Result<Vec<Row>, Failure> {
         other => Failure::Gateway(other.to_string()),
     })?;
     let log = runtime::look(home)?;
-    let recorded = |tool: &ToolId| {
-        log.kernel().manifests().find(|manifest| manifest.tool == *tool).cloned()
-    };
+    let recorded =
+        |tool: &ToolId| log.kernel().manifests().find(|manifest| manifest.tool == *tool).cloned();
     let row = |proposed: Proposed| Row { recorded: recorded(&proposed.manifest.tool), proposed };
     Ok(proposed.into_iter().map(row).collect())
 }

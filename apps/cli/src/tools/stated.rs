@@ -182,9 +182,7 @@ impl Argument {
             true if self.root.is_empty() => {
                 usage(name, "lies below a root: say which, as --root docs=/home/me/docs".into())
             }
-            true if self.root.len() > ROOTS_MAX => {
-                usage("--root", format!("{ROOTS_MAX} at most"))
-            }
+            true if self.root.len() > ROOTS_MAX => usage("--root", format!("{ROOTS_MAX} at most")),
             false if !self.root.is_empty() || self.needs.is_some() => {
                 usage(name, "has neither --root nor --needs, which paths have".to_owned())
             }
@@ -275,11 +273,7 @@ pub(crate) fn put(
 }
 
 /// Puts manifests of tools of other processes on record, with what is stated of them.
-pub(crate) fn record(
-    access: &Runtime,
-    hand: &Hand,
-    set: &[Manifest],
-) -> Result<Seq, Failure> {
+pub(crate) fn record(access: &Runtime, hand: &Hand, set: &[Manifest]) -> Result<Seq, Failure> {
     let said = |error: Error| match error {
         Error::NoSuch { what, got } => Failure::Usage {
             what: got,

@@ -200,7 +200,10 @@ fn two_gateways_that_disagree_come_to_rest() {
 fn declared_arguments_are_held_against_scopes() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
-    assert_eq!(text(&gateway.call("echo", json!({"at": "/srv/docs/a"}))), r#"{"at":"/srv/docs/a"}"#);
+    assert_eq!(
+        text(&gateway.call("echo", json!({"at": "/srv/docs/a"}))),
+        r#"{"at":"/srv/docs/a"}"#
+    );
     state(&bench, "odd.echo", |stated| {
         let root = PathRoot::parse("docs=/srv/docs").unwrap();
         let declared = Declared::new(ArgumentKind::Path(vec![root]));
@@ -209,7 +212,10 @@ fn declared_arguments_are_held_against_scopes() {
     let got = bench.got_method("odd", "tools/call");
     let refused = gateway.call("echo", json!({"at": "/srv/docs/a"}));
     let refused = refusal(&refused);
-    assert_eq!((&refused["code"], &refused["field"]), (&Reason::OutOfScope.code().into(), &"at".into()));
+    assert_eq!(
+        (&refused["code"], &refused["field"]),
+        (&Reason::OutOfScope.code().into(), &"at".into())
+    );
     let next = words(refused["next"].as_str().unwrap().split_once(": ").unwrap().1);
     assert_eq!(next[next.len() - 4..], ["--read", "docs", "--write", "docs"]);
     for wrong in [json!("/etc/passwd"), json!("/srv/docs/../x"), json!("docs/a"), json!(7)] {
@@ -243,7 +249,8 @@ fn declared_arguments_are_held_against_scopes() {
 fn a_late_server_is_granted_after_a_renewal_too() {
     let bench = Bench::new();
     fs::create_dir_all(bench.server("even")).unwrap();
-    let servers = ["odd", "even"].map(|name| format!("server={name}:{}", bench.server(name).display()));
+    let servers =
+        ["odd", "even"].map(|name| format!("server={name}:{}", bench.server(name).display()));
     fs::write(bench.server("odd").join("hang"), "").unwrap();
     let words = [&servers[0], &servers[1], "class=local_write=*", "limit=calls:2", "renew=1"];
     let mut gateway = bench.start(&words).session();
