@@ -102,8 +102,8 @@ pub struct WaitingCall {
     pub uses_max: u64,
     /// Whether an answer may cover more than the resources that it touches.
     pub may_widen: bool,
-    /// Whether its tool has been set anew since, or another definition of it accepted: then the same
-    /// call asks anew, and no yes to this one is taken.
+    /// Whether its tool has been set anew since, or another definition of it accepted: then the
+    /// same call asks anew, and no yes to this one is taken.
     pub superseded: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What an operator states of tools that other processes run: what they count as, and which of their
-//! arguments name what.
+//! What an operator states of tools that other processes run: what they count as, and which of
+//! their arguments name what.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "seen/records.rs"]
@@ -123,8 +123,8 @@ fn call(agent: &Session, name: &str, value: &str) -> Option<Reason> {
     reason(&agent.call_json("docs.put", &text, syscap::format::json::Escapes::Data).unwrap())
 }
 
-/// A tool of a host's own is the same tool whatever is stated of it, also after the host has offered
-/// it again; what is stated goes on record by one event.
+/// A tool of a host's own is the same tool whatever is stated of it, also after the host has
+/// offered it again; what is stated goes on record by one event.
 #[test]
 fn what_is_stated_of_a_hosts_own_tool_stands() {
     let world = World::new(own());
@@ -161,7 +161,8 @@ fn what_is_stated_of_a_hosts_own_tool_stands() {
     world.sound();
 }
 
-/// Whoever offers a tool states nothing of it: settings and dimensions of an offer count for nothing.
+/// Whoever offers a tool states nothing of it: settings and dimensions of an offer count for
+/// nothing.
 #[test]
 fn nothing_is_stated_by_who_offers() {
     let mut hostile = own();
@@ -302,7 +303,8 @@ fn policies_read_what_is_named() {
     world.sound();
 }
 
-/// What is run is bounded by nothing: a person who lets one such call through lets no other through.
+/// What is run is bounded by nothing: a person who lets one such call through lets no other
+/// through.
 #[test]
 fn what_is_run_is_approved_one_by_one() {
     let world = World::new(own());
@@ -353,8 +355,8 @@ fn only_what_an_argument_can_name_is_declared() {
     assert_eq!(back.params, open.params);
 }
 
-/// Another definition waits for the operator as ever. Accepted, what was declared of arguments holds
-/// it too; a class that was set lower does not, one that was set higher does.
+/// Another definition waits for the operator as ever. Accepted, what was declared of arguments
+/// holds it too; a class that was set lower does not, one that was set higher does.
 #[test]
 fn another_definition_is_held_as_the_one_before_and_not_trusted_as_it() {
     let defined = |text: &str| {

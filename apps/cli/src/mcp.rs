@@ -103,9 +103,10 @@ pub(crate) struct Mcp {
     /// Pass no resources through.
     #[arg(long)]
     no_resources: bool,
-    /// Show what the servers offer, what each tool is proposed to count as and why, ask whether that
-    /// is to be put on record, and end; with --confirm-hints nobody is asked, and nothing is guessed
-    /// by a name. Without this a terminal is asked where nothing of the servers is on record.
+    /// Show what the servers offer, what each tool is proposed to count as and why, ask whether
+    /// that is to be put on record, and end; with --confirm-hints nobody is asked, and nothing is
+    /// guessed by a name. Without this a terminal is asked where nothing of the servers is on
+    /// record.
     #[arg(long, conflicts_with = "print_config")]
     review: bool,
     /// Print what goes into a client's configuration, and end.

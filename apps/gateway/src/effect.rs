@@ -117,8 +117,8 @@ impl Because {
     }
 }
 
-/// Words with which the names of tools begin that only look, and of those that can't be undone. Where
-/// they look nobody knows: so it may be elsewhere.
+/// Words with which the names of tools begin that only look, and of those that can't be undone.
+/// Where they look nobody knows: so it may be elsewhere.
 const LOOKS: [&str; 10] =
     ["read", "get", "list", "search", "find", "show", "describe", "query", "view", "count"];
 const ENDS: [&str; 8] = ["delete", "remove", "drop", "destroy", "purge", "send", "pay", "publish"];
@@ -142,16 +142,16 @@ pub(crate) fn proposed(
         return (as_annotated(annotations), Because::Hinted);
     }
     let name = names.first().copied().unwrap_or_default().to_ascii_lowercase();
-    let begins = |word: &&str| {
-        let rest = name.strip_prefix(*word);
+    let begins = |word: &str| {
+        let rest = name.strip_prefix(word);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
     };
     let guessed = match hints {
         Hints::Confirmed => None,
-        Hints::Unconfirmed if LOOKS.iter().any(|word| begins(&word)) => {
+        Hints::Unconfirmed if LOOKS.iter().any(|word| begins(word)) => {
             Some(EffectClass::ExternalRead)
         }
-        Hints::Unconfirmed if ENDS.iter().any(|word| begins(&word)) => {
+        Hints::Unconfirmed if ENDS.iter().any(|word| begins(word)) => {
             Some(EffectClass::Irreversible)
         }
         Hints::Unconfirmed => None,

@@ -165,7 +165,8 @@ impl Kernelside for HomeKernel {
         }
         let meant: Vec<&str> =
             tools.iter().filter(|tool| self.options.may_grant(tool)).map(ToolId::as_str).collect();
-        if meant.is_empty() || !before.is_live(view.now) || !self.is_newest(&view, before) {
+        let goes_on = before.is_live(view.now) && !is_stopped(&view, before);
+        if meant.is_empty() || !goes_on || !self.is_newest(&view, before) {
             return Ok(None);
         }
         let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
@@ -258,6 +259,22 @@ fn read_by(view: &View, token: &TokenInfo) -> Label {
     }
     let sessions = view.sessions.iter().filter(|session| session.token == token.id);
     sessions.fold(token.label, |label, session| label.join(session.label))
+}
+
+/// Whether an operator has stopped the agent of a token since that was issued, by whatever means.
+fn is_stopped(view: &View, token: &TokenInfo) -> bool {
+    let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
+    let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
+    let stops = |freeze: &Freeze| match freeze.target {
+        FreezeTarget::Kernel => true,
+        FreezeTarget::Agent => {
+            AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
+        }
+        FreezeTarget::Tool => false,
+    };
+    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+    let frozen = unseen || view.frozen.iter().any(stops);
+    revoked || frozen
 }
 
 /// What is left of a token, as the budget of another.
@@ -405,18 +422,7 @@ impl HomeKernel {
     /// Whether a token may be issued again here: as often as the operator said, and not where an
     /// operator has stopped its agent since, by whatever means.
     fn may_renew(&self, view: &View, token: &TokenInfo) -> bool {
-        let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
-        let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
-        let stops = |freeze: &Freeze| match freeze.target {
-            FreezeTarget::Kernel => true,
-            FreezeTarget::Agent => {
-                AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
-            }
-            FreezeTarget::Tool => false,
-        };
-        let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-        let frozen = unseen || view.frozen.iter().any(stops);
-        !revoked && !frozen && self.renewed.load(Ordering::SeqCst) < self.options.renewals
+        !is_stopped(view, token) && self.renewed.load(Ordering::SeqCst) < self.options.renewals
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {

@@ -63,9 +63,9 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
         lack: &Lack,
     ) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
 
-    /// Opens a session by a token that grants some of these tools besides all that the other does: by
-    /// one that an operator issued since, or by one that is issued here, as far as the operator said
-    /// that such tools may be granted. `None` where there is neither.
+    /// Opens a session by a token that grants some of these tools besides all that the other does:
+    /// by one that an operator issued since, or by one that is issued here, as far as the operator
+    /// said that such tools may be granted. `None` where there is neither.
     fn grow(
         &self,
         from: TokenId,

@@ -49,8 +49,8 @@ async fn ended(gateway: &Arc<Gateway>, token: TokenId, home: &str) -> String {
     }
 }
 
-/// The words that grant what was out of scope, where it is a path: `read docs/a.txt of me`. Of others
-/// only whoever knows the tool can say in which dimension they are.
+/// The words that grant what was out of scope, where it is a path: `read docs/a.txt of me`. Of
+/// others only whoever knows the tool can say in which dimension they are.
 fn scoped(got: &str) -> Option<String> {
     let (rights, path) = [("read, write ", 3), ("read ", 1), ("write ", 2)]
         .iter()

@@ -122,7 +122,8 @@ async fn restate(
             ));
         }
         if whole != offer.manifest {
-            (plain.push(said), other.push(whole));
+            plain.push(said);
+            other.push(whole);
         }
     }
     if other.is_empty() {

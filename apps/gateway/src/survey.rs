@@ -42,8 +42,8 @@ pub struct Proposed {
 
 /// Starts the servers, has them list their tools, and ends them.
 ///
-/// With [`Hints::Confirmed`](crate::Hints::Confirmed) what the servers say of their tools is taken as it is, and nothing is
-/// guessed by a name.
+/// With [`Hints::Confirmed`](crate::Hints::Confirmed) what the servers say of their tools is taken
+/// as it is, and nothing is guessed by a name.
 ///
 /// # Errors
 /// [`Error::Name`], [`Error::Threads`]; [`Error::Begin`] where a server can't be started, or does

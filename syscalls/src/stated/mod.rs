@@ -128,8 +128,8 @@ impl Stated {
 }
 
 /// What is offered, with what is stated of the tool on record. Where the definition is another,
-/// what is declared of arguments is kept as far as the tool still takes them, and a class only where
-/// it is the graver one: what was said of one definition makes no other one harmless.
+/// what is declared of arguments is kept as far as the tool still takes them, and a class only
+/// where it is the graver one: what was said of one definition makes no other one harmless.
 #[must_use]
 pub fn carried(offered: Manifest, on_record: &Manifest) -> Manifest {
     let Ok(mut stated) = Stated::of(on_record) else { return offered };

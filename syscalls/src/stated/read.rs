@@ -66,11 +66,11 @@ impl Kept {
             map = map.item("class", class.item());
         }
         if !self.arguments.is_empty() {
-            let each = |(name, (declared, was)): (&Box<str>, &KeptArgument)| {
-                (name.clone(), written(declared, *was))
-            };
-            let all: Vec<(Box<str>, Canonical)> = self.arguments.iter().map(each).collect();
-            let entries = all.iter().map(|(name, value)| (&**name, value.item())).collect();
+            let mut all: Vec<(&str, Canonical)> = Vec::new();
+            for (name, (declared, was)) in &self.arguments {
+                all.push((name, written(declared, *was)));
+            }
+            let entries = all.iter().map(|(name, value)| (*name, value.item())).collect();
             map = map.item("arguments", Canonical::map(entries).item());
         }
         Some(map.finish())

@@ -190,8 +190,8 @@ fn put(home: &Path, hand: &Hand, set: &[Manifest], out: &mut Out) -> Ended {
     out.flush()?;
     let home = word_of(home);
     tell(&format!(
-        "`syscap tools class {home} TOOL CLASS` changes one; --print-config in the place of --review \
-         prints what a client starts this by"
+        "`syscap tools class {home} TOOL CLASS` changes one; --print-config in the place of \
+         --review prints what a client starts this by"
     ));
     Ok(Exit::Done)
 }

@@ -10,9 +10,9 @@ use syscap::{
 };
 
 use super::{
-    Seen, catalogue,
+    catalogue::{self, standing},
     difference::{Line, between, lines},
-    standing,
+    seen::Seen,
 };
 use crate::{
     exit::{Ended, Exit, Failure},

@@ -15,7 +15,7 @@ use syscap::{
     syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError},
 };
 
-use super::{Seen, changed, detail_at, names};
+use super::seen::{self, Seen, changed, detail_at, names};
 use crate::{
     exit::{Ended, Exit, Failure, tell},
     output::{Object, Out, word_of},
@@ -31,10 +31,10 @@ const TOKENS_TOLD_MAX: usize = 8;
 /// Which tools, and what they count as.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-It is one signed record, and counts from the next call on, also where a gateway runs: calls that are
-out end as they were let through. Tokens that grant the tool go on granting it. It stands until
-another `tools class`, or --unset: over any --class and --confirm-hints of `syscap mcp`. Where another
-definition of the tool is accepted a graver class stays; one that was set lower has to be set again.
+It is one signed record, and counts from the next call on, also where a gateway runs: calls that
+are out end as they were let through. Tokens that grant the tool go on granting it. It stands until
+another `tools class`, or --unset: over any --class and --confirm-hints of `syscap mcp`. Where
+another definition of the tool is accepted a graver class stays; a lower one has to be set again.
 
 Classes: pure, read, local_write, external_read, external_write, irreversible.")]
 pub(crate) struct Class {
@@ -89,10 +89,10 @@ impl Class {
 /// Which argument, and what it names.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-What a server says of its own tools declares nothing: this does, by one signed record. From then on a
-call needs a token with a scope for what the argument names (--read and --write for paths, --scope
-for others), and policies read `args.NAME` as that: a path, a host, a name. A text that is not of the
-kind is refused, on the record. How a server keeps to it is its own affair (`delegated`).
+What a server says of its own tools declares nothing: this does, by one signed record. From then on
+a call needs a token with a scope for what the argument names (--read and --write for paths, --scope
+for others), and policies read `args.NAME` as that: a path, a host, a name. A text that is not of
+the kind is refused, on the record. How a server keeps to it is its own affair (`delegated`).
 
 Kinds: path (--root), tree (a folder with all below it; --root), url, host, recipient, command (what
 is run: no approval covers more than the one call). Lists of texts are taken too.
@@ -230,7 +230,7 @@ fn delegated(access: &Runtime, word: &str) -> Result<Vec<Manifest>, Failure> {
             let advice = format!("is not on record yet: first `syscap tools accept HOME {word}`");
             return Err(usage(advice));
         }
-        return Ok(vec![super::delegated(access, &tool)?.manifest]);
+        return Ok(vec![seen::delegated(access, &tool)?.manifest]);
     }
     let seen = Seen::at(access.clone())?;
     let is_meant = |manifest: &Manifest| {

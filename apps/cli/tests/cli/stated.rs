@@ -1,5 +1,5 @@
-//! `tools class` and `tools argument`: what an operator says of tools that others run; and the first
-//! look at a server, `mcp --review`.
+//! `tools class` and `tools argument`: what an operator says of tools that others run; and the
+//! first look at a server, `mcp --review`.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
@@ -169,13 +169,21 @@ fn with_a_sealed_key_a_person_states_it() {
 /// A server that lists three tools: of one it says that it reads, of the others nothing.
 fn server(folder: &std::path::Path) -> String {
     let file = folder.join("server.sh");
-    let tools = r#"[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":false}},{"name":"get_note","inputSchema":{"type":"object"}},{"name":"put","inputSchema":{"type":"object"}}]"#;
+    let schema = json!({"type": "object"});
+    let hints = json!({"readOnlyHint": true, "openWorldHint": false});
+    let tools = json!([
+        {"name": "look", "inputSchema": schema, "annotations": hints},
+        {"name": "get_note", "inputSchema": schema},
+        {"name": "put", "inputSchema": schema},
+    ]);
+    let begun = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+        "serverInfo": {"name": "notes", "version": "1"}});
     let script = format!(
         r#"#!/bin/sh
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
-  *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"notes","version":"1"}}}}}}\n' "$id" ;;
+  *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{begun}}}\n' "$id" ;;
   *'"tools/list"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"tools":{tools}}}}}\n' "$id" ;;
   esac
 done
