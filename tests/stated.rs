@@ -186,25 +186,15 @@ fn nothing_is_stated_by_who_offers() {
     world.sound();
 }
 
-/// Each kind: what its texts are, what a token must permit, and what is refused.
-#[test]
-fn arguments_of_each_kind_are_held_against_scopes() {
-    let world = World::new(own());
-    let ten = Scope::cidrs([Cidr::new("10.0.0.0".parse().unwrap(), 8).unwrap()]).unwrap();
-    let grant = || {
-        Grant::to("a")
-            .scope("host", Scope::hosts(["*.example.com"]).unwrap())
-            .scope("address", ten.clone())
-            .scope("recipient", Scope::names(["ann@example.com", "#general"]).unwrap())
-            .read("docs/open")
-            .write("docs/open")
-    };
-    let agent = world.session(grant());
+/// A kind, and what comes of each text.
+type Cases = (ArgumentKind, Vec<(&'static str, Option<Reason>)>);
+
+fn cases() -> [Cases; 4] {
     let ok = None;
     let (out, arg, path) =
         (Some(Reason::OutOfScope), Some(Reason::BadArgument), Some(Reason::BadPath));
     let tree = ArgumentKind::Tree(vec![PathRoot::parse("docs").unwrap()]);
-    for (kind, cases) in [
+    [
         (
             ArgumentKind::Url,
             vec![
@@ -252,7 +242,25 @@ fn arguments_of_each_kind_are_held_against_scopes() {
                 (r#""open/../closed""#, path),
             ],
         ),
-    ] {
+    ]
+}
+
+/// Each kind: what its texts are, what a token must permit, and what is refused.
+#[test]
+fn arguments_of_each_kind_are_held_against_scopes() {
+    let world = World::new(own());
+    let ten = Scope::cidrs([Cidr::new("10.0.0.0".parse().unwrap(), 8).unwrap()]).unwrap();
+    let grant = || {
+        Grant::to("a")
+            .scope("host", Scope::hosts(["*.example.com"]).unwrap())
+            .scope("address", ten.clone())
+            .scope("recipient", Scope::names(["ann@example.com", "#general"]).unwrap())
+            .read("docs/open")
+            .write("docs/open")
+    };
+    let agent = world.session(grant());
+    let out = Some(Reason::OutOfScope);
+    for (kind, cases) in cases() {
         world.declare("to", Declared::new(kind.clone()));
         for (value, expected) in cases {
             let ran = world.ran();

@@ -149,22 +149,26 @@ fn no_narrower_token_is_taken_up() {
 fn a_class_is_changed_while_the_gateway_runs() {
     let bench = Bench::new();
     let server = format!("server=odd:{}", bench.server("odd").display());
-    let mut gateway = bench.start(&[&server, "class=external_write=echo"]).session();
+    let words = [server.as_str(), "class=external_write=echo", "class=read=slow"];
+    let mut gateway = bench.start(&words).session();
     assert_eq!(refusal(&gateway.call("echo", json!({})))["code"], Reason::Asked.code());
-    let slow = gateway.begin("slow", json!({}));
+    let slow = gateway.begin("slow", json!({"count": 3_000}));
+    until("it runs", || bench.got_method("odd", "tools/call") == 1);
     let all = gateway.names();
+    state(&bench, "odd.slow", |stated| stated.class = Some(EffectClass::Irreversible));
     state(&bench, "odd.echo", |stated| stated.class = Some(EffectClass::Read));
     gateway.hears("notifications/tools/list_changed");
     assert_eq!(gateway.names(), all);
-    assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
-    drop(slow);
-    let records = bench.count("Tools");
-    // The server lists its tools anew: that is no word of the operator's.
-    gateway.call("echo", json!({}));
+    until("it counts", || gateway.call("echo", json!({}))["isError"] != true);
+    // What was out ends as it was let through; the next is another.
+    assert_eq!(text(&gateway.result(&slow)), "slept");
+    let again = gateway.call("slow", json!({"count": 1}));
+    assert_eq!(refusal(&again)["class"], "irreversible");
     assert!(gateway.end().success());
-    for words in [["class=external_write=echo"], ["class=irreversible=echo"], ["hints=yes"]] {
-        let mut gateway = bench.start(&[&server, words[0]]).session();
-        assert_eq!(text(&gateway.call("echo", json!({}))), "{}", "{words:?}");
+    let records = bench.count("Tools");
+    for word in ["class=external_write=echo", "class=irreversible=echo", "hints=yes"] {
+        let mut gateway = bench.start(&[&server, word]).session();
+        assert_eq!(text(&gateway.call("echo", json!({}))), "{}", "{word}");
         assert!(gateway.end().success());
     }
     let log = Options::new().inspect(bench.home()).unwrap();
