@@ -22,7 +22,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 /// that, else in single quotes.
 ///
 /// ```
-/// assert_eq!(syscap::plain::shell_word("/home/me/x"), "/home/me/x");
+/// assert_eq!(syscap::plain::shell_word("/srv/x"), "/srv/x");
 /// assert_eq!(syscap::plain::shell_word("it's here"), r"'it'\''s here'");
 /// ```
 #[must_use]

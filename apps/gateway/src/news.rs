@@ -7,6 +7,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 use syscap::{
     format::{id::ToolId, manifest::EffectClass},
+    plain::shell_word,
     provide::Standing,
 };
 use tokio::time::sleep;
@@ -24,6 +25,8 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(500);
 /// Most tools that are named in a list, or in one line.
 const NAMED_MAX: usize = 32;
+/// Longest list of tools in a command, in bytes: a command that is cut goes nowhere.
+const LIST_BYTES_MAX: usize = 300;
 
 /// All of them.
 pub(crate) fn missing(gateway: &Gateway) -> Vec<Missing> {
@@ -58,7 +61,7 @@ pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
 
 /// The one command that shows all that are missing for one reason.
 fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
-    let tools = missing.iter().filter(|missing| missing.why == why).take(NAMED_MAX);
+    let tools = missing.iter().filter(|missing| missing.why == why);
     let tools: Vec<&str> = tools.map(|missing| missing.tool.as_str()).collect();
     if tools.is_empty() {
         return None;
@@ -67,7 +70,7 @@ fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
     match why {
         Why::NotGranted => {
             let token = gateway.open()?.session.token().id;
-            let besides = tools.join(",");
+            let besides = besides(&tools);
             let named = match gateway.options.token {
                 // One that is named stays the one that is meant.
                 Some(_) => "; then name the new one by --token",
@@ -75,9 +78,31 @@ fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
             };
             Some(format!("syscap token reissue {home} {token} --tool {besides}{named}"))
         }
-        Why::New | Why::Changed => Some(format!("syscap tools accept {home} {}", tools.join(" "))),
+        // As many as fit: the others are named when these are accepted.
+        Why::New | Why::Changed => {
+            let mut list = String::new();
+            for tool in tools {
+                if !list.is_empty() && list.len().saturating_add(tool.len()) > LIST_BYTES_MAX {
+                    break;
+                }
+                list.push_str(&format!(" {tool}"));
+            }
+            Some(format!("syscap tools accept {home}{list}"))
+        }
         Why::Taken => None,
     }
+}
+
+/// The tools, one by one; where those are too many, as all of their servers'.
+fn besides(tools: &[&str]) -> String {
+    let all = tools.join(",");
+    if all.len() <= LIST_BYTES_MAX {
+        return all;
+    }
+    let servers = tools.iter().filter_map(|tool| tool.split('.').next());
+    let servers: BTreeSet<String> = servers.map(|server| format!("{server}.*")).collect();
+    let servers: Vec<String> = servers.into_iter().collect();
+    shell_word(&servers.join(",")).into_owned()
 }
 
 /// Says on standard error which tools are missing now that were not before.
@@ -85,15 +110,17 @@ fn say_what_is_missing(gateway: &Gateway) {
     let all = missing(gateway);
     let news: Vec<Missing> = gateway.told_missing(&all.iter().cloned().collect());
     for why in Why::ALL {
-        let of_it = news.iter().filter(|missing| missing.why == why).take(NAMED_MAX);
+        let of_it = news.iter().filter(|missing| missing.why == why);
         let names: Vec<&str> = of_it.map(|missing| missing.tool.as_str()).collect();
         if let (false, Some(command)) = (names.is_empty(), command(gateway, why, &news)) {
             let because = match why {
-                Why::NotGranted => "the token does not grant",
+                Why::NotGranted => "the token does not grant what is offered:",
                 Why::New => "not on record yet, so that a person must accept:",
                 _ => "another definition is on record of:",
             };
-            say(&format!("{because} {}; it is shown after: {command}", names.join(", ")));
+            // Apart, so that a long list of names cuts no command.
+            say(&format!("{because} {}", names.join(", ")));
+            say(&format!("that is shown after: {command}"));
         }
     }
 }

@@ -118,22 +118,22 @@ mod tests {
 
     #[test]
     fn paths_begin_with_their_folder() {
-        let roots = ["docs=/home/me/docs", "drafts=/home/me/docs/drafts/"];
+        let roots = ["docs=/srv/docs", "drafts=/srv/docs/drafts/"];
         for (text, leads_to) in [
-            ("/home/me/docs/a.txt", Some("docs/a.txt")),
-            ("/home/me/docs", Some("docs")),
-            ("/home/me/docs/", Some("docs")),
-            ("/home/me/docs/drafts/b", Some("drafts/b")),
-            ("/home/me/docs/draftsb", Some("docs/draftsb")),
-            ("/home/me/docs2/a", None),
-            ("/home/me/docs/../x", None),
-            ("/home/me/docs/./x", None),
-            ("/home/me/docs//x", None),
-            ("/home/me/docs/a\\b", None),
-            ("/home/me/docs/a\0b", None),
+            ("/srv/docs/a.txt", Some("docs/a.txt")),
+            ("/srv/docs", Some("docs")),
+            ("/srv/docs/", Some("docs")),
+            ("/srv/docs/drafts/b", Some("drafts/b")),
+            ("/srv/docs/draftsb", Some("docs/draftsb")),
+            ("/srv/docs2/a", None),
+            ("/srv/docs/../x", None),
+            ("/srv/docs/./x", None),
+            ("/srv/docs//x", None),
+            ("/srv/docs/a\\b", None),
+            ("/srv/docs/a\0b", None),
             ("docs/a.txt", None),
             ("~/docs/a.txt", None),
-            ("file:///home/me/docs/a", None),
+            ("file:///srv/docs/a", None),
             ("", None),
         ] {
             assert_eq!(read(&roots, text).as_deref(), leads_to, "{text:?}");

@@ -97,7 +97,7 @@ the kind is refused, on the record. How a server keeps to it is its own affair (
 Kinds: path (--root), tree (a folder with all below it; --root), url, host, recipient, command (what
 is run: no approval covers more than the one call). Lists of texts are taken too.
 
---root docs=/home/me/docs: texts begin with that folder, and count as docs/...; --root docs: texts
+--root docs=/srv/docs: texts begin with that folder, and count as docs/...; --root docs: texts
 are names below it as they are. Names that climb are refused.")]
 pub(crate) struct Argument {
     /// The home.
@@ -124,7 +124,7 @@ pub(crate) struct Argument {
 }
 
 fn root(text: &str) -> Result<PathRoot, String> {
-    let form = "write ROOT or ROOT=/FOLDER, as docs=/home/me/docs; a root is [A-Za-z0-9._-]+";
+    let form = "write ROOT or ROOT=/FOLDER, as docs=/srv/docs; a root is [A-Za-z0-9._-]+";
     PathRoot::parse(text).ok_or_else(|| form.to_owned())
 }
 
@@ -180,7 +180,7 @@ impl Argument {
         let is_path = matches!(kind, ArgumentKind::Path(_) | ArgumentKind::Tree(_));
         match is_path {
             true if self.root.is_empty() => {
-                usage(name, "lies below a root: say which, as --root docs=/home/me/docs".into())
+                usage(name, "lies below a root: say which, as --root docs=/srv/docs".into())
             }
             true if self.root.len() > ROOTS_MAX => usage("--root", format!("{ROOTS_MAX} at most")),
             false if !self.root.is_empty() || self.needs.is_some() => {

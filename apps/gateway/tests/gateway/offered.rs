@@ -102,6 +102,38 @@ fn a_tool_that_turns_up_is_named_and_shown_once_it_is_granted() {
     bench.settled();
 }
 
+/// A second server behind a token for the first: its tools are named, all of them by one command.
+#[test]
+fn a_second_server_is_named_with_the_command_that_grants_it() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.server("even")).unwrap();
+    let servers =
+        ["odd", "even"].map(|name| format!("server={name}:{}", bench.server(name).display()));
+    assert!(bench.start(&[&servers[0], "class=local_write=*"]).session().end().success());
+    let mut gateway = bench.start(&[&servers[0], &servers[1], "class=local_write=*"]).session();
+    let shown = gateway.names();
+    assert!(shown.iter().all(|name| name.starts_with("odd_")), "{shown:?}");
+    let told = missing(&mut gateway);
+    assert_eq!(told["in_all"].as_u64().unwrap(), shown.len() as u64);
+    let command = words(told["next"][0].as_str().unwrap());
+    let named: Vec<&str> = command.last().unwrap().split(',').collect();
+    assert!(named.iter().all(|tool| tool.starts_with("even.")), "{named:?}");
+    let said = gateway.said();
+    assert!(said.contains(told["next"][0].as_str().unwrap()), "{said}");
+    let token = newest(&bench);
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let tools: Vec<ToolId> = log.kernel().manifests().map(|one| one.tool.clone()).collect();
+    let even = tools.iter().map(ToolId::as_str).filter(|tool| tool.starts_with("even."));
+    let grant = log.grant_like(token).unwrap().tools(even);
+    let beside = Runtime::share(bench.home()).unwrap();
+    beside.issue(grant).unwrap();
+    beside.close().unwrap();
+    gateway.hears("notifications/tools/list_changed");
+    assert_eq!(gateway.names().len(), 2 * shown.len());
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
 /// Where the operator said so beforehand it is granted by itself: with no more left than there was,
 /// and nothing else than what was meant.
 #[test]
