@@ -88,6 +88,8 @@ pub(crate) struct Table {
     pub(crate) runs: BTreeMap<Seq, (Seq, Cancel)>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
+    /// How often tools came on record here, or went.
+    pub(crate) changes: u64,
 }
 
 impl Providers {
@@ -359,6 +361,7 @@ impl Providers {
     pub(crate) fn pin(&self, delta: &ToolsDelta) {
         let mut gone = Vec::new();
         let mut table = self.lock();
+        table.changes = table.changes.saturating_add(1);
         for tool in &delta.remove {
             if !delta.add.manifests().any(|manifest| manifest.tool == *tool) {
                 gone.extend(table.tools.remove(tool));

@@ -75,14 +75,17 @@ shape! {
         1 => pub tools: Option<ToolsHash>,
         /// How many tokens were registered.
         2 => pub tokens: u64,
+        /// How often the tools were changed at this holder: there and back is two changes.
+        3 => pub changes: u64,
     }
 }
 
 impl Stamp {
     pub(crate) fn of(runtime: &Holding) -> Self {
+        let changes = runtime.providers.lock().changes;
         let of = |kernel: &Kernel| (kernel.tools_hash(), kernel.token_count());
         let (tools, tokens) = runtime.look(of);
-        Self { tools, tokens: count(tokens) }
+        Self { tools, tokens: count(tokens), changes }
     }
 }
 

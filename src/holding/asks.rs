@@ -43,7 +43,8 @@ impl Holding {
         });
         let Some((ask, now)) = found else { return Ok(()) };
         let asked = self.core.ask(|store| Ok(asked_for(store, ask)?))?;
-        if asked.is_none() || asked == now {
+        // Of a tool that is gone the kernel says what it knows.
+        if asked.is_none() || now.is_none() || asked == now {
             return Ok(());
         }
         let refused = Refused::new(Reason::ToolChanged).field("ask").got(&ask);

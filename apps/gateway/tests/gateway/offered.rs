@@ -7,6 +7,7 @@ use syscap::{
     Configured, Grant, Options, Runtime,
     format::{
         id::{TokenId, ToolId},
+        label::Label,
         manifest::{EffectClass, Manifest},
         reason::Reason,
     },
@@ -166,7 +167,9 @@ fn no_narrower_token_is_taken_up() {
     gateway.call("change", json!({"text": extra("extra")}));
     gateway.hears("notifications/tools/list_changed");
     let beside = Runtime::share(bench.home()).unwrap();
-    beside.issue(Grant::to("agent").tools(["odd.extra"])).unwrap();
+    // It forgets nothing that was read.
+    let narrower = Grant::to("agent").tools(["odd.extra"]).begins_with(Label::UNTRUSTED);
+    beside.issue(narrower).unwrap();
     beside.close().unwrap();
     assert_eq!(refusal(&gateway.call("extra", json!({})))["code"], Reason::NotGranted.code());
     let names: BTreeSet<String> = gateway.names().into_iter().collect();
