@@ -2,8 +2,9 @@
 
 use syscap_format::{
     cbor::Canonical,
-    id::{AgentId, Leaf, Seq, TokenId, ToolId},
+    id::{AgentId, Leaf, ObjectId, Seq, TokenId, ToolId},
     label::Label,
+    manifest::Manifest,
     record::{Answer, ApprovalBody, Body, Means, Record},
     sign::PublicKey,
     time::UnixMillis,
@@ -101,6 +102,9 @@ pub struct WaitingCall {
     pub uses_max: u64,
     /// Whether an answer may cover more than the resources that it touches.
     pub may_widen: bool,
+    /// Whether its tool has been set anew since, or another definition of it accepted: then the
+    /// same call asks anew, and no yes to this one is taken.
+    pub superseded: bool,
 }
 
 impl Inspection {
@@ -112,7 +116,10 @@ impl Inspection {
     pub fn waiting(&self) -> Result<Vec<WaitingCall>, Error> {
         let mut store = self.store();
         let asks: Vec<AskView> = self.kernel().asks().collect();
-        let shown = asks.into_iter().map(|ask| shown(&mut **store, ask));
+        let shown = asks.into_iter().map(|ask| {
+            let superseded = is_superseded(self.kernel(), &mut **store, (ask.ask, &ask.tool))?;
+            Ok(WaitingCall { superseded, ..shown(&mut **store, ask)? })
+        });
         Ok(shown.collect::<Result<_, StoreError>>()?)
     }
 
@@ -140,6 +147,30 @@ impl Inspection {
     ) -> Option<ApprovalBody> {
         Some(body(answerable(self.kernel(), ask)?, (Answer::Set, Some(terms)), by))
     }
+}
+
+/// Whether the tool of a call that waits has another manifest now than the call was made for.
+pub(crate) fn is_superseded(
+    kernel: &Kernel,
+    store: &mut dyn Store,
+    (ask, tool): (Seq, &ToolId),
+) -> Result<bool, StoreError> {
+    let Some(asked) = asked_for(store, ask)? else { return Ok(false) };
+    Ok(manifest_of(kernel, tool) != Some(asked))
+}
+
+/// The manifest that a call was made for.
+pub(crate) fn asked_for(store: &mut dyn Store, ask: Seq) -> Result<Option<ObjectId>, StoreError> {
+    let bytes = record_at(store, ask)?.ok_or(StoreError::Damaged)?;
+    match Record::decode(&bytes).map_err(|_| StoreError::Damaged)?.body {
+        Body::Ask(ask) => Ok(ask.call.manifest),
+        _ => Ok(None),
+    }
+}
+
+/// The id of the manifest that a tool has.
+pub(crate) fn manifest_of(kernel: &Kernel, tool: &ToolId) -> Option<ObjectId> {
+    kernel.manifests().find(|manifest| manifest.tool == *tool).map(Manifest::id)
 }
 
 /// A reason, with the salt of its commitment.
@@ -189,5 +220,6 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         session: view.session,
         uses_max: view.uses_max,
         may_widen: view.may_widen,
+        superseded: false,
     })
 }

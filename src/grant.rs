@@ -8,7 +8,7 @@ use syscap_format::{
     id::{AgentId, TokenId, ToolId},
     label::Label,
     limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
-    scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
+    scope::{Name, Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
     sign::PublicKey,
     token::{self, Grants, TokenBody, TokenFlags},
 };
@@ -183,6 +183,28 @@ impl Grant {
         self
     }
 
+    /// Gives every tool that [has scopes of its own](Self::tool_with) what was said of all tools
+    /// besides what it has: what is granted [once more](Self::like), and more.
+    ///
+    /// # Errors
+    /// As [`Runtime::issue`](crate::Runtime::issue).
+    pub fn besides(mut self) -> Result<Self, Error> {
+        let agent = self.agent()?;
+        let mut said = self.scopes.clone();
+        if !self.paths.is_empty() {
+            said.push((PATH_DIMENSION.to_owned(), Scope::Paths(self.rules(&agent)?)));
+        }
+        for Apart { scopes, .. } in &mut self.apart {
+            for (dimension, more) in &said {
+                match scopes.iter_mut().find(|(other, _)| other == dimension) {
+                    Some((_, has)) => *has = both(has, more)?,
+                    None => scopes.push((dimension.clone(), more.clone())),
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Sets the budget.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -341,6 +363,37 @@ impl Grant {
             given.push((path, *rights));
         }
         Ok(add_up(given)?)
+    }
+}
+
+/// What either permits. Where a path was taken out of what stands above it, it stays so.
+fn both(has: &Scope, more: &Scope) -> Result<Scope, ScopeError> {
+    match (has, more) {
+        (Scope::Paths(has), Scope::Paths(more)) => {
+            let mut rules = has.rules().to_vec();
+            for new in more.rules() {
+                let rights = new.rights.union(has.rights(&new.path));
+                rules.retain(|rule| rule.path != new.path);
+                rules.push(Rule { path: new.path.clone(), rights });
+            }
+            Scope::paths(rules)
+        }
+        (Scope::Names(has), Scope::Names(more)) => {
+            let all = has.as_slice().iter().chain(more.as_slice());
+            Scope::names(all.map(Name::as_str))
+        }
+        (Scope::Hosts(has), Scope::Hosts(more)) => {
+            let all = has.patterns().iter().chain(more.patterns());
+            Scope::hosts(all.map(ToString::to_string))
+        }
+        (Scope::Ports(has), Scope::Ports(more)) => {
+            Scope::ports(has.ranges().iter().chain(more.ranges()).copied())
+        }
+        (Scope::Cidrs(has), Scope::Cidrs(more)) => {
+            Scope::cidrs(has.blocks().iter().chain(more.blocks()).copied())
+        }
+        // Of another type: what it was is not what the tool needs.
+        _ => Ok(more.clone()),
     }
 }
 

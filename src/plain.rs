@@ -18,6 +18,22 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A text as one word of a command line for a POSIX shell: as it is where a shell takes it for just
+/// that, else in single quotes.
+///
+/// ```
+/// assert_eq!(syscap::plain::shell_word("/srv/x"), "/srv/x");
+/// assert_eq!(syscap::plain::shell_word("it's here"), r"'it'\''s here'");
+/// ```
+#[must_use]
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let as_it_is = |b: u8| b.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&b);
+    if !text.is_empty() && text.bytes().all(as_it_is) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
 /// Puts one character behind a text, as [`plain`] writes it.
 pub(crate) fn push_plain(shown: &mut String, c: char) {
     if !is_hidden(c) {

@@ -31,7 +31,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use syscap_format::{
     envelope::ToolResult,
     field::Field,
-    id::{HomeId, Seq, SnapshotId, TokenId, ToolId},
+    id::{AgentId, HomeId, Seq, SnapshotId, TokenId, ToolId},
     manifest::Manifest,
     provenance::Source,
     record::Head,
@@ -45,13 +45,14 @@ use self::{
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
-        Answered, Ask, Begin, Leave, SessionTicket, Settle, client::Step, limits::ANSWER_TIME,
+        Answered, Ask, Begin, Leave, Looked, SessionTicket, Settle, client::Step,
+        limits::ANSWER_TIME,
     },
     holding::Holding,
     host::uses::{Begun, Reported, ToolUse},
     provide::{Offer, Provider},
     state::states,
-    view::{ToolDetail, View, Whose, manifests},
+    view::{Stamp, ToolDetail, View, Whose, manifests},
 };
 
 /// A home, held by this process or by another. It can be shared between threads, and cloned: all
@@ -415,6 +416,26 @@ impl Runtime {
     pub fn view(&self) -> Result<View, Error> {
         let here = |holding: &Holding| Ok(View::of(holding));
         self.act_within(self.answer_time, &Ask::View, here)
+    }
+
+    /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
+    /// Looked for are the newest 65,536 tokens of the home.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn view_of(&self, agent: &AgentId, token: Option<TokenId>) -> Result<View, Error> {
+        let here = |holding: &Holding| Ok(View::of_agent(holding, agent, token));
+        let looked = Looked { agent: agent.clone(), token };
+        self.act_within(self.answer_time, &Ask::ViewOf(Box::new(looked)), here)
+    }
+
+    /// What is another after tools or tokens have come on record: for whoever looks whether there
+    /// is anything new, which costs next to nothing.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn stamp(&self) -> Result<Stamp, Error> {
+        self.act_within(self.answer_time, &Ask::Stamp, |holding: &Holding| Ok(Stamp::of(holding)))
     }
 
     /// Ends it: the sessions end, the tools are withdrawn. Where this process holds the home,

@@ -29,7 +29,7 @@ use syscap_kernel::{
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };
 
-use syscap_syscalls::net::Network;
+use syscap_syscalls::{net::Network, stated::Stated};
 
 use self::place::{Known, Place};
 pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
@@ -88,6 +88,8 @@ pub(crate) struct Table {
     pub(crate) runs: BTreeMap<Seq, (Seq, Cancel)>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
+    /// How often tools came on record here, or went.
+    pub(crate) changes: u64,
 }
 
 impl Providers {
@@ -199,6 +201,8 @@ impl Table {
 pub(crate) struct Delegated {
     manifest: Manifest,
     identity: DefinitionHash,
+    /// What the operator states of it; `None` where that is of a version not known here.
+    stated: Option<Stated>,
     providers: Arc<Providers>,
 }
 
@@ -225,11 +229,15 @@ impl Tool for Delegated {
             let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
             self.providers.check(tool, self.identity, live).map_err(refused)?;
         }
+        // Nothing is let through for want of what was said to hold it.
+        let unread = || Refused::new(Reason::ToolChanged).field("tool_id").got(tool.as_str());
+        let stated = self.stated.as_ref().ok_or_else(unread)?;
+        let resources = stated.demands(request, self.manifest.effect)?;
         Ok(DelegatedPlan {
             agent: request.agent.clone(),
             args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
                 .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
-            demands: Demands::default(),
+            demands: Demands { resources, hold: Amounts::ZERO },
             pinned: self.identity,
             providers: Arc::clone(&self.providers),
         })
@@ -318,7 +326,7 @@ fn absent(
         let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
         let Some(manifest) = manifest else { continue };
         // What an operator has set stands in the place of the same tool where nothing is set.
-        let is_set = manifest.settings.is_some() && own(&manifest.tool);
+        let is_set = Network::makes(&manifest) && own(&manifest.tool);
         let free = |name: &ToolId| !here.contains(name) || (is_set && *name == manifest.tool);
         if names_of(&manifest).all(free) {
             replaced.extend(is_set.then(|| manifest.tool.clone()));
@@ -341,8 +349,9 @@ pub(crate) fn delta(
         if Network::makes(&manifest) && providers.network.add(&manifest, &mut registry).is_ok() {
             continue;
         }
-        let identity = identity(&manifest);
-        registry.add(Delegated { manifest, identity, providers: Arc::clone(providers) })?;
+        let (identity, stated) = (identity(&manifest), Stated::of(&manifest).ok());
+        let providers = Arc::clone(providers);
+        registry.add(Delegated { manifest, identity, stated, providers })?;
     }
     Ok(ToolsDelta { remove, add: registry })
 }
@@ -352,6 +361,7 @@ impl Providers {
     pub(crate) fn pin(&self, delta: &ToolsDelta) {
         let mut gone = Vec::new();
         let mut table = self.lock();
+        table.changes = table.changes.saturating_add(1);
         for tool in &delta.remove {
             if !delta.add.manifests().any(|manifest| manifest.tool == *tool) {
                 gone.extend(table.tools.remove(tool));

@@ -6,13 +6,14 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     control::Freeze,
     field::{code, shape},
-    id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId},
+    id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash},
     label::Label,
     manifest::{EffectClass, Manifest},
     record::CallFields,
     time::UnixMillis,
 };
-use syscap_kernel::kernel::{Kernel, TokenView};
+use syscap_kernel::kernel::{Kernel, SessionView, TokenView};
+use syscap_syscalls::stated::carried;
 
 use crate::{
     Error, Inspection,
@@ -63,6 +64,28 @@ shape! {
         15 => pub running_in_all: u64,
         /// What was counted since the holder opened the home.
         16 => pub counts: Counts,
+    }
+}
+
+shape! {
+    /// What is another after tools or tokens have come on record.
+    #[derive(Copy)]
+    pub struct Stamp {
+        /// The tools.
+        1 => pub tools: Option<ToolsHash>,
+        /// How many tokens were registered.
+        2 => pub tokens: u64,
+        /// How often the tools were changed at this holder: there and back is two changes.
+        3 => pub changes: u64,
+    }
+}
+
+impl Stamp {
+    pub(crate) fn of(runtime: &Holding) -> Self {
+        let changes = runtime.providers.lock().changes;
+        let of = |kernel: &Kernel| (kernel.tools_hash(), kernel.token_count());
+        let (tools, tokens) = runtime.look(of);
+        Self { tools, tokens: count(tokens), changes }
     }
 }
 
@@ -232,6 +255,26 @@ impl View {
         runtime.look(|kernel| Self::new(kernel, (delegated, awaiting), counts))
     }
 
+    /// Of one agent, and with a token of it that is asked for.
+    pub(crate) fn of_agent(runtime: &Holding, agent: &AgentId, token: Option<TokenId>) -> Self {
+        let (providers, counts) = (&*runtime.providers, runtime.counters().counts());
+        let (delegated, awaiting) = (providers.delegated(), providers.awaiting());
+        runtime.look(|kernel| {
+            let mut view = Self::new(kernel, (delegated, awaiting), counts);
+            view.tokens = shown(kernel, |token| token.body.agent == *agent);
+            if let Some(asked) = token.filter(|id| view.token(*id).is_none()) {
+                let asked = kernel.token(&asked);
+                view.tokens.extend(asked.map(|token| TokenInfo::of(&token, kernel.now())));
+            }
+            view.tokens_in_all = count(view.tokens.len());
+            let sessions = || kernel.sessions().filter(|session| *session.agent == *agent);
+            view.sessions_in_all = count(sessions().count());
+            let newest = kernel.sessions().rev().filter(|session| *session.agent == *agent);
+            view.sessions = newest.take(VIEW_MAX).map(|one| SessionInfo::of(&one)).collect();
+            view
+        })
+    }
+
     fn new(kernel: &Kernel, (delegated, awaiting): Offered, counts: Counts) -> Self {
         let delegated = delegated.into_iter().map(|(manifest, offers)| (manifest.tool, offers));
         let delegated: BTreeMap<ToolId, Vec<Offer>> = delegated.collect();
@@ -286,7 +329,7 @@ impl ToolInfo {
             definition: manifest.definition,
             manifest: manifest.id(),
             standing: if changed { Standing::Changed } else { Standing::Ready },
-            offered: to_accept(manifest, offers).map(Manifest::id),
+            offered: to_accept(manifest, offers).map(|offered| offered.id()),
             provided: offers.is_none_or(|offers| !offers.is_empty()),
             delegated: offers.is_some(),
         }
@@ -324,7 +367,7 @@ impl ToolDetail {
         let offers = delegated.into_iter().find(|(known, _)| known.tool == manifest.tool);
         let offers = offers.map(|(_, offers)| offers);
         let info = ToolInfo::of(&manifest, offers.as_ref());
-        let offered = to_accept(&manifest, offers.as_ref()).cloned();
+        let offered = to_accept(&manifest, offers.as_ref());
         Ok(Self { info, manifest, offered })
     }
 }
@@ -347,9 +390,11 @@ pub(crate) fn manifests(runtime: &Holding, whose: Whose) -> Vec<Manifest> {
     manifests
 }
 
-fn to_accept<'o>(on_record: &Manifest, offers: Option<&'o Vec<Offer>>) -> Option<&'o Manifest> {
+/// What would be put on record: with what an operator has stated.
+fn to_accept(on_record: &Manifest, offers: Option<&Vec<Offer>>) -> Option<Manifest> {
     let newest_first = offers.into_iter().flat_map(|offers| offers.iter().rev());
-    newest_first.map(|offer| &offer.manifest).find(|offered| *offered != on_record)
+    let mut carried = newest_first.map(|offer| carried(offer.manifest.clone(), on_record));
+    carried.find(|offered| offered != on_record)
 }
 
 /// How many of them, from the first on, have no more than `most` bytes together.
@@ -380,25 +425,38 @@ fn tools(
     tools
 }
 
+/// No more than so many tokens are looked through: nobody can call meanwhile.
+const TOKENS_SCANNED_MAX: usize = 65_536;
+
 fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {
+    shown(kernel, |_| true)
+}
+
+/// The newest of those that are meant, as many as an answer holds.
+fn shown(kernel: &Kernel, meant: impl Fn(&TokenView<'_>) -> bool) -> Vec<TokenInfo> {
     let size = |token: &TokenView<'_>| {
         let names = token.body.grants.iter().map(|(tool, _)| tool.as_str().len());
         names.fold(0, |sum: usize, name| sum.saturating_add(name).saturating_add(2))
     };
-    // No more are looked at than are shown: nobody can call meanwhile.
-    let newest: Vec<TokenView<'_>> = kernel.tokens().rev().take(VIEW_MAX).collect();
+    let newest = kernel.tokens().rev().take(TOKENS_SCANNED_MAX).filter(meant);
+    let newest: Vec<TokenView<'_>> = newest.take(VIEW_MAX).collect();
     let fit = fitting(newest.iter().map(size), GRANTED_BYTES_MAX);
     newest.iter().take(fit).map(|token| TokenInfo::of(token, kernel.now())).collect()
 }
 
 fn sessions(kernel: &Kernel) -> Vec<SessionInfo> {
-    let info = |session: syscap_kernel::kernel::SessionView<'_>| SessionInfo {
-        number: session.number,
-        agent: session.agent.clone(),
-        token: session.token,
-        label: session.label,
-    };
-    kernel.sessions().rev().take(VIEW_MAX).map(info).collect()
+    kernel.sessions().rev().take(VIEW_MAX).map(|session| SessionInfo::of(&session)).collect()
+}
+
+impl SessionInfo {
+    fn of(session: &SessionView<'_>) -> Self {
+        Self {
+            number: session.number,
+            agent: session.agent.clone(),
+            token: session.token,
+            label: session.label,
+        }
+    }
 }
 
 fn running((intent, since, fields): (Seq, UnixMillis, &CallFields)) -> Option<Running> {

@@ -67,6 +67,8 @@ choice! {
         21 => Abort(Aborted),
         22 => Register(Vec<u8>),
         23 => Configure(Box<Configured>),
+        24 => ViewOf(Box<Looked>),
+        25 => Stamp,
     }
 }
 
@@ -107,6 +109,14 @@ shape! {
     pub(crate) struct Opening {
         1 => pub(crate) agent: String,
         2 => pub(crate) token: TokenId,
+    }
+}
+
+shape! {
+    /// Whose tokens and sessions are looked at, and a token that is among them, however old.
+    pub(crate) struct Looked {
+        1 => pub(crate) agent: AgentId,
+        2 => pub(crate) token: Option<TokenId>,
     }
 }
 

@@ -49,7 +49,7 @@ mod work;
 pub(crate) use self::{
     frozen::Command,
     hello::Lane,
-    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
+    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Looked, Opening, Proposed, Settle},
     reply::{Answered, Leave, Taken},
 };
 pub use self::{

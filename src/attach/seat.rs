@@ -36,7 +36,7 @@ use crate::{
     provide::{Cancel, Offer, Provider, Standing},
     sent::Sent,
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
-    view::{ToolDetail, View, manifests},
+    view::{Stamp, ToolDetail, View, manifests},
 };
 
 /// What an attached process asks.
@@ -243,6 +243,10 @@ impl Seat {
                 Reply::of(runtime.desk().settle(token, &used, reported).map(Answered))
             }
             Ask::View => Reply::done(&View::of(runtime)),
+            Ask::ViewOf(looked) => {
+                Reply::done(&View::of_agent(runtime, &looked.agent, looked.token))
+            }
+            Ask::Stamp => Reply::done(&Stamp::of(runtime)),
             Ask::Tool(tool) => Reply::of(ToolDetail::of(runtime, &tool)),
             Ask::Manifests(whose) => Reply::done(&manifests(runtime, whose)),
         }

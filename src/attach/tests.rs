@@ -24,7 +24,9 @@ use super::{
     frame::{Carries, Frame, Message as _, frame, take},
     lend::SessionTicket,
     limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX},
-    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Opening, Order, Proposed, Settle},
+    message::{
+        Aborted, AgentAsk, Ask, Begin, Call, Charge, Looked, Opening, Order, Proposed, Settle,
+    },
     reply::{Answered, Leave, Offers, Ran, Reply, Taken},
     wire::{Broken, Partial, Reader, Writer},
 };
@@ -136,6 +138,8 @@ fn asks() -> Vec<Ask> {
         settle(Reported::Result(deep())),
         settle(Reported::Failed("no".to_owned())),
         Ask::View,
+        Ask::ViewOf(Box::new(Looked { agent: AgentId::new("a").unwrap(), token: None })),
+        Ask::Stamp,
         Ask::Tool(tool("t.a")),
         Ask::Manifests(Whose::All),
         Ask::Manifests(Whose::Holders),

@@ -4,14 +4,14 @@ use syscap_format::{
     control::{Control, ControlBody},
     id::Seq,
     reason::{Reason, Refused},
-    record::{Answer, Kind, Means},
+    record::{Answer, ApprovalBody, Kind, Means},
     vault::VaultText,
 };
-use syscap_kernel::kernel::Event;
+use syscap_kernel::kernel::{AskView, Event};
 
 use super::Holding;
 use crate::{
-    asks::{SetTerms, answerable, body, reason_given},
+    asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given},
     error::Error,
 };
 
@@ -22,11 +22,33 @@ impl Holding {
         control: Control,
         why: Option<VaultText>,
     ) -> Result<Seq, Error> {
+        if let Ok(body) = ApprovalBody::from_bytes(&control.body)
+            && body.answer != Answer::Deny
+        {
+            self.stands(|view| view.leaf == body.ask)?;
+        }
         let submitted = self.submit_as(control, |ticket, control, ancestor| {
             Event::Approve(ticket, control, ancestor, why)
         });
         self.answers().ring();
         submitted
+    }
+
+    /// A yes is not taken where it would come to nothing: the tool of the call is another by now,
+    /// so that the same call asks anew.
+    fn stands(&self, meant: impl Fn(&AskView) -> bool) -> Result<(), Error> {
+        let found = self.core.look(|kernel| {
+            let view = kernel.asks().find(|view| meant(view))?;
+            Some((view.ask, manifest_of(kernel, &view.tool)))
+        });
+        let Some((ask, now)) = found else { return Ok(()) };
+        let asked = self.core.ask(|store| Ok(asked_for(store, ask)?))?;
+        // Of a tool that is gone the kernel says what it knows.
+        if asked.is_none() || now.is_none() || asked == now {
+            return Ok(());
+        }
+        let refused = Refused::new(Reason::ToolChanged).field("ask").got(&ask);
+        Err(refused.allowed("the same call, made again, asks anew").into())
     }
 
     /// See [`Runtime::answer`](crate::Runtime::answer).
@@ -42,6 +64,9 @@ impl Holding {
         };
         let leaf = self.core.look(|kernel| answerable(kernel, ask));
         let leaf = leaf.ok_or(Refused::new(Reason::UnknownAsk).field("ask").got(&ask))?;
+        if said.0 != Answer::Deny {
+            self.stands(|view| view.ask == ask)?;
+        }
         let body = body(leaf, said, (Means::Signer, why.as_ref()));
         let signed = self.sign_made(
             Kind::Approval,

@@ -12,13 +12,16 @@ use syscap_kernel::{
     kernel::Event,
     registry::{Registry, RegistryError, ToolsDelta},
 };
-use syscap_syscalls::net::Network;
+use syscap_syscalls::{
+    net::Network,
+    stated::{Stated, carried},
+};
 
 use super::Holding;
 use crate::{
     Error,
     submit::Configured,
-    tools::{delta, names_of},
+    tools::{bounded, delta, identity, names_of},
 };
 
 /// Who signs a change of tools.
@@ -64,16 +67,21 @@ impl Holding {
         for tool in named.iter().copied() {
             let known = table.tools.get(tool);
             let places = known.map(|known| &known.places).or(table.awaiting.get(tool));
-            let offers = places.into_iter().flatten().rev().map(|place| &place.offered);
-            let is_other = |offered: &&Manifest| {
-                known.is_none_or(|known| **offered != known.pinned) && such(tool, offered)
+            // What an operator has stated of the tool is not for who offers it to take back.
+            let offers = places.into_iter().flatten().rev().map(|place| match known {
+                Some(known) => carried(place.offered.clone(), &known.pinned),
+                None => place.offered.clone(),
+            });
+            let is_other = |offered: &Manifest| {
+                known.is_none_or(|known| *offered != known.pinned) && such(tool, offered)
             };
-            let other = offers.into_iter().find(is_other);
+            let mut offers = offers;
+            let other = offers.find(is_other);
             let none = || {
                 let what = "a tool whose definition has changed";
                 Error::NoSuch { what, got: tool.as_str().to_owned() }
             };
-            manifests.push(other.ok_or_else(none)?.clone());
+            manifests.push(other.ok_or_else(none)?);
         }
         table.has_room(&manifests)?;
         drop(table);
@@ -115,6 +123,10 @@ impl Holding {
             return Err(Error::NoSuch { what: "a tool that an operator has set", got });
         }
         for manifest in &change.set {
+            if manifest.definition.is_some() {
+                self.statable(manifest, known.as_slice())?;
+                continue;
+            }
             let others = known.iter().filter(|one| one.tool != manifest.tool);
             let mut names = others.flat_map(names_of);
             let other = !is_set(&manifest.tool) && known.iter().any(|m| m.tool == manifest.tool);
@@ -124,11 +136,43 @@ impl Holding {
             // Before it is put on record: then it can be made.
             self.providers.try_made(manifest)?;
         }
+        let delegated = change.set.iter().filter(|manifest| manifest.definition.is_some());
+        let delegated: Vec<Manifest> = delegated.cloned().collect();
+        self.providers.lock().has_room(&delegated)?;
         let mut remove = change.unset.clone();
         remove.extend(change.set.iter().map(|manifest| manifest.tool.clone()));
         let unset = change.unset.iter().filter_map(Network::unset);
         let add = change.set.iter().cloned().chain(unset).collect();
         self.change_tools(delta(add, remove, &self.providers)?, by)
+    }
+
+    /// Whether a manifest is of a tool that another process runs, as it is on record or new here,
+    /// and differs from that by no more than what an operator states.
+    fn statable(&self, manifest: &Manifest, known: &[Manifest]) -> Result<(), Error> {
+        let got = || manifest.tool.as_str().to_owned();
+        let form = || Error::BadName { what: "what is stated of a tool", got: got() };
+        let stated = Stated::of(manifest).map_err(|_| form())?;
+        let table = self.providers.lock();
+        let pinned = table.tools.get(&manifest.tool).map(|known| known.pinned.clone());
+        drop(table);
+        let as_stated = match pinned {
+            Some(pinned) if identity(&pinned) != identity(manifest) => {
+                return Err(Error::NoSuch { what: "the definition on record", got: got() });
+            }
+            Some(pinned) => stated.on(&pinned),
+            None => {
+                let mut names = known.iter().flat_map(names_of);
+                if names.any(|name| names_of(manifest).any(|own| own == name)) {
+                    return Err(RegistryError::Duplicate(manifest.tool.clone()).into());
+                }
+                let plain = Stated::default().on(manifest).map_err(|_| form())?;
+                stated.on(&bounded(plain))
+            }
+        };
+        match as_stated {
+            Ok(as_stated) if as_stated == *manifest => Ok(()),
+            _ => Err(form()),
+        }
     }
 
     /// Puts the tools that this runtime has itself on record, where others are.

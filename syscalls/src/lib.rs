@@ -8,6 +8,7 @@
 //! * [`org`]: the agents of a home: who there is, new ones, and messages between them.
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
+//! * [`stated`]: what an operator states of the tools that other processes run.
 //! * [`page`]: `result.page`, a part of an earlier result.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
@@ -22,4 +23,5 @@ pub mod net;
 pub mod org;
 pub mod page;
 pub mod shell;
+pub mod stated;
 pub mod vecdb;

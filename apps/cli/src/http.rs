@@ -26,7 +26,7 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out},
+    output::{Object, Out, word_of},
     parse,
     policy::Loaded,
     runtime,
@@ -97,7 +97,7 @@ impl Set {
 impl Set {
     /// What is still missing, and what the policy lets through already.
     fn advise(&self, approves: bool, settings: &Canonical) -> Result<(), Failure> {
-        let (home, tool) = (self.home.display(), &self.tool);
+        let (home, tool) = (word_of(&self.home), &self.tool);
         let known: Vec<String> = SecretFiles::of(&Home::at(&self.home))
             .list()?
             .into_iter()

@@ -1,5 +1,7 @@
 //! `syscap mcp`: MCP servers behind a home's kernel.
 
+mod review;
+
 use std::{
     ffi::OsString,
     io::IsTerminal as _,
@@ -14,10 +16,11 @@ use syscap::format::{
 };
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerCommand};
 
+use self::review::{Confirmed, review};
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     output::Out,
-    parse, recording, runtime,
+    parse, recording, runtime, terminal,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -59,6 +62,11 @@ pub(crate) struct Mcp {
     /// Let a token that is issued here grant the built-in tools too, in the agent's workspace.
     #[arg(long)]
     builtins: bool,
+    /// Tools that may be granted when they turn up later: SERVER.TOOL, SERVER.*, or * (may be
+    /// repeated). Others are named with the command that grants them.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', conflicts_with = "token",
+          value_parser = pattern)]
+    grant: Vec<String>,
     /// Vouch for what the servers say of their own tools.
     #[arg(long)]
     confirm_hints: bool,
@@ -95,6 +103,12 @@ pub(crate) struct Mcp {
     /// Pass no resources through.
     #[arg(long)]
     no_resources: bool,
+    /// Show what the servers offer, what each tool is proposed to count as and why, ask whether
+    /// that is to be put on record, and end; with --confirm-hints nobody is asked, and nothing is
+    /// guessed by a name. Without this a terminal is asked where nothing of the servers is on
+    /// record.
+    #[arg(long, conflicts_with = "print_config")]
+    review: bool,
     /// Print what goes into a client's configuration, and end.
     #[arg(long)]
     print_config: bool,
@@ -109,6 +123,10 @@ pub(crate) struct Mcp {
 fn server_name(text: &str) -> Result<String, String> {
     let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`";
     if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    parse::tools(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn client(text: &str) -> Result<KnownClient, String> {
@@ -157,6 +175,10 @@ impl Mcp {
             }
             return Ok(Exit::Done);
         }
+        let first = terminal::is_there() && review::is_first(&self.home, &options)?;
+        if self.review || first {
+            return self.look(options, out);
+        }
         if std::io::stdin().is_terminal() {
             diagnose("an MCP client is to start this: --print-config prints how");
         }
@@ -166,6 +188,21 @@ impl Mcp {
             other => Failure::Gateway(other.to_string()),
         })?;
         Ok(Exit::Done)
+    }
+
+    /// The first look at servers.
+    fn look(&self, options: Options, out: &mut Out) -> Ended {
+        let confirmed = match self.confirm_hints {
+            true => Confirmed::Beforehand,
+            false if terminal::is_there() => Confirmed::Asked,
+            false => {
+                return Err(Failure::Usage {
+                    what: "--review".to_owned(),
+                    advice: "asks at a terminal; --confirm-hints takes what the servers say".into(),
+                });
+            }
+        };
+        review(&self.home, options, confirmed, out)
     }
 
     fn options(&self) -> Result<Options, Failure> {
@@ -197,6 +234,7 @@ impl Mcp {
         options.renewals = self.renew;
         options.prefix = self.prefix;
         options.built_in = self.builtins;
+        options.grants = self.grant.clone();
         options.classes = self.classes.clone();
         options.hints = if self.confirm_hints { Hints::Confirmed } else { Hints::Unconfirmed };
         options.trust_results = self.trust_results;

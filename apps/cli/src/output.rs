@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     io::{self, BufWriter, Write},
+    path::Path,
     rc::Rc,
 };
 
@@ -105,6 +106,14 @@ impl Out {
         }
     }
 
+    /// Several lines for people, one object for machines.
+    pub(crate) fn all(&mut self, lines: &[String], json: Object) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => lines.iter().try_for_each(|line| self.line(line)),
+            Form::Json => self.line(&json.finish()),
+        }
+    }
+
     /// Clears a terminal's screen.
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         self.write(|stdout| stdout.write_all(b"\x1b[H\x1b[2J"))
@@ -200,6 +209,11 @@ impl Object {
     pub(crate) fn finish(self) -> String {
         format!("{{{}}}", self.inside)
     }
+}
+
+/// A path as one word of a command that is told.
+pub(crate) fn word_of(path: &Path) -> String {
+    syscap::plain::shell_word(&path.to_string_lossy()).into_owned()
 }
 
 /// Text as JSON.

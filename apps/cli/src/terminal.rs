@@ -84,6 +84,16 @@ pub(crate) fn ask_secret(prompt: &str) -> io::Result<Vec<u8>> {
     ask(prompt)
 }
 
+/// One line of the terminal's, which shows it.
+pub(crate) fn ask_shown(prompt: &str) -> io::Result<String> {
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    let modes = Quiet::begin(&terminal, |_| {})?;
+    terminal.write_all(prompt.as_bytes())?;
+    let line = line(&terminal);
+    drop(modes);
+    Ok(String::from_utf8_lossy(&line?).into_owned())
+}
+
 /// One line of the terminal's, which does not show it.
 fn ask(prompt: &str) -> io::Result<Vec<u8>> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;

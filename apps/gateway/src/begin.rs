@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use syscap::{
     format::{id::ToolId, manifest::EffectClass},
+    plain::shell_word,
     provide::Standing,
 };
 
@@ -12,7 +13,9 @@ use crate::{
     gateway::{Gateway, NoBeginning},
     keep,
     kernelside::blocking,
+    news,
     offer::{offer, rename},
+    options::ServerCommand,
     say::say,
     server::McpServer,
 };
@@ -67,7 +70,9 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     gateway.set_session(session);
     rename(gateway).await?;
     say_what_is_shown(gateway);
+    news::take_up(gateway).await;
     gateway.opened.cancel();
+    gateway.tasks.spawn(news::watch(Arc::clone(gateway)));
     Ok(())
 }
 
@@ -110,6 +115,25 @@ fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
     Ok(())
 }
 
+/// The command that shows what each tool is proposed to count as.
+fn review(gateway: &Gateway) -> String {
+    let options = &gateway.options;
+    let agent = options.agent.as_str();
+    let mut command = format!("syscap mcp {} --agent {agent} --review", gateway.kernel.home());
+    let words = |server: &ServerCommand| -> String {
+        let words: Vec<_> = server.command.iter().map(|word| shell_word(word)).collect();
+        words.join(" ")
+    };
+    match options.servers.as_slice() {
+        [one] => command.push_str(&format!(" --name {} -- {}", one.name, words(one))),
+        several => several.iter().for_each(|server| {
+            let named = format!("{}={}", server.name, words(server));
+            command.push_str(&format!(" --server {}", shell_word(&named)));
+        }),
+    }
+    command
+}
+
 /// Says what a client will see, and what a policy may stop for want of a word.
 fn say_what_is_shown(gateway: &Gateway) {
     let (catalog, granted) = (gateway.catalog(), gateway.granted());
@@ -130,7 +154,8 @@ fn say_what_is_shown(gateway: &Gateway) {
     if careful > 0 {
         say(&format!(
             "{careful} of them count as external_write, which the policy may want to be asked \
-             about; say what they do by --class, or trust the server by --confirm-hints"
+             about; what else is proposed is shown, and put on record once you say so, by: {}",
+            review(gateway)
         ));
     }
 }

@@ -91,6 +91,77 @@ pub(crate) fn class(
     }
 }
 
+/// Why a class is proposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// The operator says so on the command line.
+    Said,
+    /// The server says so.
+    Hinted,
+    /// Its name begins with a word that says so.
+    Named,
+    /// Nobody says anything.
+    Default,
+}
+
+impl Because {
+    /// In a few words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Said => "by --class",
+            Self::Hinted => "the server's hint",
+            Self::Named => "its name",
+            Self::Default => "nothing is said of it",
+        }
+    }
+}
+
+/// Words with which the names of tools begin that only look, and of those that can't be undone.
+/// Where they look nobody knows: so it may be elsewhere.
+const LOOKS: [&str; 10] =
+    ["read", "get", "list", "search", "find", "show", "describe", "query", "view", "count"];
+const ENDS: [&str; 8] = ["delete", "remove", "drop", "destroy", "purge", "send", "pay", "publish"];
+
+/// What a tool is proposed to count as before a person has looked at it: by the command line, the
+/// server's hints, its name.
+pub(crate) fn proposed(
+    names: &[&str],
+    rules: &[ClassRule],
+    hints: Hints,
+    annotations: Option<&ToolAnnotations>,
+) -> (EffectClass, Because) {
+    if let Some(class) = class(names, rules, Hints::Unconfirmed, annotations) {
+        return (class, Because::Said);
+    }
+    let says = |annotations: &&ToolAnnotations| {
+        let hints = [annotations.read_only_hint, annotations.destructive_hint];
+        hints.iter().chain([&annotations.open_world_hint]).any(Option::is_some)
+    };
+    if let Some(annotations) = annotations.filter(says) {
+        return (as_annotated(annotations), Because::Hinted);
+    }
+    let name = names.first().copied().unwrap_or_default().to_ascii_lowercase();
+    let begins = |word: &str| {
+        let rest = name.strip_prefix(word);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    };
+    let guessed = match hints {
+        Hints::Confirmed => None,
+        Hints::Unconfirmed if LOOKS.iter().any(|word| begins(word)) => {
+            Some(EffectClass::ExternalRead)
+        }
+        Hints::Unconfirmed if ENDS.iter().any(|word| begins(word)) => {
+            Some(EffectClass::Irreversible)
+        }
+        Hints::Unconfirmed => None,
+    };
+    match guessed {
+        Some(class) => (class, Because::Named),
+        None => (EffectClass::ExternalWrite, Because::Default),
+    }
+}
+
 /// The class after what hints raise it by: that it destroys says that something changes, that
 /// its world is open says where. Only what is said counts, not what is left out.
 fn raised(class: EffectClass, annotations: Option<&ToolAnnotations>) -> EffectClass {
@@ -174,6 +245,32 @@ mod tests {
         ] {
             let class = class(&["x"], &rules(&[said]), Hints::Unconfirmed, Some(hints));
             assert_eq!(class, Some(raised), "{said}");
+        }
+    }
+
+    #[test]
+    fn proposals_say_why() {
+        let reads = ToolAnnotations::new().read_only(true).open_world(false);
+        let silent = ToolAnnotations::new();
+        let of = |name: &str, hints, annotations: Option<&ToolAnnotations>| {
+            proposed(&[name], &rules(&["local_write=write_*"]), hints, annotations)
+        };
+        use EffectClass::{ExternalRead, ExternalWrite, Irreversible, LocalWrite, Read};
+        let plain = Hints::Unconfirmed;
+        assert_eq!(of("write_x", plain, Some(&reads)), (LocalWrite, Because::Said));
+        assert_eq!(of("delete_x", plain, Some(&reads)), (Read, Because::Hinted));
+        for (name, proposes) in [
+            ("get_note", (ExternalRead, Because::Named)),
+            ("list", (ExternalRead, Because::Named)),
+            ("getter", (ExternalWrite, Because::Default)),
+            ("delete-note", (Irreversible, Because::Named)),
+            ("note", (ExternalWrite, Because::Default)),
+        ] {
+            assert_eq!(of(name, plain, None), proposes, "{name}");
+            assert_eq!(of(name, plain, Some(&silent)), proposes, "{name}");
+            // Who takes hints as they are takes no guesses.
+            let taken = of(name, Hints::Confirmed, None);
+            assert_eq!(taken, (ExternalWrite, Because::Default), "{name}");
         }
     }
 

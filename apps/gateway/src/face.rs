@@ -8,11 +8,11 @@ use rmcp::{
         CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
         CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
         GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, MetaObject, PaginatedRequestParams, PromptsCapability, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, Reference, ResourcesCapability,
-        ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-        SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
+        InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        PromptsCapability, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+        Reference, ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -25,7 +25,7 @@ use crate::{
     capabilities::{Able, WireKind},
     flight::{Flight, RetryInput},
     gateway::{Gateway, NoBeginning},
-    passing, refusal, renewal, watch,
+    news, passing, refusal, renewal, watch,
 };
 
 /// Longest instructions to models, in characters, of all servers together.
@@ -200,11 +200,11 @@ impl ServerHandler for Face {
         self.begin(&context).await?;
         let granted = self.gateway.granted();
         let mut listed = ListToolsResult::with_all_items(self.gateway.catalog().list(&granted));
-        if let Some(ended) = renewal::ended(&self.gateway).await {
-            let ended =
-                MetaObject([(refusal::TOKEN_KEY.to_owned(), ended.into())].into_iter().collect());
-            listed.meta = Some(ended);
-        }
+        let ended = renewal::ended(&self.gateway).await.map(Value::from);
+        let told = [(refusal::TOKEN_KEY, ended), (refusal::MISSING_KEY, news::told(&self.gateway))];
+        let told = told.into_iter().filter_map(|(key, told)| Some((key.to_owned(), told?)));
+        let told: JsonObject = told.collect();
+        listed.meta = (!told.is_empty()).then_some(MetaObject(told));
         Ok(listed)
     }
 

@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
-use syscap::format::{budget::Dimension, id::ToolId};
+use syscap::format::{
+    budget::Dimension,
+    id::{DefinitionHash, ToolId},
+};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -14,6 +17,7 @@ use crate::{
     client::McpClient,
     flight::{Flights, random},
     kernelside::{KernelSession, Kernelside, Unreached},
+    missing::Missing,
     options::Options,
     requests::Requests,
     routes::Routes,
@@ -63,6 +67,11 @@ pub(crate) struct Gateway {
     /// Set once it has begun.
     pub(crate) begun: OnceCell<()>,
     pub(crate) offering: tokio::sync::Mutex<()>,
+    /// The definitions of which the command line's word is on record: it counts once, as it was
+    /// said, and what comes on record later is the newer word.
+    restated: Mutex<BTreeSet<(ToolId, DefinitionHash)>>,
+    /// What the operator was told that is missing.
+    missing: Mutex<BTreeSet<Missing>>,
 }
 
 impl Gateway {
@@ -90,6 +99,8 @@ impl Gateway {
             renewing: tokio::sync::Mutex::default(),
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
+            restated: Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 
@@ -119,6 +130,20 @@ impl Gateway {
         let slots = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, CALLS_MAX);
         let open = Arc::new(Open { session, slots: Semaphore::new(slots) });
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
+    }
+
+    /// Whether what the command line says of a definition is said for the first time.
+    pub(crate) fn is_said_first(&self, tool: &ToolId, definition: DefinitionHash) -> bool {
+        let mut restated = self.restated.lock().unwrap_or_else(PoisonError::into_inner);
+        restated.insert((tool.clone(), definition))
+    }
+
+    /// Notes what is missing now; gives what was not before.
+    pub(crate) fn told_missing(&self, all: &BTreeSet<Missing>) -> Vec<Missing> {
+        let mut told = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = all.difference(&told).cloned().collect();
+        told.clone_from(all);
+        news
     }
 
     /// What stands before the names of a server's tools and prompts.

@@ -17,8 +17,9 @@ use syscap::{
         manifest::Manifest,
         time::UnixMillis,
     },
+    plain::shell_word,
     provide::{Offer, Provider},
-    view::{TokenInfo, View, Whose},
+    view::{Stamp, TokenInfo, View, Whose},
 };
 
 use crate::{
@@ -135,21 +136,56 @@ impl Kernelside for HomeKernel {
         let Some(issued) = *self.issued.lock().unwrap_or_else(PoisonError::into_inner) else {
             return Ok(None);
         };
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.view(Some(issued))?;
         let Some(before) = view.token(issued).filter(|token| token.is_live(view.now)) else {
             return Ok(None);
         };
+        let has = |tool: &ToolId| before.tools.contains(tool);
         // What an operator has issued or taken back since counts.
-        let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
-        if newest.is_none_or(|newest| newest.id != issued) {
+        if tools.iter().all(has) || !self.is_newest(&view, before) {
             return Ok(None);
         }
         // It gives no more to use, and forgets nothing that was read.
-        let left =
-            before.left.with(Dimension::Concurrent, before.limits.get(Dimension::Concurrent));
-        let budget = left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left));
-        let token = self.issued_for(&view, tools, (budget, read_by(&view, before)))?;
+        let from = (left_of(before), read_by(&view, before));
+        let token = self.issued_for(&view, tools, from)?;
         self.session(token).map(Some)
+    }
+
+    fn grow(
+        &self,
+        from: TokenId,
+        tools: &[ToolId],
+    ) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
+        if self.options.token.is_some() {
+            return Ok(None);
+        }
+        let view = self.view(Some(from))?;
+        let Some(before) = view.token(from) else { return Ok(None) };
+        let newer = tools.iter().find_map(|tool| newer(&view, before, &Lacks::Tool(tool)));
+        if let Some(newer) = newer {
+            say(&format!("going on by token {}, which grants more", newer.id));
+            return self.session(newer.clone()).map(Some);
+        }
+        let meant: Vec<&str> =
+            tools.iter().filter(|tool| self.options.may_grant(tool)).map(ToolId::as_str).collect();
+        let goes_on = before.is_live(view.now) && !is_stopped(&view, before);
+        if meant.is_empty() || !goes_on || !self.is_newest(&view, before) {
+            return Ok(None);
+        }
+        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
+        let grant = log.grant_like(from).map_err(unreached)?;
+        drop(log);
+        // No longer and no more than what there is left.
+        let life = Duration::from_millis(before.expires.since(view.now));
+        let grant = grant.tools(&meant).budget(left_of(before)).expires_in(life);
+        let id = self.runtime.issue(grant).map_err(unreached)?;
+        self.is_issued(from, id);
+        say(&format!("ISSUED {id} in the place of {from}, with {} besides", meant.join(", ")));
+        self.session(self.known(id)?).map(Some)
+    }
+
+    fn stamp(&self) -> Result<Stamp, Unreached> {
+        self.runtime.stamp().map_err(unreached)
     }
 
     fn go_on(
@@ -157,10 +193,15 @@ impl Kernelside for HomeKernel {
         ended: TokenId,
         lack: &Lack,
     ) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.view(Some(ended))?;
         let Some(ended) = view.token(ended) else { return Ok(None) };
+        let lacks = match (&lack.tool, lack.scope) {
+            (Some(tool), _) => Lacks::Tool(tool),
+            (None, true) => Lacks::Scope,
+            (None, false) => Lacks::Life,
+        };
         if self.options.token.is_none()
-            && let Some(newer) = newer(&view, ended, lack.tool.as_ref())
+            && let Some(newer) = newer(&view, ended, &lacks)
         {
             say(&format!("going on by token {}, which was issued since", newer.id));
             return self.session(newer.clone()).map(Some);
@@ -169,6 +210,7 @@ impl Kernelside for HomeKernel {
             return Ok(None);
         }
         let id = self.issue_again(ended.id)?;
+        self.is_issued(ended.id, id);
         let count = self.renewed.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         say(&format!(
             "{} had used up token {}: ISSUED {id} like it, renewal {count} of {}",
@@ -178,7 +220,7 @@ impl Kernelside for HomeKernel {
     }
 
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached> {
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.view(Some(token))?;
         let ended = view.token(token).and_then(|token| ended(token, view.now));
         Ok(ended.map(|why| {
             format!("token {token} {why}; an operator goes on with: {}", self.reissue(token))
@@ -187,7 +229,8 @@ impl Kernelside for HomeKernel {
 
     fn home(&self) -> String {
         let home = &self.options.home;
-        std::path::absolute(home).unwrap_or_else(|_| home.clone()).display().to_string()
+        let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
+        shell_word(&home.to_string_lossy()).into_owned()
     }
 }
 
@@ -221,16 +264,46 @@ fn read_by(view: &View, token: &TokenInfo) -> Label {
     sessions.fold(token.label, |label, session| label.join(session.label))
 }
 
+/// Whether an operator has stopped the agent of a token since that was issued, by whatever means.
+fn is_stopped(view: &View, token: &TokenInfo) -> bool {
+    let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
+    let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
+    let stops = |freeze: &Freeze| match freeze.target {
+        FreezeTarget::Kernel => true,
+        FreezeTarget::Agent => {
+            AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
+        }
+        FreezeTarget::Tool => false,
+    };
+    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+    let frozen = unseen || view.frozen.iter().any(stops);
+    revoked || frozen
+}
+
+/// What is left of a token, as the budget of another.
+fn left_of(token: &TokenInfo) -> Budget {
+    let left = token.left.with(Dimension::Concurrent, token.limits.get(Dimension::Concurrent));
+    left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left))
+}
+
+/// What another token must have that one lacks.
+enum Lacks<'a> {
+    Tool(&'a ToolId),
+    Scope,
+    Life,
+}
+
 /// A token of the same agent that was issued later, and goes on: what sessions of the other have
-/// been given is not forgotten by it. Where one tool was lacking it grants that and all others;
+/// been given is not forgotten by it. Where a tool or a scope was lacking it grants all others too;
 /// else some of them.
-fn newer<'v>(view: &'v View, ended: &TokenInfo, lacking: Option<&ToolId>) -> Option<&'v TokenInfo> {
+fn newer<'v>(view: &'v View, ended: &TokenInfo, lacks: &Lacks<'_>) -> Option<&'v TokenInfo> {
     let read = read_by(view, ended);
     view.tokens.iter().find(|token| {
         let has = |tool: &ToolId| token.tools.contains(tool);
-        let grants = match lacking {
-            Some(tool) => has(tool) && ended.tools.iter().all(has),
-            None => ended.tools.iter().any(has),
+        let grants = match lacks {
+            Lacks::Tool(tool) => has(tool) && ended.tools.iter().all(has),
+            Lacks::Scope => ended.tools.iter().all(has),
+            Lacks::Life => ended.tools.iter().any(has),
         };
         let goes_on = self::ended(token, view.now).is_none() && read.leq(token.label);
         token.agent == ended.agent && token.issued > ended.issued && goes_on && grants
@@ -245,8 +318,27 @@ impl HomeKernel {
         Ok(Arc::new(HomeSession::new(session, token, &self.options.home, since)))
     }
 
+    /// What there is at present, of this agent's tokens and sessions all that can be shown.
+    fn view(&self, token: Option<TokenId>) -> Result<View, Unreached> {
+        self.runtime.view_of(&self.options.agent, token).map_err(unreached)
+    }
+
+    /// Whether no token of the agent was issued after that one.
+    fn is_newest(&self, view: &View, token: &TokenInfo) -> bool {
+        let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
+        newest.is_some_and(|newest| newest.id == token.id)
+    }
+
+    /// Notes that one took the place of another: what was issued here goes on as that.
+    fn is_issued(&self, before: TokenId, now: TokenId) {
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        if *issued == Some(before) {
+            *issued = Some(now);
+        }
+    }
+
     fn known(&self, token: TokenId) -> Result<TokenInfo, Unreached> {
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.view(Some(token))?;
         let known = view.token(token).cloned();
         known.ok_or_else(|| Unreached(format!("there is no token {token} here")))
     }
@@ -260,7 +352,7 @@ impl HomeKernel {
     /// else a new one. What was revoked stays revoked, and what is spent is issued again only where
     /// the operator said how often: else an operator must issue the next.
     fn token(&self, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.view(self.options.token)?;
         let agent = &self.options.agent;
         if let Some(id) = self.options.token {
             let known = self.known(id)?;
@@ -334,18 +426,7 @@ impl HomeKernel {
     /// Whether a token may be issued again here: as often as the operator said, and not where an
     /// operator has stopped its agent since, by whatever means.
     fn may_renew(&self, view: &View, token: &TokenInfo) -> bool {
-        let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
-        let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
-        let stops = |freeze: &Freeze| match freeze.target {
-            FreezeTarget::Kernel => true,
-            FreezeTarget::Agent => {
-                AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
-            }
-            FreezeTarget::Tool => false,
-        };
-        let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-        let frozen = unseen || view.frozen.iter().any(stops);
-        !revoked && !frozen && self.renewed.load(Ordering::SeqCst) < self.options.renewals
+        !is_stopped(view, token) && self.renewed.load(Ordering::SeqCst) < self.options.renewals
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {

@@ -5,13 +5,12 @@ use std::{sync::Arc, time::Duration};
 use rmcp::model::LoggingMessageNotificationParam;
 use rmcp::model::{ProgressNotificationParam, SubscriptionFilter};
 use serde_json::Value;
-use syscap::{format::id::ToolId, provide::Standing};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     capabilities::{Able, WireKind},
     gateway::Gateway,
-    kernelside::blocking,
+    news,
     notice::{ChangedList, Notice, WaitingNotice},
     offer,
     say::say,
@@ -77,7 +76,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
         () = gateway.closing.cancelled() => {}
     }
     if notices.is_some() && !gateway.closing.is_cancelled() && server.joins() {
-        join(&gateway, place, server).await;
+        join(&gateway, server).await;
     }
     let mut tries = 0_u32;
     loop {
@@ -112,38 +111,14 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
 
 /// Offers the tools of a server that came after the beginning. A token that was issued here was
 /// issued for all servers: so is the next, with these tools too.
-async fn join(gateway: &Arc<Gateway>, place: usize, server: &McpServer) {
+async fn join(gateway: &Arc<Gateway>, server: &McpServer) {
     say(&format!("server {}: it runs now", server.name));
     if let Err(error) = offer::offer(gateway).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
-    let (ready, lacking) = lacking(gateway, place);
-    if lacking > 0 {
-        let kernel = Arc::clone(&gateway.kernel);
-        match blocking(move || kernel.widen(&ready)).await.and_then(|widened| widened) {
-            Ok(Some(session)) => gateway.set_session(session),
-            Ok(None) => say(&format!(
-                "server {}: the token grants none of {lacking} of its tools; `syscap token issue` \
-                 makes one that does, --token names it",
-                server.name
-            )),
-            Err(error) => say(&format!("server {}: {error}", server.name)),
-        }
-    }
+    news::widen(gateway).await;
+    news::take_up(gateway).await;
     gateway.client.changed(ChangedList::Tools).await;
-}
-
-/// All tools that can be called, and how many of a server's the token does not grant.
-fn lacking(gateway: &Gateway, place: usize) -> (Vec<ToolId>, usize) {
-    let (catalog, granted) = (gateway.catalog(), gateway.granted());
-    let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
-    let ready: Vec<ToolId> = ready.map(|(id, _)| id.clone()).collect();
-    let lacks = |id: &&ToolId| {
-        let of = catalog.offered(id).map(|tool| tool.server);
-        of == Some(place) && !granted.contains(*id)
-    };
-    let lacking = ready.iter().filter(lacks).count();
-    (ready, lacking)
 }
 
 async fn start_again(
@@ -159,7 +134,7 @@ async fn start_again(
     match opened {
         Ok(notices) => {
             if server.joins() {
-                join(gateway, place, server).await;
+                join(gateway, server).await;
             } else {
                 say(&format!("server {}: it runs again", server.name));
                 offer_again(gateway, server).await;
@@ -183,6 +158,7 @@ async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
     if let Err(error) = offer::offer(gateway).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
+    news::take_up(gateway).await;
     gateway.client.changed(ChangedList::Tools).await;
 }
 

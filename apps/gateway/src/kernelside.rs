@@ -11,7 +11,7 @@ use syscap::{
         reason::Reason,
     },
     provide::{Offer, Provider},
-    view::TokenInfo,
+    view::{Stamp, TokenInfo},
 };
 
 /// Why the kernel can't be reached.
@@ -64,11 +64,23 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
         lack: &Lack,
     ) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
 
+    /// Opens a session by a token that grants some of these tools besides all that the other does:
+    /// by one that an operator issued since, or by one that is issued here, as far as the operator
+    /// said that such tools may be granted. `None` where there is neither.
+    fn grow(
+        &self,
+        from: TokenId,
+        tools: &[ToolId],
+    ) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
+
+    /// What is another after tools or tokens have come on record.
+    fn stamp(&self) -> Result<Stamp, Unreached>;
+
     /// What there is to be said of a token that lets nothing through: why, and the command that
     /// goes on. `None` while it does.
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached>;
 
-    /// The home, as a command names it.
+    /// The home, as a command names it: one word for a shell.
     fn home(&self) -> String;
 }
 
@@ -77,6 +89,8 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 pub(crate) struct Lack {
     /// The tool.
     pub(crate) tool: Option<ToolId>,
+    /// Whether it was a scope: another token must grant all tools that this one does.
+    pub(crate) scope: bool,
     /// Whether the same token with nothing used would do.
     pub(crate) renewable: bool,
 }

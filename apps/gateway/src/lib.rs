@@ -15,16 +15,16 @@
 //! The layers; a file names only files beside or below it, and none around a circle:
 //!
 //! ```text
-//! life                                      the process, from start to end
+//! life | survey                             the process, from start to end | a look beforehand
 //! face                                      what the client sees: a server of MCP
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
-//! next renewal                              what goes on after a refusal: words | another token
+//! next renewal news                         what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! gateway                                   what those share: state, no behaviour
 //! home home_session | client | server upstream   the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! downstream                                lines from and to the client, each way with a bound
-//! capabilities manifest notice names ..     plain data and pure functions
+//! capabilities manifest missing names ..     plain data and pure functions
 //! ```
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
@@ -50,7 +50,9 @@ mod life;
 mod listing;
 mod lists;
 mod manifest;
+mod missing;
 mod names;
+mod news;
 mod next;
 mod notice;
 mod offer;
@@ -66,6 +68,7 @@ mod routes;
 mod say;
 mod server;
 mod subscriptions;
+mod survey;
 mod tools;
 mod upstream;
 mod watch;
@@ -73,10 +76,11 @@ mod words;
 
 pub use crate::{
     config::{KnownClient, snippet},
-    effect::{BadClassRule, ClassRule, Hints},
+    effect::{BadClassRule, Because, ClassRule, Hints},
     error::Error,
     options::{Options, People, ServerCommand},
-    refusal::{META_KEY, TOKEN_KEY},
+    refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
+    survey::{Proposed, survey},
     words::{BadWords, split},
 };
 

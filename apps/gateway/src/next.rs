@@ -76,6 +76,20 @@ async fn ended(gateway: &Arc<Gateway>, token: TokenId, home: &str) -> String {
     }
 }
 
+/// The words that grant what was out of scope, where it is a path: `read docs/a.txt of me`. Of
+/// others only whoever knows the tool can say in which dimension they are.
+fn scoped(got: &str) -> Option<String> {
+    let (rights, path) = [("read, write ", 3), ("read ", 1), ("write ", 2)]
+        .iter()
+        .find_map(|(words, rights)| Some((*rights, got.strip_prefix(words)?)))?;
+    let path = path.strip_prefix("all below ").unwrap_or(path);
+    let root = path.split(['/', ' ']).next().filter(|root| !root.is_empty())?;
+    let word = |bit, word: &str| (rights & bit != 0).then(|| format!("{word} {root}"));
+    let words: Vec<String> =
+        [word(1, "--read"), word(2, "--write")].into_iter().flatten().collect();
+    Some(words.join(" "))
+}
+
 /// A call that was refused.
 struct Asked<'a> {
     reason: Reason,
@@ -110,6 +124,13 @@ impl Asked<'_> {
                 "an operator grants it besides with: \
                  syscap token reissue {home} {token} --tool {tool}"
             ),
+            Reason::OutOfScope => {
+                let more = scoped(asked)?;
+                format!(
+                    "an operator grants it besides with: \
+                     syscap token reissue {home} {token} {more}"
+                )
+            }
             Reason::ToolChanged => {
                 format!("an operator accepts it with: syscap tools accept {home} {tool}")
             }

@@ -13,6 +13,7 @@ use syscap::{
         manifest::{EffectClass, Manifest},
     },
     provide::{Offer, Provider, Standing},
+    syscalls::stated::{self, carried},
 };
 use tokio::runtime::Handle;
 
@@ -104,19 +105,33 @@ async fn restate(
     listed: &ListedTools,
     offers: &BTreeMap<ToolId, Offer>,
 ) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
-    let ready = offers.values().filter(|offer| offer.standing == Standing::Ready);
-    let other = ready.filter_map(|offer| {
-        let tool = listed.get(offer.tool())?;
+    let (mut plain, mut other) = (Vec::new(), Vec::new());
+    for offer in offers.values().filter(|offer| offer.standing == Standing::Ready) {
+        let Some(tool) = listed.get(offer.tool()) else { continue };
+        // What came on record after it was said is the newer word.
+        if !gateway.is_said_first(offer.tool(), tool.1.hash) {
+            continue;
+        }
         let said = manifest(gateway, offer.tool(), tool, Some(&offer.manifest));
-        (said != offer.manifest).then_some(said)
-    });
-    let other: Vec<Manifest> = other.collect();
+        let whole = carried(said.clone(), &offer.manifest);
+        if said.effect != whole.effect && said.effect != stated::plain(&offer.manifest).effect {
+            say(&format!(
+                "{}: it counts as {}, by `syscap tools class`, which stands over what the command \
+                 line says; --unset ends that",
+                whole.tool, whole.effect
+            ));
+        }
+        if whole != offer.manifest {
+            plain.push(said);
+            other.push(whole);
+        }
+    }
     if other.is_empty() {
         return Ok(BTreeMap::new());
     }
     let ids: Vec<(ToolId, ObjectId)> =
         other.iter().map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
-    provide(gateway, other.clone()).await?;
+    provide(gateway, plain).await?;
     let kernel = Arc::clone(&gateway.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
         say("what is said otherwise of tools on record waits for an operator, whose key signs \
@@ -166,6 +181,9 @@ fn manifest(
     (place, definition): &(usize, Definition),
     recorded: Option<&Manifest>,
 ) -> Manifest {
+    // What an operator has stated of it is put to it again by whoever puts it on record.
+    let recorded = recorded.map(stated::plain);
+    let recorded = recorded.as_ref();
     let visible = format!("{}{}", gateway.prefix(*place), definition.name());
     let called = [definition.name(), &visible, id.as_str()];
     let options = &gateway.options;
@@ -194,8 +212,7 @@ fn tell(tool: &ToolId, standing: Standing) {
         Standing::Taken => "the home has a tool of that name; it is not offered",
         Standing::New => {
             "it is not on record, and the operator's key signs nothing here without a person: \
-             `syscap tools accept HOME TOOL` puts it there while this runs; then start the \
-             client again"
+             `syscap tools accept HOME TOOL` puts it there while this runs"
         }
     };
     say(&format!("{tool}: {why}"));

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use syscap::format::{
     budget::{Budget, Dimension},
-    id::{AgentId, TokenId},
+    id::{AgentId, TokenId, ToolId},
 };
 
 use crate::effect::{ClassRule, Hints};
@@ -53,6 +53,9 @@ pub struct Options {
     pub prefix: bool,
     /// Whether a token that is issued here grants the home's own tools too.
     pub built_in: bool,
+    /// Tools that a token may be issued anew for here when they turn up, by their ids or as
+    /// `SERVER.*`, or `*`.
+    pub grants: Vec<String>,
     /// What the operator says of tools.
     pub classes: Vec<ClassRule>,
     /// Whether the operator vouches for the servers' own hints.
@@ -88,6 +91,7 @@ impl Options {
             servers,
             prefix: false,
             built_in: false,
+            grants: Vec::new(),
             classes: Vec::new(),
             hints: Hints::Unconfirmed,
             trust_results: false,
@@ -105,6 +109,14 @@ impl Options {
         let limits = self.limits.iter();
         limits.fold(Budget::working_day(), |budget, (dimension, limit)| {
             budget.with(*dimension, *limit)
+        })
+    }
+
+    /// Whether the operator said that a token may be issued here for that tool when it turns up.
+    pub(crate) fn may_grant(&self, tool: &ToolId) -> bool {
+        self.grants.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(begins) => tool.as_str().starts_with(begins),
+            None => tool.as_str() == pattern,
         })
     }
 

@@ -17,6 +17,9 @@ pub const META_KEY: &str = "dev.syscap/refusal";
 /// The key in `_meta` of a list of tools under which stands why none of them can be called, and
 /// what goes on.
 pub const TOKEN_KEY: &str = "dev.syscap/token";
+/// The key in `_meta` of a list of tools under which stands which are offered and not shown, why,
+/// and what shows them.
+pub const MISSING_KEY: &str = "dev.syscap/missing";
 /// The prefix of keys in `_meta` that are ours: no server's word stands under one.
 const OWN_PREFIX: &str = "dev.syscap";
 /// What of an error object goes into `_meta`.

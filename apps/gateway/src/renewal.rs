@@ -28,12 +28,13 @@ pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {
             let wanted: u64 = text("got")?.parse().ok()?;
             wanted <= token.limits.get(dimension)
         }
-        Reason::Revoked | Reason::NotGranted => false,
+        Reason::Revoked | Reason::NotGranted | Reason::OutOfScope => false,
         _ => return None,
     };
     let tool =
         (outcome.reason == Some(Reason::NotGranted)).then(|| text("got").and_then(ToolId::new));
-    Some(Lack { tool: tool.flatten(), renewable })
+    let scope = outcome.reason == Some(Reason::OutOfScope);
+    Some(Lack { tool: tool.flatten(), scope, renewable })
 }
 
 /// Whether calls go by another session than that one from now on.

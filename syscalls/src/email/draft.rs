@@ -11,6 +11,7 @@ use syscap_format::{
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
     scope::{Name, Resource},
+    token::Grant,
 };
 use syscap_kernel::{
     ports::Clock,
@@ -75,7 +76,7 @@ impl Tool for EmailDraft {
 
     fn plan(&self, request: &Request<'_>) -> Result<EmailDraftPlan, Refused> {
         let [to, cc, bcc] = recipients(request)?;
-        let demand = |(argument, address)| demand(request, argument, address);
+        let demand = |(argument, address)| demand(request.grant, argument, address);
         let all = [("to", &to), ("cc", &cc), ("bcc", &bcc)];
         let all = all.into_iter().flat_map(|(name, list)| list.iter().map(move |one| (name, one)));
         let text = |name| request.args.get(name).and_then(Item::as_text).unwrap_or_default();
@@ -160,16 +161,16 @@ fn addresses(request: &Request<'_>, name: &'static str) -> Result<Vec<Address>, 
 }
 
 /// By its address where the token names that, else by its host.
-fn demand(
-    request: &Request<'_>,
+pub(super) fn demand(
+    grant: &Grant,
     argument: &'static str,
     address: &Address,
 ) -> Result<Demand, Refused> {
     let name = Name::new(address.as_str());
     let name = name.map_err(|_| bad(argument, address.as_str(), "a shorter address"))?;
     let exact = Resource::Name(name);
-    let by_name = request.grant.scope(RECIPIENT_DIMENSION);
-    let by_host = request.grant.scope(RECIPIENT_HOST_DIMENSION);
+    let by_name = grant.scope(RECIPIENT_DIMENSION);
+    let by_host = grant.scope(RECIPIENT_HOST_DIMENSION);
     if by_host.is_none() || by_name.is_some_and(|scope| scope.permits(&exact)) {
         return Ok(Demand { dimension: RECIPIENT_DIMENSION, resource: exact, argument });
     }

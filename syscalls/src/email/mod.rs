@@ -11,9 +11,11 @@
 mod address;
 mod draft;
 mod message;
+mod recipient;
 
 pub use address::ADDRESS_BYTES_MAX;
 pub use draft::{BODY_BYTES_MAX, EmailDraft, EmailDraftPlan, RECIPIENTS_MAX, SUBJECT_BYTES_MAX};
+pub(crate) use recipient::recipient;
 
 /// The dimension of a grant that names addresses.
 pub const RECIPIENT_DIMENSION: &str = "recipient";

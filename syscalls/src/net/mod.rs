@@ -28,6 +28,7 @@ mod settings;
 pub mod target;
 mod wire;
 
+pub(crate) use self::request::resources as demands;
 pub use self::{
     egress::{EgressPlan, NetEgress},
     make::NetworkError,

@@ -264,7 +264,7 @@ pub(super) fn body(given: Option<Item<'_>>) -> Result<Option<(Vec<u8>, &'static 
 
 /// What a token must permit: the host, or the address where the URL has one; a port that is not
 /// the scheme's own; and a scheme that anybody on the way can read.
-fn resources(target: &Target) -> Result<Vec<Demand>, Refused> {
+pub(crate) fn resources(target: &Target) -> Result<Vec<Demand>, Refused> {
     let (place, dimension) = match target.place() {
         Place::Name(name) => (Resource::Host(name.clone()), HOST_DIMENSION),
         Place::Address(address) => (Resource::Addr(*address), ADDRESS_DIMENSION),

@@ -30,6 +30,7 @@ pub(super) fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> End
 pub(super) fn standing(call: &WaitingCall) -> String {
     match call.approved {
         None if call.denied => "denied".to_owned(),
+        _ if call.superseded => "superseded".to_owned(),
         None => "approved".to_owned(),
         Some(approved) if call.threshold > 1 => format!("{approved} of {}", call.threshold),
         Some(_) => "waits".to_owned(),
@@ -97,6 +98,7 @@ pub(super) fn json(call: &WaitingCall) -> Object {
         .text(
             "standing",
             match call.approved {
+                _ if call.superseded && !call.denied => "superseded",
                 Some(_) => "waits",
                 None if call.denied => "denied",
                 None => "approved",

@@ -15,7 +15,7 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Object, Out},
+    output::{Object, Out, word_of},
 };
 
 /// How long the token lives that is to expire.
@@ -114,7 +114,7 @@ impl<'a> Stage<'a> {
         let json = kept.map_or(json.clone(), |home| json.shown("home", home.display()));
         self.out.both(&text, json)?;
         if let Some(home) = kept {
-            self.out.text(&format!("the home is kept: syscap log show {}", home.display()))?;
+            self.out.text(&format!("the home is kept: syscap log show {}", word_of(home)))?;
         }
         Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
     }

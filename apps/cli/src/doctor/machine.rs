@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     exit::Failure,
-    output::{Object, plain},
+    output::{Object, plain, word_of},
 };
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
@@ -142,7 +142,7 @@ pub(super) fn room(findings: &mut Findings<'_>, home: &Path) -> Result<(), Failu
         ROOM_BYTES_MIN.. if has_reserve => 0,
         _ => wanted.saturating_sub(free),
     };
-    let next = format!("syscap serve {}", home.display());
+    let next = format!("syscap serve {}", word_of(home));
     let text = format!("{} MiB free at {}", free >> 20, home.display());
     let level = if free < ROOM_BYTES_MIN { Level::Bad } else { Level::Fine };
     let text = match (level, has_reserve) {

@@ -99,9 +99,19 @@ pub(crate) struct Reissue {
     /// The token.
     #[arg(value_name = "ID", value_parser = parse::token)]
     token: TokenId,
-    /// A tool that it grants besides, without roots or scopes; may be given again.
+    /// A tool that it grants besides, without roots or scopes but those given here; may be given
+    /// again.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     tool: Vec<String>,
+    /// A root to read below, for all its tools besides those that they have; may be given again.
+    #[arg(long, value_name = "ROOT")]
+    read: Vec<String>,
+    /// A root to write below, in the same way.
+    #[arg(long, value_name = "ROOT")]
+    write: Vec<String>,
+    /// What its tools may touch in another dimension besides; may be given again.
+    #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
+    scope: Vec<(String, String)>,
     /// A limit that is another, such as calls=100; may be given again.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
           value_parser = parse::limit)]
@@ -113,10 +123,15 @@ pub(crate) struct Reissue {
 
 impl Reissue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, token, tool, budget, expires } = self;
+        let Self { home, token, tool, read, write, scope, budget, expires } = self;
         let log = runtime::look(&home)?;
         let tool = resolved(tool, || Ok(on_record(&log)))?;
         let grant = log.grant_like(token)?.tools(&tool);
+        let grant = read.iter().fold(grant, |grant, root| grant.read(root));
+        let grant = write.iter().fold(grant, |grant, root| grant.write(root));
+        let scopes = scopes(&scope)?.into_iter();
+        let grant = scopes.fold(grant, |grant, (dimension, scope)| grant.scope(&dimension, scope));
+        let grant = grant.besides()?;
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));

@@ -13,7 +13,10 @@ use syscap::{
     view::ToolInfo,
 };
 
-use super::{changed, delegated, names, show};
+use super::{
+    seen::{changed, delegated, names},
+    show,
+};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out},

@@ -63,6 +63,9 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
     }
     say("sets aside", &manifest.hold.to_string());
     manifest.dimensions.iter().for_each(|dimension| say("needs", dimension));
+    if manifest.definition.is_some() {
+        super::stated::lines(manifest).iter().for_each(|(name, text)| say(name, text));
+    }
     manifest.honours.iter().for_each(|kind| say("honours", kind.name()));
     if let Some(definition) = &manifest.definition {
         say("definition", &definition.to_string());

@@ -10,13 +10,13 @@ use syscap::{
 };
 
 use super::{
-    Seen, catalogue,
+    catalogue::{self, standing},
     difference::{Line, between, lines},
-    standing,
+    seen::Seen,
 };
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, quote},
+    output::{Form, Object, Out, array, quote, word_of},
     parse,
 };
 
@@ -58,7 +58,7 @@ impl Show {
             changes(&detail, out)?;
             out.line(&format!(
                 "to take it: syscap tools accept {} {}={}",
-                self.home.display(),
+                word_of(&self.home),
                 detail.info.tool,
                 offered.id()
             ))?;

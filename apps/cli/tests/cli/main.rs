@@ -30,6 +30,7 @@ mod readme;
 mod recovers;
 mod resumes;
 mod serving;
+mod stated;
 mod states;
 mod streams;
 mod support;

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The filesystem server on the test's documents, with what its operator says of it.
-fn docs(home: &Home) -> Server {
+pub(crate) fn docs(home: &Home) -> Server {
     Server {
         name: "docs",
         command: home.parts.server_filesystem(&home.path("docs")),

@@ -13,4 +13,5 @@ mod files;
 mod home;
 mod inspector;
 mod odd;
+mod offered;
 mod parts;

@@ -15,7 +15,7 @@ from collections import Counter
 import anyio
 from mcp import MCPError, StdioServerParameters
 from mcp.client.client import Client
-from mcp_types import PromptReference
+from mcp_types import PromptReference, ToolListChangedNotification
 
 
 def plain(result):
@@ -26,6 +26,7 @@ def plain(result):
 class Driver:
     def __init__(self, client):
         self.client = client
+        self.changed = 0
 
     async def run(self, step):
         """One step; what the protocol calls an error is an observation like others."""
@@ -44,6 +45,21 @@ class Driver:
     async def tools(self):
         result = await self.client.list_tools(cache_mode="bypass")
         return {"tools": [plain(tool) for tool in result.tools]}
+
+    async def follow(self, syscap, seconds=30):
+        """Runs the command that the list names for tools that are missing, as an operator would,
+        and waits until the client is told that its list changed."""
+        before = plain(await self.client.list_tools(cache_mode="bypass"))
+        told = before["_meta"]["dev.syscap/missing"]
+        command = f'syscap() {{ "{syscap}" "$@"; }}; {told["next"][0]}'
+        heard = self.changed
+        await anyio.run_process(["sh", "-c", command])
+        with anyio.fail_after(seconds):
+            while self.changed == heard:
+                await anyio.sleep(0.05)
+        after = plain(await self.client.list_tools(cache_mode="bypass"))
+        names = [[tool["name"] for tool in listed["tools"]] for listed in (before, after)]
+        return {"told": told, "before": names[0], "after": names[1], "meta": after.get("_meta")}
 
     async def call(self, name, args=None, meta=None, timeout=30):
         progress = []
@@ -136,8 +152,16 @@ def outcome(result, sent):
 
 async def main(mode, command):
     server = StdioServerParameters(command=command[0], args=command[1:])
-    async with Client(server, mode=mode, raise_exceptions=False) as client:
-        driver = Driver(client)
+    driver = Driver(None)
+
+    async def hear(message):
+        if isinstance(message, ToolListChangedNotification):
+            driver.changed += 1
+
+    async with Client(
+        server, mode=mode, raise_exceptions=False, message_handler=hear
+    ) as client:
+        driver.client = client
         for line in sys.stdin:
             print(json.dumps(await driver.run(json.loads(line))), flush=True)
 

@@ -206,6 +206,11 @@ impl GatewayProcess {
         }
     }
 
+    /// On another home than a bench's own.
+    pub(crate) fn at(home: &Path, words: &[&str]) -> Self {
+        Self::start(home, words, &[])
+    }
+
     /// Begins a session on the older wire.
     pub(crate) fn session(mut self) -> Self {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities,

@@ -11,6 +11,7 @@ mod goes_on;
 mod hostile;
 mod kills;
 mod lost;
+mod offered;
 mod others;
 mod pins;
 mod several;

@@ -60,6 +60,7 @@ fn gateway(words: Vec<String>) {
             }
             "hints" => options.hints = Hints::Confirmed,
             "trust" => options.trust_results = true,
+            "grant" => options.grants.push(value.to_owned()),
             "prefix" => options.prefix = true,
             "builtins" => options.built_in = true,
             "timeout" => options.timeout = Some(Duration::from_millis(value.parse().unwrap())),

@@ -1,0 +1,167 @@
+//! Paths of a program that is not ours: names below folders of its own, compared as text.
+//!
+//! What a name leads to is that program's affair: links in it are not seen here. So what could be
+//! read in two ways is refused: `.` and `..`, a backslash, `~`, what may be a URL or a drive.
+
+use std::fmt;
+
+use syscap_format::scope::{Root, RootName, RootedPath};
+
+/// Most roots of an argument.
+pub const ROOTS_MAX: usize = 16;
+/// Longest name of a folder, in bytes.
+const FOLDER_BYTES_MAX: usize = 1_024;
+
+/// A root, as tokens name it, and where its paths begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRoot {
+    /// The root.
+    pub root: RootName,
+    /// What stands before the names below it.
+    pub folder: Folder,
+}
+
+/// What stands before the names below a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// Nothing: the tool takes names as they are below the root.
+    Relative,
+    /// A folder, from `/` on, without a slash at its end.
+    At(Box<str>),
+}
+
+impl PathRoot {
+    /// Reads `ROOT` or `ROOT=/FOLDER`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (root, folder) = match text.split_once('=') {
+            None => (text, Folder::Relative),
+            Some((root, folder)) => (root, Folder::At(folder_of(folder)?)),
+        };
+        Some(Self { root: RootName::new(root).ok()?, folder })
+    }
+
+    /// The place that a text names, below the root whose folder is the longest that fits.
+    pub(super) fn read(roots: &[Self], text: &str) -> Option<RootedPath> {
+        let fits = |root: &&Self| root.below(text).is_some();
+        let depth = |root: &&Self| match &root.folder {
+            Folder::Relative => 0,
+            Folder::At(folder) => folder.len(),
+        };
+        let root = roots.iter().filter(fits).max_by_key(depth)?;
+        let mut below = root.below(text)?;
+        // A folder may be named with a slash at its end.
+        below = below.strip_suffix('/').unwrap_or(below);
+        let names = below.split('/').filter(|_| !below.is_empty());
+        RootedPath::new(Root::Named(root.root.clone()), names).ok()
+    }
+
+    /// What of a text stands behind the folder.
+    fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match &self.folder {
+            Folder::Relative => {
+                let first = text.split('/').next().unwrap_or_default();
+                let plain = !text.starts_with(['/', '~']) && !first.contains(':');
+                (plain && !text.is_empty()).then_some(text)
+            }
+            Folder::At(folder) => {
+                let rest = text.strip_prefix(&**folder)?;
+                match rest.strip_prefix('/') {
+                    Some(rest) => Some(rest),
+                    None => rest.is_empty().then_some(rest),
+                }
+            }
+        }
+    }
+
+    /// How texts must begin, for whoever wrote another.
+    pub(super) fn forms(roots: &[Self]) -> String {
+        let forms: Vec<String> = roots
+            .iter()
+            .map(|root| match &root.folder {
+                Folder::Relative => "a name without / before it".to_owned(),
+                Folder::At(folder) => format!("{folder}/.."),
+            })
+            .collect();
+        format!("{}, without `.` or `..`", forms.join(" or "))
+    }
+}
+
+impl fmt::Display for PathRoot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.folder {
+            Folder::Relative => f.write_str(self.root.as_str()),
+            Folder::At(folder) => write!(f, "{}={folder}", self.root.as_str()),
+        }
+    }
+}
+
+/// A folder from `/` on, by plain names.
+fn folder_of(text: &str) -> Option<Box<str>> {
+    let below = text.strip_prefix('/')?.trim_end_matches('/');
+    let plain = |name: &str| {
+        !name.is_empty() && name != "." && name != ".." && !name.contains(['\\', '\0'])
+    };
+    let fits = text.len() <= FOLDER_BYTES_MAX && below.split('/').all(plain);
+    fits.then(|| Box::from(format!("/{below}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(roots: &[&str], text: &str) -> Option<String> {
+        let roots: Vec<PathRoot> =
+            roots.iter().map(|root| PathRoot::parse(root).unwrap()).collect();
+        PathRoot::read(&roots, text).map(|path| path.in_full())
+    }
+
+    #[test]
+    fn paths_begin_with_their_folder() {
+        let roots = ["docs=/srv/docs", "drafts=/srv/docs/drafts/"];
+        for (text, leads_to) in [
+            ("/srv/docs/a.txt", Some("docs/a.txt")),
+            ("/srv/docs", Some("docs")),
+            ("/srv/docs/", Some("docs")),
+            ("/srv/docs/drafts/b", Some("drafts/b")),
+            ("/srv/docs/draftsb", Some("docs/draftsb")),
+            ("/srv/docs2/a", None),
+            ("/srv/docs/../x", None),
+            ("/srv/docs/./x", None),
+            ("/srv/docs//x", None),
+            ("/srv/docs/a\\b", None),
+            ("/srv/docs/a\0b", None),
+            ("docs/a.txt", None),
+            ("~/docs/a.txt", None),
+            ("file:///srv/docs/a", None),
+            ("", None),
+        ] {
+            assert_eq!(read(&roots, text).as_deref(), leads_to, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_as_they_are_where_no_folder_is_said() {
+        for (text, leads_to) in [
+            ("a.txt", Some("docs/a.txt")),
+            ("a/b:c", Some("docs/a/b:c")),
+            ("/etc/passwd", None),
+            ("../a", None),
+            ("a/../../b", None),
+            ("~root/x", None),
+            ("file:/etc/passwd", None),
+            ("C:/x", None),
+            ("", None),
+        ] {
+            assert_eq!(read(&["docs"], text).as_deref(), leads_to, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn roots_have_one_form() {
+        for wrong in ["", "workspace", "a/b", "docs=", "docs=x", "docs=/a/../b", "docs=/"] {
+            assert_eq!(PathRoot::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(PathRoot::parse("docs=/a/b/").unwrap().to_string(), "docs=/a/b");
+    }
+}
