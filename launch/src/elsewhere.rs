@@ -29,7 +29,21 @@ pub enum Said {
     /// See Linux.
     Output(Stream, Vec<u8>),
     /// See Linux.
+    Connected(std::os::fd::OwnedFd),
+    /// See Linux.
     Ended(Report),
+}
+
+/// See Linux.
+#[derive(Debug)]
+pub struct Orders(());
+
+impl Orders {
+    /// Nothing runs.
+    pub const fn cancel(&self) {}
+
+    /// Nothing runs.
+    pub const fn signal(&self, _: u8) {}
 }
 
 impl Launcher {
@@ -65,4 +79,17 @@ impl Running {
 
     /// Nothing runs.
     pub fn cancel(&self) {}
+
+    /// Nothing runs.
+    #[must_use]
+    pub const fn achieved(&self) -> Option<crate::Achieved> {
+        None
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub const fn orders(&self) -> Result<Orders, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
 }
