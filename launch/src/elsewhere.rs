@@ -80,10 +80,11 @@ impl Running {
     /// Nothing runs.
     pub fn cancel(&self) {}
 
-    /// Nothing runs.
-    #[must_use]
-    pub const fn achieved(&self) -> Option<crate::Achieved> {
-        None
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub const fn begun(&mut self) -> Result<crate::Achieved, LaunchError> {
+        Err(LaunchError::Unsupported)
     }
 
     /// # Errors

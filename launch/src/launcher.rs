@@ -230,10 +230,20 @@ impl Running {
         }
     }
 
-    /// How it is confined, from its start on.
-    #[must_use]
-    pub const fn achieved(&self) -> Option<crate::Achieved> {
-        self.achieved
+    /// Waits until it begins, and says how it is confined. What it writes, and who comes to the
+    /// door, is told by [`Running::recv`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`Running::recv`].
+    pub fn begun(&mut self) -> Result<crate::Achieved, LaunchError> {
+        loop {
+            match (self.achieved, self.ended) {
+                (Some(achieved), _) => return Ok(achieved),
+                (None, Some(_)) => return Err(LaunchError::Lost),
+                (None, None) => self.hear()?,
+            }
+        }
     }
 
     /// For another thread: what it can be told while this one hears of it.

@@ -15,7 +15,9 @@ use syscap::format::{
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerCommand};
 
 use crate::{
+    call::by_lane,
     exit::{Ended, Exit, Failure, diagnose, tell},
+    lane,
     output::Out,
     parse, recording, runtime,
 };
@@ -97,7 +99,7 @@ pub(crate) struct Mcp {
     no_resources: bool,
     /// Print what goes into a client's configuration, and end.
     #[arg(long)]
-    print_config: bool,
+    pub(crate) print_config: bool,
     /// In the form of this client: claude-code, claude-desktop, cursor, vscode, gemini.
     #[arg(long, value_name = "CLIENT", requires = "print_config", value_parser = client)]
     client: Option<KnownClient>,
@@ -147,6 +149,9 @@ fn server(text: &str) -> Result<ServerCommand, String> {
 
 impl Mcp {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
+        if lane::is_here() && !self.print_config {
+            return by_lane(lane::Service::Mcp, std::io::stdin());
+        }
         let options = self.options()?;
         if self.print_config {
             for line in self.config(&options)?.lines() {

@@ -1,0 +1,119 @@
+//! The variables that the program finds, and where its programs lie.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use syscap::launch::SYSTEM;
+
+use super::paths::Place;
+use crate::exit::{Exit, Failure};
+
+/// What is passed on as it is here: nothing secret is kept in these.
+const PASSED: [&str; 12] = [
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+];
+
+/// Files that programs look names up in, as far as they are there.
+pub(super) const NAMES: [&str; 3] = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf"];
+/// What they need besides to reach hosts by name, and to trust them.
+pub(super) const NETWORK: [&str; 9] = [
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+];
+
+/// All variables; those that are named come last, and win.
+pub(super) fn of(
+    named: &[OsString],
+    own: Vec<(OsString, OsString)>,
+) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let passed = PASSED.iter().filter_map(|name| Some((name.into(), env::var_os(name)?)));
+    let mut all: Vec<(OsString, OsString)> = passed.chain(own).collect();
+    for text in named {
+        let (name, value) = variable(text)?;
+        all.retain(|(known, _)| *known != name);
+        all.push((name, value));
+    }
+    Ok(all)
+}
+
+fn variable(text: &OsStr) -> Result<(OsString, OsString), Failure> {
+    let usage = |advice: &str| {
+        let what = format!("--env {}", text.display());
+        Failure::Usage { what, advice: advice.to_owned() }
+    };
+    let bytes = text.as_bytes();
+    let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => {
+            let (name, value) = bytes.split_at(at);
+            let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
+            (OsStr::from_bytes(name), value.to_owned())
+        }
+        None => (text, env::var_os(text).ok_or_else(|| usage("is not set here"))?),
+    };
+    match name.is_empty() {
+        true => Err(usage("write NAME, or NAME=VALUE")),
+        false if name == crate::lane::VARIABLE => Err(usage("is the lane's own")),
+        false => Ok((name.to_owned(), value)),
+    }
+}
+
+/// The program, looked for where this process would.
+pub(super) fn find(program: &OsStr) -> Result<Place, Failure> {
+    let not_found = || {
+        let problem = format!("{}: not found", program.display());
+        Failure::NotStarted { problem, exit: Exit::Program(127) }
+    };
+    let path = Path::new(program);
+    if program.as_bytes().contains(&b'/') {
+        return Place::open(path).map_err(|failure| match failure {
+            Failure::File { source, .. } if source.kind() == io::ErrorKind::NotFound => not_found(),
+            other => other,
+        });
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders)
+        .map(|folder| folder.join(path))
+        .find_map(|path| Place::open(&path).ok().filter(|place| !place.is_folder))
+        .ok_or_else(not_found)
+}
+
+/// The `PATH` of the program: of the folders here those whose files it may execute.
+pub(super) fn path(executed: &[&Place]) -> OsString {
+    let system: Vec<Place> =
+        SYSTEM.iter().filter_map(|path| Place::open(Path::new(path)).ok()).collect();
+    let all: Vec<&Place> = system.iter().chain(executed.iter().copied()).collect();
+    let here = env::var_os("PATH").unwrap_or_default();
+    let kept = env::split_paths(&here).filter(|folder| {
+        folder.is_absolute()
+            && Place::open(folder)
+                .is_ok_and(|folder| all.iter().any(|place| place.contains(&folder)))
+    });
+    let kept: Vec<PathBuf> = kept.collect();
+    match env::join_paths(&kept) {
+        Ok(path) if !kept.is_empty() => path,
+        _ => "/usr/local/bin:/usr/bin:/bin".into(),
+    }
+}

@@ -1,0 +1,46 @@
+//! What a run has is on record: facts of the agent's state, in records of their own, that policies
+//! can ask about too.
+
+use std::path::Path;
+
+use syscap::{
+    Args, Session,
+    format::{cbor::Canonical, provenance::Source},
+    launch::{Achieved, Level, Network},
+};
+
+use super::{Access, network_name};
+use crate::exit::Failure;
+
+/// The level that was achieved: `bounded`, `confined` or `contained`.
+const LEVEL: &str = "fact.run_level";
+/// What the program reaches: `none`, `loopback` or `host`.
+const NETWORK: &str = "fact.run_network";
+/// The ABI of Landlock that holds it.
+const LANDLOCK: &str = "fact.run_landlock";
+/// The folder that it works in.
+const WORKSPACE: &str = "fact.run_workspace";
+
+/// Writes what was had, before anybody is let in by the lane; the level.
+pub(super) fn begun(
+    (access, caller): (&Access, &Session),
+    achieved: &Achieved,
+    (network, workspace): (Network, &Path),
+) -> Result<Level, Failure> {
+    let level = achieved.level(network);
+    let facts = Args::new()
+        .with(LEVEL, level.name())
+        .with(NETWORK, network_name(network))
+        .with(LANDLOCK, i64::from(achieved.landlock))
+        .with(WORKSPACE, workspace.to_string_lossy().as_ref());
+    access.observe(caller, Source::Tool, &[], facts)?;
+    Ok(level)
+}
+
+/// Takes it back: nothing runs any more.
+pub(super) fn ended(access: &Access, caller: &Session) -> Result<(), Failure> {
+    let keys = [LEVEL, NETWORK, LANDLOCK, WORKSPACE];
+    let none = keys.iter().fold(Args::new(), |facts, key| facts.with(key, Canonical::null()));
+    access.observe(caller, Source::Tool, &[], none)?;
+    Ok(())
+}
