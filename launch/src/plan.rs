@@ -102,8 +102,8 @@ pub enum Access {
 
 /// What a program reaches.
 ///
-/// Unix sockets are nobody's, but for the [door](Plan::door) to the host: whoever listens on one (a container engine, a bus, a key agent) would
-/// act outside on the program's word.
+/// Unix sockets are nobody's, but for the [door](Plan::door) to the host: whoever listens on one (a
+/// container engine, a bus, a key agent) would act outside on the program's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// No socket of any family.

@@ -151,8 +151,8 @@ pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Reads a question from a listener at which one is ready: its number, and the call's. `None` if who
-/// asked is gone.
+/// Reads a question from a listener at which one is ready: its number, and the call's. `None` if
+/// who asked is gone.
 pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<(u64, i64)>> {
     let mut question = std::mem::MaybeUninit::<libc::seccomp_notif>::zeroed();
     let request = libc::SECCOMP_IOCTL_NOTIF_RECV;

@@ -1,5 +1,6 @@
 //! `syscap doctor`: whether machine and home are fit for work.
 
+mod boundary;
 mod findings;
 mod holder;
 mod home;
@@ -27,6 +28,7 @@ impl Doctor {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let mut findings = Findings { out, bad: 0 };
         machine::look(&mut findings)?;
+        boundary::look(&mut findings)?;
         if let Some(folder) = &self.home {
             home::look(&mut findings, folder)?;
         }

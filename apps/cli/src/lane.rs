@@ -24,6 +24,8 @@ use rustix::{
 };
 use syscap::launch::DOOR;
 
+use crate::exit::{Failure, diagnose};
+
 /// The variable by which commands know that they are within: the services that there are.
 pub(crate) const VARIABLE: &str = "SYSCAP_LANE";
 /// Longest name of a service with its line feed, in bytes.
@@ -112,6 +114,16 @@ fn read_frame(from: &mut impl Read) -> io::Result<(Kind, Vec<u8>)> {
 /// the command fails.
 pub(crate) fn is_here() -> bool {
     env::var_os(VARIABLE).is_some_and(|services| !services.is_empty())
+}
+
+/// Says why what needs a home fails within, and who goes on.
+pub(crate) fn explain(failure: &Failure) {
+    if is_here() && !matches!(failure, Failure::Usage { .. } | Failure::Lane(_) | Failure::Pipe) {
+        diagnose(
+            "within `syscap run` no home is reached, but by `syscap call`, `hook` and `mcp`: \
+             an operator runs this outside",
+        );
+    }
 }
 
 /// Has a service answer this input, and passes on what it says as it comes; the exit code.

@@ -178,6 +178,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit,
         Err(failure) => {
             failure.report();
+            lane::explain(&failure);
             failure.exit()
         }
     };

@@ -17,7 +17,6 @@ use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
 
 use clap::Args;
 use syscap::{
-    Runtime,
     format::id::{AgentId, TokenId},
     launch::{Level, Network},
 };
@@ -32,12 +31,13 @@ use crate::{
 /// What to start, and what it may touch.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-The program gets the system's programs and libraries, its workspace, a folder of its own for HOME and
-one for TMPDIR, and what is named here; of syscap the lane: within, `syscap hook`, `syscap mcp` and
-`syscap call` are answered by commands outside, for this agent and by its token. It gets no home, no
-keys, no socket, no process and no file besides.
+The program gets the system's programs and libraries, its workspace, a folder of its own for HOME
+and one for TMPDIR, and what is named here; of syscap the lane: within, `syscap hook`, `syscap mcp`
+and `syscap call` are answered by commands outside, for this agent and by its token. It gets no
+home, no keys, no socket, no process and no file besides.
 
-For Claude Code and Gemini CLI the hook is set up and configured, read-only; with --mcp the gateway too.
+For Claude Code and Gemini CLI the hook is set up and configured, read-only; with --mcp the gateway
+too.
 
   syscap run home --agent coder --workspace project --state claude-state --net host \\
     --env ANTHROPIC_API_KEY -- claude")]
@@ -119,14 +119,6 @@ fn network(name: &str) -> Result<Network, String> {
     }
 }
 
-const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::None => "none",
-        Network::Loopback => "loopback",
-        Network::Host => "host",
-    }
-}
-
 impl Run {
     pub(crate) fn run(self) -> Ended {
         if crate::lane::is_here() {
@@ -147,7 +139,7 @@ impl Run {
 
     /// Which client it is.
     fn known(&self) -> Known {
-        let name = self.program.first().map(|program| PathBuf::from(program));
+        let name = self.program.first().map(PathBuf::from);
         self.client
             .unwrap_or_else(|| Known::by_name(name.as_deref().and_then(|name| name.file_name())))
     }
@@ -190,6 +182,3 @@ impl Run {
         std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }
 }
-
-/// What `run` hands on of a home that is open.
-type Access = Runtime;

@@ -31,6 +31,8 @@ const NAME_TIME: Duration = Duration::from_secs(5);
 const END_TIME: Duration = Duration::from_secs(15);
 /// Connections at a time that have not said what for.
 const UNNAMED_MAX: usize = 32;
+/// Most bytes that are read of what is refused.
+const REFUSED_BYTES_MAX: usize = 16 << 20;
 /// Most bytes that are kept of what gateways say.
 const SAID_BYTES_MAX: usize = 64 << 10;
 
@@ -256,7 +258,12 @@ const fn failed(service: Option<Service>) -> u8 {
 
 fn refuse(stream: &mut UnixStream, service: Option<Service>, why: &str) -> io::Result<()> {
     lane::write_frame(stream, Kind::Err, format!("syscap: {why}\n").as_bytes())?;
-    lane::write_frame(stream, Kind::End, &[failed(service)])
+    lane::write_frame(stream, Kind::End, &[failed(service)])?;
+    // What it still sends is read, for a while: an end before that would take the answer with it.
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(NAME_TIME))?;
+    let most = u64::try_from(REFUSED_BYTES_MAX).unwrap_or(u64::MAX);
+    io::copy(&mut stream.take(most), &mut io::sink()).map(drop)
 }
 
 /// Brings the input to the command, to its end.

@@ -151,12 +151,9 @@ impl Guarded {
         let real = place.real()?;
         for mount in self.mounts.iter().filter(|mount| mount.starts_with(&real) && **mount != real)
         {
-            match Place::at(mount) {
-                Ok(mounted) => {
-                    self.expect_apart_itself(&Place { shown: place.shown.clone(), ..mounted })?
-                }
-                // What can't be reached by its name, such as another user's, is not by the program.
-                Err(_) => {}
+            // What can't be reached by its name, such as another user's, is not by the program.
+            if let Ok(mounted) = Place::at(mount) {
+                self.expect_apart_itself(&Place { shown: place.shown.clone(), ..mounted })?;
             }
         }
         Ok(())

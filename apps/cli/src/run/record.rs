@@ -4,12 +4,11 @@
 use std::path::Path;
 
 use syscap::{
-    Args, Session,
+    Args, Runtime, Session,
     format::{cbor::Canonical, provenance::Source},
     launch::{Achieved, Level, Network},
 };
 
-use super::{Access, network_name};
 use crate::exit::Failure;
 
 /// The level that was achieved: `bounded`, `confined` or `contained`.
@@ -21,9 +20,18 @@ const LANDLOCK: &str = "fact.run_landlock";
 /// The folder that it works in.
 const WORKSPACE: &str = "fact.run_workspace";
 
+/// What it is called on the command line and on record.
+pub(super) const fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::None => "none",
+        Network::Loopback => "loopback",
+        Network::Host => "host",
+    }
+}
+
 /// Writes what was had, before anybody is let in by the lane; the level.
 pub(super) fn begun(
-    (access, caller): (&Access, &Session),
+    (access, caller): (&Runtime, &Session),
     achieved: &Achieved,
     (network, workspace): (Network, &Path),
 ) -> Result<Level, Failure> {
@@ -38,7 +46,7 @@ pub(super) fn begun(
 }
 
 /// Takes it back: nothing runs any more.
-pub(super) fn ended(access: &Access, caller: &Session) -> Result<(), Failure> {
+pub(super) fn ended(access: &Runtime, caller: &Session) -> Result<(), Failure> {
     let keys = [LEVEL, NETWORK, LANDLOCK, WORKSPACE];
     let none = keys.iter().fold(Args::new(), |facts, key| facts.with(key, Canonical::null()));
     access.observe(caller, Source::Tool, &[], none)?;

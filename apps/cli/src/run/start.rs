@@ -10,15 +10,16 @@ use std::{
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use syscap::{
+    Runtime,
     format::id::TokenId,
     launch::{Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Plan, Report},
     launch::{Running, Said, Stream},
 };
 
 use super::{
-    Access, Run,
+    Run,
     client::Known,
-    door, environment, network_name,
+    door, environment,
     paths::{Guarded, Place, Scratch},
     record,
     screen::Screen,
@@ -181,7 +182,7 @@ impl Prepared {
 pub(super) fn run(
     run: &Run,
     prepared: Prepared,
-    access: &Access,
+    access: &Runtime,
     (token, services): (TokenId, Vec<door::Command>),
 ) -> Ended {
     let has_screen = Run::has_screen();
@@ -206,7 +207,7 @@ pub(super) fn run(
         running.orders().map_err(launched)?,
         screen.as_ref().map(Screen::sized).transpose().map_err(Failure::Stream)?,
     )?;
-    let network = network_name(run.net);
+    let network = record::network_name(run.net);
     tell(&format!("{} runs {}, network {network}, token {token}", run.agent, level.name()));
     if let Some(screen) = &mut screen {
         screen.begin().map_err(Failure::Stream)?;

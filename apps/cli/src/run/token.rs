@@ -2,11 +2,12 @@
 
 use clap::Parser;
 use syscap::{
+    Runtime,
     format::id::{TokenId, ToolId},
     view::TokenInfo,
 };
 
-use super::{Access, Run, client::Known};
+use super::{Run, client::Known};
 use crate::{
     exit::Failure,
     hook::{Hook, client::Client},
@@ -64,7 +65,7 @@ fn first_line(error: &clap::Error) -> String {
 
 /// The token that is named; else the agent's newest that goes on and fits; else, for a client that
 /// is known, a new one. What was revoked stays revoked, and what is spent is an operator's matter.
-pub(super) fn of(run: &Run, known: Known, access: &Access) -> Result<TokenId, Failure> {
+pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, Failure> {
     let view = access.view()?;
     let goes_on = |token: &TokenInfo| token.is_live(view.now) && !token.is_spent();
     if let Some(id) = run.token {
