@@ -83,7 +83,7 @@ pub(crate) struct Hook {
     limit: Duration,
     /// How long the hook may take before it says no itself; the client must wait longer.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
-    patience: Duration,
+    pub(crate) patience: Duration,
     /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]

@@ -100,8 +100,9 @@ pub(super) fn find(program: &OsStr) -> Result<Place, Failure> {
         .ok_or_else(not_found)
 }
 
-/// The `PATH` of the program: of the folders here those whose files it may execute.
-pub(super) fn path(executed: &[&Place]) -> OsString {
+/// The `PATH` of the program: of the folders here those whose files it may execute, and at last
+/// that of this program itself, of which it may execute no more than that.
+pub(super) fn path(executed: &[&Place], own: &Path) -> OsString {
     let system: Vec<Place> =
         SYSTEM.iter().filter_map(|path| Place::open(Path::new(path)).ok()).collect();
     let all: Vec<&Place> = system.iter().chain(executed.iter().copied()).collect();
@@ -111,9 +112,11 @@ pub(super) fn path(executed: &[&Place]) -> OsString {
             && Place::open(folder)
                 .is_ok_and(|folder| all.iter().any(|place| place.contains(&folder)))
     });
-    let kept: Vec<PathBuf> = kept.collect();
-    match env::join_paths(&kept) {
-        Ok(path) if !kept.is_empty() => path,
-        _ => "/usr/local/bin:/usr/bin:/bin".into(),
+    let mut kept: Vec<PathBuf> = kept.collect();
+    if kept.is_empty() {
+        kept.extend(["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from));
     }
+    kept.extend(own.parent().map(Path::to_path_buf));
+    // A folder whose name has a colon can't stand in it.
+    env::join_paths(&kept).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into())
 }

@@ -12,7 +12,10 @@ use std::{
 };
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
-use syscap::{Home, SystemEntropy, kernel::ports::Entropy as _};
+use syscap::{
+    Home, SystemEntropy,
+    kernel::{ports::Entropy as _, store::StoreError},
+};
 
 use crate::{
     exit::{Failure, diagnose},
@@ -126,7 +129,11 @@ pub(super) struct Guarded {
 impl Guarded {
     pub(super) fn of(home: &Path) -> Result<Self, Failure> {
         let keys = Home::at(home).keys();
-        let mut folders = vec![("the home", Place::open(home)?)];
+        let own = Place::at(home).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::home(home)(StoreError::Missing.into()),
+            _ => Failure::file(home)(error),
+        })?;
+        let mut folders = vec![("the home", own)];
         match Place::at(&keys) {
             Ok(keys) => folders.push(("the home's keys", keys)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

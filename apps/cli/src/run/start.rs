@@ -134,6 +134,9 @@ impl Prepared {
             let mut words = vec![own.clone()];
             words.extend(line("hook"));
             words.extend(["--client".to_owned(), client.option().to_owned()]);
+            // The one within waits as long as the one outside, at least.
+            let patience = format!("{}s", hook.patience.as_secs());
+            words.extend(["--patience".to_owned(), patience]);
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             let settings = hook.settings(&words.join(" "));
             let gateway = line("mcp");
@@ -163,7 +166,7 @@ impl Prepared {
             executed.map(|(place, _)| place).chain([&self.workspace]).collect();
         let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Failure::file(path));
         let mut variables: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), environment::path(&executed)),
+            ("PATH".into(), environment::path(&executed, &self.own.real()?)),
             ("HOME".into(), absolute(&self.state)?.into()),
             ("TMPDIR".into(), absolute(&self.temporary)?.into()),
             (lane::VARIABLE.into(), services.into()),
@@ -218,7 +221,8 @@ pub(super) fn run(
         screen.end();
     }
     let said = door.close();
-    drop(io::stderr().write_all(&said));
+    // A server's words, of which a terminal must not obey any.
+    String::from_utf8_lossy(&said).lines().for_each(tell);
     // What was revoked or frozen meanwhile writes nothing any more, and need not.
     if let Err(failure) =
         record::ended(access, &caller).and_then(|()| Ok(caller.close().map(drop)?))

@@ -200,6 +200,36 @@ print(sorted(settings), told(open, FILE, 'w'))";
     assert!(second.starts_with("['hooks', 'mcpServers'] E"), "{}", ran.out);
 }
 
+/// What `docs/run.md` shows works as it stands: the first block outside, with a stand-in for the
+/// client, which runs the second.
+#[test]
+fn what_the_page_shows_works() {
+    let Some(world) = World::new() else { return };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
+    let blocks: Vec<&str> = blocks.iter().map(|block| block.split("```").next().unwrap()).collect();
+    let [start, call] = blocks[..] else { panic!("{blocks:?}") };
+    let folder = world.home.beside("page");
+    fs::create_dir(&folder).unwrap();
+    client(&world, "claude", &format!("print(ran('sh', '-ec', {call:?}).stdout)"));
+    let own = std::path::Path::new(crate::world::SYSCAP).parent().unwrap();
+    let path = format!("{}:{}:/usr/bin:/bin", world.home.text_beside("bin"), own.display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", start]).current_dir(&folder).env("ANTHROPIC_API_KEY", "x");
+    let output = shell.env("PATH", path).stdin(std::process::Stdio::null()).output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let answer: serde_json::Value =
+        serde_json::from_str(out.lines().rfind(|l| !l.is_empty()).unwrap()).unwrap();
+    // The client's token grants the client's tools.
+    assert_eq!(
+        (&answer["agent_id"], &answer["error"]["reason"]),
+        (&AGENT.into(), &"not_granted".into())
+    );
+}
+
 /// A client by another name is what it is said to be; a name alone is not taken where it is denied.
 #[test]
 fn which_client_it_is_can_be_said() {
