@@ -401,7 +401,13 @@ impl Core {
 
     /// A look at the kernel.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Kernel) -> T) -> T {
-        look(&self.lock().kernel)
+        // Nothing may have happened for hours, in which tokens have expired.
+        let reading = caught(|| self.clock.read());
+        let mut locked = self.lock();
+        if let Some(reading) = reading {
+            locked.kernel.follow(reading);
+        }
+        look(&locked.kernel)
     }
 
     fn is_closed(&self) -> bool {

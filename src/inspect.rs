@@ -69,20 +69,25 @@ impl Inspection {
 
     /// What is to be granted once more where a token has ended or is spent: [the same, with
     /// nothing used](Grant::like). Whoever goes on by it begins with what the open sessions of
-    /// that one have been given, so that nothing read before is forgotten.
+    /// that one have been given, so that nothing read before is forgotten. Where that one is a root
+    /// which was not revoked and has no bound of its own, the new one [renews](Grant::renews) it:
+    /// what a person has let through under that one, and its idempotency keys, count on.
     ///
     /// # Errors
     /// [`Error::NoSuch`] where there is no such token.
     pub fn grant_like(&self, token: TokenId) -> Result<Grant, Error> {
         let no = || Error::NoSuch { what: "the token", got: token.to_string() };
-        let body = self.kernel.token(&token).ok_or_else(no)?.body;
+        let view = self.kernel.token(&token).ok_or_else(no)?;
+        let body = view.body;
         let above = |body: &&TokenBody| {
             body.parent.and_then(|parent| self.kernel.token(&parent)).map(|parent| parent.body)
         };
         let chain = std::iter::successors(Some(body), above).map(TokenBody::label);
         let sessions = self.kernel.sessions().filter(|session| session.token == token);
         let labels = chain.chain(sessions.map(|session| session.label));
-        Ok(Grant::like(body).begins_with(labels.fold(Label::PUBLIC, Label::join)))
+        let grant = Grant::like(body).begins_with(labels.fold(Label::PUBLIC, Label::join));
+        let goes_on = body.parent.is_none() && !view.revoked && view.renew_by.is_none();
+        Ok(if goes_on { grant.renews(token) } else { grant })
     }
 
     /// The states of all agents that have one.

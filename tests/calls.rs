@@ -11,6 +11,7 @@ use syscap::{
     format::{
         budget::{Amounts, Dimension},
         envelope::Status,
+        id::Seq,
         json,
         provenance::Source,
         reason::{Reason, Refused, Retry},
@@ -259,7 +260,26 @@ fn an_overrun_exhausts() {
     let measured = syscap::kernel::kernel::Measured { cpu_us: 10, wall_us: 5_000 };
     sim.event(Event::Ran(job.run(), measured));
     sim.commit();
-    refused_with(&mut sim, session, r#"{"tool_id": "look", "args": {"at": 1}}"#, Reason::Exhausted);
+    assert_eq!(exhausted(&mut sim, session), "measured time");
+}
+
+/// What a refusal names that says that a token has run out.
+fn exhausted(sim: &mut sim::Sim, session: Seq) -> String {
+    let ticket = sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
+    sim.commit();
+    assert_eq!(sim.reason_of(ticket), Some(Reason::Exhausted));
+    let result = sim.reply_to(ticket).unwrap();
+    let field = result.delivered().item().get("field").and_then(|field| field.as_text());
+    field.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_has_run_out_is_named() {
+    let (mut sim, session) = seated();
+    let ticket = sim.ticket();
+    let amounts = Amounts::ZERO.with(Dimension::LlmTokens, u64::MAX);
+    sim.event(Event::Charge(ticket, session, amounts));
+    assert_eq!(exhausted(&mut sim, session), "llm_tokens");
 }
 
 /// A late return frees its slot of the gauge, and only that.

@@ -3,9 +3,9 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::context::Context;
+use crate::{context::Context, state::tokens::TokenView};
 use syscap_format::{
-    budget::Dimension,
+    budget::{Amounts, Dimension},
     envelope::ToolCall,
     id::{AgentId, Seq},
     reason::{Reason, Refused},
@@ -73,6 +73,22 @@ pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
 /// A refusal for want of an agent's credits: it names whose account that is.
 pub(crate) fn of_account(reason: Reason, agent: &AgentId) -> Refused {
     Refused::new(reason).field(&format_args!("credits of {agent}"))
+}
+
+/// The token, and all above it, have room for that.
+pub(crate) fn token_has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
+    if context.token.exhausted {
+        return Err(exhausted(&context.token));
+    }
+    let lacks = context.token.lacks(hold);
+    lacks.map_or(Ok(()), |lacks| Err(over_budget(context, lacks, hold.get(lacks))))
+}
+
+/// A token ran out: in the first dimension that it had, and of which nothing is left.
+fn exhausted(token: &TokenView<'_>) -> Refused {
+    let mut had = token.body.budget.amounts().iter();
+    let gone = had.find(|(d, limit)| *limit > 0 && token.left.get(*d) == 0);
+    Refused::new(Reason::Exhausted).field(gone.map_or("measured time", |(gone, _)| gone.name()))
 }
 
 /// What is left of a dimension, where a call would need more.

@@ -23,7 +23,7 @@ use syscap::{
     Runtime,
     format::envelope::ToolResult,
     format::{
-        id::{AgentId, TokenId},
+        id::{AgentId, TokenId, ToolId},
         reason::{Reason, Refused},
     },
     host::{Begun, Reported, ToolUse},
@@ -171,7 +171,7 @@ impl Hook {
             holder::reach(&self.home, self.people).map_err(|failure| failure.to_string())?;
         let token = match self.token {
             Some(token) => token,
-            None => newest(&access, &self.agent)?,
+            None => newest(&access, &self.agent, &used.tool)?,
         };
         let begun = access.begin_use(token, &used, &manifest).map_err(|error| error.to_string())?;
         let said = match begun {
@@ -266,14 +266,16 @@ fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Err
     Ok(tokens)
 }
 
-/// The newest token of an agent that lives.
-fn newest(access: &Runtime, agent: &AgentId) -> Result<TokenId, String> {
+/// The newest token of an agent that lives; of several one that grants the tool and has calls left:
+/// others may be a gateway's.
+fn newest(access: &Runtime, agent: &AgentId, tool: &ToolId) -> Result<TokenId, String> {
     let view = access.view().map_err(|error| error.to_string())?;
     let lives = |token: &&TokenInfo| {
         let gives = !token.tools.is_empty() && token.agent == *agent;
         gives && token.is_live(view.now)
     };
-    let newest = view.tokens.iter().filter(lives).max_by_key(|token| token.issued);
+    let fits = |token: &TokenInfo| (token.tools.contains(tool), !token.is_spent(), token.issued);
+    let newest = view.tokens.iter().filter(lives).max_by_key(|token| fits(token));
     let none = || format!("{agent} has no token that lives: see `syscap hook --setup`");
     newest.map(|token| token.id).ok_or_else(none)
 }

@@ -23,7 +23,7 @@ use crate::{
     downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
-    kernelside::{CallOutcome, Envelope, Lack, blocking},
+    kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached, blocking},
     names, next, refusal, renewal, result,
 };
 
@@ -45,12 +45,13 @@ pub(crate) async fn call(
     let is_built_in = gateway.catalog().is_built_in(&id);
     let outcome = match send(gateway, envelope, flight, &context.id).await {
         Ok(outcome) => outcome,
-        Err(words) => return Ok(refusal::lost(&words).into()),
+        Err(none) => return Ok(unanswered(gateway, &none).into()),
     };
     let delivered = outcome.delivered.item();
     match outcome.reason {
         Some(reason) => {
-            let aside = next::aside(gateway, &id, &outcome).await;
+            let key = key(&gateway.run, &context.id);
+            let aside = next::aside(gateway, &id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             Ok(refusal::result(refused, aside, &params.name, &gateway.catalog()).into())
         }
@@ -101,7 +102,18 @@ async fn refused(
             refusal::result(refused, refusal::Aside::default(), name, &gateway.catalog())
         }
         Ok(outcome) => result::built_in(outcome.delivered.item()),
-        Err(words) => refusal::lost(&words),
+        Err(none) => unanswered(gateway, &none),
+    }
+}
+
+/// What is told where the kernel did not answer: whether the call ran or not, as far as that is
+/// known, and what to do about it.
+fn unanswered(gateway: &Gateway, none: &NoAnswer) -> CallToolResult {
+    match none {
+        NoAnswer::NotMade(why) => refusal::not_made(&why.to_string()),
+        NoAnswer::Unknown(why, intent) => {
+            refusal::unknown(&why.to_string(), *intent, &next::unknown(gateway, *intent))
+        }
     }
 }
 
@@ -181,8 +193,8 @@ async fn send(
     envelope: Envelope,
     flight: Arc<Flight>,
     id: &RequestId,
-) -> Result<CallOutcome, String> {
-    let request = gateway.requests.enter(id, &flight.cancel).await?;
+) -> Result<CallOutcome, NoAnswer> {
+    let request = gateway.requests.enter(id, &flight.cancel).await.map_err(not_made)?;
     let boarded = gateway.flights.board(flight);
     let envelope = Arc::new(envelope);
     let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
@@ -197,27 +209,29 @@ async fn send(
     Ok(outcome.0)
 }
 
+fn not_made(why: impl Into<String>) -> NoAnswer {
+    NoAnswer::NotMade(Unreached(why.into()))
+}
+
 /// Sends it by the session that is open; what it lacked there, if that is what stopped it.
 async fn send_by(
     gateway: &Arc<Gateway>,
     envelope: &Arc<Envelope>,
     tag: u64,
-) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), String> {
-    let open = gateway.open().ok_or("the session is not open")?;
-    let slot = open.slots.acquire().await.map_err(|_| String::from("the gateway ends"))?;
+) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), NoAnswer> {
+    let open = gateway.open().ok_or_else(|| not_made("the session is not open"))?;
+    let slot = open.slots.acquire().await.map_err(|_| not_made("the gateway ends"))?;
     let cancel = gateway.flights.find(tag).map(|flight| flight.cancel.clone()).unwrap_or_default();
     // No more is done for a client than it reads.
     tokio::select! {
         () = gateway.client.outbox.room() => {}
         () = cancel.cancelled() => {}
-        () = gateway.closing.cancelled() => return Err(String::from("the gateway ends")),
+        () = gateway.closing.cancelled() => return Err(not_made("the gateway ends")),
     }
     let (session, envelope) = (Arc::clone(&open.session), Arc::clone(envelope));
     let outcome = blocking(move || session.send(&envelope, tag)).await;
     drop(slot);
-    let outcome = outcome
-        .and_then(|outcome| outcome)
-        .map_err(|error| format!("The kernel did not answer: {error}"))?;
+    let outcome = outcome.unwrap_or_else(|broken| Err(NoAnswer::Unknown(broken, None)))?;
     let lack = renewal::lack(&outcome, open.session.token());
     Ok((outcome, lack, open))
 }

@@ -1,18 +1,17 @@
 //! The home, by whichever process holds it.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 use std::time::Duration;
 
 use syscap::{
-    Error, Grant, Runtime, Session, Written,
+    Error, Grant, Runtime,
     format::{
         budget::{Amounts, Budget, Dimension},
         control::{Freeze, FreezeTarget},
-        id::{AgentId, ObjectId, TokenId, ToolId},
-        json::Escapes,
+        id::{AgentId, ObjectId, Seq, TokenId, ToolId},
         label::{Confidentiality, Integrity, Label},
         limits::GRANTS_MAX,
         manifest::Manifest,
@@ -23,7 +22,8 @@ use syscap::{
 };
 
 use crate::{
-    kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Lack, Unreached},
+    home_session::HomeSession,
+    kernelside::{Accepted, KernelSession, Kernelside, Lack, Unreached},
     options::{Options, People},
     say::say,
 };
@@ -36,6 +36,8 @@ pub(crate) struct HomeKernel {
     renewed: AtomicU32,
     /// The token that was issued here.
     issued: Mutex<Option<TokenId>>,
+    /// The record that opened the first session: all that is called here stands behind it.
+    since: OnceLock<Seq>,
 }
 
 fn unreached(error: Error) -> Unreached {
@@ -51,7 +53,8 @@ impl HomeKernel {
         };
         let runtime = held.share(&options.home)?;
         let (renewed, issued) = (AtomicU32::new(0), Mutex::default());
-        Ok(Self { runtime, options: options.clone(), renewed, issued })
+        let since = OnceLock::new();
+        Ok(Self { runtime, options: options.clone(), renewed, issued, since })
     }
 
     /// Closes it: who still uses it is told.
@@ -238,7 +241,8 @@ impl HomeKernel {
     fn session(&self, token: TokenInfo) -> Result<Arc<dyn KernelSession>, Unreached> {
         let agent = self.options.agent.as_str();
         let session = self.runtime.session(agent, token.id).map_err(unreached)?;
-        Ok(Arc::new(HomeSession { session, token }))
+        let since = *self.since.get_or_init(|| session.number());
+        Ok(Arc::new(HomeSession::new(session, token, &self.options.home, since)))
     }
 
     fn known(&self, token: TokenId) -> Result<TokenInfo, Unreached> {
@@ -404,36 +408,5 @@ impl HomeKernel {
             Duration::from_micros(limit).as_secs(),
             timeout.as_micros()
         )))
-    }
-}
-
-/// A session.
-struct HomeSession {
-    session: Session,
-    token: TokenInfo,
-}
-
-impl KernelSession for HomeSession {
-    fn token(&self) -> &TokenInfo {
-        &self.token
-    }
-
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached> {
-        let (bytes, form) = match envelope {
-            Envelope::Canonical(map) => (map.as_bytes(), Written::Cbor),
-            Envelope::Text(map) => (map.as_bytes(), Written::Arguments(Escapes::Data)),
-        };
-        let answer = self.session.send(bytes, form, tag).map_err(unreached)?;
-        Ok(CallOutcome {
-            reason: answer.reason(),
-            delivered: answer.delivered().clone(),
-            record: answer.receipt().outcome_seq,
-            constraint: answer.constraint().map(ToString::to_string),
-        })
-    }
-
-    fn close(&self) -> Result<(), Unreached> {
-        // Of the same session: calls may be out through it.
-        self.session.by(self.session.source()).close().map_err(unreached)
     }
 }

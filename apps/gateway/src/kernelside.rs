@@ -5,6 +5,7 @@ use std::sync::Arc;
 use syscap::{
     format::{
         cbor::Canonical,
+        envelope::TxOutcome,
         id::{ObjectId, Seq, TokenId, ToolId},
         manifest::Manifest,
         reason::Reason,
@@ -85,8 +86,12 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The token, and what it granted when the session was opened.
     fn token(&self) -> &TokenInfo;
 
-    /// Sends an envelope, under a name of our own for the call, and waits for the answer.
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, Unreached>;
+    /// Sends an envelope, under a name of our own for the call, and waits for the answer. Where the
+    /// holder goes before it has answered it is sent again, under its idempotency key.
+    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, NoAnswer>;
+
+    /// The intent of the newest call with that key, where the log has one.
+    fn intent_of(&self, key: &str) -> Option<Seq>;
 
     /// Closes it.
     fn close(&self) -> Result<(), Unreached>;
@@ -102,6 +107,15 @@ pub(crate) enum Envelope {
     Text(Canonical),
 }
 
+/// Why a call has no answer of the kernel's.
+#[derive(Clone, Debug)]
+pub(crate) enum NoAnswer {
+    /// It was not made: nothing ran.
+    NotMade(Unreached),
+    /// Nobody knows what it did; and its intent, where the log has one.
+    Unknown(Unreached, Option<Seq>),
+}
+
 /// The kernel's answer to a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallOutcome {
@@ -113,6 +127,8 @@ pub(crate) struct CallOutcome {
     pub(crate) record: Seq,
     /// The constraint of the policy that said no.
     pub(crate) constraint: Option<String>,
+    /// What became of the effect.
+    pub(crate) tx: TxOutcome,
 }
 
 /// Asks the kernel on a thread that may block.

@@ -21,7 +21,7 @@
 //! next renewal                              what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! gateway                                   what those share: state, no behaviour
-//! home | client | server upstream           the kernel | the one client | each server
+//! home home_session | client | server upstream   the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! downstream                                lines from and to the client, each way with a bound
 //! capabilities manifest notice names ..     plain data and pure functions
@@ -43,6 +43,7 @@ mod face;
 mod flight;
 mod gateway;
 mod home;
+mod home_session;
 mod keep;
 mod kernelside;
 mod life;

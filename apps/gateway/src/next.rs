@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use syscap::format::{
     cbor::Item,
-    id::{TokenId, ToolId},
+    envelope::TxOutcome,
+    id::{Seq, TokenId, ToolId},
     reason::Reason,
 };
 
@@ -14,15 +15,24 @@ use crate::{
     refusal::Aside,
 };
 
-/// What is told beside the kernel's own words of a call that was refused, or failed.
-pub(crate) async fn aside(gateway: &Arc<Gateway>, tool: &str, outcome: &CallOutcome) -> Aside {
+/// What is told beside the kernel's own words of a call that was refused, or failed. Where what it
+/// did is not known, the intent's record is, which its idempotency key finds.
+pub(crate) async fn aside(
+    gateway: &Arc<Gateway>,
+    tool: &str,
+    (outcome, key): (&CallOutcome, &str),
+) -> Aside {
     let Some(reason) = outcome.reason else { return Aside::default() };
     let catalog = gateway.catalog();
     let id = ToolId::new(tool);
     let class = id.as_ref().and_then(|id| catalog.class(id));
-    let Some(token) = gateway.open().map(|open| open.session.token().id) else {
-        return Aside::default();
-    };
+    let Some(open) = gateway.open() else { return Aside::default() };
+    let (token, key) = (open.session.token().id, key.to_owned());
+    if reason == Reason::OutcomeUnknown {
+        let intent = blocking(move || open.session.intent_of(&key)).await.ok().flatten();
+        let next = Some(unknown(gateway, intent));
+        return Aside { effect: Some(TxOutcome::Unknown), intent, next, ..Aside::default() };
+    }
     let home = gateway.kernel.home();
     let asked = Asked { reason, outcome, token, home: &home, tool };
     let next = match reason {
@@ -33,7 +43,24 @@ pub(crate) async fn aside(gateway: &Arc<Gateway>, tool: &str, outcome: &CallOutc
     };
     // What a tool counts as matters where a policy was asked.
     let class = class.filter(|_| asked.is_the_policys());
-    Aside { class, constraint: outcome.constraint.clone(), next }
+    let effect = (outcome.tx == TxOutcome::Unknown).then_some(outcome.tx);
+    Aside { class, constraint: outcome.constraint.clone(), next, effect, intent: None }
+}
+
+/// Who says what became of a call of which nobody knows it, and how.
+pub(crate) fn unknown(gateway: &Gateway, intent: Option<Seq>) -> String {
+    let home = gateway.kernel.home();
+    match intent {
+        Some(intent) => format!(
+            "look at what it should have done before it is made again; an operator sees it with: \
+             syscap log show {home} {intent}, and says what became of it with: \
+             syscap recover resolve {home} {intent} done (or not-done)"
+        ),
+        None => format!(
+            "look at what it should have done before it is made again; an operator sees what was \
+             broken off with: syscap recover list {home}"
+        ),
+    }
 }
 
 /// Who goes on where the token does not let it through, and how.
@@ -90,9 +117,6 @@ impl Asked<'_> {
                 "an operator sees what is frozen with: syscap top {home} --once; \
                  syscap thaw ends it"
             ),
-            Reason::OutcomeUnknown => {
-                format!("an operator says what it did with: syscap recover list {home}")
-            }
             _ => return None,
         };
         Some(words)

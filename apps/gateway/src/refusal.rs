@@ -6,7 +6,9 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::Value;
-use syscap::format::{cbor::Item, id::Seq, manifest::EffectClass, reason::Reason};
+use syscap::format::{
+    cbor::Item, envelope::TxOutcome, id::Seq, manifest::EffectClass, reason::Reason,
+};
 
 use crate::{catalog::Catalog, data};
 
@@ -59,6 +61,10 @@ pub(crate) struct Aside {
     pub(crate) constraint: Option<String>,
     /// What lets it through, or who can.
     pub(crate) next: Option<String>,
+    /// What became of the effect, where that matters to who would make the call again.
+    pub(crate) effect: Option<TxOutcome>,
+    /// The record of its intent, where what it did is not known.
+    pub(crate) intent: Option<Seq>,
 }
 
 /// The result that says so. `error` is the kernel's error object; where it is about the tool's
@@ -81,18 +87,46 @@ pub(crate) fn result(
         }
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
-    let Aside { class, constraint, next } = aside;
+    let Aside { class, constraint, next, effect, intent } = aside;
+    let effect = effect.map(|effect| effect.name().to_owned());
+    refusal.extend(intent.map(|intent| (String::from("intent"), Value::from(intent.get()))));
     let class = class.map(|class| class.name().to_owned());
-    for (key, value) in [("class", class), ("constraint", constraint), ("next", next)] {
+    for (key, value) in
+        [("class", class), ("constraint", constraint), ("effect", effect), ("next", next)]
+    {
         refusal.extend(value.map(|value| (key.to_owned(), Value::from(value))));
     }
     tell(&words(reason, &refusal), refusal)
 }
 
-/// The result for a call that never came to the kernel, or whose answer never came from it.
-pub(crate) fn lost(words: &str) -> CallToolResult {
-    let meta = [(String::from("reason"), Value::from("lost"))];
-    tell(words, meta.into_iter().collect())
+/// The result for a call that never came to the kernel: nothing ran.
+pub(crate) fn not_made(why: &str) -> CallToolResult {
+    let words = format!("Call not made: {why}. Nothing ran; it can be made again.");
+    let meta = [("reason", "not_made"), ("effect", TxOutcome::NoOp.name()), ("retry", "wait")];
+    tell(
+        &words,
+        meta.map(|(key, value)| (key.to_owned(), Value::from(value))).into_iter().collect(),
+    )
+}
+
+/// The result for a call that may have run, and of which nobody knows what it did.
+pub(crate) fn unknown(why: &str, intent: Option<Seq>, next: &str) -> CallToolResult {
+    let reason = Reason::OutcomeUnknown;
+    let mut refusal = JsonObject::new();
+    refusal.insert(String::from("kind"), Value::from("unknown"));
+    refusal.insert(String::from("code"), Value::from(reason.code()));
+    for (key, value) in [
+        ("reason", reason.name()),
+        ("retry", reason.retry().name()),
+        ("hint", why),
+        ("effect", TxOutcome::Unknown.name()),
+        ("next", next),
+    ] {
+        refusal.insert(key.to_owned(), Value::from(value));
+    }
+    refusal.extend(intent.map(|intent| (String::from("intent"), Value::from(intent.get()))));
+    let words = words(reason, &refusal);
+    tell(&words, refusal)
 }
 
 fn tell(words: &str, refusal: JsonObject) -> CallToolResult {
@@ -104,9 +138,13 @@ fn tell(words: &str, refusal: JsonObject) -> CallToolResult {
 /// One line for each thing that a model can act on.
 fn words(reason: Reason, refusal: &JsonObject) -> String {
     let kind = refusal.get("kind").and_then(Value::as_str).unwrap_or("refused");
+    // What may have been done was not refused, whichever way it was found out.
+    let kind = if reason == Reason::OutcomeUnknown { "unknown" } else { kind };
     let mut words =
         format!("Call {kind}: {} ({}). {}", reason.name(), reason.code(), reason.hint());
-    for part in ["field", "got", "allowed", "class", "constraint", "record", "next"] {
+    for part in
+        ["field", "got", "allowed", "class", "constraint", "record", "intent", "effect", "next"]
+    {
         match refusal.get(part) {
             Some(Value::String(value)) => words.push_str(&format!("\n{part}: {value}")),
             Some(value) => words.push_str(&format!("\n{part}: {value}")),
@@ -131,6 +169,7 @@ mod tests {
             class: Some(EffectClass::ExternalWrite),
             constraint: Some("ask-first".to_owned()),
             next: Some("a person does this".to_owned()),
+            ..Aside::default()
         };
         let result = result(parts, aside, "x", &Catalog::default());
         assert_eq!(result.is_error, Some(true));

@@ -20,8 +20,8 @@ pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {
     let text = |key: &str| error.get(key).and_then(Item::as_text);
     let renewable = match outcome.reason? {
         Reason::Expired => true,
-        // With a field it is the agent that has no more, by whatever token.
-        Reason::Exhausted => text("field").is_none(),
+        // Or it is the agent that has no more, by whatever token.
+        Reason::Exhausted => text("field").is_none_or(|field| !field.starts_with("credits of ")),
         // What is more than all that it ever had is more than the same once more.
         Reason::OverBudget => {
             let dimension = text("field").and_then(Dimension::from_name)?;

@@ -50,7 +50,7 @@ impl Requests {
                 match requests.get(id) {
                     Some(other) => other.clone(),
                     None if requests.len() >= REQUESTS_MAX => {
-                        return Err(String::from("Too many calls are out; send it again later."));
+                        return Err(String::from("too many calls are out"));
                     }
                     None => {
                         requests.insert(id.clone(), own);

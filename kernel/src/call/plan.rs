@@ -11,7 +11,7 @@ use crate::{
     args,
     context::Context,
     decide::{Engines, keep, refusal},
-    diagnostics::{named, of_account, over_budget},
+    diagnostics::{named, of_account, token_has_room},
     policy::Question,
     state::sets::shown,
     tool::{Demand, Demands, Live, Request},
@@ -145,18 +145,11 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
     }
 }
 
-/// The token, and all above it, have room for that.
+/// The token and all above it, and the agent's account, have room for that.
 fn has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
-    if context.token.exhausted {
-        return Err(Reason::Exhausted.into());
-    }
-    if let Some(agent) = context.state.credits.spent(&context.session.agent) {
-        return Err(of_account(Reason::Exhausted, agent));
-    }
-    match context.token.lacks(hold) {
-        Some(dimension) => Err(over_budget(context, dimension, hold.get(dimension))),
-        None => Ok(()),
-    }
+    let spent = context.state.credits.spent(&context.session.agent);
+    spent.map_or(Ok(()), |agent| Err(of_account(Reason::Exhausted, agent)))?;
+    token_has_room(context, hold)
 }
 
 /// What is asked of the run: who lets it run is seen to where it is approved.

@@ -75,14 +75,18 @@ impl Kernel {
     /// Moves the kernel forward by one event. It never blocks; if it can't go on it halts, and
     /// from then on ignores everything.
     pub fn handle(&mut self, event: Event, reading: Reading) {
-        if self.halted.is_some() {
-            return;
+        self.follow(reading);
+        let done = if self.halted.is_some() { Ok(()) } else { self.dispatch(event, reading) };
+        if let Err(halt) = done {
+            self.halt(halt);
         }
+    }
+
+    /// Follows the clocks without an event: what is looked at is then as it is now, however long
+    /// nothing has happened.
+    pub fn follow(&mut self, reading: Reading) {
         if let Some(clock) = &mut self.clock {
             clock.advance(reading);
-        }
-        if let Err(halt) = self.dispatch(event, reading) {
-            self.halt(halt);
         }
     }
 
@@ -175,7 +179,7 @@ impl Kernel {
         self.state.head
     }
 
-    /// Kernel time at the last event.
+    /// Kernel time, when [followed](Self::follow) last.
     #[must_use]
     pub fn now(&self) -> UnixMillis {
         self.clock.as_ref().map_or(self.state.time, KernelClock::now)

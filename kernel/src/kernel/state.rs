@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     context::Context,
+    diagnostics::token_has_room,
     halt::Halt,
     state::fold::State,
     store::{Store, vault_entry},
@@ -122,17 +123,10 @@ impl Kernel {
     fn may_write(&self, context: &Context<'_>) -> Result<(), Refused> {
         self.takes_work()?;
         context.is_live(None)?;
-        let token = &context.token;
-        if token.body.flags.has(TokenFlags::READ_ONLY) {
+        if context.token.body.flags.has(TokenFlags::READ_ONLY) {
             return Err(Reason::ReadOnlyToken.into());
         }
-        if token.exhausted {
-            return Err(Reason::Exhausted.into());
-        }
-        match token.lacks(&Amounts::ZERO.with(Dimension::Calls, 1)) {
-            Some(lacks) => Err(Refused::new(Reason::OverBudget).field(lacks.name())),
-            None => Ok(()),
-        }
+        token_has_room(context, &Amounts::ZERO.with(Dimension::Calls, 1))
     }
 }
 

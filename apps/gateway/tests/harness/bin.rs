@@ -1,6 +1,7 @@
-//! For the tests: the gateway alone, and a server that does what servers should not.
+//! For the tests: the gateway alone, a server that does what servers should not, and a client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+mod client;
 mod odd;
 
 use std::{path::PathBuf, time::Duration};
@@ -16,7 +17,8 @@ fn main() {
     match words.next().as_deref() {
         Some("odd") => odd::serve(words.collect()),
         Some("gateway") => gateway(words.collect()),
-        other => panic!("odd or gateway, not {other:?}"),
+        Some("client") => client::serve(words.collect()),
+        other => panic!("odd, gateway or client, not {other:?}"),
     }
 }
 

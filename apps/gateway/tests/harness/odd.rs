@@ -204,7 +204,7 @@ impl Odd {
         let names = [
             "echo", "touch", "hang", "slow", "die", "flood", "notices", "large", "twice",
             "wrongId", "change", "garbage", "fails", "refuses", "elicit", "needs", "deep", "odd",
-            "progress", "rename",
+            "progress", "rename", "append",
         ];
         let tools: Vec<Value> = names
             .iter()
@@ -231,6 +231,17 @@ impl Odd {
             "touch" => {
                 fs::write(self.dir.join(args["text"].as_str().unwrap()), "").unwrap();
                 self.text(id, "done");
+            }
+            "append" => {
+                let line = format!("{}\n", args["text"].as_str().unwrap());
+                // Long enough to be killed before and after.
+                let pause = Duration::from_millis(2);
+                thread::sleep(pause);
+                let path = self.dir.join("written");
+                let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+                file.write_all(line.as_bytes()).unwrap();
+                thread::sleep(pause);
+                self.text(id, "written");
             }
             "hang" => {}
             "slow" => {

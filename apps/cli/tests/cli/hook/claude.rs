@@ -192,6 +192,16 @@ fn a_use_is_told_of_with_the_token_that_it_was_begun_with() {
     hooked.end();
 }
 
+/// A token that was issued since for other tools, as a gateway's is, takes nothing away.
+#[test]
+fn a_use_goes_by_a_token_that_grants_it() {
+    let hooked = Hooked::new("claude-code", &[]);
+    hooked.home.token("coder", &["--tool", "echo"]);
+    hooked.hook(&read("PreToolUse", "toolu_01")).fine();
+    assert_eq!(hooked.last()["kind"], "intent");
+    hooked.end();
+}
+
 /// What it issues outlasts a working day.
 #[test]
 fn the_token_of_a_set_up_outlasts_a_working_day() {

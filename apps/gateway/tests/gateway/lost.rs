@@ -1,0 +1,132 @@
+//! The process that holds the home goes while a call is out: what is told of the call.
+
+use serde_json::{Value, json};
+use syscap::{
+    format::{
+        id::Seq,
+        record::{Body, Recovered},
+    },
+    prelude::*,
+};
+
+use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+
+/// A gateway that holds the home, and one that is attached to it, whose server is `odd`.
+fn two(bench: &Bench, class: &str) -> (GatewayProcess, GatewayProcess) {
+    let even = bench.server("even");
+    std::fs::create_dir_all(&even).unwrap();
+    let of = |name: &str, dir: &std::path::Path| format!("server={name}:{}", dir.display());
+    let first = bench.start(&[&of("odd", &even), class]).session();
+    let second = bench.start(&[&of("odd", &bench.server("odd")), class]).session();
+    (first, second)
+}
+
+/// Makes a call that takes a while, and returns while it is out; its id.
+fn out(bench: &Bench, gateway: &mut GatewayProcess) -> Value {
+    let id = gateway.begin("slow", json!({"count": 500}));
+    until("the call is out", || bench.got_method("odd", "tools/call") == 1);
+    id
+}
+
+fn die(holder: GatewayProcess) {
+    holder.signal("-KILL");
+    holder.wait();
+}
+
+fn intents(bench: &Bench) -> Vec<Seq> {
+    let intent = |record: &syscap::format::record::Record| {
+        matches!(record.body, Body::Intent(_)).then_some(record.seq)
+    };
+    bench.records().iter().filter_map(intent).collect()
+}
+
+fn recovered(bench: &Bench) -> Vec<(Seq, Recovered)> {
+    let of = |record: syscap::format::record::Record| match record.body {
+        Body::Recovery(recovery) => Some((recovery.intent, recovery.verdict)),
+        _ => None,
+    };
+    bench.records().into_iter().filter_map(of).collect()
+}
+
+/// It is said not to be known, with the record of its intent and the command that says what it
+/// did; it is not made again.
+#[test]
+fn what_a_lost_call_did_is_not_known() {
+    let bench = Bench::new();
+    let (holder, mut gateway) = two(&bench, "class=local_write=*");
+    let id = out(&bench, &mut gateway);
+    die(holder);
+    let result = gateway.result(&id);
+    let told = refusal(&result);
+    let intent = intents(&bench)[0];
+    assert_eq!(told["reason"], "outcome_unknown", "{told}");
+    assert_eq!((&told["effect"], &told["intent"]), (&json!("unknown"), &json!(intent.get())));
+    let command = format!("syscap recover resolve {} {intent} done", bench.home().display());
+    assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
+    assert!(text(&result).contains(&command) && text(&result).starts_with("Call unknown"));
+    assert_eq!(recovered(&bench), [(intent, Recovered::Unknown)]);
+    // Who sends the request once more is told the same.
+    gateway.send(&id, "tools/call", json!({"name": "slow", "arguments": {"count": 500}}));
+    let again = gateway.result(&id);
+    let told = refusal(&again);
+    assert_eq!((&told["effect"], &told["intent"]), (&json!("unknown"), &json!(intent.get())));
+    // It goes on, and nothing was made twice.
+    assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
+    assert_eq!(bench.got_method("odd", "tools/call"), 2);
+    assert!(gateway.end().success());
+    // It is what the command is for.
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let unresolved = log.unresolved().unwrap();
+    assert_eq!(unresolved.iter().map(|call| call.intent).collect::<Vec<_>>(), [intent]);
+    assert_eq!(intents(&bench).len(), 2);
+}
+
+/// What only reads is made again, and answered.
+#[test]
+fn a_lost_call_that_only_reads_is_made_again() {
+    let bench = Bench::new();
+    let (holder, mut gateway) = two(&bench, "class=read=*");
+    let id = out(&bench, &mut gateway);
+    die(holder);
+    assert_eq!(text(&gateway.result(&id)), "slept");
+    assert_eq!(bench.got_method("odd", "tools/call"), 2);
+    assert!(gateway.end().success());
+    let intents = intents(&bench);
+    assert_eq!((intents.len(), recovered(&bench)), (2, vec![(intents[0], Recovered::NotDone)]));
+}
+
+/// What the next holder refuses for another reason has run all the same.
+#[test]
+fn a_lost_call_is_not_refused_afterwards() {
+    let bench = Bench::new();
+    let (holder, mut gateway) = two(&bench, "class=local_write=*");
+    let id = out(&bench, &mut gateway);
+    let beside = Runtime::share(bench.home()).unwrap();
+    let token = beside.view().unwrap().tokens[0].id;
+    beside.revoke(token).unwrap();
+    beside.close().unwrap();
+    die(holder);
+    let result = gateway.result(&id);
+    let told = refusal(&result);
+    let intent = json!(intents(&bench)[0].get());
+    assert_eq!((&told["effect"], &told["intent"]), (&json!("unknown"), &intent));
+    // The next is what it is.
+    let next = gateway.call("echo", json!({}));
+    assert_eq!(refusal(&next)["reason"], "revoked");
+    assert_eq!(bench.got_method("odd", "tools/call"), 1);
+    assert!(gateway.end().success());
+}
+
+/// Two calls that are the same but for their ids are two calls.
+#[test]
+fn the_same_call_once_more_is_another_call() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    for _ in 0..2 {
+        assert_eq!(text(&gateway.call("append", json!({"text": "same"}))), "written");
+    }
+    assert!(gateway.end().success());
+    let written = std::fs::read_to_string(bench.server("odd").join("written")).unwrap();
+    assert_eq!((written.as_str(), bench.outcomes().len()), ("same\nsame\n", 2));
+    bench.settled();
+}
