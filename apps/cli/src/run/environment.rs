@@ -29,18 +29,30 @@ const PASSED: [&str; 12] = [
     "SHELL",
 ];
 
-/// Files that programs look names up in, as far as they are there.
-pub(super) const NAMES: [&str; 3] = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf"];
-/// What they need besides to reach hosts by name, and to trust them.
-pub(super) const NETWORK: [&str; 9] = [
+/// Files that programs begin with, as far as they are there: users' names, and what their
+/// libraries are set to.
+pub(super) const BEGINNING: [&str; 6] = [
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/crypto-policies",
+];
+/// What they need besides to reach hosts by name, and to trust them. Not whole folders: private
+/// keys lie beside the certificates.
+pub(super) const NETWORK: [&str; 12] = [
     "/etc/resolv.conf",
     "/etc/hosts",
     "/etc/host.conf",
     "/etc/gai.conf",
     "/etc/services",
     "/etc/protocols",
-    "/etc/ssl",
-    "/etc/pki",
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/ca-trust",
     "/etc/ca-certificates",
 ];
 

@@ -156,7 +156,7 @@ impl Prepared {
         }
         let network = run.net == syscap::launch::Network::Host;
         let names = environment::NETWORK.iter().filter(|_| network);
-        for path in environment::NAMES.iter().chain(names) {
+        for path in environment::BEGINNING.iter().chain(names) {
             if let Ok(place) = Place::open(Path::new(path)) {
                 plan.granted.push(Granted { handle: place.handle, access: Right::Read });
             }

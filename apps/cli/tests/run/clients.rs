@@ -200,6 +200,27 @@ print(sorted(settings), told(open, FILE, 'w'))";
     assert!(second.starts_with("['hooks', 'mcpServers'] E"), "{}", ran.out);
 }
 
+/// As the clients are: a program of Node's whose children are given three streams and no more.
+#[test]
+fn a_child_of_nodes_finds_the_lane() {
+    let Some(world) = World::new() else { return };
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        eprintln!("skipped: there is no /usr/bin/node");
+        return;
+    }
+    let code = "
+const [syscap, token] = process.argv.slice(1), children = require('child_process');
+const line = syscap + ' call home --agent coder --token ' + token + ' --short';
+const input = '{\"tool_id\": \"echo\", \"args\": {\"value\": 1}}';
+console.log(JSON.parse(children.execSync(line, {input}).toString()).status);
+children.exec(line, (error, out) => console.log(error, JSON.parse(out).status)).stdin.end(input);";
+    let program = ["/usr/bin/node", "-e", code, crate::world::SYSCAP, &world.token];
+    for net in ["none", "host"] {
+        let ran = world.run(&["--net", net], &program);
+        assert_eq!((ran.code, &*ran.out), (0, "ok\nnull ok\n"), "{}", ran.err);
+    }
+}
+
 /// What `docs/run.md` shows works as it stands: the first block outside, with a stand-in for the
 /// client, which runs the second.
 #[test]
