@@ -11,8 +11,11 @@ use syscap::{
 
 use crate::exit::Failure;
 
-/// The level that was achieved: `bounded`, `confined` or `contained`.
+/// The level that was achieved: `confined` or `contained`.
 const LEVEL: &str = "fact.run_level";
+/// The same by a key, which stands in the record itself and can't be erased; values can.
+const LEVELS: [(Level, &str); 2] =
+    [(Level::Confined, "fact.run_confined"), (Level::Contained, "fact.run_contained")];
 /// What the program reaches: `none`, `loopback` or `host`.
 const NETWORK: &str = "fact.run_network";
 /// The ABI of Landlock that holds it.
@@ -41,14 +44,20 @@ pub(super) fn begun(
         .with(NETWORK, network_name(network))
         .with(LANDLOCK, i64::from(achieved.landlock))
         .with(WORKSPACE, workspace.to_string_lossy().as_ref());
+    // One that a run left which was killed goes.
+    let facts = LEVELS.iter().fold(facts, |facts, (known, key)| match *known == level {
+        true => facts.with(key, true),
+        false => facts.with(key, Canonical::null()),
+    });
     access.observe(caller, Source::Tool, &[], facts)?;
     Ok(level)
 }
 
 /// Takes it back: nothing runs any more.
 pub(super) fn ended(access: &Runtime, caller: &Session) -> Result<(), Failure> {
-    let keys = [LEVEL, NETWORK, LANDLOCK, WORKSPACE];
-    let none = keys.iter().fold(Args::new(), |facts, key| facts.with(key, Canonical::null()));
+    let keys = [LEVEL, NETWORK, LANDLOCK, WORKSPACE].into_iter();
+    let keys = keys.chain(LEVELS.map(|(_, key)| key));
+    let none = keys.fold(Args::new(), |facts, key| facts.with(key, Canonical::null()));
     access.observe(caller, Source::Tool, &[], none)?;
     Ok(())
 }

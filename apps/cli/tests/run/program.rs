@@ -189,11 +189,16 @@ fn the_level_is_on_record() {
     let facts = state()["facts"].clone();
     assert_eq!(facts["fact.run_level"], "contained");
     assert_eq!(facts["fact.run_network"], "loopback");
+    assert_eq!(facts["fact.run_contained"], true);
+    assert_eq!(facts.get("fact.run_confined"), None);
     assert_eq!(facts["fact.run_workspace"], world.home.text_beside("work"));
     drop(child.stdin.take());
     child.wait().unwrap();
     assert_eq!(state()["facts"].as_object().unwrap().len(), 0);
     assert_eq!(world.of_kind("state"), before + 2);
+    let log = run(["log", "show", &home]).fine().out;
+    let line = log.lines().rfind(|line| line.contains("+fact.run_contained")).unwrap();
+    assert!(line.contains(AGENT) && !line.contains("+fact.run_confined"), "{line}");
     assert_eq!(world.home.verify(), 0);
 }
 
