@@ -19,6 +19,8 @@ fn asked(world: &World) -> String {
     let words = ["hook", &home, "--agent", AGENT, "--client", "claude-code"];
     let set_up = run(words.iter().copied().chain(["--setup"]));
     assert_eq!(set_up.code, 0, "{}", set_up.err);
+    // The hook finds a holder, and starts none.
+    let _holder = world.held();
     let event = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
         "tool_input": {"command": "rm -r /"}, "tool_use_id": "u1"});
     let ran = run_with(words, event.to_string().as_bytes());

@@ -100,6 +100,8 @@ fn nothing_is_left_of_it_where_the_run_is_killed() {
     let code = format!("print('ready', flush=True)\nsubprocess.run(['sleep', '600'])\n# {token}");
     let mut command = world.command(&[]);
     command.args([PYTHON, "-c", &world.code(&code)]);
+    // Its folders stay where it is killed.
+    command.env("TMPDIR", world.home.folder.path());
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::{Run, TestHome, run, run_with, syscap};
+use crate::support::{Holder, Run, TestHome, run, run_with, syscap};
 
 pub(crate) const AGENT: &str = "coder";
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
@@ -91,14 +91,20 @@ impl World {
 
     /// The same code without the boundary, while another process holds the home.
     pub(crate) fn outside(&self, code: &str) -> String {
-        let holder = self.home.hold(AGENT, &self.token);
-        while !self.home.beside("home/socket").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        let holder = self.held();
         let output = self.python(code).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         drop(holder);
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A process that holds the home and serves it.
+    pub(crate) fn held(&self) -> Holder {
+        let holder = self.home.hold(AGENT, &self.token);
+        while !self.home.beside("home/socket").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        holder
     }
 
     pub(crate) fn python(&self, code: &str) -> Command {
