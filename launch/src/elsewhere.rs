@@ -29,7 +29,21 @@ pub enum Said {
     /// See Linux.
     Output(Stream, Vec<u8>),
     /// See Linux.
+    Connected(std::os::fd::OwnedFd),
+    /// See Linux.
     Ended(Report),
+}
+
+/// See Linux.
+#[derive(Debug)]
+pub struct Orders(());
+
+impl Orders {
+    /// Nothing runs.
+    pub const fn cancel(&self) {}
+
+    /// Nothing runs.
+    pub const fn signal(&self, _: u8) {}
 }
 
 impl Launcher {
@@ -65,4 +79,18 @@ impl Running {
 
     /// Nothing runs.
     pub fn cancel(&self) {}
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub const fn begun(&mut self) -> Result<crate::Achieved, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub const fn orders(&self) -> Result<Orders, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
 }

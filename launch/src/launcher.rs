@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-    SocketType, recv, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -94,6 +94,7 @@ impl Launcher {
             .map_err(LaunchError::Helper)?;
         let mut handles = vec![written.as_fd(), plan.program.as_fd(), plan.folder.as_fd()];
         handles.extend(plan.input.as_ref().map(AsFd::as_fd));
+        handles.extend(plan.terminal.as_ref().map(AsFd::as_fd));
         handles.extend(plan.granted.iter().map(|granted| granted.handle.as_fd()));
         let mut running = Running {
             child,
@@ -103,6 +104,7 @@ impl Launcher {
             most: plan.limits.output_bytes,
             ended: None,
             achieved: None,
+            connected: None,
             required: plan.required,
             network: plan.network,
         };
@@ -151,8 +153,35 @@ pub enum Stream {
 pub enum Said {
     /// It wrote these bytes, at most 64 KiB.
     Output(Stream, Vec<u8>),
+    /// It has come to its [door](crate::DOOR): the host's end of the connection, a stream. It is
+    /// told when no output waits.
+    Connected(OwnedFd),
     /// Nothing of it runs any more, and all output has been told.
     Ended(Report),
+}
+
+/// What a program that was started can be told from elsewhere than where it is heard.
+#[derive(Debug)]
+pub struct Orders(OwnedFd);
+
+impl Orders {
+    /// Ends the program and all that it started, as [`Running::cancel`].
+    pub fn cancel(&self) {
+        order(&self.0, &[supervisor::CANCEL]);
+    }
+
+    /// Sends the program itself, and not what it started, the signal of that number. Before its
+    /// start, and after its end, it is lost.
+    pub fn signal(&self, number: u8) {
+        order(&self.0, &[supervisor::SIGNAL, number]);
+    }
+}
+
+/// Tells the helper. One that can't be told any more has ended.
+fn order(control: &OwnedFd, order: &[u8]) {
+    match rustix::net::send(control, order, SendFlags::NOSIGNAL) {
+        Ok(_) | Err(_) => {}
+    }
 }
 
 /// A program that was started. Dropped, it is ended, with all that it started.
@@ -165,6 +194,7 @@ pub struct Running {
     most: Option<u64>,
     ended: Option<(Ended, u64, u64)>,
     achieved: Option<crate::Achieved>,
+    connected: Option<OwnedFd>,
     required: crate::Level,
     network: crate::Network,
 }
@@ -193,20 +223,41 @@ impl Running {
             // Only when no output waits: so all of it is told before the end.
             if heard && !out && !err {
                 self.hear()?;
+                if let Some(connected) = self.connected.take() {
+                    return Ok(Said::Connected(connected));
+                }
             }
         }
     }
 
-    /// Ends the program and all that it started. [`Running::recv`] tells when it is done.
-    pub fn cancel(&self) {
-        self.order(supervisor::CANCEL);
+    /// Waits until it begins, and says how it is confined. What it writes, and who comes to the
+    /// door, is told by [`Running::recv`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`Running::recv`].
+    pub fn begun(&mut self) -> Result<crate::Achieved, LaunchError> {
+        loop {
+            match (self.achieved, self.ended) {
+                (Some(achieved), _) => return Ok(achieved),
+                (None, Some(_)) => return Err(LaunchError::Lost),
+                (None, None) => self.hear()?,
+            }
+        }
     }
 
-    /// Tells the helper to end the program. A helper that can't be told any more has ended.
-    fn order(&self, order: u8) {
-        match rustix::net::send(&self.control, &[order], SendFlags::NOSIGNAL) {
-            Ok(_) | Err(_) => {}
-        }
+    /// For another thread: what it can be told while this one hears of it.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::Helper`] where there is no descriptor to be had.
+    pub fn orders(&self) -> Result<Orders, LaunchError> {
+        Ok(Orders(self.control.try_clone().map_err(LaunchError::Helper)?))
+    }
+
+    /// Ends the program and all that it started. [`Running::recv`] tells when it is done.
+    pub fn cancel(&self) {
+        order(&self.control, &[supervisor::CANCEL]);
     }
 
     fn send(&mut self, handles: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
@@ -268,7 +319,7 @@ impl Running {
             && self.read > most
         {
             kept = usize::try_from(most.saturating_sub(before)).unwrap_or(usize::MAX).min(size);
-            self.order(supervisor::FLOOD);
+            order(&self.control, &[supervisor::FLOOD]);
         }
         bytes.truncate(kept);
         Ok((kept > 0).then_some(bytes))
@@ -277,8 +328,12 @@ impl Running {
     /// What the helper says.
     fn hear(&mut self) -> Result<(), LaunchError> {
         let mut bytes = [0; wire::NOTE_BYTES];
-        let size = match recv(&self.control, &mut bytes[..], RecvFlags::empty()) {
-            Ok((size, _)) => size,
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [io::IoSliceMut::new(&mut bytes)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let size = match recvmsg(&self.control, &mut into, &mut ancillary, flags) {
+            Ok(got) => got.bytes,
             // Orders that the helper had no more need to read reset the connection as it ends. What
             // it said before is still there.
             Err(Errno::INTR | Errno::CONNRESET) => return Ok(()),
@@ -309,6 +364,12 @@ impl Running {
                 }
                 self.ended = Some((ended, cpu, wall));
             }
+            Some(Note::Connected) => {
+                self.connected = ancillary.drain().find_map(|message| match message {
+                    RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
+                    _ => None,
+                });
+            }
             // It says no other, and at its end nothing.
             Some(Note::Status(_)) | None => return Err(LaunchError::Lost),
         }
@@ -320,7 +381,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // The helper ends everything when it hears this, or that nobody listens any more. If it
         // does not end by itself, it is not there to be waited for.
-        self.order(supervisor::CANCEL);
+        order(&self.control, &[supervisor::CANCEL]);
         match self.child.wait() {
             Ok(_) | Err(_) => {}
         }

@@ -30,8 +30,8 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod wire;
 
-pub use crate::launcher::{Launcher, Running, Said, Stream, entry};
-pub use crate::plan::{Access, DEVICES, Granted, Level, Limits, Network, Plan, SYSTEM};
+pub use crate::launcher::{Launcher, Orders, Running, Said, Stream, entry};
+pub use crate::plan::{Access, DEVICES, DOOR, Granted, Level, Limits, Network, Plan, SYSTEM};
 pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
 
 /// The document's example compiles.

@@ -166,6 +166,8 @@ fn run(cli: &Cli) -> Result<u8, Refused> {
                     running.cancel();
                 }
             }
+            // It has no door.
+            Said::Connected(_) => {}
             Said::Ended(ended) => break ended,
         }
     };

@@ -28,7 +28,17 @@ pub struct Plan {
     pub required: Level,
     /// Its standard input; empty where there is none.
     pub input: Option<OwnedFd>,
+    /// Its terminal, the lower end of a pair: all three streams are this one then, and nothing is
+    /// told of output. It may be opened by its name too, and by `/dev/tty`.
+    pub terminal: Option<OwnedFd>,
+    /// Whether it and all that it starts may connect to the host; see [`DOOR`].
+    pub door: bool,
 }
+
+/// The protocol by which a program that has a [door](Plan::door) connects to the host: an
+/// `AF_UNIX` socket of type `SOCK_STREAM` that is made with it is connected already. No other Unix
+/// socket is to be had, and outside of such a program no socket by this protocol.
+pub const DOOR: u32 = 0x5359_5343;
 
 impl Plan {
     /// The program, under its own name, in a folder: confined as well as is to be had
@@ -46,6 +56,8 @@ impl Plan {
             limits: Limits::default(),
             required: Level::Contained,
             input: None,
+            terminal: None,
+            door: false,
         }
     }
 }
@@ -90,8 +102,8 @@ pub enum Access {
 
 /// What a program reaches.
 ///
-/// Unix sockets are nobody's: whoever listens on one (a container engine, a bus, a key agent) would
-/// act outside on the program's word.
+/// Unix sockets are nobody's, but for the [door](Plan::door) to the host: whoever listens on one (a
+/// container engine, a bus, a key agent) would act outside on the program's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// No socket of any family.

@@ -151,8 +151,9 @@ pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Reads a question from a listener at which one is ready: its number. `None` if who asked is gone.
-pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
+/// Reads a question from a listener at which one is ready: its number, and the call's. `None` if
+/// who asked is gone.
+pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<(u64, i64)>> {
     let mut question = std::mem::MaybeUninit::<libc::seccomp_notif>::zeroed();
     let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
     // SAFETY: it is a whole `seccomp_notif`, zeroed as the call demands, which it writes; its size
@@ -166,7 +167,27 @@ pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
         };
     }
     // SAFETY: zeroed before the call; zeros are a `seccomp_notif`.
-    Ok(Some(unsafe { question.assume_init() }.id))
+    let question = unsafe { question.assume_init() };
+    Ok(Some((question.id, i64::from(question.data.nr))))
+}
+
+/// Answers a question by a descriptor: who asked has this file from here on, under a number of its
+/// own, which is what its call returns. One step for the kernel: who is gone, or was interrupted,
+/// has nothing.
+pub(crate) fn give(listener: impl AsFd, id: u64, file: impl AsFd) -> io::Result<()> {
+    let number = |number: i32| u32::try_from(number).map_err(io::Error::other);
+    let given = libc::seccomp_notif_addfd {
+        id,
+        flags: u32::try_from(libc::SECCOMP_ADDFD_FLAG_SEND).map_err(io::Error::other)?,
+        srcfd: number(file.as_fd().as_raw_fd())?,
+        newfd: 0,
+        newfd_flags: number(libc::O_CLOEXEC)?,
+    };
+    let request = libc::SECCOMP_IOCTL_NOTIF_ADDFD;
+    // SAFETY: it is a whole `seccomp_notif_addfd`, which the call reads; the file is open for the
+    // time of the call, and nothing of this process is closed or given up by it.
+    let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), request, &raw const given) };
+    if done >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Answers a question: go on, or fail with this error. Of one who is gone there is nobody to

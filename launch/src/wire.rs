@@ -9,10 +9,11 @@ use crate::report::{Achieved, Bound, Ended};
 
 /// Bytes of a plan: what Linux gives to arguments and environment together.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
-/// Handles of a plan besides program, folder and input: one message takes 253.
+/// Handles of a plan besides program, folder, input and terminal: one message takes 253.
 pub(crate) const MOST_GRANTED: usize = 200;
 
-/// The plan in bytes; its handles go beside it: program, folder, input if there is one, granted.
+/// The plan in bytes; its handles go beside it: program, folder, input and terminal if there are
+/// any, granted.
 pub(crate) fn write_plan(plan: &Plan) -> Vec<u8> {
     let mut out = Writer::default();
     out.list(plan.arguments.iter().map(OsString::as_os_str));
@@ -21,7 +22,9 @@ pub(crate) fn write_plan(plan: &Plan) -> Vec<u8> {
         out.text(name);
         out.text(value);
     }
-    out.byte(plan.input.is_some().into());
+    for flag in [plan.input.is_some(), plan.terminal.is_some(), plan.door] {
+        out.byte(flag.into());
+    }
     out.number(len(plan.granted.len()));
     for granted in &plan.granted {
         out.byte(match granted.access {
@@ -59,7 +62,9 @@ pub(crate) fn read_plan(bytes: &[u8], handles: Vec<OwnedFd>) -> Option<Plan> {
     }
     let program = handles.next()?;
     let folder = handles.next()?;
-    let input = if bytes.flag()? { Some(handles.next()?) } else { None };
+    let (has_input, has_terminal, door) = (bytes.flag()?, bytes.flag()?, bytes.flag()?);
+    let input = if has_input { Some(handles.next()?) } else { None };
+    let terminal = if has_terminal { Some(handles.next()?) } else { None };
     let mut granted = Vec::new();
     for _ in 0..bytes.number()? {
         let access = match bytes.byte()? {
@@ -99,6 +104,8 @@ pub(crate) fn read_plan(bytes: &[u8], handles: Vec<OwnedFd>) -> Option<Plan> {
         limits,
         required,
         input,
+        terminal,
+        door,
     })
 }
 
@@ -117,6 +124,8 @@ pub(crate) enum Note {
     Status(i32),
     /// It ended, after so many microseconds of processor and of time.
     Ended(Ended, u64, u64),
+    /// It connects to the host; the host's end goes beside this.
+    Connected,
 }
 
 impl Note {
@@ -154,6 +163,7 @@ impl Note {
                 out.number(cpu);
                 out.number(wall);
             }
+            Self::Connected => out.byte(7),
         }
         out.0
     }
@@ -179,6 +189,7 @@ impl Note {
                 };
                 Self::Ended(ended, bytes.number()?, bytes.number()?)
             }
+            7 => Self::Connected,
             _ => return None,
         };
         bytes.0.is_empty().then_some(note)

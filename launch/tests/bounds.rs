@@ -184,6 +184,7 @@ fn heard(plan: &Plan) -> Result<(Vec<u8>, Ended), LaunchError> {
     loop {
         match running.recv()? {
             Said::Output(_, bytes) => out.extend(bytes),
+            Said::Connected(_) => panic!("it has no door"),
             Said::Ended(report) => return Ok((out, report.ended)),
         }
     }
@@ -239,7 +240,7 @@ fn what_is_cancelled_or_dropped_ends() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     match running.recv().unwrap() {
         Said::Ended(report) => assert_eq!(report.ended, Ended::Cancelled),
-        said @ Said::Output(..) => panic!("{said:?}"),
+        said @ (Said::Output(..) | Said::Connected(_)) => panic!("{said:?}"),
     }
     assert!(alive(&token).is_empty());
     drop(begin());

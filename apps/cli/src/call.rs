@@ -21,6 +21,7 @@ use syscap::{
 use crate::{
     artifacts,
     exit::{Ended, Exit, Failure},
+    lane,
     lines::{self, Read},
     output::{Object, Out, with_hex},
     parse, recording, runtime,
@@ -59,12 +60,16 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         // Before the home is opened: a file that is missing is no matter for the log.
-        let mut input: Box<dyn BufRead> = if self.file.as_os_str() == "-" {
-            Box::new(io::stdin().lock())
+        let mut input: Box<dyn BufRead + Send> = if self.file.as_os_str() == "-" {
+            Box::new(BufReader::new(io::stdin()))
         } else {
             let file = File::open(&self.file).map_err(Failure::file(&self.file))?;
             Box::new(BufReader::new(file))
         };
+        if lane::is_here() {
+            let service = if self.short { lane::Service::CallShort } else { lane::Service::Call };
+            return by_lane(service, input);
+        }
         runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
             let caller = runtime::session(access, &self.agent, self.token)?;
@@ -72,6 +77,14 @@ impl Call {
             caller.close()?;
             Ok(Exit::Done)
         })
+    }
+}
+
+/// Within `syscap run` what is called outside answers.
+pub(crate) fn by_lane(service: lane::Service, input: impl io::Read + Send + 'static) -> Ended {
+    match lane::forward(service, input, lane::pass) {
+        Ok(code) => Ok(Exit::Program(code)),
+        Err(problem) => Err(Failure::Lane(problem)),
     }
 }
 

@@ -35,7 +35,9 @@ Exit codes:
    5  no answer: the analysis reached its limit, or a replay could not ask about every call
   10  verify: tampered with
   11  verify: incomplete (open intents, or the last run did not end properly)
-  12  verify: sound or incomplete, but not anchored, and --require-anchor was given";
+  12  verify: sound or incomplete, but not anchored, and --require-anchor was given
+   run: the program's; 128+N where signal N ended it; 125 not started, 126 can't be executed,
+      127 not found";
 
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,10 @@ pub(crate) enum Exit {
     Incomplete,
     /// The log is not anchored.
     NotAnchored,
+    /// run: no program was started.
+    NotStarted,
+    /// run: the program's own; or, by the lane, that of the command outside.
+    Program(u8),
 }
 
 impl Exit {
@@ -75,6 +81,8 @@ impl Exit {
             Self::Tampered => 10,
             Self::Incomplete => 11,
             Self::NotAnchored => 12,
+            Self::NotStarted => 125,
+            Self::Program(code) => code,
         }
     }
 }
@@ -139,6 +147,12 @@ pub(crate) enum Failure {
     /// The gateway did not begin, or broke off.
     #[error("{0}")]
     Gateway(String),
+    /// The lane of `syscap run` gave no answer.
+    #[error("{0}")]
+    Lane(String),
+    /// run: no program was started.
+    #[error("{problem}")]
+    NotStarted { problem: String, exit: Exit },
     /// A policy can't be used for what was asked.
     #[error("{what}: {problem}")]
     Policy { what: String, problem: String },
@@ -151,7 +165,7 @@ impl Failure {
             Self::Home { .. } | Self::Holder(_) | Self::Held(_) | Self::Nobody { .. } => Exit::Home,
             Self::Refused(_) => Exit::Refused,
             Self::Usage { .. } => Exit::Usage,
-            Self::Unsound { exit, .. } => *exit,
+            Self::Unsound { exit, .. } | Self::NotStarted { exit, .. } => *exit,
             Self::Runtime(_)
             | Self::Sealed(_)
             | Self::File { .. }
@@ -162,6 +176,7 @@ impl Failure {
             | Self::Unreadable(_)
             | Self::Audit { .. }
             | Self::Gateway(_)
+            | Self::Lane(_)
             | Self::Policy { .. } => Exit::Failed,
         }
     }

@@ -4,10 +4,10 @@
 //! take for no. What goes wrong afterwards changes nothing.
 
 mod class;
-mod client;
+pub(crate) mod client;
 mod event;
 mod holder;
-mod setup;
+pub(crate) mod setup;
 mod watch;
 mod words;
 
@@ -38,6 +38,7 @@ use self::{
 };
 use crate::{
     exit::{Ended, Exit, diagnose},
+    lane,
     output::Out,
     parse, runtime,
 };
@@ -73,7 +74,7 @@ pub(crate) struct Hook {
     client: Client,
     /// The agent's token; the newest that lives where none is named.
     #[arg(long, value_name = "ID", value_parser = parse::token)]
-    token: Option<TokenId>,
+    pub(crate) token: Option<TokenId>,
     /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     classes: Vec<ClassRule>,
@@ -82,7 +83,7 @@ pub(crate) struct Hook {
     limit: Duration,
     /// How long the hook may take before it says no itself; the client must wait longer.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
-    patience: Duration,
+    pub(crate) patience: Duration,
     /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
@@ -91,7 +92,7 @@ pub(crate) struct Hook {
     people: runtime::People,
     /// Put the client's tools on record, issue a token, and print the client's settings.
     #[arg(long)]
-    setup: bool,
+    pub(crate) setup: bool,
     /// Another tool of the client's for the token, by the client's name (may be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup")]
     tools: Vec<String>,
@@ -115,6 +116,9 @@ impl Hook {
     }
 
     fn answer(&self, out: &mut Out) -> Exit {
+        if lane::is_here() {
+            return self.answer_by_lane();
+        }
         // First of all: the client may also be slow to say what it wants.
         let begun = Watch::start(self.patience).and_then(|watch| {
             let event = Event::read(self.client, &read()?)?;
@@ -138,6 +142,24 @@ impl Hook {
                     diagnose(&format!("what a use came to could not be recorded: {problem}"));
                     Exit::Failed
                 })
+            }
+        }
+    }
+
+    /// Within `syscap run` the hook outside answers, by the words that it was started with there.
+    fn answer_by_lane(&self) -> Exit {
+        let asked = Watch::start(self.patience)
+            .and_then(|_watch| lane::ask(lane::Service::Hook, io::stdin()));
+        let printed = asked.and_then(|answer| {
+            let printed = lane::pass(lane::Kind::Err, &answer.err)
+                .and_then(|()| lane::pass(lane::Kind::Out, &answer.out));
+            printed.map_err(|error| error.to_string()).map(|()| answer.code)
+        });
+        match printed {
+            Ok(code) => Exit::Program(code),
+            Err(problem) => {
+                diagnose(&format!("{problem}; denied"));
+                Exit::Blocked
             }
         }
     }

@@ -19,6 +19,7 @@ mod hook;
 mod http;
 mod init;
 mod keys;
+mod lane;
 mod learn;
 mod lines;
 mod log;
@@ -30,6 +31,7 @@ mod policy;
 mod recording;
 mod recover;
 mod resume;
+mod run;
 mod runtime;
 mod secret;
 mod serve;
@@ -105,6 +107,8 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Judge the tools that an agent's client runs itself: run by the client, before and after.
     Hook(hook::Hook),
+    /// Start an agent or its client confined: home, keys and the operator's lane out of its reach.
+    Run(run::Run),
     /// Show and add to what agents may spend.
     #[command(subcommand)]
     Credits(credits::Credits),
@@ -156,6 +160,7 @@ fn main() -> ExitCode {
         Command::Call(call) => call.run(&mut out),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
+        Command::Run(run) => run.run(),
         Command::Credits(credits) => credits.run(&mut out),
         Command::Config(config) => config.run(&mut out),
         Command::Recover(recover) => recover.run(&mut out),
@@ -173,6 +178,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit,
         Err(failure) => {
             failure.report();
+            lane::explain(&failure);
             failure.exit()
         }
     };

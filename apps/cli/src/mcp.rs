@@ -18,7 +18,9 @@ use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerComma
 
 use self::review::{Confirmed, review};
 use crate::{
+    call::by_lane,
     exit::{Ended, Exit, Failure, diagnose, tell},
+    lane,
     output::Out,
     parse, recording, runtime, terminal,
 };
@@ -111,7 +113,7 @@ pub(crate) struct Mcp {
     review: bool,
     /// Print what goes into a client's configuration, and end.
     #[arg(long)]
-    print_config: bool,
+    pub(crate) print_config: bool,
     /// In the form of this client: claude-code, claude-desktop, cursor, vscode, gemini.
     #[arg(long, value_name = "CLIENT", requires = "print_config", value_parser = client)]
     client: Option<KnownClient>,
@@ -165,6 +167,9 @@ fn server(text: &str) -> Result<ServerCommand, String> {
 
 impl Mcp {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
+        if lane::is_here() && !self.print_config {
+            return by_lane(lane::Service::Mcp, std::io::stdin());
+        }
         let options = self.options()?;
         if self.print_config {
             for line in self.config(&options)?.lines() {

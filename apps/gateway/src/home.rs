@@ -348,9 +348,10 @@ impl HomeKernel {
         format!("syscap token reissue {} {token}", self.home())
     }
 
-    /// The token that is named; else the agent's newest that goes on and grants one of these tools;
-    /// else a new one. What was revoked stays revoked, and what is spent is issued again only where
-    /// the operator said how often: else an operator must issue the next.
+    /// The token that is named; else the agent's newest that goes on and grants one of these tools,
+    /// or, where there are none and the home's own are wanted, one of those; else a new one. What
+    /// was revoked stays revoked, and what is spent is issued again only where the operator said
+    /// how often: else an operator must issue the next.
     fn token(&self, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
         let view = self.view(self.options.token)?;
         let agent = &self.options.agent;
@@ -367,8 +368,12 @@ impl HomeKernel {
         }
         let own: Vec<&TokenInfo> =
             view.tokens.iter().filter(|token| token.agent == *agent).collect();
-        let grants = |token: &TokenInfo| {
-            tools.is_empty() || token.tools.iter().any(|tool| tools.contains(tool))
+        let built_in =
+            |tool: &ToolId| view.tools.iter().any(|own| !own.delegated && own.tool == *tool);
+        let grants = |token: &TokenInfo| match (tools.is_empty(), self.options.built_in) {
+            (true, false) => true,
+            (true, true) => token.tools.iter().any(built_in),
+            (false, _) => token.tools.iter().any(|tool| tools.contains(tool)),
         };
         let fits = |token: &&&TokenInfo| ended(token, view.now).is_none() && grants(token);
         if let Some(token) = own.iter().find(fits) {

@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use crate::plan::Network;
+use crate::plan::{DOOR, Network};
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: Option<TargetArch> = Some(TargetArch::x86_64);
@@ -37,12 +37,12 @@ const LAST: u32 = 462;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Confines the calling thread and what it becomes. `mounts` says whether modes and owners of
-/// others' files are held by read-only mounts. Says whether filters are to be had on this
-/// architecture.
-pub(crate) fn apply(network: Network, mounts: bool) -> Result<bool, ()> {
+/// others' files are held by read-only mounts, `door` whether sockets by [`DOOR`] are left to who
+/// listens. Says whether filters are to be had on this architecture.
+pub(crate) fn apply(network: Network, mounts: bool, door: bool) -> Result<bool, ()> {
     let Some(arch) = ARCH else { return Ok(false) };
     let absent = filter(absent(), libc::ENOSYS, arch)?;
-    let refused = filter(refused(network, mounts)?, libc::EPERM, arch)?;
+    let refused = filter(refused(network, mounts, door)?, libc::EPERM, arch)?;
     for program in [absent, refused, unknown()] {
         apply_filter(&program).map_err(|_| ())?;
     }
@@ -70,9 +70,10 @@ fn unknown() -> BpfProgram {
     ]
 }
 
-/// Asks whoever listens before each fork; `None` on architectures that are not known here. Calls of
-/// a foreign architecture are left to the other filters, as is what a fork may share.
-pub(crate) fn forks() -> Option<BpfProgram> {
+/// Asks whoever listens before each fork, and where a socket is made by [`DOOR`]; `None` on
+/// architectures that are not known here. Calls of a foreign architecture are left to the other
+/// filters, as is what a fork may share.
+pub(crate) fn asks(forks: bool, door: bool) -> Option<BpfProgram> {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let code = |parts: u32| u16::try_from(parts).unwrap_or(0);
     let step = |parts: u32, jt: u8, jf: u8, k: u32| seccompiler::sock_filter {
@@ -81,19 +82,31 @@ pub(crate) fn forks() -> Option<BpfProgram> {
         jf,
         k,
     };
-    let (arch, calls): (u32, [i64; 3]) = FORKS?;
-    let [clone, fork, vfork] = calls.map(|call| u32::try_from(call).unwrap_or(u32::MAX));
-    Some(vec![
-        // `seccomp_data.arch` is its second word.
-        step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 4),
-        step(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, arch),
-        step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 0),
-        step(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, clone),
-        step(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, fork),
-        step(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, vfork),
-        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    let load = |at: u32| step(BPF_LD | BPF_W | BPF_ABS, 0, 0, at);
+    let (yes, no) = (
         step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
-    ])
+        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    );
+    // Skips the answer that follows where it is not so; two steps, so that no jump counts others.
+    let unless = |k: u32| step(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, k);
+    let only = |k: u32| step(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, k);
+    let (arch, calls): (u32, [i64; 3]) = FORKS?;
+    // `seccomp_data` is the call's number, the architecture, and from its 16th byte on the
+    // arguments, of eight bytes, the lower half of each first.
+    let mut steps = vec![load(4), unless(arch), no.clone(), load(0)];
+    for call in calls.iter().filter(|_| forks) {
+        steps.extend([only(u32::try_from(*call).unwrap_or(u32::MAX)), yes.clone()]);
+    }
+    if door {
+        let socket = u32::try_from(libc::SYS_socket).unwrap_or(u32::MAX);
+        let unix = libc::AF_UNIX.unsigned_abs();
+        for (at, value) in [(0, socket), (16, unix), (32, DOOR)] {
+            steps.extend([load(at), unless(value), no.clone()]);
+        }
+        steps.push(yes);
+    }
+    steps.push(no);
+    Some(steps)
 }
 
 /// Calls that programs do without, and that carry what a filter can't see: `clone3`'s flags,
@@ -111,7 +124,7 @@ fn absent() -> Rules {
 }
 
 /// Other processes, namespaces and mounts, the kernel's own state, keys, and sockets.
-fn refused(network: Network, mounts: bool) -> Result<Rules, ()> {
+fn refused(network: Network, mounts: bool, door: bool) -> Result<Rules, ()> {
     let none = |call| (call, Vec::new());
     let mut rules: Rules = [OTHERS, KERNEL, ATTRIBUTES].concat().into_iter().map(none).collect();
     if !mounts {
@@ -135,14 +148,25 @@ fn refused(network: Network, mounts: bool) -> Result<Rules, ()> {
     // What types into a terminal in another's name.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| is(1, request));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, ()>>()?);
-    let sockets = match network {
-        Network::None => Vec::new(),
-        Network::Loopback => vec![not(&[libc::AF_INET, libc::AF_INET6])?],
-        Network::Host => vec![not(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?],
+    let families: &[i32] = match network {
+        Network::None => &[],
+        Network::Loopback => &[libc::AF_INET, libc::AF_INET6],
+        Network::Host => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
+    let sockets = match (door, families) {
+        (true, families) => {
+            vec![not(&[families, &[libc::AF_UNIX]].concat())?, no_door()?]
+        }
+        // Without a condition: all of them.
+        (false, []) => Vec::new(),
+        (false, families) => vec![not(families)?],
     };
     rules.insert(libc::SYS_socket, sockets);
-    // Pairs reach nobody else.
-    rules.insert(libc::SYS_socketpair, vec![not(&[libc::AF_UNIX])?]);
+    // Pairs reach nobody else; but those of datagrams send to whatever address is said, and raw
+    // ones are the same.
+    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(kind);
+    let pairs = [not(&[libc::AF_UNIX])].into_iter().chain(kinds);
+    rules.insert(libc::SYS_socketpair, pairs.collect::<Result<_, ()>>()?);
     Ok(rules)
 }
 
@@ -272,6 +296,28 @@ fn is(argument: u8, value: u64) -> Result<SeccompRule, ()> {
     let condition =
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
     SeccompRule::new(vec![condition.map_err(|_| ())?]).map_err(|_| ())
+}
+
+/// Where a socket is of this type, whatever flags stand beside it.
+fn kind(kind: i32) -> Result<SeccompRule, ()> {
+    /// What of the argument is the type (`SOCK_TYPE_MASK`).
+    const TYPE: u64 = 0xf;
+    let operation = SeccompCmpOp::MaskedEq(TYPE);
+    let kind = u64::from(kind.unsigned_abs());
+    let condition = SeccompCondition::new(1, SeccompCmpArgLen::Dword, operation, kind);
+    SeccompRule::new(vec![condition.map_err(|_| ())?]).map_err(|_| ())
+}
+
+/// Where a Unix socket is made by any protocol but the door's.
+fn no_door() -> Result<SeccompRule, ()> {
+    let word = SeccompCmpArgLen::Dword;
+    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
+    let conditions = [
+        SeccompCondition::new(0, word.clone(), SeccompCmpOp::Eq, unix),
+        SeccompCondition::new(2, word, SeccompCmpOp::Ne, u64::from(DOOR)),
+    ];
+    let conditions: Result<Vec<_>, _> = conditions.into_iter().collect();
+    SeccompRule::new(conditions.map_err(|_| ())?).map_err(|_| ())
 }
 
 /// Where a socket's family is none of these.

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Signal, WaitOptions};
 
+use super::forks::Wanted;
 use super::group::Group;
 use super::watch::{silence, unheard};
 use super::{At, Failed, Step, mounts, program};
@@ -17,7 +18,7 @@ pub(crate) fn run(
     plan: Plan,
     achieved: Achieved,
     notes: OwnedFd,
-    asks: Option<OwnedFd>,
+    asks: (OwnedFd, Wanted),
     group: Option<&Group>,
 ) -> ! {
     let code = match serve(plan, achieved, &notes, asks, group) {
@@ -36,7 +37,7 @@ fn serve(
     plan: Plan,
     mut achieved: Achieved,
     notes: &OwnedFd,
-    asks: Option<OwnedFd>,
+    asks: (OwnedFd, Wanted),
     group: Option<&Group>,
 ) -> Result<(), Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -61,7 +62,7 @@ fn serve(
         sys::loopback_up(socket).at(Step::Loopback)?;
     }
     let child = match sys::fork().at(Step::Fork)? {
-        Fork::Child => program::run(plan, achieved, proc, notes, asks.as_ref(), group),
+        Fork::Child => program::run(plan, achieved, proc, notes, &asks, group),
         Fork::Parent(child) => child,
     };
     drop((plan, asks));

@@ -21,6 +21,8 @@ pub(crate) const HELLO: &[u8] = b"syscap-launch plan 1";
 pub(crate) const CANCEL: u8 = 1;
 /// The same, since it wrote too much.
 pub(crate) const FLOOD: u8 = 2;
+/// The host's order to send the program the signal whose number follows.
+pub(crate) const SIGNAL: u8 = 3;
 
 /// What can fail before a program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +42,12 @@ pub(crate) enum Step {
     Seccomp,
     Descriptors,
     Plan,
+    Terminal,
+    Door,
 }
 
 impl Step {
-    const ALL: [(Self, &'static str); 15] = [
+    const ALL: [(Self, &'static str); 17] = [
         (Self::Receive, "receiving the plan"),
         (Self::Threads, "the helper has threads: `entry` is not the first line of `main`"),
         (Self::Signals, "resetting signals"),
@@ -59,6 +63,12 @@ impl Step {
         (Self::Seccomp, "confining by seccomp"),
         (Self::Descriptors, "closing descriptors"),
         (Self::Plan, "reading the plan"),
+        (Self::Terminal, "taking up the terminal"),
+        (
+            Self::Door,
+            "letting it connect to its host (it takes Linux 5.14, and that no other \
+            process listens to its system calls)",
+        ),
     ];
 
     fn number(self) -> u8 {

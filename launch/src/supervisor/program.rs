@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::forks::Wanted;
 use super::group::Group;
 use super::init::tell;
 use super::mounts::is_folder;
@@ -26,7 +27,7 @@ pub(crate) fn run(
     achieved: Achieved,
     proc: bool,
     notes: &OwnedFd,
-    asks: Option<&OwnedFd>,
+    asks: &(OwnedFd, Wanted),
     group: Option<&Group>,
 ) -> ! {
     let note = match confine(&plan, achieved, proc, asks, group) {
@@ -45,7 +46,7 @@ fn confine(
     plan: &Plan,
     mut achieved: Achieved,
     proc: bool,
-    asks: Option<&OwnedFd>,
+    (way, wanted): &(OwnedFd, Wanted),
     group: Option<&Group>,
 ) -> Result<Achieved, Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -54,20 +55,27 @@ fn confine(
         group.join().at(Step::Limits)?;
     }
     let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    match &plan.input {
-        Some(input) => rustix::stdio::dup2_stdin(input).at(Step::Streams)?,
-        None => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
+    match (&plan.terminal, &plan.input) {
+        (Some(terminal), _) => take_up(terminal)?,
+        (None, Some(input)) => rustix::stdio::dup2_stdin(input).at(Step::Streams)?,
+        (None, None) => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
     }
     sys::close_others_on_exec().at(Step::Descriptors)?;
     limit(&plan.limits).at(Step::Limits)?;
     give_up_privileges().at(Step::Privileges)?;
-    if let Some(asks) = asks {
-        forks::ask(asks).at(Step::Seccomp)?;
-    }
+    forks::ask(way, *wanted).at(if wanted.door { Step::Door } else { Step::Seccomp })?;
     achieved.landlock = landlock(plan, proc).map_err(|()| Failed(Step::Landlock, libc::EINVAL))?;
-    achieved.seccomp = filter::apply(plan.network, achieved.mounts)
+    achieved.seccomp = filter::apply(plan.network, achieved.mounts, plan.door)
         .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;
     Ok(achieved)
+}
+
+/// The terminal is this session's own, and all of the standard streams.
+fn take_up(terminal: &OwnedFd) -> Result<(), Failed> {
+    rustix::process::ioctl_tiocsctty(terminal).at(Step::Terminal)?;
+    rustix::stdio::dup2_stdin(terminal).at(Step::Terminal)?;
+    rustix::stdio::dup2_stdout(terminal).at(Step::Terminal)?;
+    rustix::stdio::dup2_stderr(terminal).at(Step::Terminal)
 }
 
 /// Executes it, or says the system's reason why not.
@@ -159,6 +167,14 @@ fn restrict(plan: &Plan, proc: bool) -> Result<u8, RulesetError> {
             if let Ok(handle) = open(path, flags, Mode::empty()) {
                 rules = add(rules, &handle, Access::Write)?;
             }
+        }
+    }
+    if let Some(terminal) = &plan.terminal {
+        // By its names: programs open it again, and set its modes.
+        let rights = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        rules = rules.add_rule(PathBeneath::new(terminal, rights))?;
+        if let Ok(handle) = open("/dev/tty", flags, Mode::empty()) {
+            rules = rules.add_rule(PathBeneath::new(handle, rights))?;
         }
     }
     if proc && let Ok(handle) = open("/proc", flags, Mode::empty()) {

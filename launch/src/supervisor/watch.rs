@@ -13,10 +13,10 @@ use rustix::net::{
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, wait, waitpid};
 
-use super::forks::{self, Forks};
+use super::forks::{self, Asked, Forks, Heard, Wanted};
 use super::group::Group;
 use super::usage::Meter;
-use super::{At, CANCEL, FLOOD, Failed, HELLO, Step, init, spaces};
+use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, init, spaces};
 use crate::plan::{Limits, Plan};
 use crate::report::{Bound, Ended};
 use crate::sys::{self, Fork};
@@ -63,15 +63,12 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
     let held = group.as_ref().is_some_and(Group::bounds_processes);
-    let ways = match limits.processes {
-        Some(_) if !held => Some(forks::way().at(Step::Pipes)?),
-        _ => None,
-    };
-    let (way, asks) = ways.unzip();
+    let wanted = Wanted { forks: limits.processes.is_some() && !held, door: plan.door };
+    let (way, asks) = forks::way().at(Step::Pipes)?;
     match sys::fork().at(Step::Fork)? {
         Fork::Child => {
             drop((notes, way));
-            init::run(plan, achieved, notes_end, asks, group.as_ref())
+            init::run(plan, achieved, notes_end, (asks, wanted), group.as_ref())
         }
         Fork::Parent(first) => {
             drop((plan, notes_end, asks));
@@ -129,8 +126,10 @@ struct Watch<'a> {
     control: &'a OwnedFd,
     notes: OwnedFd,
     /// Where the listener to forks comes from, and what it is then.
-    way: Option<OwnedFd>,
+    way: OwnedFd,
     forks: Option<Forks>,
+    /// The program, from its start on, to be sent signals.
+    program: Option<OwnedFd>,
     first: First,
     handle: OwnedFd,
     group: Option<Group>,
@@ -152,7 +151,7 @@ impl<'a> Watch<'a> {
     fn new(
         control: &'a OwnedFd,
         notes: OwnedFd,
-        way: Option<OwnedFd>,
+        way: OwnedFd,
         first: First,
         group: Option<Group>,
         limits: Limits,
@@ -163,6 +162,7 @@ impl<'a> Watch<'a> {
             notes,
             way,
             forks: None,
+            program: None,
             first,
             handle,
             group,
@@ -273,15 +273,32 @@ impl<'a> Watch<'a> {
     }
 
     fn obey(&mut self) {
-        let mut order = [0; 1];
+        let mut order = [0; 2];
         let said = match recv(self.control, &mut order[..], RecvFlags::empty()) {
-            Ok((1, _)) => order,
+            Ok((size, _)) => order.get(..size).unwrap_or_default(),
             Err(Errno::INTR) => return,
-            // The host is gone, or has closed its end.
-            Ok(_) | Err(_) => [CANCEL],
+            Err(_) => &[],
+        };
+        let why = match said {
+            [SIGNAL, number] => return self.send(*number),
+            [FLOOD] => Ended::Bound(Bound::Output),
+            // An order, or the host is gone, or has closed its end.
+            _ => Ended::Cancelled,
         };
         self.listening = false;
-        self.end(if said == [FLOOD] { Ended::Bound(Bound::Output) } else { Ended::Cancelled });
+        self.end(why);
+    }
+
+    /// Sends the program a signal. To one that has not begun, or has ended, there is nothing to
+    /// say.
+    fn send(&self, number: u8) {
+        if let (Some(program), Some(signal)) =
+            (&self.program, Signal::from_named_raw(i32::from(number)))
+        {
+            match rustix::process::pidfd_send_signal(program, signal) {
+                Ok(()) | Err(_) => {}
+            }
+        }
     }
 
     fn hear(&mut self) -> Result<(), Failed> {
@@ -292,7 +309,9 @@ impl<'a> Watch<'a> {
         };
         match note {
             Note::Begins(_) => {
-                self.forks = self.way.take().as_ref().and_then(Forks::receive);
+                if let Some(Heard { program, asks }) = Forks::receive(&self.way) {
+                    (self.program, self.forks) = (Some(program), asks);
+                }
                 self.began = Some(Instant::now());
                 tell(self.control, note);
             }
@@ -307,7 +326,9 @@ impl<'a> Watch<'a> {
                     self.ended = Some(ended_by(status));
                 }
             }
-            Note::Ended(..) => return Err(Failed(Step::Pipes, libc::EPROTO)),
+            Note::Ended(..) | Note::Connected => {
+                return Err(Failed(Step::Pipes, libc::EPROTO));
+            }
         }
         Ok(())
     }
@@ -316,9 +337,13 @@ impl<'a> Watch<'a> {
     /// forks that were permitted and are under way are in no count, so that there may be twice as
     /// many as the bound says, for one turn.
     fn decide(&mut self) {
-        let (Some(most), Some(forks)) = (self.limits.processes, &mut self.forks) else { return };
+        let Some(forks) = &mut self.forks else { return };
         let fork = match forks.asked() {
-            Ok(Some(fork)) => fork,
+            Ok(Some(Asked::Fork(fork))) => fork,
+            Ok(Some(Asked::Door(who))) => {
+                // One that can't be answered waits until it is ended: it has got nothing.
+                return forks.connect(who, self.control).unwrap_or_default();
+            }
             Ok(None) => return,
             // Nobody is left who could ask.
             Err(_) => {
@@ -326,6 +351,8 @@ impl<'a> Watch<'a> {
                 return;
             }
         };
+        // Without a bound nothing asks.
+        let most = self.limits.processes.unwrap_or(u32::MAX);
         let mut counted = true;
         if !forks.room(most) {
             counted = self.look();

@@ -214,6 +214,8 @@ fn wait(running: &mut Running, room: usize) -> Result<(Report, Outcome), LaunchE
     loop {
         match running.recv()? {
             Said::Output(stream, bytes) => outcome.take(stream, &bytes),
+            // It has no door.
+            Said::Connected(_) => {}
             Said::Ended(report) => return Ok((report, outcome)),
         }
     }

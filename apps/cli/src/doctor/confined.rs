@@ -15,8 +15,8 @@ use crate::exit::Failure;
 /// Long for a program that prints its version.
 const WALL_MS: u64 = 5_000;
 
-/// Starts this program itself, confined, to say its version.
-fn achieved() -> Result<Achieved, LaunchError> {
+/// Starts this program itself, confined, to say its version; with a door to its host or without.
+fn achieved(door: bool) -> Result<Achieved, LaunchError> {
     let open = |path: &str| {
         let flags = i32::try_from((OFlags::PATH | OFlags::CLOEXEC).bits()).unwrap_or_default();
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -24,7 +24,7 @@ fn achieved() -> Result<Achieved, LaunchError> {
     };
     let mut plan = Plan::new(open("/proc/self/exe")?, OsString::from("syscap"), open("/")?);
     plan.arguments.push(OsString::from("--version"));
-    plan.required = Level::Bounded;
+    (plan.required, plan.door) = (Level::Bounded, door);
     plan.limits.wall_ms = Some(WALL_MS);
     let mut running = Launcher::this()?.start(&plan)?;
     loop {
@@ -35,7 +35,9 @@ fn achieved() -> Result<Achieved, LaunchError> {
 }
 
 pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
-    let achieved = match achieved() {
+    let with_door = achieved(true);
+    let no_door = with_door.as_ref().err().map(ToString::to_string);
+    let achieved = match with_door.or_else(|_| achieved(false)) {
         Ok(achieved) => achieved,
         Err(error) => {
             let text = format!("none: no program is started for an agent: {error}");
@@ -43,10 +45,14 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
         }
     };
     let level = achieved.level(Network::None);
-    let text = format!("{}{}", level.name(), missing(level, &achieved));
-    let add = match level {
-        Level::Contained => super::findings::Level::Fine,
-        Level::Confined | Level::Bounded => super::findings::Level::Note,
+    let mut text = format!("{}{}", level.name(), missing(level, &achieved));
+    let add = match (level, no_door) {
+        (Level::Contained, None) => super::findings::Level::Fine,
+        (_, None) => super::findings::Level::Note,
+        (_, Some(why)) => {
+            text.push_str(&format!("; `syscap run` starts none: {why}"));
+            super::findings::Level::Note
+        }
     };
     findings.add_with(add, "confinement", &text, |json| {
         json.text("level_of_confinement", level.name())

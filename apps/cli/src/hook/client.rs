@@ -15,7 +15,7 @@ pub(crate) enum Client {
 }
 
 /// A tool that comes with a client: its name there, its name here, what it does.
-type Known = (&'static str, &'static str, EffectClass);
+pub(crate) type Known = (&'static str, &'static str, EffectClass);
 
 const CLAUDE_CODE: &[Known] = &[
     ("AskUserQuestion", "ask_user_question", EffectClass::Pure),
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// The tools that come with it.
-    pub(super) const fn known(self) -> &'static [Known] {
+    pub(crate) const fn known(self) -> &'static [Known] {
         match self {
             Self::ClaudeCode => CLAUDE_CODE,
             Self::GeminiCli => GEMINI_CLI,
@@ -78,7 +78,7 @@ impl Client {
     /// The tool of that name: no two names are one tool. Those that come with the client have a
     /// place of their own, so that no stranger's tool takes theirs; other names stand as they
     /// are where they can, and else spelt out. `None` where that is too long.
-    pub(super) fn tool(self, name: &str) -> Option<ToolId> {
+    pub(crate) fn tool(self, name: &str) -> Option<ToolId> {
         let prefix = self.prefix();
         let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
         if let Some((_, ours, _)) = known {

@@ -8,7 +8,7 @@ use syscap::{
         budget::{Amounts, Budget, Dimension},
         control::Role,
         envelope::TxOutcome,
-        id::{ObjectId, ToolId},
+        id::{ObjectId, TokenId, ToolId},
         label::Label,
         limits::RESULT_BYTES_MAX,
         manifest::{Extra, Manifest},
@@ -35,6 +35,26 @@ const SLACK_US: u64 = 1_000_000;
 
 impl Hook {
     pub(super) fn set_up(&self, out: &mut Out) -> Ended {
+        let hands = self.hands()?;
+        runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
+        let settings = self.settings(&self.command()?);
+        out.line(&settings)?;
+        Ok(Exit::Done)
+    }
+
+    /// Who signs what [`Hook::prepare`] needs.
+    pub(crate) fn hands(&self) -> Result<Hands, Failure> {
+        let operator = signing::hand(&self.home, Role::Operator)?;
+        Ok(Hands { operator, issuer: signing::hand(&self.home, Role::Issuer)? })
+    }
+
+    /// What belongs into the client's settings, with this command.
+    pub(crate) fn settings(&self, command: &str) -> String {
+        self.client.settings(command, self.patience)
+    }
+
+    /// The client's tools on record, and a token for them.
+    pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
         let known = self.client.known().iter().map(|(name, _, _)| *name);
         let names: Vec<&str> = known.chain(self.tools.iter().map(String::as_str)).collect();
         let manifests: Result<Vec<Manifest>, Failure> = names
@@ -45,26 +65,18 @@ impl Hook {
                 Ok(self.manifest(name, self.client.tool(name).ok_or_else(bad)?))
             })
             .collect();
-        let manifests = manifests?;
-        let hand = signing::hand(&self.home, Role::Operator)?;
-        let issuer = signing::hand(&self.home, Role::Issuer)?;
-        runtime::with(&self.home, |access| {
-            let tools = pin(access, &hand, manifests)?;
-            let token = match self.token {
-                Some(token) => token,
-                None => {
-                    let names = tools.iter().map(ToolId::as_str);
-                    let grant = Grant::to(self.agent.as_str()).tools(names);
-                    let grant = grant.budget(Budget::working_day());
-                    issuer.issue(access, &grant.expires_in(self.expires))?
-                }
-            };
-            tell(&format!("{} tools on record, token {token}", tools.len()));
-            Ok(())
-        })?;
-        let settings = self.client.settings(&self.command()?, self.patience);
-        out.line(&settings)?;
-        Ok(Exit::Done)
+        let tools = pin(access, &hands.operator, manifests?)?;
+        let token = match self.token {
+            Some(token) => token,
+            None => {
+                let names = tools.iter().map(ToolId::as_str);
+                let grant = Grant::to(self.agent.as_str()).tools(names);
+                let grant = grant.budget(Budget::working_day());
+                hands.issuer.issue(access, &grant.expires_in(self.expires))?
+            }
+        };
+        tell(&format!("{} tools on record, token {token}", tools.len()));
+        Ok(token)
     }
 
     /// The tool as the kernel knows it: with any arguments, and results that are a stranger's
@@ -107,6 +119,12 @@ impl Hook {
         let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         Ok(quoted.join(" "))
     }
+}
+
+/// Who puts the client's tools on record, and who issues the token.
+pub(crate) struct Hands {
+    operator: Hand,
+    issuer: Hand,
 }
 
 /// Puts tools on record; a definition that has changed is accepted: the operator asks for it.
@@ -166,7 +184,7 @@ impl Provider for Elsewhere {
 
 impl Client {
     /// Its name on the command line.
-    const fn option(self) -> &'static str {
+    pub(crate) const fn option(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
             Self::GeminiCli => "gemini-cli",
@@ -201,7 +219,7 @@ fn path(path: &Path) -> Result<String, Failure> {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

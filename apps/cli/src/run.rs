@@ -1,0 +1,184 @@
+//! `syscap run`: an agent, or its client, behind a boundary.
+//!
+//! This process holds the home, or attaches to who does, and starts the program confined. What the
+//! program may have of syscap comes by the lane: commands outside, whose words stand here.
+
+mod client;
+mod door;
+mod environment;
+mod paths;
+mod record;
+mod screen;
+mod signals;
+mod start;
+mod token;
+
+use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
+
+use clap::Args;
+use syscap::{
+    format::id::{AgentId, TokenId},
+    launch::{Level, Network},
+};
+
+use self::{client::Known, start::Prepared};
+use crate::{
+    exit::{Ended, Failure},
+    lane::Service,
+    parse, recording, runtime,
+};
+
+/// What to start, and what it may touch.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+The program gets the system's programs and libraries, its workspace, a folder of its own for HOME
+and one for TMPDIR, and what is named here; of syscap the lane: within, `syscap hook`, `syscap mcp`
+and `syscap call` are answered by commands outside, for this agent and by its token. It gets no
+home, no keys, no socket, no process and no file besides.
+
+For Claude Code and Gemini CLI the hook is set up and configured, read-only; with --mcp the gateway
+too.
+
+  syscap run home --agent coder --workspace project --state claude-state --net host \\
+    --env ANTHROPIC_API_KEY -- claude")]
+pub(crate) struct Run {
+    /// The home.
+    home: PathBuf,
+    /// The agent that calls.
+    #[arg(long, value_name = "NAME", value_parser = parse::agent)]
+    agent: AgentId,
+    /// The folder that it works in, and may change; the current one where none is named. It may
+    /// neither hold the home nor lie in it.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// The least confinement that will do: confined or contained.
+    #[arg(long, value_name = "LEVEL", default_value = "contained", value_parser = level)]
+    require: Level,
+    /// What it reaches: none; loopback, its own; host, whatever the host reaches.
+    #[arg(long, value_name = "NET", default_value = "none", value_parser = network)]
+    net: Network,
+    /// A file or folder to read (may be repeated).
+    #[arg(long, value_name = "PATH")]
+    ro: Vec<PathBuf>,
+    /// A file or folder to read and write (may be repeated).
+    #[arg(long, value_name = "PATH")]
+    rw: Vec<PathBuf>,
+    /// A file or folder to read and execute: where its programs lie, if not in the system's places
+    /// (may be repeated).
+    #[arg(long, value_name = "PATH")]
+    exec: Vec<PathBuf>,
+    /// The folder that is its HOME and stays: logins, histories. A new one, which goes with it,
+    /// where none is named.
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// A variable of its environment; by its name alone, with the value that it has here (may be
+    /// repeated).
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// Its token; the agent's newest that fits where none is named.
+    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    token: Option<TokenId>,
+    /// Which client it is: claude-code, gemini-cli, or none; by the program's name where it is left
+    /// out.
+    #[arg(long, value_name = "CLIENT", value_parser = client::named)]
+    client: Option<Known>,
+    /// What `syscap hook` is given besides: '--class read=mcp__docs__*'.
+    #[arg(long, value_name = "OPTIONS", value_parser = words, allow_hyphen_values = true)]
+    hook: Option<Words>,
+    /// Let it have the gateway; what `syscap mcp` is given besides home and agent: '--confirm-hints
+    /// -- npx -y SERVER'. The servers run outside.
+    #[arg(long, value_name = "OPTIONS", value_parser = words, allow_hyphen_values = true)]
+    mcp: Option<Words>,
+    #[command(flatten)]
+    people: runtime::People,
+    /// The program and its arguments.
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Words of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Words(Vec<String>);
+
+fn words(text: &str) -> Result<Words, String> {
+    syscap_gateway::split(text).map(Words).map_err(|error| error.to_string())
+}
+
+fn level(name: &str) -> Result<Level, String> {
+    // What is only bounded may touch what its user may: it is no boundary.
+    let known = Level::named(name).filter(|level| *level > Level::Bounded);
+    known.ok_or("not a level of a boundary: confined, contained".to_owned())
+}
+
+fn network(name: &str) -> Result<Network, String> {
+    match name {
+        "none" => Ok(Network::None),
+        "loopback" => Ok(Network::Loopback),
+        "host" => Ok(Network::Host),
+        _ => Err("not a network: none, loopback, host".to_owned()),
+    }
+}
+
+impl Run {
+    pub(crate) fn run(self) -> Ended {
+        if crate::lane::is_here() {
+            let problem = "this is within `syscap run` already; start it outside".to_owned();
+            return Err(Failure::NotStarted { problem, exit: crate::exit::Exit::NotStarted });
+        }
+        // What is wrong with the command line is seen before anything is opened or signed.
+        let known = self.known();
+        let prepared = Prepared::of(&self, known)?;
+        let access = self.people.options().share(&self.home).map_err(Failure::home(&self.home))?;
+        runtime::finish(access, |access| {
+            recording::warn_of_recording(access)?;
+            let token = token::of(&self, known, access)?;
+            let services = self.services(known, token)?;
+            start::run(&self, prepared, access, (token, services))
+        })
+    }
+
+    /// Which client it is.
+    fn known(&self) -> Known {
+        let name = self.program.first().map(PathBuf::from);
+        self.client
+            .unwrap_or_else(|| Known::by_name(name.as_deref().and_then(|name| name.file_name())))
+    }
+
+    /// The commands outside that answer, each with all of its words.
+    fn services(&self, known: Known, token: TokenId) -> Result<Vec<door::Command>, Failure> {
+        let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
+        let base = |name: &str| {
+            let words = [name.into(), home.clone().into(), "--agent".into()];
+            let mut words: Vec<OsString> = Vec::from(words);
+            words.push(self.agent.to_string().into());
+            words
+        };
+        let with_token = |name: &str| {
+            let mut words = base(name);
+            words.extend(["--token".into(), token.to_string().into()]);
+            words
+        };
+        let mut services =
+            vec![door::Command { service: Service::Call, words: with_token("call") }];
+        let mut short = with_token("call");
+        short.push("--short".into());
+        services.push(door::Command { service: Service::CallShort, words: short });
+        if let Some(client) = known.client() {
+            let mut words = with_token("hook");
+            words.extend(["--client".into(), client.option().into()]);
+            words.extend(self.hook.iter().flat_map(|words| words.0.iter().map(OsString::from)));
+            services.push(door::Command { service: Service::Hook, words });
+        }
+        if let Some(more) = &self.mcp {
+            let mut words = base("mcp");
+            words.extend(more.0.iter().map(OsString::from));
+            services.push(door::Command { service: Service::Mcp, words });
+        }
+        Ok(services)
+    }
+
+    /// Whether it gets a terminal of its own: where both sides of it are here.
+    fn has_screen() -> bool {
+        std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    }
+}

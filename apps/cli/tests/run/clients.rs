@@ -1,0 +1,299 @@
+//! Clients that are known: stand-ins that read the configuration which they are given, and ask the
+//! hook and the gateway as the real ones do. Neither real client is run here.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use crate::world::{AGENT, World};
+
+/// A stand-in by that name; its path.
+fn client(world: &World, name: &str, code: &str) -> String {
+    let folder = world.home.beside("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    let text = format!("#!/usr/bin/python3\n{}", world.code(code));
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const CLAUDE: &str = "
+options = dict(word.split('=', 1) for word in sys.argv[1:] if '=' in word)
+FILE = sys.argv[sys.argv.index('--settings') + 1]
+settings = json.load(open(FILE))
+def hook(event, tool, use, input, **more):
+    said = dict(session_id='s', hook_event_name=event, tool_name=tool, tool_input=input,
+        tool_use_id=use, **more)
+    results = []
+    for group in settings['hooks'][event]:
+        for one in group['hooks']:
+            results.append(subprocess.run(['sh', '-c', one['command']], input=json.dumps(said),
+                capture_output=True, text=True))
+    return results[0]
+";
+
+#[test]
+fn claude_code_asks_the_hook() {
+    let Some(world) = World::new() else { return };
+    let code = format!(
+        "{CLAUDE}
+print(sys.argv[-1], settings['disableAllHooks'], sorted(settings['hooks']))
+file = {{'file_path': 'a.txt', 'content': 'x'}}
+before = hook('PreToolUse', 'Write', 'u1', file)
+print(before.returncode, before.stdout == '', before.stderr)
+open('a.txt', 'w').write('x')
+after = hook('PostToolUse', 'Write', 'u1', file, tool_response={{'ok': True}})
+print(after.returncode, after.stderr)
+bash = hook('PreToolUse', 'Bash', 'u2', {{'command': 'ls'}})
+print(bash.returncode, json.loads(bash.stdout)['hookSpecificOutput']['permissionDecision'])"
+    );
+    let program = client(&world, "claude", &code);
+    let ran = world.run(&[], &[&program, "prompt"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse']";
+    assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 deny\n"));
+    let log = world.home.log();
+    let uses = log.iter().filter(|record| record["tool_id"] == "claude_code.write");
+    let kinds: Vec<&str> = uses.filter_map(|record| record["kind"].as_str()).collect();
+    assert_eq!(kinds, ["intent", "outcome"]);
+    assert_eq!(world.home.verify(), 0);
+    // A second run goes on by the token that there is.
+    let issued = world.of_kind("issue");
+    assert_eq!(world.run(&[], &[&program, "prompt"]).code, 0);
+    assert_eq!(world.of_kind("issue"), issued);
+}
+
+/// Neither the configuration nor what it starts is the agent's to change, and what it writes
+/// elsewhere stands below.
+#[test]
+fn it_writes_its_own_hooks_and_configuration() {
+    let Some(world) = World::new() else { return };
+    let code = format!(
+        "{CLAUDE}
+folder = os.path.dirname(FILE)
+print(told(open, FILE, 'w'), told(open, FILE, 'a'), told(os.unlink, FILE),
+    told(os.truncate, FILE, 0), told(os.rename, FILE, FILE + '2'),
+    told(os.rename, folder, folder + '2'),
+    told(os.chmod, FILE, 0o777), told(open, folder + '/mcp.json', 'w'),
+    told(os.symlink, '/dev/null', folder + '/x'), told(open, SYSCAP, 'r+b'),
+    told(os.unlink, SYSCAP), told(os.rename, SYSCAP, SYSCAP + '2'))
+for place in ('.claude', os.environ['HOME'] + '/.claude'):
+    os.makedirs(place); open(place + '/settings.json', 'w').write('{{\"disableAllHooks\": true}}')
+again = json.load(open(FILE))
+print(again == settings, again['disableAllHooks'])
+# Without the lane a hook is a no; by another's words it is the same hook.
+for lane in ('', 'x'):
+    command = settings['hooks']['PreToolUse'][0]['hooks'][0]['command']
+    done = subprocess.run(['sh', '-c', command], input='{{}}', capture_output=True, text=True,
+        env=dict(os.environ, SYSCAP_LANE=lane))
+    print(done.returncode)
+words = [SYSCAP, 'hook', HOME, '--agent', 'other', '--client', 'claude-code', '--allow',
+    '--class', 'pure=Bash']
+said = dict(session_id='s', hook_event_name='PreToolUse', tool_name='Bash',
+    tool_input=dict(command='ls'), tool_use_id='u9')
+print('deny' in ran(*words, input=json.dumps(said)).stdout)"
+    );
+    let program = client(&world, "claude", &code);
+    let ran = world.run(&[], &[&program]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let refused: Vec<&str> = lines[0].split(' ').collect();
+    assert_eq!(refused.len(), 12, "{}", ran.out);
+    let refusals = ["EACCES", "EROFS", "EXDEV", "EBUSY", "EPERM", "ETXTBSY"];
+    assert!(refused.iter().all(|word| refusals.contains(word)), "{}", ran.out);
+    assert_eq!(lines[1..], ["True False", "2", "2", "True"], "{}", ran.out);
+    // Without the boundary a project's settings are the agent's to write.
+    let said = world.outside("print(told(open, '.claude/settings.json', 'w'))");
+    assert_eq!(said, "done\n");
+}
+
+const SPEAK: &str = "
+def speak(command, args):
+    p = subprocess.Popen([command, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def ask(id, method, params):
+        p.stdin.write(json.dumps(dict(jsonrpc='2.0', id=id, method=method, params=params)) + '\\n')
+        p.stdin.flush()
+        while True:
+            answer = json.loads(p.stdout.readline())
+            if answer.get('id') == id: return answer['result']
+    ask(1, 'initialize', dict(protocolVersion='2025-11-25', capabilities={},
+        clientInfo=dict(name='test', version='1')))
+    p.stdin.write('{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\\n')
+    return p, ask
+";
+
+#[test]
+fn claude_code_finds_the_gateway() {
+    let Some(world) = World::new() else { return };
+    let code = format!(
+        "{CLAUDE}{SPEAK}
+server = json.load(open(options['--mcp-config']))['mcpServers']['syscap']
+p, ask = speak(server['command'], server['args'])
+print(sorted(tool['name'] for tool in ask(2, 'tools/list', {{}})['tools']))
+said = ask(3, 'tools/call', dict(name='echo', arguments=dict(value='by the gateway')))
+print(said.get('isError'))
+p.stdin.close(); print(p.wait())"
+    );
+    let program = client(&world, "claude", &code);
+    let ran = world.run(&["--mcp", "--builtins"], &[&program]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].contains("'echo'") && lines[0].contains("'fs_read'"), "{}", ran.out);
+    assert!(["False", "None"].contains(&lines[1]), "{}", ran.out);
+    assert_eq!(lines[2], "0", "{}", ran.out);
+    let called = world.home.log().into_iter().filter(|record| record["tool_id"] == "echo");
+    assert_eq!(called.filter(|record| record["agent_id"] == AGENT).count(), 2);
+    assert_eq!(world.home.verify(), 0);
+}
+
+/// A gateway's servers run outside, with what they need there, and the agent reaches neither that
+/// nor what they say to the operator.
+#[test]
+fn servers_run_outside() {
+    let Some(world) = World::new() else { return };
+    let trace = world.home.text_beside("trace");
+    let code = format!(
+        "p = subprocess.Popen([SYSCAP, 'mcp', HOME, '--agent', 'coder'], stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+params = dict(protocolVersion='2025-11-25', capabilities={{}},
+    clientInfo=dict(name='t', version='1'))
+line = dict(jsonrpc='2.0', id=1, method='initialize', params=params)
+p.stdin.write(json.dumps(line) + '\\n')
+p.stdin.flush()
+for _ in range(600):
+    if os.path.exists({trace:?}): break
+    time.sleep(0.05)
+out, err = p.communicate()
+print(told(open, {trace:?}), 'said by the server' in err, os.environ.get('SERVERS_SECRET'))"
+    );
+    let server = format!(
+        "--env SERVERS_SECRET -- /bin/sh -c 'echo said by the server >&2; \
+         echo $SERVERS_SECRET > {trace}'"
+    );
+    let mut command = world.command(&["--mcp", &server]);
+    command.args([crate::world::PYTHON, "-c", &world.code(&code)]);
+    command.env("SERVERS_SECRET", "SECRET").stdin(std::process::Stdio::null());
+    let output = command.output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "EACCES False None\n", "{err}");
+    assert!(err.contains("said by the server"), "{err}");
+    assert_eq!(fs::read_to_string(trace).unwrap(), "SECRET\n");
+}
+
+#[test]
+fn gemini_cli_asks_the_hook() {
+    let Some(world) = World::new() else { return };
+    let code = "
+FILE = os.environ['GEMINI_CLI_SYSTEM_SETTINGS_PATH']
+settings = json.load(open(FILE))
+command = settings['hooks']['BeforeTool'][0]['hooks'][0]['command']
+def before(tool, input):
+    said = dict(session_id='s', hook_event_name='BeforeTool', tool_name=tool, tool_input=input)
+    done = ran('sh', '-c', command, input=json.dumps(said))
+    return done.returncode, json.loads(done.stdout or '{}').get('decision')
+print(before('read_file', dict(path='a')), before('run_shell_command', dict(command='ls')))
+print(sorted(settings), told(open, FILE, 'w'))";
+    let program = client(&world, "gemini", code);
+    let ran = world.run(&["--mcp", "--builtins"], &[&program]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (first, second) = ran.out.split_once('\n').unwrap();
+    assert_eq!(first, "(0, None) (0, 'deny')");
+    assert!(second.starts_with("['hooks', 'mcpServers'] E"), "{}", ran.out);
+}
+
+/// As the clients are: a program of Node's whose children are given three streams and no more.
+#[test]
+fn a_child_of_nodes_finds_the_lane() {
+    let Some(world) = World::new() else { return };
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        eprintln!("skipped: there is no /usr/bin/node");
+        return;
+    }
+    let code = "
+const [syscap, token] = process.argv.slice(1), children = require('child_process');
+const line = syscap + ' call home --agent coder --token ' + token + ' --short';
+const input = '{\"tool_id\": \"echo\", \"args\": {\"value\": 1}}';
+console.log(JSON.parse(children.execSync(line, {input}).toString()).status);
+children.exec(line, (error, out) => console.log(error, JSON.parse(out).status)).stdin.end(input);";
+    let program = ["/usr/bin/node", "-e", code, crate::world::SYSCAP, &world.token];
+    for net in ["none", "host"] {
+        let ran = world.run(&["--net", net], &program);
+        assert_eq!((ran.code, &*ran.out), (0, "ok\nnull ok\n"), "{}", ran.err);
+    }
+}
+
+/// What `docs/run.md` shows works as it stands: the first block outside, with a stand-in for the
+/// client, which runs the second.
+#[test]
+fn what_the_page_shows_works() {
+    let Some(world) = World::new() else { return };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
+    let blocks: Vec<&str> = blocks.iter().map(|block| block.split("```").next().unwrap()).collect();
+    let [start, call] = blocks[..] else { panic!("{blocks:?}") };
+    let folder = world.home.beside("page");
+    fs::create_dir(&folder).unwrap();
+    client(&world, "claude", &format!("print(ran('sh', '-ec', {call:?}).stdout)"));
+    let own = std::path::Path::new(crate::world::SYSCAP).parent().unwrap();
+    let path = format!("{}:{}:/usr/bin:/bin", world.home.text_beside("bin"), own.display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-ec", start]).current_dir(&folder).env("ANTHROPIC_API_KEY", "x");
+    let output = shell.env("PATH", path).stdin(std::process::Stdio::null()).output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let answer: serde_json::Value =
+        serde_json::from_str(out.lines().rfind(|l| !l.is_empty()).unwrap()).unwrap();
+    // The client's token grants the client's tools.
+    assert_eq!(
+        (&answer["agent_id"], &answer["error"]["reason"]),
+        (&AGENT.into(), &"not_granted".into())
+    );
+}
+
+/// A client by another name is what it is said to be; a name alone is not taken where it is denied.
+#[test]
+fn which_client_it_is_can_be_said() {
+    let Some(world) = World::new() else { return };
+    let program = client(&world, "claude", "print(len(sys.argv), os.environ['SYSCAP_LANE'])");
+    let run = |options: &[&str], program: &str| world.run(options, &[program]).out;
+    assert_eq!(run(&[], &program), "3 call,call-short,hook\n");
+    assert_eq!(run(&["--client", "none"], &program), "1 call,call-short\n");
+    let other = client(&world, "other", "print(len(sys.argv), os.environ['SYSCAP_LANE'])");
+    assert_eq!(run(&[], &other), "1 call,call-short\n");
+    assert_eq!(run(&["--client", "claude-code"], &other), "3 call,call-short,hook\n");
+    for wrong in [["--hook", "--setup"], ["--hook", "--no-such"], ["--mcp", "--no-such"]] {
+        assert_eq!(world.run(&wrong, &[&program]).code, 2, "{wrong:?}");
+    }
+}
+
+/// A token that was revoked stays so, and the command that goes on is named.
+#[test]
+fn no_token_is_issued_in_the_place_of_one_that_was_revoked() {
+    let Some(world) = World::new() else { return };
+    let home = world.home.path();
+    let program = client(&world, "claude", "");
+    assert_eq!(world.run(&[], &[&program]).code, 0);
+    let tokens = crate::support::run(["token", "list", &home, "--json"]).fine().json();
+    for token in &tokens {
+        let id = token["token_id"].as_str().unwrap();
+        assert_eq!(crate::support::run(["revoke", &home, id]).code, 0);
+    }
+    let issued = world.of_kind("issue");
+    let ran = world.run(&[], &[&program]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("syscap token reissue "), "{}", ran.err);
+    assert_eq!(world.of_kind("issue"), issued);
+    let nobody = crate::support::run([
+        "run",
+        &home,
+        "--agent",
+        "nobody",
+        "--workspace",
+        world.work().to_str().unwrap(),
+        "--",
+        "/bin/true",
+    ]);
+    assert_eq!(nobody.code, 2);
+    assert!(nobody.err.contains("syscap token issue "), "{}", nobody.err);
+}

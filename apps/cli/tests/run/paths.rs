@@ -1,0 +1,151 @@
+//! What may be opened to an agent: nothing that leads to the home.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    process::Command,
+};
+
+use crate::{
+    support::{Run, run},
+    world::{AGENT, SYSCAP, World},
+};
+
+fn run_in(world: &World, workspace: &str, options: &[&str]) -> Run {
+    let home = world.home.path();
+    let mut words = vec!["run", &home, "--agent", AGENT, "--workspace", workspace];
+    words.extend(options);
+    words.extend(["--", "/bin/sh", "-c", "echo started"]);
+    run(words)
+}
+
+/// Refused as the command line's fault, before anything is started or recorded.
+#[track_caller]
+fn refused(world: &World, workspace: &str, options: &[&str]) {
+    let before = world.home.log().len();
+    let ran = run_in(world, workspace, options).failed(2);
+    assert_eq!(world.home.log().len(), before);
+    assert!(!ran.err.is_empty());
+}
+
+#[test]
+fn a_workspace_leads_to_no_home() {
+    let Some(world) = World::new() else { return };
+    let home = world.home.path();
+    let beside = |name: &str| world.home.text_beside(name);
+    let keys = format!("{home}/keys");
+    let inner = format!("{home}/files/agents/{AGENT}/workspace");
+    let up = format!("{}/../work/..", beside("work"));
+    for folder in [&*home, &keys, &inner, &format!("{home}/files"), &beside(""), &up, "/"] {
+        refused(&world, folder, &[]);
+    }
+    // Links, from anywhere.
+    for (name, to) in
+        [("to-home", &*home), ("to-keys", &keys), ("to-above", &beside("")), ("to-root", "/")]
+    {
+        symlink(to, world.home.beside(name)).unwrap();
+        refused(&world, &beside(name), &[]);
+    }
+    symlink("to-home", world.home.beside("to-link")).unwrap();
+    refused(&world, &format!("{}/files", beside("to-link")), &[]);
+    // The home is the same by another name.
+    let ran =
+        run(["run", &beside("to-home"), "--agent", AGENT, "--workspace", &home, "--", "/bin/true"]);
+    ran.failed(2);
+    assert_eq!(run_in(&world, &beside("work"), &[]).out, "started\n");
+}
+
+#[test]
+fn nothing_else_that_is_opened_does() {
+    let Some(world) = World::new() else { return };
+    let (home, work) = (world.home.path(), world.home.text_beside("work"));
+    let key = format!("{home}/keys/operator.key");
+    for option in ["--ro", "--rw", "--exec"] {
+        for path in [&*home, &key, &format!("{home}/home.db"), &format!("{home}/trust.cbor"), "/"] {
+            refused(&world, &work, &[option, path]);
+        }
+        // By a second name elsewhere, which is the same file.
+        let hard = world.home.text_beside(&format!("hard{option}"));
+        fs::hard_link(&key, &hard).unwrap();
+        refused(&world, &work, &[option, &hard]);
+        fs::remove_file(&hard).unwrap();
+    }
+    refused(&world, &work, &["--state", &home]);
+    let program = run(["run", &home, "--agent", AGENT, "--workspace", &work, "--", &key]);
+    program.failed(2);
+}
+
+/// Keys that lie elsewhere are as those in the home.
+#[test]
+fn keys_elsewhere_are_kept_too() {
+    let Some(world) = World::new() else { return };
+    let (keys, work) = (world.home.beside("home/keys"), world.home.text_beside("work"));
+    let elsewhere = world.home.beside("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(&keys, elsewhere.join("keys")).unwrap();
+    symlink(elsewhere.join("keys"), &keys).unwrap();
+    for folder in [elsewhere.clone(), elsewhere.join("keys")] {
+        refused(&world, folder.to_str().unwrap(), &[]);
+        refused(&world, &work, &["--ro", folder.to_str().unwrap()]);
+    }
+    assert_eq!(run_in(&world, &work, &[]).code, 0);
+}
+
+/// Also by a mount, from which no way leads up to the home.
+#[test]
+fn a_mount_of_the_home_in_the_workspace_is_found() {
+    let Some(world) = World::new() else { return };
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: to mount takes root");
+        return;
+    }
+    let (home, work) = (world.home.path(), world.home.text_beside("work"));
+    fs::create_dir(world.work().join("a b")).unwrap();
+    for (from, code) in [(&*home, 2), (&format!("{home}/keys"), 2), ("/usr/share", 0)] {
+        let line = format!(
+            "mount --bind '{from}' '{work}/a b' && exec \"$0\" run '{home}' --agent {AGENT} \
+             --workspace '{work}' -- /bin/true"
+        );
+        let output =
+            Command::new("unshare").args(["-m", "sh", "-c", &line, SYSCAP]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{from}: {said}");
+    }
+}
+
+/// What holds the boundary is not the agent's to write.
+#[test]
+fn neither_the_program_nor_its_configuration_is_writable() {
+    let Some(world) = World::new() else { return };
+    let work = world.home.text_beside("work");
+    let bin = world.home.beside("own");
+    fs::create_dir(&bin).unwrap();
+    let copy = bin.join("syscap");
+    assert!(Command::new("cp").arg(SYSCAP).arg(&copy).status().unwrap().success());
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    let home = world.home.path();
+    let run_copy = |options: &[&str]| {
+        let mut command = Command::new(&copy);
+        command.args(["run", &home, "--agent", AGENT, "--workspace", &work]).args(options);
+        command.args(["--", "/bin/true"]).output().unwrap().status.code()
+    };
+    assert_eq!(run_copy(&[]), Some(0));
+    assert_eq!(run_copy(&["--ro", bin.to_str().unwrap()]), Some(0));
+    for path in [&bin, &copy] {
+        assert_eq!(run_copy(&["--rw", path.to_str().unwrap()]), Some(2));
+    }
+    let temporary = world.home.beside("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = world.command(&["--rw", temporary.to_str().unwrap()]);
+    let output = command.arg("/bin/true").env("TMPDIR", &temporary).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn less_than_a_boundary_is_not_had() {
+    let Some(world) = World::new() else { return };
+    assert_eq!(world.run(&["--require", "bounded"], &["/bin/true"]).code, 2);
+    assert_eq!(world.run(&["--require", "none"], &["/bin/true"]).code, 2);
+    assert_eq!(world.run(&["--net", "all"], &["/bin/true"]).code, 2);
+}
