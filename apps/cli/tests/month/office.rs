@@ -116,7 +116,7 @@ impl Office {
     /// Everybody's client starts.
     pub(crate) fn morning(&mut self, day: u64) {
         // Sixteen hours after the evening before; more over the weekend.
-        self.hours(if day % 5 == 0 && day > 0 { 64 } else { 16 });
+        self.hours(if day > 0 && day.is_multiple_of(5) { 64 } else { 16 });
         let (home, server) = (self.path("home"), script());
         for (n, agent) in self.agents.clone().into_iter().enumerate() {
             let mut command = Command::new(env!("CARGO_BIN_EXE_syscap"));
