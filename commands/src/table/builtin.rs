@@ -6,6 +6,12 @@ use crate::{
     walk::{Bases, Ends},
 };
 
+/// Their names.
+pub(super) const NAMES: &[&str] = &[
+    ":", "[", "cd", "command", "echo", "exec", "exit", "export", "false", "printf", "pwd", "set",
+    "test", "true", "type", "wait",
+];
+
 /// What `test` asks of one file.
 const OF_FILES: &[&str] =
     &["-b", "-c", "-d", "-e", "-f", "-h", "-L", "-p", "-r", "-s", "-S", "-w", "-x"];

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Build tools, test runners, compilers, linters: they read configuration that is code, or run it.
-const TOOLS: &[&str] = &[
+pub(super) const TOOLS: &[&str] = &[
     "ava", "black", "c++", "cargo-nextest", "cc", "clang", "clang++", "cmake", "ctest", "eslint",
     "flake8", "g++", "gcc", "gofmt", "gradle", "isort", "javac", "jest", "just", "make", "meson",
     "mocha", "mvn", "mypy", "ninja", "nox", "phpunit", "prettier", "pylint", "pyright", "pytest",
@@ -90,8 +90,15 @@ const MANAGERS: &[Manager] = &[
 ];
 
 /// Interpreters of a script.
-const INTERPRETERS: &[&str] =
+pub(super) const INTERPRETERS: &[&str] =
     &["node", "perl", "php", "python", "python3", "ruby", "ts-node", "tsx"];
+
+/// Programs that fetch a program, and run it.
+pub(super) const FETCHERS: &[&str] = &["bunx", "npx", "pnpx", "uvx"];
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    MANAGERS.iter().map(|manager| manager.name)
+}
 
 /// Modules of Python's that run the project's code and reach nothing.
 const MODULES: &[&str] = &[
@@ -106,7 +113,7 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
     } else if INTERPRETERS.contains(&name) {
         run.program(name);
         interpret(run, name, args);
-    } else if matches!(name, "npx" | "pnpx" | "bunx" | "uvx") {
+    } else if FETCHERS.contains(&name) {
         run.program(name);
         run.mark(Mark::ProjectCode, name);
         elsewhere(run, name, Outside::Reads);

@@ -11,6 +11,10 @@ use crate::{
     said::{Mark, Piece},
 };
 
+/// Their names.
+pub(super) const NAMES: &[&str] =
+    &["chmod", "cp", "ln", "mkdir", "mv", "rm", "rmdir", "tee", "touch", "truncate"];
+
 const PLAIN: Spec = Spec::PLAIN;
 const MKDIR: Spec =
     Spec { name: "mkdir", flags: "pv", valued: &[("-m", Data)], operands: All(Write), ..PLAIN };

@@ -134,6 +134,10 @@ const LISTED: &[Spec] = &[
     Spec { name: "ps", flags: "aAefFlujx", operands: Nothing, ..PLAIN },
 ];
 
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    LISTED.iter().map(|spec| spec.name)
+}
+
 const GREP: Spec = Spec {
     name: "grep",
     flags: "abcEFGhHiIlLnoPqrsTUvVwxyZz",

@@ -18,6 +18,27 @@ use crate::{
     walk::Ends,
 };
 
+/// The programs that are known, by name.
+#[must_use]
+pub fn programs() -> Vec<&'static str> {
+    let lists = [
+        builtin::NAMES,
+        files::NAMES,
+        net::NAMES,
+        wrap::SHELLS,
+        code::TOOLS,
+        code::INTERPRETERS,
+        code::FETCHERS,
+        &["awk", "date", "egrep", "fgrep", "find", "gawk", "git", "grep", "jq", "mawk", "pip3"],
+        &["rg", "sed"],
+    ];
+    let mut names: Vec<&str> = lists.into_iter().flatten().copied().collect();
+    names.extend(listed::names().chain(wrap::names()).chain(code::names()));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Runs a program, or a command of the shell's own.
 pub(crate) fn run(mut run: Run<'_, '_>, name: &str, args: &[Piece]) -> Ends {
     if name.contains('/') {
@@ -36,7 +57,6 @@ fn named(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
         return;
     }
     if !code::run(run, name, args) {
-        run.said().programs.insert(name.to_owned());
         run.unknown(format!("{name} is not in the table"));
     }
 }
@@ -56,7 +76,6 @@ fn by_path(mut run: Run<'_, '_>, path: &str, args: &[Piece]) -> Ends {
     let own = |folder: &String| Absolute::plain(folder);
     let own: Vec<Absolute> = place.writable.iter().filter_map(own).collect();
     let inside = |path: &Absolute| own.iter().any(|folder| path.is_within(folder));
-    run.said().programs.insert(path.to_owned());
     match !files.is_empty() && files.iter().all(|file| inside(file.at())) {
         true => run.mark(Mark::ProjectCode, path),
         false => run.unknown(format!("{path} is a program that is not known")),

@@ -51,6 +51,9 @@ const WGET: Spec = Spec {
     ..Spec::PLAIN
 };
 
+/// Their names.
+pub(super) const NAMES: &[&str] = &["curl", "wget"];
+
 /// Programs that do elsewhere what can't be told here.
 const ELSEWHERE: &[&str] = &[
     "aws", "az", "docker", "ftp", "gcloud", "gh", "glab", "helm", "kubectl", "nc", "ncat", "netcat",
@@ -62,7 +65,6 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         "curl" => fetch(run, &CURL, args),
         "wget" => fetch(run, &WGET, args),
         _ if ELSEWHERE.contains(&name) => {
-            run.program(name);
             run.unknown(format!("what {name} does elsewhere"));
             run.mark(Mark::Network, name);
             run.goes_outside(Outside::Writes);

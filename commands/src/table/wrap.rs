@@ -52,7 +52,11 @@ const WRAPPERS: &[Wrapper] = &[
 ];
 
 /// Shells, which read what they are given as commands.
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "fish"];
+pub(super) const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "fish"];
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    WRAPPERS.iter().map(|wrapper| wrapper.spec.name)
+}
 
 pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
     if SHELLS.contains(&name) {

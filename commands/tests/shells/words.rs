@@ -10,7 +10,9 @@ pub(crate) fn fits(words: &[Piece], argv: &[String]) -> bool {
         Piece::One | Piece::Stream => !argv.is_empty() && tail(1),
         Piece::Many => (0..=argv.len()).any(tail),
         Piece::Pattern { folder, .. } => {
-            let most = argv.iter().take_while(|word| word.starts_with(folder)).count();
+            // `find` also finds the folder itself.
+            let own = |word: &str| word.starts_with(folder) || format!("{word}/") == *folder;
+            let most = argv.iter().take_while(|word| own(word)).count();
             (1..=most).any(tail)
         }
     }
