@@ -33,7 +33,10 @@ use crate::{
     },
     provide::{Cancel, HostCall, HostRan, Provider, Standing},
     sent::{Sent, Written},
-    tools::{ConnectionId, commands::PLACE},
+    tools::{
+        ConnectionId,
+        commands::{PLACE, is_shell},
+    },
 };
 
 /// The connection that the desk offers tools as, and calls through.
@@ -118,9 +121,8 @@ impl Desk {
         if manifest.tool != used.tool {
             return Err(refused(Reason::BadField, "tool_id"));
         }
-        let effect = manifest.effect;
+        let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, manifest)?;
-        let args = placed(&used)?;
         let session = self.seat(runtime, token, &used)?;
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
         let (number, at) = (0, session.number());
@@ -451,14 +453,19 @@ fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
 }
 
-/// The arguments, with the place where they are used. That is the host's word: what a model wrote of
-/// that name is refused.
-fn placed(used: &ToolUse) -> Result<Canonical, Error> {
-    let Some(place) = &used.place else { return Ok(used.args.clone()) };
+/// The arguments, with the place where they are used. That is the host's word, and of shells only:
+/// what a model wrote of that name is refused.
+fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     let own = used.args.item();
-    if own.get(PLACE).is_some() || place.item().kind() != Kind::Map {
+    let is_map = |place: &Canonical| place.item().kind() == Kind::Map;
+    let fine = match is_shell(manifest) {
+        true => own.get(PLACE).is_none() && used.place.as_ref().is_none_or(is_map),
+        false => used.place.is_none(),
+    };
+    if !fine {
         return Err(refused(Reason::BadArgument, PLACE));
     }
+    let Some(place) = &used.place else { return Ok(used.args.clone()) };
     let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
     Ok(map.item(PLACE, place.item()).finish())
 }

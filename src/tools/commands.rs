@@ -39,7 +39,7 @@ pub(super) struct Judged {
 }
 
 /// Whether a tool is a shell whose commands are to be read.
-pub(super) fn is_shell(manifest: &Manifest) -> bool {
+pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     let has = |name: &str, kind| {
         manifest.params.iter().any(|param| *param.name == *name && param.kind == kind)
     };
