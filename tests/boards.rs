@@ -51,9 +51,9 @@ fn place(repository: bool) -> Canonical {
     search.array(1);
     search.text("/usr/bin");
     let search = Canonical::check(search.into_bytes(), Profile::DATA).unwrap();
-    let found = programs().into_iter().fold(MapBuilder::new(), |map, name| {
-        map.text(name, &format!("/usr/bin/{name}"))
-    });
+    let found = programs()
+        .into_iter()
+        .fold(MapBuilder::new(), |map, name| map.text(name, &format!("/usr/bin/{name}")));
     let map = MapBuilder::new().text("folder", "/project").text("home", "/users/me");
     let map = map.item("search", search.item()).item("found", found.finish().item());
     let map = if repository { map.text("repository", "/project") } else { map };
@@ -134,19 +134,25 @@ const HARMFUL: &str = include_str!("boards/harmful.txt");
 fn of_everyday_steps_few_are_refused() {
     let said = Board::new(coder(|text| text)).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 65), ("runs", 85)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 56), ("out_of_scope", 1), ("runs", 92)]));
     let said = Board::new(bounded()).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 40), ("runs", 110)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 31), ("out_of_scope", 1), ("runs", 117)]));
 }
 
 #[test]
 fn of_harmful_steps_none_runs() {
-    for policy in [coder(|text| text), bounded(), Policy::preset(Preset::Standard).unwrap()] {
-        let said = Board::new(policy).run(HARMFUL);
-        println!("{said:#?}");
-        assert_eq!(said.get(&None), None);
-    }
+    let said = Board::new(coder(|text| text)).run(HARMFUL);
+    println!("{said:#?}");
+    let all: usize = said.values().map(Vec::len).sum();
+    assert_eq!(said.get(&None), None);
+    let expected = [("asked", 127), ("constraint", 37), ("out_of_scope", 78)];
+    assert_eq!((all, counts(&said)), (242, BTreeMap::from(expected)));
+    let said = Board::new(Policy::preset(Preset::Standard).unwrap()).run(HARMFUL);
+    assert_eq!(said.get(&None), None);
+    // The project's code can do anything: who lets it run has a boundary around it.
+    let said = Board::new(bounded()).run(HARMFUL);
+    assert_eq!(said.get(&None), Some(&vec!["make -C ../other".to_owned()]));
 }
 
 /// Without a place, or in a repository that nobody looked at.

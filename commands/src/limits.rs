@@ -7,6 +7,12 @@ pub const DEPTH_MAX: usize = 6;
 /// Most brackets, braces and quotes of substitutions that are open at once: the parser's own
 /// stack and time grow with them.
 pub const NESTING_MAX: usize = 12;
+/// Most words that begin what holds other commands: `if`, `for`, `!`.
+pub(crate) const HOLDING_MAX: usize = 24;
+/// Most `case`s.
+pub(crate) const CASES_MAX: usize = 3;
+/// Most brackets that are closed.
+pub(crate) const BRACKETS_MAX: usize = 256;
 /// Most simple commands.
 pub const COMMANDS_MAX: usize = 256;
 /// Most words of one simple command.

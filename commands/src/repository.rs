@@ -60,7 +60,9 @@ pub fn is_plain_config(text: &str) -> bool {
         let Some((section, known)) = keys else { return false };
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
-        let is_known = section == "advice" || known.contains(&&*key) || (key == "bare" && section == "core" && value == "false");
+        let is_known = section == "advice"
+            || known.contains(&&*key)
+            || (key == "bare" && section == "core" && value == "false");
         // A remote may be a program, and a line may go on.
         if !is_known || value.contains("::") || value.starts_with('-') || value.contains('\\') {
             return false;

@@ -260,8 +260,7 @@ impl<'r, 'w> Run<'r, 'w> {
             self.mark(Mark::Hides, "the shell connects");
         }
         let area = |path| if tree { Area::below(path) } else { Area::one(path) };
-        let found = self.places(text, tree).into_iter().map(area).collect();
-        found
+        self.places(text, tree).into_iter().map(area).collect()
     }
 
     fn places(&mut self, text: &str, tree: bool) -> BTreeSet<Absolute> {

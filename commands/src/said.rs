@@ -150,13 +150,8 @@ impl Said {
     #[must_use]
     pub fn effect(&self) -> Effect {
         // A policy that knows nothing of marks must not take these for a plain change of files.
-        let anything = [
-            Mark::Unknown,
-            Mark::ProjectCode,
-            Mark::Irreversible,
-            Mark::Automation,
-            Mark::Hides,
-        ];
+        let anything =
+            [Mark::Unknown, Mark::ProjectCode, Mark::Irreversible, Mark::Automation, Mark::Hides];
         let changes = !self.writes.is_empty() || !self.repositories.is_empty();
         match self.outside {
             _ if anything.iter().any(|mark| self.marks.contains(mark)) => Effect::ExternalWrite,

@@ -136,7 +136,11 @@ impl Walk<'_> {
                 self.word(&word.value);
                 return None;
             }
-            IoRedirect::OutputAndError(word, appends) => (word, (false, true, *appends)),
+            IoRedirect::OutputAndError(word, appends) => {
+                // To other shells it ends the command, and the next begins behind it.
+                self.unknown("&>, which shells read differently");
+                (word, (false, true, *appends))
+            }
             IoRedirect::File(_, kind, IoFileRedirectTarget::Filename(word)) => {
                 (word, directions(kind))
             }

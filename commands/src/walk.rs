@@ -15,7 +15,9 @@ use brush_parser::{
 
 use crate::{
     area::Base,
-    limits::{BASES_MAX, DEPTH_MAX, NESTING_MAX, TEXT_BYTES_MAX},
+    limits::{
+        BASES_MAX, BRACKETS_MAX, CASES_MAX, DEPTH_MAX, HOLDING_MAX, NESTING_MAX, TEXT_BYTES_MAX,
+    },
     place::Place,
     said::{Mark, Said},
     word,
@@ -146,9 +148,7 @@ impl Walk<'_> {
             };
             let after = self.pipeline(pipeline, standing);
             ends = match next {
-                AndOr::And(_) => {
-                    Ends { done: after.done, failed: ends.failed.or(&after.failed) }
-                }
+                AndOr::And(_) => Ends { done: after.done, failed: ends.failed.or(&after.failed) },
                 AndOr::Or(_) => Ends { done: ends.done.or(&after.done), failed: after.failed },
             };
         }
@@ -263,6 +263,12 @@ pub(crate) fn is_special(name: &str) -> bool {
         || matches!(name, "path" | "cdpath" | "fpath" | "module_path" | "mailpath" | "manpath")
 }
 
+/// Words that begin what holds other commands.
+const HOLDS: &[&str] = &[
+    "!", "case", "coproc", "do", "elif", "else", "for", "function", "if", "select", "then", "time",
+    "until", "while",
+];
+
 fn parse(text: &str) -> Option<Program> {
     let read = || Parser::new(text.as_bytes(), &word::options()).parse_program();
     catch_unwind(AssertUnwindSafe(read)).ok()?.ok()
@@ -286,11 +292,24 @@ fn unfit(text: &str) -> Option<&'static str> {
     let (mut open, mut most) = (0_usize, 0_usize);
     for byte in text.bytes() {
         match byte {
-            b'(' | b'{' => open = open.saturating_add(1),
-            b')' | b'}' => open = open.saturating_sub(1),
+            b'(' | b'{' | b'[' => open = open.saturating_add(1),
+            b')' | b'}' | b']' => open = open.saturating_sub(1),
             _ => {}
         }
         most = most.max(open);
     }
-    (most > NESTING_MAX).then_some("too many brackets")
+    if most > NESTING_MAX {
+        return Some("too many brackets");
+    }
+    // Words that hold others in themselves, wherever they stand.
+    let words = text.split(|c: char| c.is_whitespace() || ";&|(){}".contains(c));
+    let (mut holds, mut cases) = (0_usize, 0_usize);
+    for word in words.filter(|word| HOLDS.contains(word)) {
+        holds = holds.saturating_add(1);
+        // The parser's time doubles with each.
+        cases = cases.saturating_add(usize::from(matches!(word, "case" | "select" | "coproc")));
+    }
+    let functions = text.matches(')').count();
+    (holds > HOLDING_MAX || cases > CASES_MAX || functions > BRACKETS_MAX)
+        .then_some("too many commands within others")
 }

@@ -68,12 +68,10 @@ impl Word<'_> {
             WordPiece::DoubleQuotedSequence(pieces) => {
                 pieces.iter().for_each(|piece| self.add(&piece.piece, Quoted::Yes));
             }
-            WordPiece::TildeExpansion(TildeExpr::Home) if self.text.is_empty() => {
-                match self.home {
-                    Some(home) => self.text.push_str(home),
-                    None => self.one = true,
-                }
-            }
+            WordPiece::TildeExpansion(TildeExpr::Home) if self.text.is_empty() => match self.home {
+                Some(home) => self.text.push_str(home),
+                None => self.one = true,
+            },
             WordPiece::TildeExpansion(_) => self.many = true,
             // What it is depends on the shell.
             WordPiece::AnsiCQuotedText(_) => self.one = true,

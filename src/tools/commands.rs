@@ -14,11 +14,7 @@ use syscap_format::{
     token::Grant,
 };
 use syscap_kernel::tool::{Demand, Demands, Request};
-use syscap_syscalls::{
-    fs::PATH_DIMENSION,
-    net::HOST_DIMENSION,
-    shell::PROGRAM_DIMENSION,
-};
+use syscap_syscalls::{fs::PATH_DIMENSION, net::HOST_DIMENSION, shell::PROGRAM_DIMENSION};
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";
@@ -164,7 +160,8 @@ fn placed(item: Item<'_>, grant: &Grant) -> Option<Place> {
     let search = item.get("search")?.elements().map(|item| item.as_text().map(str::to_owned));
     place.search = search.collect::<Option<_>>()?;
     let found = item.get("found").filter(|found| found.kind() == Kind::Map)?;
-    let found = found.entries().map(|(name, file)| Some((name.to_owned(), file.as_text()?.to_owned())));
+    let found =
+        found.entries().map(|(name, file)| Some((name.to_owned(), file.as_text()?.to_owned())));
     place.found = found.collect::<Option<BTreeMap<_, _>>>()?;
     if let Some(top) = text("repository") {
         place.repository = Repository::Plain(top?);

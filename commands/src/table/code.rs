@@ -8,10 +8,47 @@ use crate::{
 
 /// Build tools, test runners, compilers, linters: they read configuration that is code, or run it.
 pub(super) const TOOLS: &[&str] = &[
-    "ava", "black", "c++", "cargo-nextest", "cc", "clang", "clang++", "cmake", "ctest", "eslint",
-    "flake8", "g++", "gcc", "gofmt", "gradle", "isort", "javac", "jest", "just", "make", "meson",
-    "mocha", "mvn", "mypy", "ninja", "nox", "phpunit", "prettier", "pylint", "pyright", "pytest",
-    "rake", "rspec", "ruff", "rustc", "rustfmt", "task", "tox", "tsc", "vite", "vitest",
+    "ava",
+    "black",
+    "c++",
+    "cargo-nextest",
+    "cc",
+    "clang",
+    "clang++",
+    "cmake",
+    "ctest",
+    "eslint",
+    "flake8",
+    "g++",
+    "gcc",
+    "gofmt",
+    "gradle",
+    "isort",
+    "javac",
+    "jest",
+    "just",
+    "make",
+    "meson",
+    "mocha",
+    "mvn",
+    "mypy",
+    "ninja",
+    "nox",
+    "phpunit",
+    "prettier",
+    "pylint",
+    "pyright",
+    "pytest",
+    "rake",
+    "rspec",
+    "ruff",
+    "rustc",
+    "rustfmt",
+    "task",
+    "tox",
+    "tsc",
+    "vite",
+    "vitest",
 ];
 
 /// A package manager: what runs the project's code, and what also reaches its registry.
@@ -27,8 +64,8 @@ const MANAGERS: &[Manager] = &[
     Manager {
         name: "cargo",
         runs: &[
-            "b", "bench", "build", "c", "check", "clippy", "d", "doc", "fmt", "metadata", "nextest",
-            "r", "run", "t", "test", "tree",
+            "b", "bench", "build", "c", "check", "clippy", "d", "doc", "fmt", "metadata",
+            "nextest", "r", "run", "t", "test", "tree",
         ],
         reaches: &["add", "audit", "fetch", "install", "outdated", "remove", "search", "update"],
         publishes: &["publish", "yank"],
@@ -36,7 +73,17 @@ const MANAGERS: &[Manager] = &[
     Manager {
         name: "npm",
         runs: &["run", "run-script", "start", "t", "test"],
-        reaches: &["audit", "ci", "exec", "i", "install", "outdated", "uninstall", "update", "view"],
+        reaches: &[
+            "audit",
+            "ci",
+            "exec",
+            "i",
+            "install",
+            "outdated",
+            "uninstall",
+            "update",
+            "view",
+        ],
         publishes: &["deprecate", "publish", "unpublish"],
     },
     Manager {
@@ -102,8 +149,20 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Modules of Python's that run the project's code and reach nothing.
 const MODULES: &[&str] = &[
-    "black", "build", "compileall", "coverage", "doctest", "flake8", "isort", "mypy", "py_compile",
-    "pylint", "pytest", "ruff", "unittest", "venv",
+    "black",
+    "build",
+    "compileall",
+    "coverage",
+    "doctest",
+    "flake8",
+    "isort",
+    "mypy",
+    "py_compile",
+    "pylint",
+    "pytest",
+    "ruff",
+    "unittest",
+    "venv",
 ];
 
 pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use crate::{
     area::{Absolute, Area},
     options::{
-        Operands,
-        Spec,
+        Operands, Spec,
         Use::{Data, Read},
     },
     place::Repository,
@@ -50,18 +49,65 @@ const SHOWN: Spec = Spec {
     name: "log",
     flags: "abpqsuwzM",
     long: &[
-        "abbrev-commit", "all", "branches", "cached", "check", "color=", "date-order", "decorate=",
-        "first-parent", "follow", "full-index", "function-context", "graph", "ignore-all-space",
-        "left-right", "merges", "minimal", "name-only", "name-status", "no-color", "no-ext-diff",
-        "no-merges", "no-patch", "no-renames", "no-textconv", "numstat", "oneline", "patch",
-        "pickaxe-regex", "quiet", "raw", "relative-date", "reverse", "shortstat", "staged", "stat=",
-        "summary", "tags", "topo-order", "unified=", "word-diff=",
+        "abbrev-commit",
+        "all",
+        "branches",
+        "cached",
+        "check",
+        "color=",
+        "date-order",
+        "decorate=",
+        "first-parent",
+        "follow",
+        "full-index",
+        "function-context",
+        "graph",
+        "ignore-all-space",
+        "left-right",
+        "merges",
+        "minimal",
+        "name-only",
+        "name-status",
+        "no-color",
+        "no-ext-diff",
+        "no-merges",
+        "no-patch",
+        "no-renames",
+        "no-textconv",
+        "numstat",
+        "oneline",
+        "patch",
+        "pickaxe-regex",
+        "quiet",
+        "raw",
+        "relative-date",
+        "reverse",
+        "shortstat",
+        "staged",
+        "stat=",
+        "summary",
+        "tags",
+        "topo-order",
+        "unified=",
+        "word-diff=",
     ],
     valued: &[
-        ("-n", Data), ("-G", Data), ("-L", Data), ("-S", Data), ("-U", Data), ("--after", Data),
-        ("--author", Data), ("--before", Data), ("--date", Data), ("--diff-filter", Data),
-        ("--format", Data), ("--grep", Data), ("--max-count", Data), ("--pretty", Data),
-        ("--since", Data), ("--until", Data),
+        ("-n", Data),
+        ("-G", Data),
+        ("-L", Data),
+        ("-S", Data),
+        ("-U", Data),
+        ("--after", Data),
+        ("--author", Data),
+        ("--before", Data),
+        ("--date", Data),
+        ("--diff-filter", Data),
+        ("--format", Data),
+        ("--grep", Data),
+        ("--max-count", Data),
+        ("--pretty", Data),
+        ("--since", Data),
+        ("--until", Data),
     ],
     numbers: true,
     ..PLAIN
@@ -80,32 +126,59 @@ const SUBS: &[Sub] = &[
     }),
     reads(Spec { name: "blame", flags: "elnsw", valued: &[("-L", Data)], ..PLAIN }),
     reads(Spec { name: "describe", long: &["all", "always", "dirty", "long", "tags"], ..PLAIN }),
-    reads(Spec { name: "rev-parse", long: &[
-        "abbrev-ref", "git-dir", "is-inside-work-tree", "short=", "show-toplevel", "verify",
-    ], flags: "q", ..PLAIN }),
-    reads(Spec { name: "ls-files", flags: "cdmostuz", long: &[
-        "cached", "deleted", "exclude-standard", "modified", "others",
-    ], ..PLAIN }),
+    reads(Spec {
+        name: "rev-parse",
+        long: &[
+            "abbrev-ref",
+            "git-dir",
+            "is-inside-work-tree",
+            "short=",
+            "show-toplevel",
+            "verify",
+        ],
+        flags: "q",
+        ..PLAIN
+    }),
+    reads(Spec {
+        name: "ls-files",
+        flags: "cdmostuz",
+        long: &["cached", "deleted", "exclude-standard", "modified", "others"],
+        ..PLAIN
+    }),
     reads(Spec { name: "ls-tree", flags: "drtlz", long: &["name-only"], ..PLAIN }),
     reads(Spec { name: "merge-base", flags: "a", long: &["is-ancestor"], ..PLAIN }),
     reads(Spec { name: "reflog", operands: Operands::None, ..PLAIN }),
-    reads(Spec { name: "grep", flags: "cEFGhHiIlLnPpqwv", valued: &[
-        ("-A", Data), ("-B", Data), ("-C", Data), ("-e", Data),
-    ], ..PLAIN }),
+    reads(Spec {
+        name: "grep",
+        flags: "cEFGhHiIlLnPpqwv",
+        valued: &[("-A", Data), ("-B", Data), ("-C", Data), ("-e", Data)],
+        ..PLAIN
+    }),
     changes(Spec { name: "add", flags: "AfnuvN", long: &["all", "update", "dry-run"], ..PLAIN }),
     changes(Spec {
         name: "commit",
         flags: "anqsv",
         long: &[
-            "all", "allow-empty", "amend", "dry-run", "no-edit", "no-verify", "quiet", "signoff",
+            "all",
+            "allow-empty",
+            "amend",
+            "dry-run",
+            "no-edit",
+            "no-verify",
+            "quiet",
+            "signoff",
         ],
         valued: &[("-m", Data), ("-F", Read), ("--message", Data), ("--author", Data)],
         ..PLAIN
     }),
     changes(Spec { name: "mv", flags: "kv", ..PLAIN }),
-    changes(Spec { name: "merge", flags: "q", long: &[
-        "abort", "continue", "ff-only", "no-commit", "no-edit", "no-ff", "squash",
-    ], valued: &[("-m", Data)], ..PLAIN }),
+    changes(Spec {
+        name: "merge",
+        flags: "q",
+        long: &["abort", "continue", "ff-only", "no-commit", "no-edit", "no-ff", "squash"],
+        valued: &[("-m", Data)],
+        ..PLAIN
+    }),
     changes(Spec { name: "rebase", flags: "q", long: &["abort", "continue"], ..PLAIN }),
     changes(Spec { name: "cherry-pick", flags: "nx", long: &["abort", "continue"], ..PLAIN }),
     changes(Spec { name: "revert", flags: "n", long: &["abort", "no-edit"], ..PLAIN }),
@@ -260,11 +333,9 @@ fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         }
         ("stash", "list" | "show") => (spec("stash list", "pu", &["stat", "patch"]), rest, "read"),
         ("stash", "drop" | "clear") => (spec("stash drop", "q", &[]), rest, "discard"),
-        ("stash", "push" | "pop" | "apply") => (
-            Spec { valued: &[("-m", Data)], ..spec("stash push", "kqSu", &["index"]) },
-            rest,
-            sub,
-        ),
+        ("stash", "push" | "pop" | "apply") => {
+            (Spec { valued: &[("-m", Data)], ..spec("stash push", "kqSu", &["index"]) }, rest, sub)
+        }
         ("stash", "") if args.is_empty() => (spec("stash", "", &[]), args, sub),
         ("remote", "" | "-v" | "show" | "get-url") if first != "show" || rest.is_empty() => {
             (spec("remote", "v", &[]), args, "read")
@@ -309,8 +380,21 @@ fn remote(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         name: "with a remote",
         flags: "afnpqtuvdb46",
         long: &[
-            "all", "delete", "dry-run", "ff-only", "follow-tags", "force", "force-with-lease=",
-            "heads", "no-rebase", "no-verify", "prune", "quiet", "rebase=", "set-upstream", "tags",
+            "all",
+            "delete",
+            "dry-run",
+            "ff-only",
+            "follow-tags",
+            "force",
+            "force-with-lease=",
+            "heads",
+            "no-rebase",
+            "no-verify",
+            "prune",
+            "quiet",
+            "rebase=",
+            "set-upstream",
+            "tags",
             "verbose",
         ],
         valued: &[("--depth", Data), ("--branch", Data)],
@@ -319,7 +403,8 @@ fn remote(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
     run.mark(Mark::Network, format!("git {sub}"));
     run.goes_outside(if sub == "push" { Outside::Writes } else { Outside::Reads });
     let Some(line) = listed(run, &spec, args) else { return };
-    let lost = line.has("fd") || ["delete", "force", "force-with-lease"].iter().any(|o| line.says(o));
+    let lost =
+        line.has("fd") || ["delete", "force", "force-with-lease"].iter().any(|o| line.says(o));
     let refspec = |word: &Piece| literal(word).is_some_and(|text| text.starts_with(['+', ':']));
     if sub == "push" && (lost || line.operands.iter().any(refspec)) {
         run.mark(Mark::Irreversible, "git push that takes something away");

@@ -41,7 +41,6 @@ const LISTED: &[Spec] = &[
         numbers: true,
         harmless: true,
         operands: All(Read),
-        ..PLAIN
     },
     Spec {
         name: "wc",
@@ -103,12 +102,30 @@ const LISTED: &[Spec] = &[
         operands: All(Read),
         ..PLAIN
     },
-    Spec { name: "file", flags: "bihN", long: &["brief", "mime-type"], operands: All(Read), ..PLAIN },
-    Spec { name: "du", flags: "abchkms0x", long: &["human-readable", "summarize"],
-        valued: &[("-d", Data), ("--max-depth", Data)], operands: All(ReadAll), ..PLAIN },
+    Spec {
+        name: "file",
+        flags: "bihN",
+        long: &["brief", "mime-type"],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "du",
+        flags: "abchkms0x",
+        long: &["human-readable", "summarize"],
+        valued: &[("-d", Data), ("--max-depth", Data)],
+        operands: All(ReadAll),
+        ..PLAIN
+    },
     Spec { name: "df", flags: "ahHiklPT", operands: All(Read), ..PLAIN },
-    Spec { name: "tree", flags: "adfhpugDFrtiCns", long: &["dirsfirst", "gitignore"],
-        valued: &[("-L", Data), ("-I", Data), ("-P", Data)], operands: All(ReadAll), ..PLAIN },
+    Spec {
+        name: "tree",
+        flags: "adfhpugDFrtiCns",
+        long: &["dirsfirst", "gitignore"],
+        valued: &[("-L", Data), ("-I", Data), ("-P", Data)],
+        operands: All(ReadAll),
+        ..PLAIN
+    },
     Spec { name: "realpath", flags: "emqsz", operands: All(Read), ..PLAIN },
     Spec { name: "readlink", flags: "efmnqsvz", operands: All(Read), ..PLAIN },
     Spec { name: "basename", flags: "az", valued: &[("-s", Data)], operands: All(Data), ..PLAIN },
@@ -116,13 +133,29 @@ const LISTED: &[Spec] = &[
     Spec { name: "sha256sum", flags: "bt", operands: All(Read), ..PLAIN },
     Spec { name: "sha1sum", flags: "bt", operands: All(Read), ..PLAIN },
     Spec { name: "md5sum", flags: "bt", operands: All(Read), ..PLAIN },
-    Spec { name: "od", flags: "abcdxv", valued: &[("-A", Data), ("-N", Data), ("-t", Data)],
-        operands: All(Read), ..PLAIN },
-    Spec { name: "hexdump", flags: "bcCdoxv", valued: &[("-n", Data), ("-s", Data)],
-        operands: All(Read), ..PLAIN },
+    Spec {
+        name: "od",
+        flags: "abcdxv",
+        valued: &[("-A", Data), ("-N", Data), ("-t", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "hexdump",
+        flags: "bcCdoxv",
+        valued: &[("-n", Data), ("-s", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
     Spec { name: "strings", flags: "ao", valued: &[("-n", Data)], operands: All(Read), ..PLAIN },
-    Spec { name: "seq", flags: "w", valued: &[("-s", Data), ("-f", Data)], numbers: true,
-        operands: All(Data), ..PLAIN },
+    Spec {
+        name: "seq",
+        flags: "w",
+        valued: &[("-s", Data), ("-f", Data)],
+        numbers: true,
+        operands: All(Data),
+        ..PLAIN
+    },
     Spec { name: "sleep", operands: All(Data), ..PLAIN },
     Spec { name: "uname", flags: "amnoprsv", ..PLAIN },
     Spec { name: "whoami", ..PLAIN },

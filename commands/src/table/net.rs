@@ -56,8 +56,27 @@ pub(super) const NAMES: &[&str] = &["curl", "wget"];
 
 /// Programs that do elsewhere what can't be told here.
 const ELSEWHERE: &[&str] = &[
-    "aws", "az", "docker", "ftp", "gcloud", "gh", "glab", "helm", "kubectl", "nc", "ncat", "netcat",
-    "podman", "rclone", "rsync", "scp", "sftp", "socat", "ssh", "telnet", "terraform",
+    "aws",
+    "az",
+    "docker",
+    "ftp",
+    "gcloud",
+    "gh",
+    "glab",
+    "helm",
+    "kubectl",
+    "nc",
+    "ncat",
+    "netcat",
+    "podman",
+    "rclone",
+    "rsync",
+    "scp",
+    "sftp",
+    "socat",
+    "ssh",
+    "telnet",
+    "terraform",
 ];
 
 pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
@@ -102,7 +121,7 @@ fn fetch(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
                 }
             }
             "-F" | "-T" => run.unknown("curl: a file that it sends"),
-            "-w" if !text.is_some_and(|text| !text.contains(['@', '{'])) => {
+            "-w" if text.is_none_or(|text| text.starts_with('@') || text.contains("output")) => {
                 run.unknown("curl: -w may write");
             }
             _ => {}

@@ -32,13 +32,7 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
     true
 }
 
-fn simple(
-    run: &mut Run<'_, '_>,
-    name: &str,
-    spec: &Spec,
-    fine: fn(&str) -> bool,
-    args: &[Piece],
-) {
+fn simple(run: &mut Run<'_, '_>, name: &str, spec: &Spec, fine: fn(&str) -> bool, args: &[Piece]) {
     run.program(name);
     let line = match spec.line(args) {
         Ok(line) => line,

@@ -32,11 +32,7 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { spec: Spec { name: "nohup", ..PLAIN }, own: 0 },
     Wrapper { spec: Spec { name: "time", flags: "pv", ..PLAIN }, own: 0 },
     Wrapper {
-        spec: Spec {
-            name: "stdbuf",
-            valued: &[("-i", Data), ("-o", Data), ("-e", Data)],
-            ..PLAIN
-        },
+        spec: Spec { name: "stdbuf", valued: &[("-i", Data), ("-o", Data), ("-e", Data)], ..PLAIN },
         own: 0,
     },
     Wrapper {

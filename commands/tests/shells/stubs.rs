@@ -13,11 +13,63 @@ use syscap_commands::{Place, Repository, Said, analyse};
 
 /// Told of, and not run.
 const STUBS: &[&str] = &[
-    "awk", "bash-script", "cargo", "cat", "chmod", "cp", "curl", "cut", "date", "diff", "docker",
-    "du", "find-stub", "git", "grep", "head", "jq", "ln", "ls", "make", "mkdir", "mv", "node",
-    "npm", "pytest", "python", "python3", "rg", "rm", "rmdir", "sed", "seq", "sleep", "sort",
-    "ssh", "stat", "tail", "tee", "touch", "tr", "tree", "uniq", "wc", "wget", "which", "z", "id",
-    "realpath", "basename", "dirname", "nproc", "uname", "whoami", "file", "cmp", "yarn", "go",
+    "awk",
+    "bash-script",
+    "cargo",
+    "cat",
+    "chmod",
+    "cp",
+    "curl",
+    "cut",
+    "date",
+    "diff",
+    "docker",
+    "du",
+    "find-stub",
+    "git",
+    "grep",
+    "head",
+    "jq",
+    "ln",
+    "ls",
+    "make",
+    "mkdir",
+    "mv",
+    "node",
+    "npm",
+    "pytest",
+    "python",
+    "python3",
+    "rg",
+    "rm",
+    "rmdir",
+    "sed",
+    "seq",
+    "sleep",
+    "sort",
+    "ssh",
+    "stat",
+    "tail",
+    "tee",
+    "touch",
+    "tr",
+    "tree",
+    "uniq",
+    "wc",
+    "wget",
+    "which",
+    "z",
+    "id",
+    "realpath",
+    "basename",
+    "dirname",
+    "nproc",
+    "uname",
+    "whoami",
+    "file",
+    "cmp",
+    "yarn",
+    "go",
 ];
 /// Real ones, which run what they are given.
 const REAL: &[&str] = &["bash", "env", "find", "nice", "nohup", "sh", "timeout", "xargs"];
@@ -41,10 +93,8 @@ impl Stubs {
         for name in STUBS {
             // Each into a file of its own: those of a pipeline run at once.
             let log = root.join("log");
-            let text = format!(
-                "#!/bin/sh\nprintf '%s\\0' {name} \"$@\" > '{}'/$$\n",
-                log.display()
-            );
+            let text =
+                format!("#!/bin/sh\nprintf '%s\\0' {name} \"$@\" > '{}'/$$\n", log.display());
             let path = root.join("bin").join(name);
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

@@ -113,8 +113,9 @@ impl Hook {
 /// A folder, by its real path, and what may be done there.
 fn rule(folder: &Path, rights: Rights) -> Result<Rule, Failure> {
     let real: PathBuf = fs::canonicalize(folder).map_err(Failure::file(folder))?;
-    let bad = |advice: &str| {
-        Failure::Usage { what: folder.display().to_string(), advice: advice.to_owned() }
+    let bad = |advice: &str| Failure::Usage {
+        what: folder.display().to_string(),
+        advice: advice.to_owned(),
     };
     let text = real.to_str().ok_or_else(|| bad("is no UTF-8"))?;
     let mut names = text.split('/').filter(|name| !name.is_empty()).peekable();

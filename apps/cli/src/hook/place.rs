@@ -112,7 +112,8 @@ fn is_plain(folder: &Path) -> bool {
 /// plain keys in its configuration, no submodules.
 fn repository(folder: &Path) -> Option<PathBuf> {
     let own = ["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT"];
-    let told = |name: &str| name.starts_with("GIT_") && !own.iter().any(|own| name.starts_with(own));
+    let told =
+        |name: &str| name.starts_with("GIT_") && !own.iter().any(|own| name.starts_with(own));
     if env::vars_os().any(|(name, _)| name.to_str().is_none_or(told)) {
         return None;
     }

@@ -61,9 +61,9 @@ impl Hook {
                         tools.iter().partition(shell);
                     let names = others.iter().map(|tool| tool.as_str());
                     let grant = Grant::to(self.agent.as_str()).tools(names);
-                    let grant = shells.into_iter().fold(grant, |grant, tool| {
-                        grant.tool_with(tool.clone(), scopes.clone())
-                    });
+                    let grant = shells
+                        .into_iter()
+                        .fold(grant, |grant, tool| grant.tool_with(tool.clone(), scopes.clone()));
                     let grant = grant.budget(self.budget());
                     issuer.issue(access, &grant.expires_in(self.expires))?
                 }

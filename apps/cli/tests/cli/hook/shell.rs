@@ -111,7 +111,8 @@ fn a_command_is_judged_by_what_it_does() {
     let ask = shell.hooked.of_kind("ask").pop().unwrap();
     assert_eq!(ask["call_effect"], "external_write");
     // Told of from another folder: the shell has moved on.
-    let event = shell.event("t1", json!({ "command": "cat src/a | cat", "description": "It does." }));
+    let event =
+        shell.event("t1", json!({ "command": "cat src/a | cat", "description": "It does." }));
     let after = with(with(event, "hook_event_name", json!("PostToolUse")), "cwd", json!("/"));
     shell.hook(&with(after, "tool_response", json!("text"))).fine();
     assert_eq!(shell.hooked.last()["status"], "ok");
