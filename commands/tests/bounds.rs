@@ -103,7 +103,7 @@ const OPEN: &[&str] = &[
 /// Each many times, and closed.
 fn hostile() -> Vec<String> {
     let mut texts = Vec::new();
-    for open in OPEN.iter().copied() {
+    for open in OPEN {
         for count in [1, 2, 11, 12, 13, 24, 100, 1_000, 30_000 / open.len()] {
             texts.push(open.repeat(count));
             let close = match open.trim() {
