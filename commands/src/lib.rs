@@ -23,6 +23,7 @@
 //! assert!(said.writes.iter().any(|area| area.path() == "/project/src/found.txt"));
 //! ```
 
+mod analysis;
 mod area;
 mod limits;
 mod options;
@@ -35,10 +36,10 @@ mod table;
 mod walk;
 mod word;
 
+pub use analysis::analyse;
 pub use area::Area;
 pub use limits::{BASES_MAX, COMMANDS_MAX, DEPTH_MAX, NESTING_MAX, TEXT_BYTES_MAX, WORDS_MAX};
 pub use place::{Place, Repository};
 pub use repository::is_plain_config;
 pub use said::{Effect, Mark, Piece, Redirect, Said, Simple};
 pub use table::programs;
-pub use walk::analyse;

@@ -7,7 +7,6 @@ use crate::{
     options::{Operands, Spec, Use},
     place::Origin,
     said::{Mark, Outside, Piece, Said, Simple},
-    table,
     walk::{Bases, Ends, Walk},
 };
 
@@ -100,7 +99,7 @@ impl<'r, 'w> Run<'r, 'w> {
     pub(crate) fn command(mut self, words: &[Piece]) -> Ends {
         let Some((program, args)) = words.split_first() else { return self.stays() };
         match program {
-            Piece::Literal(name) => table::run(self, name, args),
+            Piece::Literal(name) => (self.walk.table)(self, name, args),
             _ => {
                 self.unknown("a program whose name can't be told");
                 self.stays()
@@ -121,7 +120,8 @@ impl<'r, 'w> Run<'r, 'w> {
         if !walk.tell(Simple { words, assignments, redirects, piped, background: false, depth }) {
             return;
         }
-        let mut inner = Walk { place: walk.place, said: &mut *walk.said, bases, depth };
+        let (place, table) = (walk.place, walk.table);
+        let mut inner = Walk { place, said: &mut *walk.said, bases, depth, table };
         let run = Run { walk: &mut inner, piped, outside: true };
         // Where it ends is its own affair.
         drop(run.command(&given));

@@ -83,7 +83,8 @@ impl Walk<'_> {
 
     fn substituted(&mut self, shell: &brush_parser::ast::SubshellCommand) {
         let (bases, depth) = (self.bases.clone(), self.depth.saturating_add(1));
-        let mut inner = Walk { place: self.place, said: self.said, bases, depth };
+        let (place, table) = (self.place, self.table);
+        let mut inner = Walk { place, said: self.said, bases, depth, table };
         // Its input or output is the command's.
         inner.list(&shell.list, Standing { piped: true, background: true });
     }

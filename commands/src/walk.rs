@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ops::RangeInclusive,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -19,22 +20,13 @@ use crate::{
         BASES_MAX, BRACKETS_MAX, CASES_MAX, DEPTH_MAX, HOLDING_MAX, NESTING_MAX, TEXT_BYTES_MAX,
     },
     place::Place,
-    said::{Mark, Said},
+    run::Run,
+    said::{Mark, Piece, Said},
     word,
 };
 
-/// What a command would run and touch.
-#[must_use]
-pub fn analyse(text: &str, place: &Place) -> Said {
-    let mut said = Said::default();
-    let bases = place.base.iter().cloned().collect();
-    let mut walk = Walk { place, said: &mut said, bases: Bases(Some(bases)), depth: 0 };
-    if place.base.is_none() {
-        walk.bases = Bases(None);
-    }
-    walk.text(text);
-    said
-}
+/// What runs a program of the table, or a command of the shell's own.
+pub(crate) type Table = for<'r, 'w> fn(Run<'r, 'w>, &str, &[Piece]) -> Ends;
 
 /// The folders that a command may be in; `None` where that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +71,7 @@ pub(crate) struct Walk<'w> {
     pub(crate) said: &'w mut Said,
     pub(crate) bases: Bases,
     pub(crate) depth: usize,
+    pub(crate) table: Table,
 }
 
 impl Walk<'_> {
@@ -118,7 +111,8 @@ impl Walk<'_> {
     /// Runs something whose folder is its own affair.
     fn apart(&mut self, inner: impl FnOnce(&mut Walk<'_>)) {
         let (bases, depth) = (self.bases.clone(), self.depth);
-        inner(&mut Walk { place: self.place, said: self.said, bases, depth });
+        let (place, table) = (self.place, self.table);
+        inner(&mut Walk { place, said: self.said, bases, depth, table });
     }
 
     pub(crate) fn list(&mut self, list: &CompoundList, standing: Standing) {
@@ -275,9 +269,18 @@ fn parse(text: &str) -> Option<Program> {
 }
 
 /// Characters that show nothing, or change the order in which others are shown.
+const INVISIBLE: [RangeInclusive<char>; 7] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{200b}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    INVISIBLE.iter().any(|range| range.contains(&c))
         || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
