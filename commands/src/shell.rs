@@ -81,7 +81,9 @@ impl Walk<'_> {
         }
     }
 
+    /// What is run is looked into; but what stands right before or behind is part of the same word.
     fn substituted(&mut self, shell: &brush_parser::ast::SubshellCommand) {
+        self.unknown("<( ) or >( )");
         let (bases, depth) = (self.bases.clone(), self.depth.saturating_add(1));
         let (place, table) = (self.place, self.table);
         let mut inner = Walk { place, said: self.said, bases, depth, table };
