@@ -126,6 +126,10 @@ impl Walk<'_> {
             self.unknown(why);
         }
         word.inner.iter().for_each(|command| self.below(command));
+        // The shell lists the folder, whoever is given the names.
+        if matches!(word.piece, Piece::Pattern { .. }) {
+            Run::of(self, false).read(&word.piece);
+        }
         word.piece
     }
 

@@ -74,6 +74,8 @@ fn a_redirection_is_a_read_or_a_write() {
     assert_eq!(said("ls > a").effect(), Effect::LocalWrite);
     assert_eq!(said("ls > /dev/null 2>&1").effect(), Effect::Read);
     assert!(has("ls > /dev/tcp/a/1", Mark::Hides));
+    // The shell lists a folder for a pattern.
+    assert_eq!(reads("echo /etc/*"), ["/etc"]);
 }
 
 #[test]

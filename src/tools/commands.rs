@@ -81,7 +81,12 @@ pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused
         made.name(DOES_DIMENSION, mark.name(), argument(*mark));
     }
     let known = !marks.contains(&Mark::Unknown);
-    let effect = known.then(|| class(said.effect()));
+    let effect = match marks.contains(&Mark::Network) {
+        // Who is reached is not known, or nobody named him.
+        true => EffectClass::ExternalWrite,
+        false => class(said.effect()),
+    };
+    let effect = known.then_some(effect);
     Ok(Judged { demands: Demands { resources: made.resources, ..Demands::default() }, effect })
 }
 

@@ -88,7 +88,7 @@ const LISTED: &[Spec] = &[
     Spec { name: "comm", flags: "123z", operands: All(Read), ..PLAIN },
     Spec {
         name: "diff",
-        flags: "abBdEilNpqrstTuwyZ",
+        flags: "abBdEiNpqrstTuwyZ",
         long: &["brief", "color=", "unified", "side-by-side", "ignore-all-space"],
         valued: &[("-U", Data), ("-C", Data), ("-W", Data)],
         operands: All(ReadAll),
