@@ -5,6 +5,7 @@
 //! record; one whose definition is another than that on record is refused until an operator
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
+pub(crate) mod commands;
 pub(crate) mod place;
 mod room;
 
@@ -18,7 +19,7 @@ use syscap_format::{
     cbor::{Canonical, Profile},
     envelope::TxOutcome,
     id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId},
-    manifest::{Enforcement, Manifest},
+    manifest::{EffectClass, Enforcement, Manifest},
     object::{ObjectKind, ToolsObject},
     reason::{Reason, Refused},
 };
@@ -178,10 +179,14 @@ impl Providers {
 
     /// Of what an agent's client runs itself there is only its word.
     fn enforcement(&self, live: Live) -> Enforcement {
-        match self.lock().sessions.get(&live.session) {
-            Some(&ConnectionId::DESK) => Enforcement::Hearsay,
-            _ => Enforcement::Delegated,
+        match self.is_of_the_desk(live) {
+            true => Enforcement::Hearsay,
+            false => Enforcement::Delegated,
         }
+    }
+
+    fn is_of_the_desk(&self, live: Live) -> bool {
+        self.lock().sessions.get(&live.session) == Some(&ConnectionId::DESK)
     }
 }
 
@@ -211,6 +216,8 @@ pub(crate) struct DelegatedPlan {
     agent: AgentId,
     args: Canonical,
     demands: Demands,
+    /// What its command does, where it is a shell's.
+    effect: Option<EffectClass>,
     /// What the kernel let the call through for.
     pinned: DefinitionHash,
     providers: Arc<Providers>,
@@ -233,11 +240,19 @@ impl Tool for Delegated {
         let unread = || Refused::new(Reason::ToolChanged).field("tool_id").got(tool.as_str());
         let stated = self.stated.as_ref().ok_or_else(unread)?;
         let resources = stated.demands(request, self.manifest.effect)?;
+        // One that is decided again was let in as it stands.
+        let ours = request.live.is_none_or(|live| self.providers.is_of_the_desk(live));
+        let mut judged = match commands::is_shell(&self.manifest) {
+            true => commands::judge(request, ours)?,
+            false => commands::Judged { demands: Demands::default(), effect: None },
+        };
+        judged.demands.resources.extend(resources);
         Ok(DelegatedPlan {
             agent: request.agent.clone(),
             args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
                 .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
-            demands: Demands { resources, hold: Amounts::ZERO },
+            demands: judged.demands,
+            effect: judged.effect,
             pinned: self.identity,
             providers: Arc::clone(&self.providers),
         })
@@ -247,6 +262,10 @@ impl Tool for Delegated {
 impl Plan for DelegatedPlan {
     fn demands(&self) -> &Demands {
         &self.demands
+    }
+
+    fn effect(&self) -> Option<EffectClass> {
+        self.effect
     }
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {

@@ -29,12 +29,13 @@ const FLOATS: [(&str, &str); 3] = [
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     (
         "syscap",
         &[
             "syscap-analysis",
             "syscap-audit",
+            "syscap-commands",
             "syscap-format",
             "syscap-kernel",
             "syscap-launch",
@@ -50,6 +51,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("syscap-syscalls", &["syscap-format", "syscap-kernel", "syscap-launch"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
     ("syscap-kernel", &["syscap-format"]),
+    ("syscap-commands", &[]),
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];

@@ -106,6 +106,7 @@ fn asks() -> Vec<Ask> {
         id: id.map(str::to_owned),
         tool: tool("t.a"),
         args: deep(),
+        place: None,
     };
     let settle = |reported| Ask::Settle(Box::new(Settle { token, used: used(None), reported }));
     let control = Control::by_one(head(), vec![0xa0], signed());

@@ -15,7 +15,7 @@ use std::{
 
 use syscap_format::{
     budget::Amounts,
-    cbor::{Canonical, MapBuilder},
+    cbor::{Canonical, Kind, MapBuilder},
     envelope::{ToolResult, TxOutcome},
     id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId},
     manifest::{EffectClass, Manifest},
@@ -33,7 +33,10 @@ use crate::{
     },
     provide::{Cancel, HostCall, HostRan, Provider, Standing},
     sent::{Sent, Written},
-    tools::ConnectionId,
+    tools::{
+        ConnectionId,
+        commands::{PLACE, is_shell},
+    },
 };
 
 /// The connection that the desk offers tools as, and calls through.
@@ -80,6 +83,8 @@ struct Use {
     /// The conversation's session.
     session: Seq,
     used: ToolUse,
+    /// What was sent to the kernel: the arguments, and where they are used.
+    args: Canonical,
     effect: EffectClass,
     stage: Stage,
     /// Whether nobody waits for the run any more.
@@ -116,7 +121,7 @@ impl Desk {
         if manifest.tool != used.tool {
             return Err(refused(Reason::BadField, "tool_id"));
         }
-        let effect = manifest.effect;
+        let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, manifest)?;
         let session = self.seat(runtime, token, &used)?;
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
@@ -126,6 +131,7 @@ impl Desk {
             token,
             session: at,
             used: used.clone(),
+            args: args.clone(),
             effect,
             stage,
             cancelled,
@@ -135,7 +141,7 @@ impl Desk {
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
-            let sent = Sent { envelope: envelope(&used), form, source, tag };
+            let sent = Sent { envelope: envelope(&used, &args), form, source, tag };
             let answer = caught(|| session.send(sent, &Cancel::new()));
             shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
         });
@@ -292,11 +298,11 @@ impl State {
 impl Use {
     /// Whether it is the use that the kernel let through as this call.
     fn is_called(&self, call: &HostCall) -> bool {
-        let Self { session, used, .. } = self;
+        let Self { session, used, args, .. } = self;
         *session == call.session
             && used.agent == call.agent
             && used.tool == call.tool
-            && used.args == call.args
+            && *args == call.args
     }
 
     /// Whether it is the use that is meant.
@@ -447,10 +453,27 @@ fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
 }
 
-fn envelope(used: &ToolUse) -> Vec<u8> {
+/// The arguments, with the place where they are used. That is the host's word, and of shells only:
+/// what a model wrote of that name is refused.
+fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
+    let own = used.args.item();
+    let is_map = |place: &Canonical| place.item().kind() == Kind::Map;
+    let fine = match is_shell(manifest) {
+        true => own.get(PLACE).is_none() && used.place.as_ref().is_none_or(is_map),
+        false => used.place.is_none(),
+    };
+    if !fine {
+        return Err(refused(Reason::BadArgument, PLACE));
+    }
+    let Some(place) = &used.place else { return Ok(used.args.clone()) };
+    let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
+    Ok(map.item(PLACE, place.item()).finish())
+}
+
+fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
     // As they are: what looks like a reference is the client's own affair, and what is judged
     // must be what it runs.
-    let args = MapBuilder::new().item("$lit", used.args.item()).finish();
+    let args = MapBuilder::new().item("$lit", args.item()).finish();
     let map = MapBuilder::new().text("tool_id", used.tool.as_str()).item("args", args.item());
     // A name of the client's own is a key, where it is of that form: a use that is told of twice
     // is made once.

@@ -43,6 +43,8 @@ mod transaction;
 mod typed;
 pub(crate) mod uses;
 
+pub use crate::tools::commands::{DOES_DIMENSION, MACHINE_ROOT};
+
 pub use self::{
     background::{AsyncSession, Background, Work, in_background},
     builder::HostTool,

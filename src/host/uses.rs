@@ -21,6 +21,12 @@ shape! {
         4 => pub tool: ToolId,
         /// The arguments: a map.
         5 => pub args: Canonical,
+        maybe {
+            /// Where the client runs it: what a shell command is read by. A map, of the form that
+            /// `docs/commands.md` gives. It is judged and recorded as the argument `place`, and
+            /// said before the use only.
+            6 => pub place: Canonical,
+        }
     }
 }
 

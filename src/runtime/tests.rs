@@ -41,6 +41,7 @@ fn a_holder_that_does_not_answer_is_given_up() {
         id: None,
         tool: ToolId::new("t.a").unwrap(),
         args: MapBuilder::new().finish(),
+        place: None,
     };
     let manifest = Manifest::new(used.tool.clone(), EffectClass::Read);
     let reported = Reported::Result(Canonical::null());

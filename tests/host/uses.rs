@@ -64,6 +64,7 @@ impl Desk {
             id: (!id.is_empty()).then(|| id.to_owned()),
             tool: ToolId::new("client.run").unwrap(),
             args: args! { "n": n }.finish(),
+            place: None,
         }
     }
 

@@ -6,7 +6,9 @@
 mod class;
 pub(crate) mod client;
 mod event;
+mod grant;
 mod holder;
+mod place;
 pub(crate) mod setup;
 mod watch;
 mod words;
@@ -93,9 +95,17 @@ pub(crate) struct Hook {
     /// Put the client's tools on record, issue a token, and print the client's settings.
     #[arg(long)]
     pub(crate) setup: bool,
-    /// Another tool of the client's for the token, by the client's name (may be repeated).
+    /// Another tool of the client's for the token, by the client's name; with a * at the end, all
+    /// such that were seen (may be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup")]
     tools: Vec<String>,
+    /// A folder in which the shell's commands may read and write; this one where none is named
+    /// (may be repeated).
+    #[arg(long = "root", value_name = "FOLDER", requires = "setup")]
+    roots: Vec<PathBuf>,
+    /// A host that they may reach: api.example.com, *.example.com (may be repeated).
+    #[arg(long = "host", value_name = "HOST", requires = "setup")]
+    hosts: Vec<String>,
     /// How long the token lives.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
     #[arg(requires = "setup")]
@@ -165,8 +175,11 @@ impl Hook {
     }
 
     fn before(&self, event: &Event, out: &mut Out) -> Result<Exit, String> {
-        let used = self.used(event)?;
+        let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
+        if self.reads_commands(&event.tool) {
+            used.place = self.client.place(event.folder.as_deref(), event.args.item());
+        }
         let access =
             holder::reach(&self.home, self.people).map_err(|failure| failure.to_string())?;
         let token = match self.token {
@@ -238,6 +251,7 @@ impl Hook {
             id: event.id.clone(),
             tool: self.client.tool(&event.tool).ok_or_else(long)?,
             args: event.args.clone(),
+            place: None,
         })
     }
 }

@@ -14,6 +14,7 @@ fn used() -> ToolUse {
         id: Some("u".to_owned()),
         tool: ToolId::new("client.run").unwrap(),
         args: args! { "n": 1_u64 }.finish(),
+        place: None,
     }
 }
 
@@ -23,6 +24,7 @@ fn sent() -> Use {
         token: TokenId::from_bytes([1; 32]),
         session: SESSION,
         used: used(),
+        args: used().args,
         effect: EffectClass::ExternalWrite,
         stage: Stage::Sent,
         cancelled: false,

@@ -69,6 +69,14 @@ impl Client {
         }
     }
 
+    /// Its shell: the tool of that name takes commands.
+    pub(super) fn is_shell(self, name: &str) -> bool {
+        match self {
+            Self::ClaudeCode => name == "Bash",
+            Self::GeminiCli => name == "run_shell_command",
+        }
+    }
+
     /// What it does where the operator doesn't say; a stranger's tool may do anything.
     pub(super) fn class(self, name: &str) -> EffectClass {
         let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);

@@ -21,6 +21,8 @@ pub(super) struct Event {
     /// The client's name for the use, where it has one.
     pub(super) id: Option<String>,
     pub(super) args: Canonical,
+    /// The folder that the client works in, where it says one.
+    pub(super) folder: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,7 @@ impl Event {
             conversation: text_of(map, "session_id")?.to_owned(),
             tool: text_of(map, "tool_name")?.to_owned(),
             id,
+            folder: map.get("cwd").and_then(Item::as_text).map(str::to_owned),
             args: Canonical::from(args.ok_or("the event has no tool_input that is an object")?),
         })
     }

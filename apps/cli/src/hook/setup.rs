@@ -5,13 +5,13 @@ use std::{env, path::Path, sync::Arc, time::Duration};
 use syscap::{
     Beside, Grant, Inspection, Runtime,
     format::{
-        budget::{Amounts, Budget, Dimension},
+        budget::{Amounts, Dimension},
         control::Role,
         envelope::TxOutcome,
         id::{ObjectId, TokenId, ToolId},
         label::Label,
         limits::RESULT_BYTES_MAX,
-        manifest::{Extra, Manifest},
+        manifest::{Extra, Manifest, Param, ParamType},
         reason::{Reason, Refused},
     },
     provide::{HostCall, HostRan, Provider, Standing},
@@ -55,13 +55,14 @@ impl Hook {
 
     /// The client's tools on record, and a token for them.
     pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
-        let known = self.client.known().iter().map(|(name, _, _)| *name);
-        let names: Vec<&str> = known.chain(self.tools.iter().map(String::as_str)).collect();
+        let scopes = self.scopes()?;
+        let known = self.client.known().iter().map(|(name, _, _)| (*name).to_owned());
+        let names: Vec<String> = known.chain(self.named(access)?).collect();
         let manifests: Result<Vec<Manifest>, Failure> = names
             .iter()
             .map(|name| {
                 let advice = "is too long a name for a tool".to_owned();
-                let bad = || Failure::Usage { what: (*name).to_owned(), advice };
+                let bad = || Failure::Usage { what: name.clone(), advice };
                 Ok(self.manifest(name, self.client.tool(name).ok_or_else(bad)?))
             })
             .collect();
@@ -69,9 +70,17 @@ impl Hook {
         let token = match self.token {
             Some(token) => token,
             None => {
-                let names = tools.iter().map(ToolId::as_str);
+                let shell = |tool: &&ToolId| {
+                    let mut names = names.iter().filter(|name| self.reads_commands(name));
+                    names.any(|name| self.client.tool(name).as_ref() == Some(*tool))
+                };
+                let (shells, others): (Vec<&ToolId>, Vec<&ToolId>) = tools.iter().partition(shell);
+                let names = others.iter().map(|tool| tool.as_str());
                 let grant = Grant::to(self.agent.as_str()).tools(names);
-                let grant = grant.budget(Budget::working_day());
+                let grant = shells
+                    .into_iter()
+                    .fold(grant, |grant, tool| grant.tool_with(tool.clone(), scopes.clone()));
+                let grant = grant.budget(self.budget());
                 hands.issuer.issue(access, &grant.expires_in(self.expires))?
             }
         };
@@ -87,6 +96,11 @@ impl Hook {
         let description = format!("{name}, which {} runs itself.", self.client.prefix());
         manifest = manifest.described(name, &description);
         manifest.extra = Extra::Taken;
+        if self.reads_commands(name) {
+            manifest = manifest
+                .param(Param::required("command", ParamType::Code, "What the shell runs."))
+                .param(Param::optional("place", ParamType::Map, "Where: the hook's own word."));
+        }
         let ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let us = ms.saturating_mul(1_000).saturating_add(SLACK_US);
         manifest.wall_ms_max = Some(ms);

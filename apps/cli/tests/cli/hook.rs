@@ -3,4 +3,5 @@
 mod claude;
 mod gemini;
 mod hostile;
+mod shell;
 mod world;

@@ -42,7 +42,7 @@ impl Hooked {
         hooked
     }
 
-    fn args(&self) -> Vec<String> {
+    pub(super) fn args(&self) -> Vec<String> {
         let words = ["hook", &self.home.path(), "--agent", "coder", "--client", self.client];
         words.iter().map(|word| (*word).to_owned()).chain(self.flags.clone()).collect()
     }

@@ -1,0 +1,155 @@
+//! Where a client's shell runs a command: what the command is read by.
+//!
+//! What can't be told for certain is left out, and then the command is judged as one that may do
+//! anything.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap_commands::{Place, analyse, is_plain_config};
+
+use super::client::Client;
+
+/// Longest configuration of a repository that is read, in bytes.
+const CONFIG_BYTES_MAX: u64 = 64 << 10;
+/// Most folders of `PATH`.
+const SEARCH_MAX: usize = 64;
+/// Arguments of a client's shell that change nothing about what a command does.
+const CLAUDE_CODE: &[&str] = &["command", "description", "run_in_background", "timeout"];
+const GEMINI_CLI: &[&str] = &["command", "description"];
+
+impl Client {
+    /// Where the shell of a use runs, as an argument of the call.
+    pub(super) fn place(self, folder: Option<&str>, args: Item<'_>) -> Option<Canonical> {
+        let known = match self {
+            Self::ClaudeCode => CLAUDE_CODE,
+            Self::GeminiCli => GEMINI_CLI,
+        };
+        let command = args.get("command")?.as_text()?;
+        if args.entries().any(|(key, _)| !known.contains(&key)) || !self.has_a_known_shell() {
+            return None;
+        }
+        let folder = folder.map(Path::new)?;
+        // One that is reached by a link has another parent by name than in truth.
+        let real = folder.canonicalize().ok().filter(|real| real == folder)?;
+        let (search, found) = programs(command)?;
+        let mut map = MapBuilder::new().text("folder", real.to_str()?);
+        if let Some(home) = env::var_os("HOME").map(PathBuf::from).filter(|h| is_plain(h)) {
+            map = map.text("home", home.to_str()?);
+        }
+        if let Some(top) = repository(&real) {
+            map = map.text("repository", top.to_str()?);
+        }
+        Some(map.item("search", search.item()).item("found", found.item()).finish())
+    }
+
+    /// Claude Code runs the user's shell, Gemini CLI bash.
+    fn has_a_known_shell(self) -> bool {
+        let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let names = env::vars_os().map(|(name, _)| name);
+        let mut names = names.filter_map(|name| name.into_string().ok());
+        // They change what `cd` and programs' names mean, or run something first.
+        if set("CDPATH") || set("BASH_ENV") || names.any(|name| name.starts_with("BASH_FUNC_")) {
+            return false;
+        }
+        match self {
+            Self::GeminiCli => true,
+            Self::ClaudeCode if set("CLAUDE_CODE_SHELL") => false,
+            Self::ClaudeCode => env::var_os("SHELL").is_some_and(|shell| {
+                let name = Path::new(&shell).file_name().and_then(|name| name.to_str());
+                matches!(name, Some("bash" | "sh" | "dash"))
+            }),
+        }
+    }
+}
+
+/// The folders of `PATH`, and the file of each program that the command names.
+fn programs(command: &str) -> Option<(Canonical, Canonical)> {
+    let path = env::var_os("PATH")?;
+    let given: Vec<PathBuf> = env::split_paths(&path).collect();
+    if given.len() > SEARCH_MAX {
+        return None;
+    }
+    // One that is not there may be made, and is compared as it is written.
+    let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let folders: Vec<PathBuf> = given.iter().map(real).collect();
+    let names: Option<Vec<&str>> = folders.iter().map(|folder| folder.to_str()).collect();
+    let search = list(&names?)?;
+    let needs: BTreeSet<String> = analyse(command, &Place::default()).needs;
+    let mut found = MapBuilder::new();
+    for name in &needs {
+        let files = folders.iter().map(|folder| folder.join(name));
+        // The first that could be run, and what it is in truth.
+        let Some(file) = files.into_iter().find(|file| is_program(file)) else { continue };
+        let file = file.canonicalize().ok()?;
+        found = found.text(name, file.to_str()?);
+    }
+    Some((search, found.finish()))
+}
+
+fn list(texts: &[&str]) -> Option<Canonical> {
+    let mut encoder = Encoder::new();
+    encoder.array(texts.len());
+    texts.iter().for_each(|text| encoder.text(text));
+    Canonical::check(encoder.into_bytes(), Profile::DATA).ok()
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runs = |meta: fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o111 != 0;
+    fs::metadata(file).is_ok_and(runs)
+}
+
+fn is_plain(folder: &Path) -> bool {
+    folder.is_absolute() && folder.canonicalize().is_ok_and(|real| real == *folder)
+}
+
+/// The top of the repository that git finds, where nothing of its own runs: no hooks, nothing but
+/// plain keys in its configuration, no submodules.
+fn repository(folder: &Path) -> Option<PathBuf> {
+    let own = ["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT"];
+    let told =
+        |name: &str| name.starts_with("GIT_") && !own.iter().any(|own| name.starts_with(own));
+    if env::vars_os().any(|(name, _)| name.to_str().is_none_or(told)) {
+        return None;
+    }
+    for top in folder.ancestors() {
+        let git = top.join(".git");
+        match fs::symlink_metadata(&git) {
+            Ok(meta) if meta.is_dir() => {
+                return (runs_nothing(&git) == Some(true)).then(|| top.to_path_buf());
+            }
+            // Another folder's repository.
+            Ok(_) => return None,
+            Err(_) if is_bare(top) => return None,
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+fn is_bare(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
+}
+
+fn runs_nothing(git: &Path) -> Option<bool> {
+    let config = git.join("config");
+    if fs::metadata(&config).ok()?.len() > CONFIG_BYTES_MAX {
+        return None;
+    }
+    let plain = is_plain_config(&fs::read_to_string(config).ok()?);
+    let mut hooks = match fs::read_dir(git.join("hooks")) {
+        Ok(hooks) => hooks,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Some(plain && !git.join("modules").exists());
+        }
+        Err(_) => return None,
+    };
+    let sample = |name: std::ffi::OsString| name.to_str().is_some_and(|n| n.ends_with(".sample"));
+    let samples = hooks.all(|hook| hook.is_ok_and(|hook| sample(hook.file_name())));
+    Some(plain && samples && !git.join("modules").exists() && !git.join("config.worktree").exists())
+}

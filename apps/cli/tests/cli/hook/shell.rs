@@ -1,0 +1,204 @@
+//! Commands of a client's shell: judged by what they would run and touch, where they would run.
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    claude::denied,
+    world::{Hooked, claude, with},
+};
+use crate::support::{Run, syscap};
+
+/// A home, a project with a plain repository, and programs that nobody can write.
+struct Shell {
+    hooked: Hooked,
+    folder: tempfile::TempDir,
+    shell: &'static str,
+    /// Looked through before the programs.
+    before: Vec<PathBuf>,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["project/src", "project/.git/hooks", "programs"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let config = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/x\n";
+        fs::write(root.join("project/.git/config"), config).unwrap();
+        fs::write(root.join("project/.git/hooks/pre-commit.sample"), "").unwrap();
+        for name in ["cat", "git", "ls", "touch"] {
+            program(&root.join("programs"), name);
+        }
+        let hooked = Hooked::new("claude-code", &[]);
+        let project = root.join("project");
+        let set_up = hooked.set_up(&["--root", project.to_str().unwrap()]);
+        assert_eq!(set_up.code, 0, "{}", set_up.err);
+        Self { hooked, folder, shell: "/bin/bash", before: Vec::new() }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    fn event(&self, id: &str, input: Value) -> Value {
+        let event = claude("PreToolUse", id, "Bash", input);
+        with(event, "cwd", json!(self.project()))
+    }
+
+    /// The client runs the hook, with its own environment.
+    fn hook(&self, event: &Value) -> Run {
+        let programs = self.project().with_file_name("programs");
+        let path = std::env::join_paths(self.before.iter().chain([&programs])).unwrap();
+        let mut child = syscap()
+            .args(self.hooked.args())
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", "/nowhere")
+            .env("SHELL", self.shell)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        Run::of(child.wait_with_output().unwrap())
+    }
+
+    fn run(&self, id: &str, command: &str) -> Run {
+        self.hook(&self.event(id, json!({ "command": command, "description": "It does." })))
+    }
+
+    fn runs(&self, id: &str, command: &str) -> Value {
+        assert_eq!(self.run(id, command).fine().out, "", "{command}");
+        let last = self.hooked.last();
+        assert_eq!(last["kind"], "intent", "{command}");
+        last
+    }
+
+    fn is_denied(&self, id: &str, command: &str, why: &str) {
+        let said = denied(self.run(id, command));
+        assert!(said.contains(why), "{command}: {said}");
+    }
+}
+
+fn program(folder: &Path, name: &str) {
+    let file = folder.join(name);
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_command_is_judged_by_what_it_does() {
+    let shell = Shell::new();
+    assert_eq!(shell.runs("t1", "cat src/a | cat")["call_effect"], "read");
+    assert_eq!(shell.runs("t2", "touch src/a")["call_effect"], "local_write");
+    assert_eq!(shell.runs("t3", "git status && git add -A")["call_effect"], "local_write");
+    shell.is_denied("t4", "cat /etc/hostname", "out_of_scope (");
+    shell.is_denied("t5", "touch ../a", "out_of_scope (");
+    shell.is_denied("t6", "git push", "asked (403)");
+    shell.is_denied("t7", "frobnicate", "asked (403)");
+    // It is not on `PATH`.
+    shell.is_denied("t8", "grep x src/a", "asked (403)");
+    let ask = shell.hooked.of_kind("ask").pop().unwrap();
+    assert_eq!(ask["call_effect"], "external_write");
+    // Told of from another folder: the shell has moved on.
+    let event =
+        shell.event("t1", json!({ "command": "cat src/a | cat", "description": "It does." }));
+    let after = with(with(event, "hook_event_name", json!("PostToolUse")), "cwd", json!("/"));
+    shell.hook(&with(after, "tool_response", json!("text"))).fine();
+    assert_eq!(shell.hooked.last()["status"], "ok");
+    shell.hooked.end();
+}
+
+#[test]
+fn what_is_not_certain_of_a_place_lets_nothing_run() {
+    let mut shell = Shell::new();
+    // Nobody but the hook says where a command runs, and what it doesn't know may change that.
+    let place = json!({ "folder": shell.project(), "search": [], "found": {} });
+    let event = shell.event("t1", json!({ "command": "cat src/a", "place": place }));
+    assert_eq!(shell.hook(&event).code, 2);
+    let event = shell.event("t2", json!({ "command": "cat src/a", "directory": "/etc" }));
+    denied(shell.hook(&event));
+    // A link has another parent by name.
+    let link = shell.folder.path().canonicalize().unwrap().join("link");
+    std::os::unix::fs::symlink(shell.project(), &link).unwrap();
+    let event = with(shell.event("t3", json!({ "command": "cat src/a" })), "cwd", json!(link));
+    denied(shell.hook(&event));
+    shell.shell = "/bin/zsh";
+    shell.is_denied("t4", "cat src/a", "asked (403)");
+    shell.shell = "/bin/bash";
+    // A program that the agent could have put there.
+    let own = shell.project().join("bin");
+    fs::create_dir(&own).unwrap();
+    shell.before = vec![own.clone()];
+    shell.is_denied("t5", "cat src/a", "asked (403)");
+    program(&own, "cat");
+    shell.is_denied("t6", "cat src/a", "asked (403)");
+    shell.before.clear();
+    shell.runs("t7", "cat src/a");
+    shell.hooked.end();
+}
+
+#[test]
+fn a_repository_that_may_run_something_is_not_plain() {
+    let shell = Shell::new();
+    let git = shell.project().join(".git");
+    shell.runs("t1", "git status");
+    fs::write(git.join("hooks/post-commit"), "").unwrap();
+    shell.is_denied("t2", "git status", "asked (403)");
+    fs::remove_file(git.join("hooks/post-commit")).unwrap();
+    for (n, config) in [
+        "[alias]\n\tst = !id\n",
+        "[core]\n\tfsmonitor = ./x\n",
+        "[core] hooksPath = x\n",
+        "[include]\n\tpath = x\n",
+        "[filter \"x\"]\n\tclean = ./x\n",
+        "[remote \"x\"]\n\turl = ext::./x\n",
+        "[diff \"x\"]\n\ttextconv = ./x\n",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fs::write(git.join("config"), config).unwrap();
+        shell.is_denied(&format!("u{n}"), "git status", "asked (403)");
+    }
+    fs::write(git.join("config"), "[core]\n\tbare = false\n").unwrap();
+    shell.runs("t3", "git status");
+    shell.hooked.end();
+}
+
+/// Clients make uses together, and tell of some never.
+#[test]
+fn uses_that_are_out_do_not_stop_others() {
+    let shell = Shell::new();
+    for n in 0..24 {
+        shell.runs(&format!("t{n}"), "cat src/a");
+    }
+    assert_eq!(shell.hooked.of_kind("outcome").len(), 0);
+    shell.hooked.end();
+}
+
+/// A pattern names the tools that were seen.
+#[test]
+fn a_pattern_grants_what_was_seen() {
+    let hooked = Hooked::new("claude-code", &["--class", "read=mcp__docs__*"]);
+    assert_eq!(hooked.set_up(&["--tool", "mcp__docs__*"]).code, 2);
+    let find = |id: &str, tool: &str| claude("PreToolUse", id, tool, json!({}));
+    denied(hooked.hook(&find("t1", "mcp__docs__find")));
+    denied(hooked.hook(&find("t2", "mcp__docs__Look")));
+    denied(hooked.hook(&find("t3", "mcp__other__find")));
+    assert_eq!(hooked.set_up(&["--tool", "mcp__docs__*"]).code, 0);
+    assert_eq!(hooked.hook(&find("t4", "mcp__docs__find")).fine().out, "");
+    assert_eq!(hooked.hook(&find("t5", "mcp__docs__Look")).fine().out, "");
+    assert!(denied(hooked.hook(&find("t6", "mcp__other__find"))).contains("not_granted ("));
+    hooked.end();
+}

@@ -1,0 +1,17 @@
+//! A reading of a command from its beginning.
+
+use crate::{
+    place::Place,
+    said::Said,
+    table,
+    walk::{Bases, Walk},
+};
+
+/// What a command would run and touch.
+#[must_use]
+pub fn analyse(text: &str, place: &Place) -> Said {
+    let mut said = Said::default();
+    let bases = Bases(place.base.clone().map(|base| [base].into()));
+    Walk { place, said: &mut said, bases, depth: 0, table: table::run }.text(text);
+    said
+}

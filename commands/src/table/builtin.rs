@@ -1,0 +1,161 @@
+//! Commands of the shell's own.
+
+use crate::{
+    run::{Run, is_literal, literal},
+    said::{Mark, Piece},
+    walk::{Bases, Ends},
+};
+
+/// Their names.
+pub(super) const NAMES: &[&str] = &[
+    ":", "[", "cd", "command", "echo", "exec", "exit", "export", "false", "printf", "pwd", "set",
+    "test", "true", "type", "wait",
+];
+
+/// What `test` asks of one file.
+const OF_FILES: &[&str] =
+    &["-b", "-c", "-d", "-e", "-f", "-h", "-L", "-p", "-r", "-s", "-S", "-w", "-x"];
+/// What it asks of texts and numbers.
+const OF_TEXTS: &[&str] = &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
+pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<Ends> {
+    match name {
+        ":" | "true" | "false" | "pwd" | "exit" | "wait" => {
+            run.builtin(name);
+            if name == "pwd" && args.iter().any(|arg| !is_literal(arg, "-P")) {
+                run.unknown("pwd: what it is given");
+            }
+        }
+        "echo" => run.builtin(name),
+        "printf" => {
+            run.builtin(name);
+            // `-v` sets a variable, and may run what its index says.
+            let format = args.first().and_then(literal).filter(|text| !text.starts_with('-'));
+            if format.is_none() {
+                run.unknown("printf: its format");
+            }
+        }
+        "test" | "[" => {
+            run.builtin(name);
+            test(run, name, args);
+        }
+        "cd" if !run.outside => return Some(change(run, args)),
+        "set" if !run.outside => {
+            run.builtin(name);
+            let safe = ["-e", "-u", "-x", "-eu", "-ex", "-euo", "-o", "pipefail", "-euxo", "+e"];
+            if args.is_empty() || !args.iter().all(|arg| safe.iter().any(|s| is_literal(arg, s))) {
+                run.unknown("set: what it is given");
+            }
+        }
+        "type" if !run.outside && args.iter().all(|arg| literal(arg).is_some()) => {
+            run.builtin(name);
+        }
+        "export" if !run.outside => {
+            run.builtin(name);
+            for arg in args {
+                match literal(arg).and_then(|text| text.split_once('=')) {
+                    Some((name, value)) => {
+                        run.walk.sets(name, &Piece::Literal(value.to_owned()));
+                    }
+                    None => run.unknown("export: what it is given"),
+                }
+            }
+        }
+        "eval" => {
+            run.unknown("eval");
+            run.mark(Mark::Hides, "eval");
+        }
+        "history" | "fc" => {
+            run.unknown(name);
+            run.mark(Mark::Hides, "the shell's history");
+        }
+        "unset" => {
+            run.unknown("unset");
+            if args.iter().filter_map(literal).any(|name| name.starts_with("HIST")) {
+                run.mark(Mark::Hides, "the shell's history");
+            }
+        }
+        // `exec` with nothing to run changes where the shell's own output goes, which is said.
+        "command" | "exec" if !run.outside => wrapped(run, name, args),
+        _ => return None,
+    }
+    Some(run.stays())
+}
+
+fn wrapped(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    run.builtin(name);
+    let first = args.first().and_then(literal).unwrap_or("-");
+    if name == "command" && matches!(first, "-v" | "-V") {
+        if !args.iter().all(|arg| literal(arg).is_some()) {
+            run.unknown("command: what it is given");
+        }
+    } else if first.starts_with('-') {
+        run.unknown(format!("{name}: what it is given"));
+    } else if matches!(first, "cd" | "eval" | "exec" | "command" | "." | "source") {
+        run.unknown(format!("{name} {first}"));
+    } else {
+        run.inner(args);
+    }
+}
+
+/// `-v` and `-R` may run what an index says; what is not listed is not known.
+fn test(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    let mut args = args;
+    if name == "[" {
+        match args.split_last() {
+            Some((last, rest)) if is_literal(last, "]") => args = rest,
+            _ => return run.unknown("[ without ]"),
+        }
+    }
+    if let Some((first, rest)) = args.split_first()
+        && is_literal(first, "!")
+    {
+        args = rest;
+    }
+    match args {
+        [one] if run.is_one(one) => {}
+        [operator, one] if run.is_one(one) => match literal(operator) {
+            Some(operator) if OF_FILES.contains(&operator) => run.read(one),
+            Some("-n" | "-z") => {}
+            _ => run.unknown("test: an operator that is not known"),
+        },
+        [one, operator, other] if run.is_one(one) && run.is_one(other) => {
+            if !literal(operator).is_some_and(|operator| OF_TEXTS.contains(&operator)) {
+                run.unknown("test: an operator that is not known");
+            }
+        }
+        [] => {}
+        _ => run.unknown("test: what it is given"),
+    }
+}
+
+/// Where it succeeds the shell is there; where it fails it has stayed.
+fn change(run: &mut Run<'_, '_>, args: &[Piece]) -> Ends {
+    run.builtin("cd");
+    let failed = run.walk.bases.clone();
+    let home = run.walk.place.home.clone();
+    let args = match args {
+        [first, rest @ ..] if is_literal(first, "--") => rest,
+        all => all,
+    };
+    let folder = match args {
+        [] => home,
+        [Piece::Literal(text)] if !text.starts_with(['-', '+']) && !text.is_empty() => {
+            Some(text.clone())
+        }
+        _ => None,
+    };
+    let done = folder.and_then(|folder| {
+        let bases = match (&failed, folder.starts_with('/')) {
+            (Bases(None), false) => return None,
+            (Bases(None), true) => vec![crate::area::Base::reported(Default::default())],
+            (Bases(Some(bases)), _) => bases.iter().cloned().collect(),
+        };
+        let entered: Option<_> = bases.iter().map(|base| base.enter(&folder)).collect();
+        entered
+    });
+    if done.is_none() {
+        run.unknown("where cd leads");
+    }
+    Ends { done: Bases(done), failed }
+}

@@ -1,0 +1,330 @@
+//! Programs that read, and whose options and operands say all. Options that write or run
+//! something (`sort --compress-program`, `rg --pre`, `tree -o`) are left out on purpose.
+
+use crate::{
+    options::{
+        Line,
+        Operands::{All, Copy, None as Nothing},
+        Spec,
+        Use::{Data, Read, ReadAll, Write},
+    },
+    run::Run,
+    said::Piece,
+};
+
+const PLAIN: Spec = Spec::PLAIN;
+
+const LISTED: &[Spec] = &[
+    Spec {
+        name: "ls",
+        flags: "1aAbBcCdfFgGhHiklmnNopqQrsStuUvxXZ",
+        long: &["all", "almost-all", "color=", "full-time", "group-directories-first", "help"],
+        harmless: true,
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec { name: "cat", flags: "AbeEnstTuv", harmless: true, operands: All(Read), ..PLAIN },
+    Spec {
+        name: "head",
+        flags: "qvz",
+        valued: &[("-n", Data), ("-c", Data), ("--lines", Data), ("--bytes", Data)],
+        numbers: true,
+        harmless: true,
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "tail",
+        flags: "fFqvz",
+        long: &["follow"],
+        valued: &[("-n", Data), ("-c", Data), ("--lines", Data), ("--bytes", Data)],
+        numbers: true,
+        harmless: true,
+        operands: All(Read),
+    },
+    Spec {
+        name: "wc",
+        flags: "clmLw",
+        long: &["lines", "words", "bytes", "chars"],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec { name: "nl", flags: "p", valued: &[("-b", Data)], operands: All(Read), ..PLAIN },
+    Spec { name: "tac", operands: All(Read), ..PLAIN },
+    Spec { name: "rev", operands: All(Read), ..PLAIN },
+    Spec {
+        name: "sort",
+        flags: "bcCdfghiMnRrsuVz",
+        long: &["unique", "reverse", "numeric-sort", "human-numeric-sort", "version-sort"],
+        valued: &[("-k", Data), ("-t", Data), ("-o", Write), ("--key", Data), ("--output", Write)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "uniq",
+        flags: "cdDiuz",
+        long: &["count", "repeated", "unique"],
+        valued: &[("-f", Data), ("-s", Data), ("-w", Data)],
+        operands: Copy,
+        ..PLAIN
+    },
+    Spec {
+        name: "cut",
+        flags: "nsz",
+        long: &["complement"],
+        valued: &[
+            ("-b", Data),
+            ("-c", Data),
+            ("-d", Data),
+            ("-f", Data),
+            ("--delimiter", Data),
+            ("--fields", Data),
+        ],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec { name: "tr", flags: "cCdst", operands: All(Data), ..PLAIN },
+    Spec { name: "paste", flags: "sz", valued: &[("-d", Data)], operands: All(Read), ..PLAIN },
+    Spec { name: "comm", flags: "123z", operands: All(Read), ..PLAIN },
+    Spec {
+        name: "diff",
+        flags: "abBdEiNpqrstTuwyZ",
+        long: &["brief", "color=", "unified", "side-by-side", "ignore-all-space"],
+        valued: &[("-U", Data), ("-C", Data), ("-W", Data)],
+        operands: All(ReadAll),
+        ..PLAIN
+    },
+    Spec { name: "cmp", flags: "bls", operands: All(Read), ..PLAIN },
+    Spec {
+        name: "stat",
+        flags: "ft",
+        valued: &[("-c", Data), ("--format", Data), ("--printf", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "file",
+        flags: "bihN",
+        long: &["brief", "mime-type"],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "du",
+        flags: "abchkms0x",
+        long: &["human-readable", "summarize"],
+        valued: &[("-d", Data), ("--max-depth", Data)],
+        operands: All(ReadAll),
+        ..PLAIN
+    },
+    Spec { name: "df", flags: "ahHiklPT", operands: All(Read), ..PLAIN },
+    Spec {
+        name: "tree",
+        flags: "adfhpugDFrtiCns",
+        long: &["dirsfirst", "gitignore"],
+        valued: &[("-L", Data), ("-I", Data), ("-P", Data)],
+        operands: All(ReadAll),
+        ..PLAIN
+    },
+    Spec { name: "realpath", flags: "emqsz", operands: All(Read), ..PLAIN },
+    Spec { name: "readlink", flags: "efmnqsvz", operands: All(Read), ..PLAIN },
+    Spec { name: "basename", flags: "az", valued: &[("-s", Data)], operands: All(Data), ..PLAIN },
+    Spec { name: "dirname", flags: "z", operands: All(Data), ..PLAIN },
+    Spec { name: "sha256sum", flags: "bt", operands: All(Read), ..PLAIN },
+    Spec { name: "sha1sum", flags: "bt", operands: All(Read), ..PLAIN },
+    Spec { name: "md5sum", flags: "bt", operands: All(Read), ..PLAIN },
+    Spec {
+        name: "od",
+        flags: "abcdxv",
+        valued: &[("-A", Data), ("-N", Data), ("-t", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "hexdump",
+        flags: "bcCdoxv",
+        valued: &[("-n", Data), ("-s", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec { name: "strings", flags: "ao", valued: &[("-n", Data)], operands: All(Read), ..PLAIN },
+    Spec {
+        name: "seq",
+        flags: "w",
+        valued: &[("-s", Data), ("-f", Data)],
+        numbers: true,
+        operands: All(Data),
+        ..PLAIN
+    },
+    Spec { name: "sleep", operands: All(Data), ..PLAIN },
+    Spec { name: "uname", flags: "amnoprsv", ..PLAIN },
+    Spec { name: "whoami", ..PLAIN },
+    Spec { name: "id", flags: "Ggnru", operands: All(Data), ..PLAIN },
+    Spec { name: "nproc", long: &["all"], ..PLAIN },
+    Spec { name: "uptime", ..PLAIN },
+    Spec { name: "free", flags: "bghkm", ..PLAIN },
+    Spec { name: "which", flags: "a", operands: All(Data), ..PLAIN },
+    Spec { name: "ps", flags: "aAefFlujx", operands: Nothing, ..PLAIN },
+];
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    LISTED.iter().map(|spec| spec.name)
+}
+
+const GREP: Spec = Spec {
+    name: "grep",
+    flags: "abcEFGhHiIlLnoPqrsTUvVwxyZz",
+    long: &[
+        "color=",
+        "colour=",
+        "count",
+        "extended-regexp",
+        "files-with-matches",
+        "fixed-strings",
+        "ignore-case",
+        "invert-match",
+        "line-number",
+        "no-messages",
+        "only-matching",
+        "perl-regexp",
+        "quiet",
+        "recursive",
+        "word-regexp",
+    ],
+    valued: &[
+        ("-A", Data),
+        ("-B", Data),
+        ("-C", Data),
+        ("-e", Data),
+        ("-f", Read),
+        ("-m", Data),
+        ("--after-context", Data),
+        ("--before-context", Data),
+        ("--context", Data),
+        ("--exclude", Data),
+        ("--exclude-dir", Data),
+        ("--include", Data),
+        ("--max-count", Data),
+        ("--regexp", Data),
+    ],
+    numbers: true,
+    ..PLAIN
+};
+
+/// `-z` and `--pre` run other programs; `-L` and `--follow` follow links.
+const RG: Spec = Spec {
+    name: "rg",
+    flags: "acFHhIilNnopPqSsUuvVwx0.",
+    long: &[
+        "count",
+        "files",
+        "files-with-matches",
+        "fixed-strings",
+        "heading",
+        "hidden",
+        "ignore-case",
+        "json",
+        "line-number",
+        "multiline",
+        "no-filename",
+        "no-heading",
+        "no-ignore",
+        "no-line-number",
+        "only-matching",
+        "smart-case",
+        "stats",
+        "trim",
+        "type-list",
+        "vimgrep",
+        "word-regexp",
+    ],
+    valued: &[
+        ("-A", Data),
+        ("-B", Data),
+        ("-C", Data),
+        ("-d", Data),
+        ("-e", Data),
+        ("-f", Read),
+        ("-g", Data),
+        ("-j", Data),
+        ("-m", Data),
+        ("-M", Data),
+        ("-r", Data),
+        ("-t", Data),
+        ("-T", Data),
+        ("--color", Data),
+        ("--context", Data),
+        ("--glob", Data),
+        ("--max-count", Data),
+        ("--max-depth", Data),
+        ("--sort", Data),
+        ("--type", Data),
+    ],
+    ..PLAIN
+};
+
+pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
+    match name {
+        "grep" | "egrep" | "fgrep" => search(run, name, &GREP, args),
+        "rg" => search(run, name, &RG, args),
+        "date" => date(run, args),
+        _ => match LISTED.iter().find(|spec| spec.name == name) {
+            Some(spec) => {
+                run.program(name);
+                run.listed(spec, args);
+                let alone = |line: Line| line.operands.is_empty();
+                if matches!(name, "ls" | "du" | "tree") && spec.line(args).is_ok_and(alone) {
+                    let here = Piece::Literal(".".to_owned());
+                    match name {
+                        "ls" => run.read(&here),
+                        _ => run.read_all(&here),
+                    }
+                }
+            }
+            None => return false,
+        },
+    }
+    true
+}
+
+/// A pattern, unless an option gives one, and where to look for it; here, if nowhere.
+fn search(run: &mut Run<'_, '_>, name: &str, spec: &Spec, args: &[Piece]) {
+    run.program(name);
+    let line = match spec.line(args) {
+        Ok(line) => line,
+        Err(why) => return run.unknown(format!("{name}: {why}")),
+    };
+    for (_, kind, value) in &line.values {
+        run.used(*kind, value);
+    }
+    let given = ["-e", "-f", "--regexp"].iter().any(|option| line.says(option));
+    let without = given || line.says("files") || line.says("type-list");
+    let mut operands = &*line.operands;
+    if !without && let Some((pattern, rest)) = operands.split_first() {
+        if !run.is_one(pattern) {
+            run.unknown(format!("{name}: its pattern"));
+        }
+        operands = rest;
+    }
+    let all = name == "rg" || line.has("r") || line.says("recursive");
+    let here = Piece::Pattern { folder: String::new(), dash: false };
+    match (all, operands) {
+        (true, []) if !run.piped || name != "rg" => run.read_all(&here),
+        (true, places) => places.iter().for_each(|place| run.read_all(place)),
+        (false, files) => files.iter().for_each(|file| run.read(file)),
+    }
+}
+
+/// Sets the clock where it is given a date.
+fn date(run: &mut Run<'_, '_>, args: &[Piece]) {
+    run.program("date");
+    let fine = |arg: &Piece| match arg {
+        Piece::Literal(text) => {
+            text.starts_with('+') || matches!(text.as_str(), "-u" | "-I" | "-R" | "-Iseconds")
+        }
+        _ => false,
+    };
+    if !args.iter().all(fine) {
+        run.unknown("date: what it is given");
+    }
+}

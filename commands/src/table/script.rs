@@ -1,0 +1,166 @@
+//! Programs with a small language of their own, as far as it can only read and print.
+
+use crate::{
+    options::{Spec, Use::Data},
+    run::{Run, literal},
+    said::Piece,
+};
+
+const PLAIN: Spec = Spec::PLAIN;
+const SED: Spec = Spec {
+    name: "sed",
+    flags: "Enrsuz",
+    long: &["quiet", "regexp-extended", "silent"],
+    valued: &[("-e", Data), ("--expression", Data)],
+    ..PLAIN
+};
+const AWK: Spec = Spec { name: "awk", valued: &[("-F", Data)], ..PLAIN };
+const JQ: Spec = Spec {
+    name: "jq",
+    flags: "acCeMnrsS",
+    long: &["compact-output", "exit-status", "null-input", "raw-output", "slurp", "sort-keys"],
+    ..PLAIN
+};
+
+pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
+    match name {
+        "sed" => sed(run, args),
+        "awk" | "gawk" | "mawk" => simple(run, name, &AWK, is_simple_awk, args),
+        "jq" => simple(run, name, &JQ, is_simple_jq, args),
+        _ => return false,
+    }
+    true
+}
+
+fn simple(run: &mut Run<'_, '_>, name: &str, spec: &Spec, fine: fn(&str) -> bool, args: &[Piece]) {
+    run.program(name);
+    let line = match spec.line(args) {
+        Ok(line) => line,
+        Err(why) => return run.unknown(format!("{name}: {why}")),
+    };
+    let Some((program, files)) = line.operands.split_first() else {
+        return run.unknown(format!("{name} without a program"));
+    };
+    if !literal(program).is_some_and(fine) {
+        run.unknown(format!("{name}: a program that may do more than print"));
+    }
+    files.iter().for_each(|file| run.read(file));
+}
+
+/// Without `|`, `>`, `<`, brackets and `@` there is no way to write, to run or to read more.
+fn is_simple_awk(program: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || " \n\t_$,{}\"=!/.:;+*^&%-".contains(c);
+    program.chars().all(fine) && !program.contains("getline")
+}
+
+fn is_simple_jq(program: &str) -> bool {
+    let words = ["import", "include", "input_filename", "modulemeta", "debug", "stderr"];
+    !words.iter().any(|word| program.contains(word))
+}
+
+/// In place it writes; its scripts may besides, and may run programs.
+fn sed(run: &mut Run<'_, '_>, args: &[Piece]) {
+    run.program("sed");
+    let (mut writes, mut rest) = (false, Vec::new());
+    for arg in args {
+        match literal(arg) {
+            Some("-i" | "--in-place") => writes = true,
+            Some("-i.bak" | "-i.orig" | "-i~") => {
+                writes = true;
+                run.unknown("sed: the copy that it keeps");
+            }
+            _ => rest.push(arg.clone()),
+        }
+    }
+    let line = match SED.line(&rest) {
+        Ok(line) => line,
+        Err(why) => return run.unknown(format!("sed: {why}")),
+    };
+    let given: Vec<&Piece> = line.values.iter().map(|(.., value)| value).collect();
+    let (scripts, files) = match (given.is_empty(), line.operands.split_first()) {
+        (true, Some((script, files))) => (vec![script], files),
+        (true, None) => return run.unknown("sed without a script"),
+        (false, _) => (given, &*line.operands),
+    };
+    if !scripts.iter().all(|script| literal(script).is_some_and(is_simple_sed)) {
+        run.unknown("sed: a script that may do more than change lines");
+    }
+    for file in files {
+        match writes {
+            true => run.write(file),
+            false => run.read(file),
+        }
+    }
+}
+
+/// Commands of `sed` that only change and print lines.
+fn is_simple_sed(script: &str) -> bool {
+    let mut rest = script;
+    loop {
+        rest = rest.trim_start_matches([' ', ';', '\n', '\t']);
+        if rest.is_empty() {
+            return true;
+        }
+        match command(rest) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+}
+
+/// What stands after one command.
+fn command(script: &str) -> Option<&str> {
+    let mut rest = address(script)?;
+    if let Some(after) = rest.strip_prefix(',') {
+        rest = address(after)?;
+    }
+    rest = rest.trim_start_matches([' ', '!']);
+    let name = rest.chars().next()?;
+    let rest = rest.strip_prefix(name)?;
+    match name {
+        'p' | 'd' | '=' | 'n' | 'N' | 'D' | 'P' | 'h' | 'H' | 'g' | 'G' | 'x' => end(rest),
+        'q' => end(rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+        's' | 'y' => {
+            let delimiter = rest.chars().next()?;
+            if delimiter == '\n' || delimiter == '\\' {
+                return None;
+            }
+            let rest = rest.strip_prefix(delimiter)?;
+            let rest = past(past(rest, delimiter)?, delimiter)?;
+            let flags = |c: char| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I');
+            end(if name == 's' { rest.trim_start_matches(flags) } else { rest })
+        }
+        _ => None,
+    }
+}
+
+/// Nothing else may follow a command on its line.
+fn end(rest: &str) -> Option<&str> {
+    let rest = rest.trim_start_matches(' ');
+    (rest.is_empty() || rest.starts_with([';', '\n'])).then_some(rest)
+}
+
+fn address(script: &str) -> Option<&str> {
+    let rest = script.trim_start_matches(' ');
+    if let Some(rest) = rest.strip_prefix('/') {
+        return past(rest, '/');
+    }
+    if let Some(rest) = rest.strip_prefix('$') {
+        return Some(rest);
+    }
+    Some(rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~' || c == '+'))
+}
+
+/// What stands after the next delimiter that is not escaped.
+fn past(text: &str, delimiter: char) -> Option<&str> {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()?),
+            '\n' => return None,
+            c if c == delimiter => return Some(chars.as_str()),
+            _ => {}
+        }
+    }
+    None
+}

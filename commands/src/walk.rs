@@ -1,0 +1,318 @@
+//! From text to commands, and the folders that each may run in.
+
+use std::{
+    collections::BTreeSet,
+    ops::RangeInclusive,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use brush_parser::{
+    Parser,
+    ast::{
+        AndOr, AndOrList, Command, CompoundCommand, CompoundList, CompoundListItem, Pipeline,
+        Program, RedirectList, SeparatorOperator,
+    },
+};
+
+use crate::{
+    area::Base,
+    limits::{
+        BASES_MAX, BRACKETS_MAX, CASES_MAX, DEPTH_MAX, HOLDING_MAX, NESTING_MAX, TEXT_BYTES_MAX,
+    },
+    place::Place,
+    run::Run,
+    said::{Mark, Piece, Said},
+    word,
+};
+
+/// What runs a program of the table, or a command of the shell's own.
+pub(crate) type Table = for<'r, 'w> fn(Run<'r, 'w>, &str, &[Piece]) -> Ends;
+
+/// The folders that a command may be in; `None` where that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bases(pub(crate) Option<BTreeSet<Base>>);
+
+impl Bases {
+    pub(crate) fn or(self, other: &Self) -> Self {
+        let (Some(mut mine), Some(theirs)) = (self.0, &other.0) else { return Self(None) };
+        mine.extend(theirs.iter().cloned());
+        Self((mine.len() <= BASES_MAX).then_some(mine))
+    }
+}
+
+/// The folders after a command that has succeeded, and after one that has failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    pub(crate) done: Bases,
+    pub(crate) failed: Bases,
+}
+
+impl Ends {
+    pub(crate) fn in_place(bases: &Bases) -> Self {
+        Self { done: bases.clone(), failed: bases.clone() }
+    }
+
+    fn either(self) -> Bases {
+        self.done.or(&self.failed)
+    }
+}
+
+/// How a command stands among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Another command's output is its input.
+    pub(crate) piped: bool,
+    pub(crate) background: bool,
+}
+
+/// One reading of a text.
+pub(crate) struct Walk<'w> {
+    pub(crate) place: &'w Place,
+    pub(crate) said: &'w mut Said,
+    pub(crate) bases: Bases,
+    pub(crate) depth: usize,
+    pub(crate) table: Table,
+}
+
+impl Walk<'_> {
+    pub(crate) fn unknown(&mut self, why: impl Into<String>) {
+        self.said.mark(Mark::Unknown, why);
+    }
+
+    /// A whole text: the command, or that of a substitution or a `sh -c`.
+    pub(crate) fn text(&mut self, text: &str) {
+        if let Some(why) = unfit(text) {
+            if text.chars().any(is_invisible) {
+                self.said.mark(Mark::Hides, "characters that are not seen");
+            }
+            return self.unknown(why);
+        }
+        if self.depth > DEPTH_MAX {
+            return self.unknown("commands within commands, too deep");
+        }
+        match parse(text) {
+            Some(program) => {
+                for list in &program.complete_commands {
+                    self.list(list, Standing::default());
+                }
+            }
+            None => self.unknown("no shell command that can be read"),
+        }
+    }
+
+    /// A text that is run in a shell of its own.
+    pub(crate) fn below(&mut self, text: &str) {
+        self.apart(|walk| {
+            walk.depth = walk.depth.saturating_add(1);
+            walk.text(text);
+        });
+    }
+
+    /// Runs something whose folder is its own affair.
+    fn apart(&mut self, inner: impl FnOnce(&mut Walk<'_>)) {
+        let (bases, depth) = (self.bases.clone(), self.depth);
+        let (place, table) = (self.place, self.table);
+        inner(&mut Walk { place, said: self.said, bases, depth, table });
+    }
+
+    pub(crate) fn list(&mut self, list: &CompoundList, standing: Standing) {
+        for CompoundListItem(list, separator) in &list.0 {
+            match separator {
+                SeparatorOperator::Async => {
+                    let standing = Standing { background: true, ..standing };
+                    self.apart(|walk| walk.and_or(list, standing));
+                }
+                SeparatorOperator::Sequence => self.and_or(list, standing),
+            }
+        }
+    }
+
+    fn and_or(&mut self, list: &AndOrList, standing: Standing) {
+        let mut ends = self.pipeline(&list.first, standing);
+        for next in &list.additional {
+            let pipeline = match next {
+                AndOr::And(pipeline) => {
+                    self.bases = ends.done.clone();
+                    pipeline
+                }
+                AndOr::Or(pipeline) => {
+                    self.bases = ends.failed.clone();
+                    pipeline
+                }
+            };
+            let after = self.pipeline(pipeline, standing);
+            ends = match next {
+                AndOr::And(_) => Ends { done: after.done, failed: ends.failed.or(&after.failed) },
+                AndOr::Or(_) => Ends { done: ends.done.or(&after.done), failed: after.failed },
+            };
+        }
+        self.bases = ends.either();
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, standing: Standing) -> Ends {
+        let Pipeline { timed: _, bang, seq } = pipeline;
+        let ends = match &**seq {
+            [one] => self.command(one, standing),
+            many => {
+                let before = self.bases.clone();
+                for (at, command) in many.iter().enumerate() {
+                    self.bases = before.clone();
+                    let piped = at > 0 || standing.piped;
+                    let after = self.command(command, Standing { piped, ..standing });
+                    // Shells differ in whether the last one runs in the shell itself.
+                    let after = after.either();
+                    self.bases = before.clone().or(&after);
+                }
+                Ends::in_place(&self.bases.clone())
+            }
+        };
+        match bang {
+            true => Ends { done: ends.failed, failed: ends.done },
+            false => ends,
+        }
+    }
+
+    fn command(&mut self, command: &Command, standing: Standing) -> Ends {
+        match command {
+            Command::Simple(simple) => return self.simple(simple, standing),
+            Command::Compound(compound, redirects) => {
+                self.redirected(redirects.as_ref());
+                self.compound(compound, standing);
+            }
+            Command::Function(_) => self.unknown("a function"),
+            Command::ExtendedTest(..) => self.unknown("[[ ]]: it may run what it compares"),
+        }
+        Ends::in_place(&self.bases.clone())
+    }
+
+    fn redirected(&mut self, redirects: Option<&RedirectList>) {
+        for redirect in redirects.iter().flat_map(|list| &list.0) {
+            self.redirect(redirect);
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand, standing: Standing) {
+        match compound {
+            CompoundCommand::BraceGroup(group) => self.list(&group.list, standing),
+            CompoundCommand::Subshell(shell) => {
+                self.apart(|walk| walk.list(&shell.list, standing));
+            }
+            CompoundCommand::IfClause(clause) => {
+                let before = self.bases.clone();
+                self.list(&clause.condition, standing);
+                let at = self.bases.clone();
+                self.list(&clause.then, standing);
+                let mut after = before.or(&at).or(&self.bases);
+                for branch in clause.elses.iter().flatten() {
+                    self.bases = after.clone();
+                    if let Some(condition) = &branch.condition {
+                        self.list(condition, standing);
+                    }
+                    after = after.or(&self.bases);
+                    self.bases = after.clone();
+                    self.list(&branch.body, standing);
+                    after = after.or(&self.bases);
+                }
+                self.bases = after;
+            }
+            CompoundCommand::ForClause(clause) => {
+                if is_special(&clause.variable_name) {
+                    self.unknown(format!("{} is set", clause.variable_name));
+                }
+                for value in clause.values.iter().flatten() {
+                    self.word(&value.value);
+                }
+                self.again(|walk| walk.list(&clause.body.list, standing));
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.again(|walk| {
+                    walk.list(&clause.0, standing);
+                    walk.list(&clause.1.list, standing);
+                });
+            }
+            CompoundCommand::CaseClause(_) => self.unknown("case"),
+            CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
+                self.unknown("arithmetic");
+            }
+            CompoundCommand::Coprocess(_) => self.unknown("a coprocess"),
+        }
+    }
+
+    /// What is done again and again: where it changes the folder, that is not known any more. Then
+    /// it is read once more, so that what it does there is unknown, too.
+    fn again(&mut self, mut body: impl FnMut(&mut Self)) {
+        let before = self.bases.clone();
+        body(self);
+        if self.bases != before {
+            self.bases = Bases(None);
+            body(self);
+            self.bases = Bases(None);
+        }
+    }
+}
+
+/// Variables that shells or programs go by.
+pub(crate) fn is_special(name: &str) -> bool {
+    !name.bytes().any(|byte| byte.is_ascii_lowercase())
+        || matches!(name, "path" | "cdpath" | "fpath" | "module_path" | "mailpath" | "manpath")
+}
+
+/// Words that begin what holds other commands.
+const HOLDS: &[&str] = &[
+    "!", "case", "coproc", "do", "elif", "else", "for", "function", "if", "select", "then", "time",
+    "until", "while",
+];
+
+fn parse(text: &str) -> Option<Program> {
+    let read = || Parser::new(text.as_bytes(), &word::options()).parse_program();
+    catch_unwind(AssertUnwindSafe(read)).ok()?.ok()
+}
+
+/// Characters that show nothing, or change the order in which others are shown.
+const INVISIBLE: [RangeInclusive<char>; 7] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{200b}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
+fn is_invisible(c: char) -> bool {
+    INVISIBLE.iter().any(|range| range.contains(&c))
+        || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Why a text is not read at all.
+fn unfit(text: &str) -> Option<&'static str> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Some("too long a command");
+    }
+    if text.chars().any(|c| is_invisible(c) || (!c.is_ascii() && c.is_whitespace())) {
+        return Some("characters that shells read differently");
+    }
+    let (mut open, mut most) = (0_usize, 0_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'{' | b'[' => open = open.saturating_add(1),
+            b')' | b'}' | b']' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    if most > NESTING_MAX {
+        return Some("too many brackets");
+    }
+    // Words that hold others in themselves, wherever they stand.
+    let words = text.split(|c: char| c.is_whitespace() || ";&|(){}".contains(c));
+    let (mut holds, mut cases) = (0_usize, 0_usize);
+    for word in words.filter(|word| HOLDS.contains(word)) {
+        holds = holds.saturating_add(1);
+        // The parser's time doubles with each.
+        cases = cases.saturating_add(usize::from(matches!(word, "case" | "select" | "coproc")));
+    }
+    let functions = text.matches(')').count();
+    (holds > HOLDING_MAX || cases > CASES_MAX || functions > BRACKETS_MAX)
+        .then_some("too many commands within others")
+}

@@ -1,0 +1,180 @@
+//! Words, as far as they can be told before the shell runs.
+//!
+//! What shells read differently, or what may run something that is not seen, is not told.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use brush_parser::{
+    ParserOptions,
+    word::{self, Parameter, ParameterExpr, SpecialParameter, TildeExpr, WordPiece},
+};
+
+use crate::said::Piece;
+
+/// A word that was read.
+pub(crate) struct Evaluated {
+    pub(crate) piece: Piece,
+    /// Commands whose output is part of it.
+    pub(crate) inner: Vec<String>,
+    /// Why it may run what is not seen.
+    pub(crate) opaque: Option<&'static str>,
+}
+
+pub(crate) fn options() -> ParserOptions {
+    ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
+}
+
+pub(crate) fn evaluate(raw: &str, home: Option<&str>) -> Evaluated {
+    let plain = |piece| Evaluated { piece, inner: Vec::new(), opaque: None };
+    if matches!(raw, "[" | "]" | "!" | "{}") {
+        return plain(Piece::Literal(raw.to_owned()));
+    }
+    let parsed = catch_unwind(AssertUnwindSafe(|| word::parse(raw, &options())));
+    let Ok(Ok(pieces)) = parsed else {
+        return Evaluated { opaque: Some("a word that can't be read"), ..plain(Piece::Many) };
+    };
+    let mut word = Word { raw, home, ..Word::default() };
+    for piece in &pieces {
+        word.add(&piece.piece, Quoted::No);
+    }
+    word.finish()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    No,
+    Yes,
+}
+
+#[derive(Default)]
+struct Word<'w> {
+    raw: &'w str,
+    home: Option<&'w str>,
+    text: String,
+    /// Where the first wildcard stands.
+    wild: Option<usize>,
+    one: bool,
+    many: bool,
+    inner: Vec<String>,
+    opaque: Option<&'static str>,
+}
+
+impl Word<'_> {
+    fn add(&mut self, piece: &WordPiece, quoted: Quoted) {
+        match piece {
+            WordPiece::Text(text) if quoted == Quoted::No => self.unquoted(text),
+            WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => self.text.push_str(text),
+            WordPiece::EscapeSequence(text) => self.escape(text, quoted),
+            WordPiece::DoubleQuotedSequence(pieces) => {
+                pieces.iter().for_each(|piece| self.add(&piece.piece, Quoted::Yes));
+            }
+            WordPiece::TildeExpansion(TildeExpr::Home) if self.text.is_empty() => match self.home {
+                Some(home) => self.text.push_str(home),
+                None => self.one = true,
+            },
+            WordPiece::TildeExpansion(_) => self.many = true,
+            // What it is depends on the shell.
+            WordPiece::AnsiCQuotedText(_) => self.one = true,
+            WordPiece::GettextDoubleQuotedSequence(_) => self.hide("a translated text"),
+            WordPiece::ArithmeticExpression(_) => self.hide("arithmetic"),
+            WordPiece::ParameterExpansion(expression) => self.parameter(expression, quoted),
+            WordPiece::CommandSubstitution(command) => self.substitute(command, quoted),
+            WordPiece::BackquotedCommandSubstitution(command) if command.contains('\\') => {
+                self.hide("escapes in backquotes");
+            }
+            WordPiece::BackquotedCommandSubstitution(command) => self.substitute(command, quoted),
+        }
+    }
+
+    fn hide(&mut self, why: &'static str) {
+        self.many = true;
+        self.opaque.get_or_insert(why);
+    }
+
+    fn unknown(&mut self, quoted: Quoted) {
+        match quoted {
+            Quoted::Yes => self.one = true,
+            Quoted::No => self.many = true,
+        }
+    }
+
+    fn substitute(&mut self, command: &str, quoted: Quoted) {
+        self.inner.push(command.to_owned());
+        self.unknown(quoted);
+    }
+
+    /// Other forms than `$NAME` and `${NAME}` assign, index or nest.
+    fn parameter(&mut self, expression: &ParameterExpr, quoted: Quoted) {
+        let ParameterExpr::Parameter { parameter, indirect: false } = expression else {
+            return self.hide("an expansion that is more than a name");
+        };
+        match parameter {
+            Parameter::Special(SpecialParameter::AllPositionalParameters { .. }) => {
+                self.many = true;
+            }
+            Parameter::Named(_) | Parameter::Special(_) | Parameter::Positional(_) => {
+                self.unknown(quoted);
+            }
+            _ => self.hide("an element of an array"),
+        }
+    }
+
+    fn escape(&mut self, text: &str, quoted: Quoted) {
+        let mut rest = text.chars();
+        let escaped = match (rest.next(), rest.next(), rest.next()) {
+            (Some('\\'), Some(c), None) => c,
+            _ => return self.many = true,
+        };
+        match (escaped, quoted) {
+            ('\n', _) => {}
+            ('$' | '`' | '"' | '\\', Quoted::Yes) | (_, Quoted::No) => self.text.push(escaped),
+            (_, Quoted::Yes) => self.text.push_str(text),
+        }
+    }
+
+    fn unquoted(&mut self, text: &str) {
+        let braces = !self.raw.contains(',') && !self.raw.contains("..");
+        for c in text.chars() {
+            let before = self.text.chars().next_back();
+            let first = self.text.is_empty() && !self.one && !self.many;
+            match c {
+                '*' | '?' | '[' | ']' => {
+                    self.wild.get_or_insert(self.text.len());
+                    self.text.push(c);
+                }
+                '{' | '}' if braces => self.text.push(c),
+                '~' if !first && !matches!(before, Some(':' | '=')) => self.text.push(c),
+                '=' | '#' if !first => self.text.push(c),
+                '_' | '-' | '.' | '/' | ',' | ':' | '@' | '+' | '%' | '^' => self.text.push(c),
+                c if c.is_alphanumeric() => self.text.push(c),
+                _ => self.many = true,
+            }
+        }
+    }
+
+    fn finish(self) -> Evaluated {
+        let Self { text, wild, one, many, inner, opaque, .. } = self;
+        let piece = match (many, one, wild) {
+            (true, _, _) | (false, true, Some(_)) => Piece::Many,
+            (false, true, None) => Piece::One,
+            (false, false, None) => Piece::Literal(text),
+            (false, false, Some(at)) => pattern(&text, at),
+        };
+        Evaluated { piece, inner, opaque }
+    }
+}
+
+/// What a pattern finds lies below the folder before its first wildcard. Not so where a part of it
+/// could be `..`.
+fn pattern(text: &str, at: usize) -> Piece {
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    let (folder, stem) = before.rfind('/').map_or(("", before), |slash| {
+        before.split_at_checked(slash.saturating_add(1)).unwrap_or((before, ""))
+    });
+    let climbs = |part: &str| part.starts_with('.');
+    if stem.starts_with('.') || after.split('/').skip(1).any(climbs) {
+        return Piece::Many;
+    }
+    let dash = folder.is_empty() && (stem.is_empty() || stem.starts_with('-'));
+    Piece::Pattern { folder: folder.to_owned(), dash }
+}

@@ -1,0 +1,168 @@
+//! Two boards of commands, through the kernel and the preset `coder`: the everyday steps that are
+//! refused, and the harmful ones that are let through.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::collections::BTreeMap;
+
+use syscap::{
+    Runtime,
+    format::{
+        cbor::{Canonical, Encoder, MapBuilder, Profile},
+        manifest::{EffectClass, Extra, Manifest, Param, ParamType},
+        record::Durability,
+        scope::{Rights, Root, RootedPath, Rule, Scope},
+        token,
+    },
+    host::{Begun, DOES_DIMENSION, MACHINE_ROOT, Reported, ToolUse},
+    policy::{Policy, Preset},
+    prelude::*,
+};
+use syscap_commands::{Mark, programs};
+
+const TOOL: &str = "claude_code.bash";
+
+struct Board {
+    _folder: tempfile::TempDir,
+    runtime: Runtime,
+    token: TokenId,
+    manifest: Manifest,
+}
+
+fn manifest() -> Manifest {
+    let mut manifest = Manifest::new(ToolId::new(TOOL).unwrap(), EffectClass::ExternalWrite)
+        .param(Param::required("command", ParamType::Code, ""))
+        .param(Param::optional("place", ParamType::Map, ""));
+    manifest.extra = Extra::Taken;
+    manifest
+}
+
+/// All that `syscap hook --setup` grants, with `/project` as the root.
+fn grant() -> token::Grant {
+    let root = RootedPath::new(Root::named(MACHINE_ROOT).unwrap(), ["project"]).unwrap();
+    let rule = Rule { path: root, rights: Rights::READ.union(Rights::WRITE) };
+    token::Grant::new()
+        .with("path", Scope::paths([rule]).unwrap())
+        .with("program", Scope::names(programs()).unwrap())
+        .with(DOES_DIMENSION, Scope::names(Mark::ALL.map(Mark::name)).unwrap())
+}
+
+fn place(repository: bool) -> Canonical {
+    let mut search = Encoder::new();
+    search.array(1);
+    search.text("/usr/bin");
+    let search = Canonical::check(search.into_bytes(), Profile::DATA).unwrap();
+    let found = programs()
+        .into_iter()
+        .fold(MapBuilder::new(), |map, name| map.text(name, &format!("/usr/bin/{name}")));
+    let map = MapBuilder::new().text("folder", "/project").text("home", "/users/me");
+    let map = map.item("search", search.item()).item("found", found.finish().item());
+    let map = if repository { map.text("repository", "/project") } else { map };
+    map.finish()
+}
+
+impl Board {
+    fn new(policy: Policy) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new().durability(Durability::Process).policy(policy);
+        let runtime = options.create(folder.path().join("home")).unwrap();
+        let used = Self::used("ls", 0, None);
+        let first = runtime.issue(Grant::to("a").tools(["echo"])).unwrap();
+        // Seen first: then it can be granted.
+        drop(runtime.begin_use(first, &used, &manifest()).unwrap());
+        let budget = Budget::working_day().with(Dimension::Concurrent, 10_000);
+        let tool = ToolId::new(TOOL).unwrap();
+        let grant = Grant::to("a").tool_with(tool, grant()).budget(budget);
+        let token = runtime.issue(grant).unwrap();
+        Self { _folder: folder, runtime, token, manifest: manifest() }
+    }
+
+    fn used(command: &str, n: usize, place: Option<Canonical>) -> ToolUse {
+        ToolUse {
+            agent: AgentId::new("a").unwrap(),
+            conversation: "c".to_owned(),
+            id: Some(format!("u{n}")),
+            tool: ToolId::new(TOOL).unwrap(),
+            args: args! { "command": command }.finish(),
+            place,
+        }
+    }
+
+    /// Why a command is not let through; `None` where it is.
+    fn refused(&self, command: &str, n: usize, place: Option<Canonical>) -> Option<Reason> {
+        let used = Self::used(command, n, place);
+        match self.runtime.begin_use(self.token, &used, &self.manifest).unwrap() {
+            Begun::Out(_) => {
+                let done = Reported::Result(Canonical::text("done"));
+                self.runtime.settle_use(self.token, &used, &done).unwrap();
+                None
+            }
+            Begun::Answered(answer) => Some(answer.reason().unwrap()),
+        }
+    }
+
+    fn run(&self, board: &str) -> BTreeMap<Option<Reason>, Vec<String>> {
+        let mut said: BTreeMap<Option<Reason>, Vec<String>> = BTreeMap::new();
+        let lines = board.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for (n, line) in lines.enumerate() {
+            let line = line.replace("\\u200b", "\u{200b}").replace("\\u202e", "\u{202e}");
+            // As it is written in a shell: a new line, but not in the format of `printf`.
+            let text = if line.starts_with("printf") { line } else { line.replace("\\n", "\n") };
+            let refused = self.refused(&text, n, Some(place(true)));
+            said.entry(refused).or_default().push(text);
+        }
+        said
+    }
+}
+
+fn coder(change: impl Fn(String) -> String) -> Policy {
+    Policy::from_json(change(Preset::Coder.document().to_owned()).as_bytes()).unwrap()
+}
+
+fn bounded() -> Policy {
+    let list = format!("\"project_code\": [\"{TOOL}\"]");
+    coder(|text| text.replace("\"project_code\": []", &list))
+}
+
+fn counts(said: &BTreeMap<Option<Reason>, Vec<String>>) -> BTreeMap<&'static str, usize> {
+    said.iter().map(|(why, all)| (why.map_or("runs", Reason::name), all.len())).collect()
+}
+
+const BENIGN: &str = include_str!("boards/benign.txt");
+const HARMFUL: &str = include_str!("boards/harmful.txt");
+
+#[test]
+fn of_everyday_steps_few_are_refused() {
+    let said = Board::new(coder(|text| text)).run(BENIGN);
+    println!("{said:#?}");
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 56), ("out_of_scope", 1), ("runs", 92)]));
+    let said = Board::new(bounded()).run(BENIGN);
+    println!("{said:#?}");
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 31), ("out_of_scope", 1), ("runs", 117)]));
+}
+
+#[test]
+fn of_harmful_steps_none_runs() {
+    let said = Board::new(coder(|text| text)).run(HARMFUL);
+    println!("{said:#?}");
+    let all: usize = said.values().map(Vec::len).sum();
+    assert_eq!(said.get(&None), None);
+    let expected = [("asked", 128), ("constraint", 37), ("out_of_scope", 80)];
+    assert_eq!((all, counts(&said)), (245, BTreeMap::from(expected)));
+    let said = Board::new(Policy::preset(Preset::Standard).unwrap()).run(HARMFUL);
+    assert_eq!(said.get(&None), None);
+    // The project's code can do anything: who lets it run has a boundary around it.
+    let said = Board::new(bounded()).run(HARMFUL);
+    assert_eq!(said.get(&None), Some(&vec!["make -C ../other".to_owned()]));
+}
+
+/// Without a place, or in a repository that nobody looked at.
+#[test]
+fn what_is_not_told_of_a_place_is_unknown() {
+    let board = Board::new(coder(|text| text));
+    assert_eq!(board.refused("ls", 1, None), Some(Reason::Asked));
+    assert_eq!(board.refused("ls", 2, Some(place(true))), None);
+    assert_eq!(board.refused("git status", 3, Some(place(true))), None);
+    assert_eq!(board.refused("git status", 4, Some(place(false))), Some(Reason::Asked));
+    let nowhere = MapBuilder::new().text("folder", "project").finish();
+    assert_eq!(board.refused("ls", 5, Some(nowhere)), Some(Reason::Asked));
+}
