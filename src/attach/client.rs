@@ -39,6 +39,7 @@ use super::{
 use crate::{
     Error,
     error::at,
+    pool,
     provide::{Cancel, HostCall, Offer, Provider},
     tools::identity,
 };
@@ -402,12 +403,12 @@ impl Holder {
         state.runs.insert(id, call.cancel.clone());
         drop(state);
         let holder = Arc::clone(self);
-        let started = spawn("syscap-provide", move || {
+        let started = pool::spawn(move || {
             let ran = relay::run(&*provider, call);
             holder.state().runs.remove(&id);
             holder.peer.answer(id, Reply::done(&Ran::from(ran)));
         });
-        if !started {
+        if started.is_err() {
             self.state().runs.remove(&id);
             self.peer.answer(id, Reply::refused(Reason::Overloaded));
         }
