@@ -5,8 +5,7 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequest, CallToolRequestParams, ClientRequest, ClientResult, InputRequest,
-        InputRequiredResult, InputResponses,
+        CallToolRequestParams, ClientResult, InputRequest, InputRequiredResult, InputResponses,
     },
 };
 use serde_json::Value;
@@ -111,8 +110,7 @@ async fn converse(
         if round > 0 && connection.defined(definition).await.is_none() {
             return Err(Trouble::Gone);
         }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        let value = connection.ask(request, flight, cancel).await?;
+        let value = connection.call(params.clone(), flight, cancel).await?;
         if !result::asks_for_input(&value) {
             return Ok(value);
         }
