@@ -18,7 +18,7 @@ use syscap::{
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
-    provide::{HostCall, HostRan, Provider},
+    provide::{Done, HostCall, HostRan, Provider},
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,8 @@ use crate::{
 /// How often a server may ask for more before one call goes on.
 const ROUNDS_MAX: usize = 10;
 
-/// See the module. The kernel calls on threads of its own; the work is done by the runtime.
+/// See the module. The kernel waits on threads of its own, or is told; the work is done by the
+/// runtime.
 pub(crate) struct Runs {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) handle: Handle,
@@ -44,6 +45,12 @@ pub(crate) struct Runs {
 impl Provider for Runs {
     fn run(&self, call: HostCall) -> HostRan {
         self.handle.block_on(run(&self.gateway, call))
+    }
+
+    fn begin(&self, call: HostCall, done: Done) -> Result<(), (HostCall, Done)> {
+        let gateway = Arc::clone(&self.gateway);
+        self.handle.spawn(async move { done(run(&gateway, call).await) });
+        Ok(())
     }
 }
 
