@@ -97,11 +97,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Begins one call and returns at once; `done` is told what it came to, from any thread, and
     /// where it is dropped instead the run broke off. A provider that needs a thread for it gives
     /// both back, as this does: then it is [run](Self::run) on one.
-    ///
-    /// # Errors
-    /// The call and `done`, where nothing was begun.
-    fn begin(&self, call: HostCall, done: Done) -> Result<(), (HostCall, Done)> {
-        Err((call, done))
+    fn begin(&self, call: HostCall, done: Done) -> Option<(HostCall, Done)> {
+        Some((call, done))
     }
 }
 

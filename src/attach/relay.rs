@@ -82,7 +82,7 @@ pub(super) fn start(
     let mut ending = Ending { limit, begun: Arc::clone(&begun), done: Some(Box::new(done)) };
     let told: Done = Box::new(move |ran| ending.end(ran));
     // Where it panics `told` is dropped, and so says that it broke off.
-    let Some(Err((call, told))) = caught(|| provider.begin(call, told)) else { return };
+    let Some((call, told)) = caught(|| provider.begin(call, told)).flatten() else { return };
     begun.store(false, Ordering::SeqCst);
     let run = move || {
         begun.store(true, Ordering::SeqCst);

@@ -47,10 +47,10 @@ impl Provider for Runs {
         self.handle.block_on(run(&self.gateway, call))
     }
 
-    fn begin(&self, call: HostCall, done: Done) -> Result<(), (HostCall, Done)> {
+    fn begin(&self, call: HostCall, done: Done) -> Option<(HostCall, Done)> {
         let gateway = Arc::clone(&self.gateway);
         self.handle.spawn(async move { done(run(&gateway, call).await) });
-        Ok(())
+        None
     }
 }
 

@@ -2,7 +2,7 @@
 //! cost a call more than all the rest on its way. Everything else goes by the library.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     future::Future,
     io,
     pin::Pin,
@@ -63,8 +63,8 @@ impl Straight {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed).rem_euclid(IDS);
             let id = FIRST_ID.saturating_add(number);
-            if !out.contains_key(&id) {
-                out.insert(id, sender);
+            if let Entry::Vacant(place) = out.entry(id) {
+                place.insert(sender);
                 return Out { calls: Arc::clone(self), id, answer };
             }
         }
