@@ -86,8 +86,8 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The token, and what it granted when the session was opened.
     fn token(&self) -> &TokenInfo;
 
-    /// Sends an envelope, under a name of our own for the call; `done` is told the answer. Where the
-    /// holder goes before it has answered it is sent again, under its idempotency key.
+    /// Sends an envelope, under a name of our own for the call; `done` is told the answer. Where
+    /// the holder goes before it has answered it is sent again, under its idempotency key.
     fn submit(self: Arc<Self>, envelope: Arc<Envelope>, tag: u64, done: Done);
 
     /// The intent of the newest call with that key, where the log has one.

@@ -1,6 +1,6 @@
 //! Calls that are taken from their line straight, past the protocol library: it reads a message
-//! several times over, and hands it through a loop of its own. A line that is anything but the plain
-//! form of a call is the library's.
+//! several times over, and hands it through a loop of its own. A line that is anything but the
+//! plain form of a call is the library's.
 
 use std::{
     collections::HashMap,
