@@ -63,6 +63,7 @@ mod operator;
 mod options;
 mod org;
 pub mod plain;
+mod pool;
 mod proposals;
 pub mod provide;
 mod recover;

@@ -86,10 +86,20 @@ impl HostRan {
     }
 }
 
+/// Takes what a run came to.
+pub type Done = Box<dyn FnOnce(HostRan) + Send>;
+
 /// Runs the tools that a process offers.
 pub trait Provider: Send + Sync + 'static {
     /// Runs one call, and blocks until it has ended. Each call has a thread of its own.
     fn run(&self, call: HostCall) -> HostRan;
+
+    /// Begins one call and returns at once; `done` is told what it came to, from any thread, and
+    /// where it is dropped instead the run broke off. A provider that needs a thread for it gives
+    /// both back, as this does: then it is [run](Self::run) on one.
+    fn begin(&self, call: HostCall, done: Done) -> Option<(HostCall, Done)> {
+        Some((call, done))
+    }
 }
 
 code! {

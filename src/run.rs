@@ -4,7 +4,6 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -18,6 +17,7 @@ use crate::{
     clock::thread_cpu_us,
     core::{Core, Out},
     guard::caught,
+    pool,
     provide::Cancel,
 };
 
@@ -152,9 +152,11 @@ fn run_apart(
     let theirs = Arc::clone(&shared);
     let given_up = cancel.clone();
     let (core, out) = (Arc::clone(core), Out::clone(out));
-    let started = thread::Builder::new().name("syscap-run".to_owned()).spawn(move || {
+    let started = pool::spawn(move || {
         GIVEN_UP.set(Some(given_up));
         let event = run_here(job);
+        // The thread's next job is another's.
+        GIVEN_UP.set(None);
         let (slot, ended) = &*theirs;
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*slot, Slot::GivenUp) {

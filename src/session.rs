@@ -1,6 +1,7 @@
 //! A session, in this process or at the holder.
 
 mod recent;
+mod submit;
 mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -29,7 +29,7 @@ use super::{
         REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
     },
     message::{AgentAsk, Ask, Call, Order},
-    peer::{NotSent, Peer, Pending},
+    peer::{Lost, NotSent, Peer, Pending, Unanswered},
     relay,
     reply::{Answered, Offers, Ran, Reply},
     socket::{SOCKET_FILE, connect_to, is_ours},
@@ -208,6 +208,18 @@ impl Holder {
         self.answered(asked, Duration::MAX).map(|Answered(answer)| answer)
     }
 
+    /// Asks for a call, and does not wait: `done` is told what came of it, once, by the thread that
+    /// reads, or by this one where nothing was sent.
+    pub(crate) fn call_then(
+        self: &Arc<Self>,
+        call: Call,
+        done: impl FnOnce(Step<ToolResult>) + Send + 'static,
+    ) {
+        let (holder, ask) = (Arc::clone(self), AgentAsk::Call(Box::new(call)));
+        let told = move |heard| done(holder.heard(heard).map(|Answered(answer)| answer));
+        self.peer.ask_then(|id| ask.frame(id), Box::new(told));
+    }
+
     /// Asks for calls together, as many at once as a connection may, and waits for all; none is
     /// given where it was turned away because the holder ends.
     pub(crate) fn call_all(&self, calls: Vec<Call>) -> Step<Vec<Option<ToolResult>>> {
@@ -269,17 +281,25 @@ impl Holder {
     fn answered<T: Field>(&self, asked: Result<Pending, NotSent>, limit: Duration) -> Step<T> {
         let pending = match asked {
             Ok(pending) => pending,
-            Err(NotSent::Over) => return Step::Again,
-            Err(NotSent::TooLong) => {
-                return Step::Done(Err(Error::Refused(Refused::new(Reason::TooLarge))));
+            Err(not_sent) => return self.heard(Err(Unanswered::NotSent(not_sent))),
+        };
+        match pending.wait_for(limit) {
+            Some(answer) => self.heard(answer.map_err(|Lost| Unanswered::Lost)),
+            None => {
+                self.peer.break_off();
+                Step::Done(Err(Error::HolderGone))
             }
-        };
-        let Some(answer) = pending.wait_for(limit) else {
-            self.peer.break_off();
-            return Step::Done(Err(Error::HolderGone));
-        };
+        }
+    }
+
+    /// What an answer, or that there is none, comes to.
+    fn heard<T: Field>(&self, answer: Result<Reply, Unanswered>) -> Step<T> {
         match answer {
-            Err(_) => Step::Done(Err(Error::HolderGone)),
+            Err(Unanswered::NotSent(NotSent::Over)) => Step::Again,
+            Err(Unanswered::NotSent(NotSent::TooLong)) => {
+                Step::Done(Err(Error::Refused(Refused::new(Reason::TooLarge))))
+            }
+            Err(Unanswered::Lost) => Step::Done(Err(Error::HolderGone)),
             Ok(Reply::Refused(refused)) if refused.reason() == Reason::Closing => {
                 self.end_soon();
                 Step::Again
@@ -387,7 +407,7 @@ impl Holder {
         Ok(())
     }
 
-    /// Runs a call on a thread of its own, if there is room and somebody who runs it.
+    /// Has a call run, if there is room and somebody who runs it.
     fn start(self: &Arc<Self>, id: u64, call: HostCall) {
         let mut state = self.state();
         let room = state.runs.len() < REQUESTS_MAX && !state.runs.contains_key(&id);
@@ -402,15 +422,10 @@ impl Holder {
         state.runs.insert(id, call.cancel.clone());
         drop(state);
         let holder = Arc::clone(self);
-        let started = spawn("syscap-provide", move || {
-            let ran = relay::run(&*provider, call);
+        relay::start(provider, call, move |ran| {
             holder.state().runs.remove(&id);
             holder.peer.answer(id, Reply::done(&Ran::from(ran)));
         });
-        if !started {
-            self.state().runs.remove(&id);
-            self.peer.answer(id, Reply::refused(Reason::Overloaded));
-        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

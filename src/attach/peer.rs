@@ -51,13 +51,40 @@ struct Waiting {
     next: u64,
     /// Whether the connection has ended.
     over: bool,
-    slots: BTreeMap<u64, SyncSender<Reply>>,
+    slots: BTreeMap<u64, Slot>,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    NotSent(NotSent),
+    Lost,
+}
+
+/// Takes an answer, or hears that there is none. It must not block: the thread that reads calls it.
+pub(super) type Told = Box<dyn FnOnce(Result<Reply, Unanswered>) + Send>;
+
+/// Whom an answer goes to.
+enum Slot {
+    /// A thread that waits.
+    Waits(SyncSender<Reply>),
+    /// Nobody waits.
+    Told(Told),
 }
 
 /// An answer that is waited for.
 pub(super) struct Pending {
     pub(super) id: u64,
     answer: Receiver<Reply>,
+}
+
+impl Slot {
+    /// No answer comes. Who waits is told so by the end of the channel.
+    fn miss(self, why: Unanswered) {
+        if let Self::Told(told) = self {
+            told(Err(why));
+        }
+    }
 }
 
 impl Pending {
@@ -88,26 +115,43 @@ impl Peer {
 
     /// Asks something.
     pub(super) fn ask(&self, frame: impl FnOnce(u64) -> Vec<u8>) -> Result<Pending, NotSent> {
-        let (id, answer) = self.register().ok_or(NotSent::Over)?;
-        let frame = frame(id);
-        let mut out = self.out();
-        let written = if out.asks { out.writer.write(&frame) } else { Err(Broken::Ended) };
-        drop(out);
-        match written {
+        let (slot, answer) = sync_channel(1);
+        let id = self.register(Slot::Waits(slot)).map_err(|_| NotSent::Over)?;
+        match self.send(&frame(id)) {
             Ok(()) => Ok(Pending { id, answer }),
-            Err(broken) => {
+            Err(not_sent) => {
                 self.waiting().slots.remove(&id);
-                match broken {
-                    Broken::Length => Err(NotSent::TooLong),
-                    // It was held back.
-                    Broken::Ended => Err(NotSent::Over),
-                    _ => {
-                        self.break_off();
-                        Err(NotSent::Over)
-                    }
-                }
+                Err(not_sent)
             }
         }
+    }
+
+    /// Asks something, and does not wait: `told` hears of it, once.
+    pub(super) fn ask_then(&self, frame: impl FnOnce(u64) -> Vec<u8>, told: Told) {
+        let id = match self.register(Slot::Told(told)) {
+            Ok(id) => id,
+            Err(slot) => return slot.miss(Unanswered::NotSent(NotSent::Over)),
+        };
+        if let Err(not_sent) = self.send(&frame(id)) {
+            // Where it is not there any more it has heard that the connection ended.
+            let slot = self.waiting().slots.remove(&id);
+            slot.into_iter().for_each(|slot| slot.miss(Unanswered::NotSent(not_sent)));
+        }
+    }
+
+    fn send(&self, frame: &[u8]) -> Result<(), NotSent> {
+        let mut out = self.out();
+        let written = if out.asks { out.writer.write(frame) } else { Err(Broken::Ended) };
+        drop(out);
+        written.map_err(|broken| match broken {
+            Broken::Length => NotSent::TooLong,
+            // It was held back.
+            Broken::Ended => NotSent::Over,
+            _ => {
+                self.break_off();
+                NotSent::Over
+            }
+        })
     }
 
     /// Answers something. Where it can't be written the connection ends; where it is too long,
@@ -148,8 +192,12 @@ impl Peer {
     /// Hands an answer to the thread that waits for it. An answer to nothing is a fault.
     pub(super) fn settle(&self, id: u64, reply: Reply) -> Result<(), Broken> {
         let slot = self.waiting().slots.remove(&id).ok_or(Broken::Form)?;
-        // Nobody waits any more where it can't be sent.
-        slot.try_send(reply).or(Ok(()))
+        match slot {
+            // Nobody waits any more where it can't be sent.
+            Slot::Waits(slot) => slot.try_send(reply).unwrap_or(()),
+            Slot::Told(told) => told(Ok(reply)),
+        }
+        Ok(())
     }
 
     /// From here on nothing is asked; answers are still given and taken.
@@ -168,23 +216,24 @@ impl Peer {
     /// There is nothing more to read: whoever waits for an answer is told that it is lost.
     pub(super) fn finish(&self) {
         self.break_off();
-        self.waiting().slots.clear();
+        let slots = std::mem::take(&mut self.waiting().slots);
+        slots.into_values().for_each(|slot| slot.miss(Unanswered::Lost));
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.waiting().over
     }
 
-    fn register(&self) -> Option<(u64, Receiver<Reply>)> {
+    /// A place for an answer; the slot itself, where none comes any more.
+    fn register(&self, slot: Slot) -> Result<u64, Slot> {
         let mut waiting = self.waiting();
         if waiting.over {
-            return None;
+            return Err(slot);
         }
         let id = waiting.next;
         waiting.next = waiting.next.wrapping_add(1);
-        let (slot, answer) = sync_channel(1);
         waiting.slots.insert(id, slot);
-        Some((id, answer))
+        Ok(id)
     }
 
     /// A frame that a panic cut short breaks the connection by itself: what follows it is no

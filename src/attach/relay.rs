@@ -1,6 +1,12 @@
 //! A tool's run, carried to the process that offered the tool.
 
-use std::{sync::Arc, thread};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use syscap_format::{
     budget::Amounts,
@@ -16,7 +22,8 @@ use super::{
 };
 use crate::{
     guard::caught,
-    provide::{HostCall, HostRan, Provider},
+    pool,
+    provide::{Done, HostCall, HostRan, Provider},
 };
 
 /// Runs tools in the process at the other end of a connection.
@@ -65,13 +72,51 @@ fn ended(reason: Reason, tx: TxOutcome) -> HostRan {
     HostRan::new(Err(Refused::new(reason)), tx, Amounts::ZERO)
 }
 
-/// Runs a call here, for the holder: whatever the provider does, there is an answer.
-pub(super) fn run(provider: &dyn Provider, call: HostCall) -> HostRan {
-    let limit = call.result_bytes_max;
-    let ran = caught(|| provider.run(call));
-    let mut ran = ran.unwrap_or_else(|| ended(Reason::Failed, TxOutcome::Unknown));
-    if ran.result.as_ref().is_ok_and(|result| result.as_bytes().len() > limit) {
-        ran.result = Err(Refused::new(Reason::ResultTooLarge));
+/// Has a call run here, for the holder: whatever the provider does, `done` is told of it once.
+pub(super) fn start(
+    provider: Arc<dyn Provider>,
+    call: HostCall,
+    done: impl FnOnce(HostRan) + Send + 'static,
+) {
+    let (limit, begun) = (call.result_bytes_max, Arc::new(AtomicBool::new(true)));
+    let mut ending = Ending { limit, begun: Arc::clone(&begun), done: Some(Box::new(done)) };
+    let told: Done = Box::new(move |ran| ending.end(ran));
+    // Where it panics `told` is dropped, and so says that it broke off.
+    let Some((call, told)) = caught(|| provider.begin(call, told)).flatten() else { return };
+    begun.store(false, Ordering::SeqCst);
+    let run = move || {
+        begun.store(true, Ordering::SeqCst);
+        let ran = caught(|| provider.run(call));
+        told(ran.unwrap_or_else(|| ended(Reason::Failed, TxOutcome::Unknown)));
+    };
+    // Where no thread can be had it is dropped, and `told` with it.
+    pool::spawn(run).unwrap_or(());
+}
+
+/// A run that is out. One that is dropped and was not told the end of has broken off, or never
+/// began.
+struct Ending {
+    /// The largest result, in bytes.
+    limit: usize,
+    begun: Arc<AtomicBool>,
+    done: Option<Done>,
+}
+
+impl Ending {
+    fn end(&mut self, mut ran: HostRan) {
+        let Some(done) = self.done.take() else { return };
+        if ran.result.as_ref().is_ok_and(|result| result.as_bytes().len() > self.limit) {
+            ran.result = Err(Refused::new(Reason::ResultTooLarge));
+        }
+        done(ran);
     }
-    ran
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.end(match self.begun.load(Ordering::SeqCst) {
+            true => ended(Reason::Failed, TxOutcome::Unknown),
+            false => ended(Reason::ProviderGone, TxOutcome::NoOp),
+        });
+    }
 }

@@ -1,5 +1,5 @@
 //! What is asked of a holder, from its frame to its answer: refused at once where there is no room
-//! for it, else worked on by a thread of its own.
+//! for it, else worked on by a thread that has nothing else to do.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -14,10 +14,10 @@ use super::{
     message::{AgentAsk, Ask},
     reply::Reply,
     seat::{Asked, Seat},
-    server::{Hub, spawn},
+    server::Hub,
     wire::Broken,
 };
-use crate::guard::caught;
+use crate::{guard::caught, pool};
 
 /// What a request is, for the bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Hub {
             }
             Err(Refusal::Broken(broken)) => return Err(broken),
         };
-        let started = spawn("syscap-request", move || begun.work(asked));
+        let started = pool::spawn(move || begun.work(asked));
         if started.is_err() {
             seat.peer.answer(id, Reply::refused(Reason::Overloaded));
         }

@@ -192,6 +192,13 @@ impl Failover {
         }
     }
 
+    /// The holder, where it is known and there, and nobody looks for one.
+    pub(crate) fn now(&self) -> Option<Term> {
+        self.check_open().ok()?;
+        let state = self.state.try_lock().ok()?;
+        state.term.clone().filter(|up| !up.is_over())
+    }
+
     /// Looks for a holder once, and does not wait for one to come; says whether there is one.
     pub(crate) fn look(&self) -> Result<bool, Error> {
         let mut state = self.state();

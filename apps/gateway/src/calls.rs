@@ -17,13 +17,14 @@ use syscap::format::{
     limits::TRACE_BYTES_MAX,
     provenance::Source,
 };
+use tokio::sync::oneshot;
 
 use crate::{
     data,
     downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
-    kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached, blocking},
+    kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached},
     names, next, refusal, renewal, result,
 };
 
@@ -228,10 +229,14 @@ async fn send_by(
         () = cancel.cancelled() => {}
         () = gateway.closing.cancelled() => return Err(not_made("the gateway ends")),
     }
-    let (session, envelope) = (Arc::clone(&open.session), Arc::clone(envelope));
-    let outcome = blocking(move || session.send(&envelope, tag)).await;
+    let (told, outcome) = oneshot::channel();
+    // Who gave it up does not wait for it any more.
+    let done = Box::new(move |outcome| drop(told.send(outcome)));
+    Arc::clone(&open.session).submit(Arc::clone(envelope), tag, done);
+    let broken = || Unreached(String::from("a thread of the gateway broke off"));
+    let outcome = outcome.await.unwrap_or_else(|_| Err(NoAnswer::Unknown(broken(), None)));
     drop(slot);
-    let outcome = outcome.unwrap_or_else(|broken| Err(NoAnswer::Unknown(broken, None)))?;
+    let outcome = outcome?;
     let lack = renewal::lack(&outcome, open.session.token());
     Ok((outcome, lack, open))
 }

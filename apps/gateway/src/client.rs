@@ -63,7 +63,15 @@ impl McpClient {
         self.able.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn peer(&self) -> Option<Peer<RoleServer>> {
+    /// Which wire it speaks, once it was seen.
+    pub(crate) fn wire(&self) -> Option<WireKind> {
+        let peer = self.peer.read().unwrap_or_else(PoisonError::into_inner);
+        let able = self.able.read().unwrap_or_else(PoisonError::into_inner);
+        peer.as_ref().filter(|peer| peer.peer_info().is_some()).map(|_| able.wire)
+    }
+
+    /// The library's end of the way to it.
+    pub(crate) fn peer(&self) -> Option<Peer<RoleServer>> {
         self.peer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -7,6 +7,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +16,7 @@ use syscap::{
     Error, Session, Written,
     audit::sqlite::SqliteReader,
     format::{
-        cbor::Item,
+        cbor::{Canonical, Item},
         envelope::ToolResult,
         id::Seq,
         json::Escapes,
@@ -26,7 +27,7 @@ use syscap::{
     view::TokenInfo,
 };
 
-use crate::kernelside::{CallOutcome, Envelope, KernelSession, NoAnswer, Unreached};
+use crate::kernelside::{CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached};
 
 /// How often a call is sent: more holders than that do not go one after the other.
 const TRIES_MAX: u32 = 16;
@@ -80,17 +81,22 @@ impl HomeSession {
         Self { session, token, home: home.to_path_buf(), since }
     }
 
-    /// Sends a call until it is answered.
-    fn see_through(&self, envelope: &Envelope, tag: u64) -> Result<ToolResult, NoAnswer> {
-        let (map, form) = match envelope {
-            Envelope::Canonical(map) => (map, Written::Cbor),
-            Envelope::Text(map) => (map, Written::Arguments(Escapes::Data)),
-        };
+    /// Sends a call until it is answered, after it was sent once and this came of it.
+    fn see_through(
+        &self,
+        envelope: &Envelope,
+        tag: u64,
+        first: Error,
+    ) -> Result<ToolResult, NoAnswer> {
+        let (map, form) = parts(envelope);
         let key = map.item().get("idempotency_key").and_then(Item::as_text);
-        let (mut lost, mut tries, since) = (None, 0_u32, Instant::now());
+        let (mut lost, mut tries, since) = (None, 1_u32, Instant::now());
+        let mut first = Some(first);
         loop {
-            tries = tries.saturating_add(1);
-            let sent = self.session.send(map.as_bytes(), form, tag);
+            let sent = match first.take() {
+                Some(first) => Err(first),
+                None => self.session.send(map.as_bytes(), form, tag),
+            };
             let error = match sent {
                 Ok(answer) => {
                     let waits = answer.reason() == Some(Reason::KeyInFlight) && lost.is_some();
@@ -113,6 +119,7 @@ impl HomeSession {
             if fate != Fate::Lost || tries >= TRIES_MAX {
                 return Err(self.unknown(lost, key));
             }
+            tries = tries.saturating_add(1);
         }
     }
 
@@ -169,20 +176,56 @@ impl HomeSession {
     }
 }
 
+fn parts(envelope: &Envelope) -> (&Canonical, Written) {
+    match envelope {
+        Envelope::Canonical(map) => (map, Written::Cbor),
+        Envelope::Text(map) => (map, Written::Arguments(Escapes::Data)),
+    }
+}
+
+fn outcome(answer: &ToolResult) -> CallOutcome {
+    CallOutcome {
+        reason: answer.reason(),
+        delivered: answer.delivered().clone(),
+        record: answer.receipt().outcome_seq,
+        constraint: answer.constraint().map(ToString::to_string),
+        tx: answer.tx_outcome(),
+    }
+}
+
 impl KernelSession for HomeSession {
     fn token(&self) -> &TokenInfo {
         &self.token
     }
 
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, NoAnswer> {
-        let answer = self.see_through(envelope, tag)?;
-        Ok(CallOutcome {
-            reason: answer.reason(),
-            delivered: answer.delivered().clone(),
-            record: answer.receipt().outcome_seq,
-            constraint: answer.constraint().map(ToString::to_string),
-            tx: answer.tx_outcome(),
-        })
+    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, tag: u64, done: Done) {
+        let (again, sent) = (Arc::clone(&self), Arc::clone(&envelope));
+        let (map, form) = parts(&sent);
+        self.session.submit(map.as_bytes(), form, tag, move |answer| match answer {
+            Ok(answer) => done(Ok(outcome(&answer))),
+            Err(error) => {
+                let why = Unreached(error.to_string());
+                let unknown = Fate::of(&error) != Fate::NotMade;
+                let done = Arc::new(Mutex::new(Some(done)));
+                let tell = |outcome, done: &Mutex<Option<Done>>| {
+                    let done = done.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    if let Some(done) = done {
+                        done(outcome);
+                    }
+                };
+                let theirs = Arc::clone(&done);
+                // This thread must not wait.
+                let started = thread::Builder::new().spawn(move || {
+                    let answer = again.see_through(&envelope, tag, error);
+                    tell(answer.map(|answer| outcome(&answer)), &theirs);
+                });
+                match started {
+                    Ok(_) => {}
+                    Err(_) if unknown => tell(Err(NoAnswer::Unknown(why, None)), &done),
+                    Err(_) => tell(Err(NoAnswer::NotMade(why)), &done),
+                }
+            }
+        });
     }
 
     fn intent_of(&self, key: &str) -> Option<Seq> {

@@ -100,9 +100,9 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The token, and what it granted when the session was opened.
     fn token(&self) -> &TokenInfo;
 
-    /// Sends an envelope, under a name of our own for the call, and waits for the answer. Where the
-    /// holder goes before it has answered it is sent again, under its idempotency key.
-    fn send(&self, envelope: &Envelope, tag: u64) -> Result<CallOutcome, NoAnswer>;
+    /// Sends an envelope, under a name of our own for the call; `done` is told the answer. Where
+    /// the holder goes before it has answered it is sent again, under its idempotency key.
+    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, tag: u64, done: Done);
 
     /// The intent of the newest call with that key, where the log has one.
     fn intent_of(&self, key: &str) -> Option<Seq>;
@@ -110,6 +110,9 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     /// Closes it.
     fn close(&self) -> Result<(), Unreached>;
 }
+
+/// Takes the answer to a call. It must not block.
+pub(crate) type Done = Box<dyn FnOnce(Result<CallOutcome, NoAnswer>) + Send>;
 
 /// A call as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 //!
 //! ```text
 //! life | survey                             the process, from start to end | a look beforehand
-//! face                                      what the client sees: a server of MCP
+//! face direct                               what the client sees: a server of MCP | its calls
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
 //! next renewal news                         what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
@@ -36,6 +36,7 @@ mod catalog;
 mod client;
 mod config;
 mod data;
+mod direct;
 mod downstream;
 mod effect;
 mod error;

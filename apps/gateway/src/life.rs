@@ -11,6 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    direct::Direct,
     downstream::ClientWire,
     error::Error,
     face::Face,
@@ -65,7 +66,8 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
 async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
     let eof = gateway.client.deaf.clone();
     let (read, write) = stdio_pipes();
-    let transport = ClientWire::new(read, write, &gateway.client.outbox, eof.clone());
+    let calls = Arc::new(Direct(Arc::clone(gateway)));
+    let transport = ClientWire::new(read, write, &gateway.client.outbox, calls, eof.clone());
     let end = tokio::spawn(end(Arc::clone(gateway), eof));
     let face = Face { gateway: Arc::clone(gateway) };
     let serving = async {

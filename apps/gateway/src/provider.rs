@@ -5,8 +5,7 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequest, CallToolRequestParams, ClientRequest, ClientResult, InputRequest,
-        InputRequiredResult, InputResponses,
+        CallToolRequestParams, ClientResult, InputRequest, InputRequiredResult, InputResponses,
     },
 };
 use serde_json::Value;
@@ -19,7 +18,7 @@ use syscap::{
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
-    provide::{HostCall, HostRan, Provider},
+    provide::{Done, HostCall, HostRan, Provider},
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,8 @@ use crate::{
 /// How often a server may ask for more before one call goes on.
 const ROUNDS_MAX: usize = 10;
 
-/// See the module. The kernel calls on threads of its own; the work is done by the runtime.
+/// See the module. The kernel waits on threads of its own, or is told; the work is done by the
+/// runtime.
 pub(crate) struct Runs {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) handle: Handle,
@@ -45,6 +45,12 @@ pub(crate) struct Runs {
 impl Provider for Runs {
     fn run(&self, call: HostCall) -> HostRan {
         self.handle.block_on(run(&self.gateway, call))
+    }
+
+    fn begin(&self, call: HostCall, done: Done) -> Option<(HostCall, Done)> {
+        let gateway = Arc::clone(&self.gateway);
+        self.handle.spawn(async move { done(run(&gateway, call).await) });
+        None
     }
 }
 
@@ -111,8 +117,7 @@ async fn converse(
         if round > 0 && connection.defined(definition).await.is_none() {
             return Err(Trouble::Gone);
         }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        let value = connection.ask(request, flight, cancel).await?;
+        let value = connection.call(params.clone(), flight, cancel).await?;
         if !result::asks_for_input(&value) {
             return Ok(value);
         }

@@ -113,6 +113,11 @@ pub(crate) fn unanswered(error: &ErrorData) -> Value {
     self::error(&format!("The client did not answer what the tool asked: {}", error.message))
 }
 
+/// The error where a server asks for more, by a result that the client's wire has not.
+pub(crate) fn needs_more() -> ErrorData {
+    ErrorData::invalid_request("the tool asks for more than this revision has a form for", None)
+}
+
 fn error(words: &str) -> Value {
     json!({"content": [{"type": "text", "text": words}], "isError": true})
 }

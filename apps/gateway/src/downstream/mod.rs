@@ -7,6 +7,7 @@ mod input;
 mod message;
 mod numbers;
 mod outbox;
+mod straight;
 
 use std::{
     io,
@@ -14,24 +15,30 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use rmcp::{
     RoleServer,
     model::{
-        ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage,
-        ServerNotification,
+        ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage,
+        ServerJsonRpcMessage, ServerNotification,
     },
     transport::Transport,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{input::Line, message::Heard, outbox::Repeats};
-pub(crate) use self::{message::AsSent, outbox::Outbox};
+use self::{input::Line, message::Heard, outbox::Repeats, straight::StraightCalls};
+pub(crate) use self::{
+    message::AsSent,
+    outbox::Outbox,
+    straight::{StraightCall, StraightGuard, TakesCalls},
+};
 use crate::say::say;
 
 /// Most requests that are being answered; of more each is refused at once.
@@ -39,11 +46,17 @@ const REQUESTS_MAX: usize = 8_192;
 /// Most bytes of them.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 
+/// How long calls have to be answered once the client's input has ended.
+const DRAIN: Duration = Duration::from_secs(5);
+
 /// See the module.
 pub(crate) struct ClientWire {
     lines: mpsc::Receiver<Line>,
     outbox: Arc<Outbox>,
     busy: Arc<Busy>,
+    /// Who makes calls that do not go by the library.
+    calls: Arc<dyn TakesCalls>,
+    straight: Arc<StraightCalls>,
 }
 
 /// What is being answered.
@@ -84,6 +97,7 @@ impl ClientWire {
         read: impl AsyncRead + Unpin + Send + 'static,
         write: impl AsyncWrite + Unpin + Send + 'static,
         outbox: &Arc<Outbox>,
+        calls: Arc<dyn TakesCalls>,
         eof: CancellationToken,
     ) -> Self {
         let (sender, lines) = mpsc::channel(1);
@@ -95,7 +109,7 @@ impl ClientWire {
                 eof.cancel();
             }
         });
-        Self { lines, outbox, busy: Arc::default() }
+        Self { lines, outbox, busy: Arc::default(), calls, straight: Arc::default() }
     }
 
     /// What the library is to see of a line; what it is not is answered here.
@@ -108,6 +122,18 @@ impl ClientWire {
                 return None;
             }
         };
+        if self.calls.is_ready()
+            && let Some(call) = StraightCall::read(&line)
+        {
+            match self.busy.enter(line.len()) {
+                Some(entered) => {
+                    let boarded = self.straight.enter(&call.id, entered);
+                    self.calls.make(call, boarded);
+                }
+                None => self.outbox.answer(&message::too_much(&call.id)),
+            }
+            return None;
+        }
         let mut message = match message::hear(&line) {
             Heard::Message(message) => *message,
             Heard::Answer(answer) => {
@@ -116,6 +142,12 @@ impl ClientWire {
             }
             Heard::Nothing => return None,
         };
+        if let JsonRpcMessage::Notification(told) = &message
+            && let ClientNotification::CancelledNotification(cancelled) = &told.notification
+            && let Some(id) = &cancelled.params.request_id
+        {
+            self.straight.give_up(id);
+        }
         if let JsonRpcMessage::Request(request) = &mut message {
             let Some(entered) = self.busy.enter(line.len()) else {
                 self.outbox.answer(&message::too_much(&request.id));
@@ -168,7 +200,11 @@ impl Transport<RoleServer> for ClientWire {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             self.outbox.room().await;
-            let line = self.lines.recv().await?;
+            let Some(line) = self.lines.recv().await else {
+                // The library waits as long for those that it knows of.
+                timeout(DRAIN, self.straight.answered()).await.ok();
+                return None;
+            };
             if let Some(message) = self.hear(line) {
                 return Some(message);
             }

@@ -2,24 +2,28 @@
 
 mod process;
 mod server_requests;
+mod straight;
 mod wire;
 
 use std::{
     collections::HashMap,
-    io,
+    future::poll_fn,
+    io::{self, ErrorKind},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
 use rmcp::{
     ErrorData, RoleClient,
     model::{
-        CancelledNotificationParam, ClientConfig, ClientRequest, GetExtensions, Implementation,
-        ProgressToken, ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerResult,
-        SubscriptionFilter,
+        CallToolRequest, CallToolRequestMethod, CallToolRequestParams, CancelledNotificationParam,
+        ClientConfig, ClientRequest, ConstString, GetExtensions, Implementation, NumberOrString,
+        ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerCapabilities,
+        ServerResult, SubscriptionFilter,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
@@ -37,7 +41,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     server_requests::ServerRequests,
-    wire::{Wanting, Wants},
+    straight::{Params, Request, Straight, WriteLine},
+    wire::{NOTICE_BYTES_MAX, Wanting, Wants},
 };
 use crate::{
     capabilities::{Able, WireKind},
@@ -103,6 +108,10 @@ pub(crate) struct Connection {
     listing: watch::Sender<Arc<ToolListing>>,
     marks: mpsc::Sender<WaitingNotice>,
     wants: Arc<Wants>,
+    /// Room for notices, in bytes: all of it, while none waits.
+    room: Arc<Semaphore>,
+    straight: Arc<Straight>,
+    lines: Arc<dyn WriteLine>,
     running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
     process: Mutex<Option<JoinHandle<()>>>,
     /// What keeps the server saying what is wanted to hear, on the newer wire.
@@ -182,6 +191,9 @@ impl Connection {
             listing: watch::Sender::default(),
             marks: reports.marks,
             wants: reports.wants,
+            room: reports.room,
+            straight: reports.straight,
+            lines: reports.lines,
             running: Mutex::new(Some(running)),
             process: Mutex::new(Some(process)),
             held: tokio::sync::Mutex::default(),
@@ -210,9 +222,7 @@ impl Connection {
             answer = handle.await_response() => read(answer),
             () = self.gone.cancelled() => Err(Trouble::Gone),
             () = cancel.cancelled() => {
-                let reason = Some(String::from("nobody waits for it any more"));
-                let notice = CancelledNotificationParam::new(Some(id), reason);
-                timeout(CANCEL_MAX, self.peer.notify_cancelled(notice)).await.ok();
+                self.give_up(id).await;
                 Err(Trouble::Cancelled)
             }
         };
@@ -221,6 +231,93 @@ impl Connection {
             self.wants.forget(&token);
         }
         answer
+    }
+
+    /// Calls a tool, for a client that waits for it.
+    pub(crate) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        flight: Option<&Arc<Flight>>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, Trouble> {
+        let input = params.input_responses.is_some() || params.request_state.is_some();
+        if self.wire == WireKind::Stateless || input {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            return self.ask(request, flight, cancel).await;
+        }
+        let mut out = self.straight.begin();
+        let mut meta = flight.map_or_else(RequestMetaObject::new, |flight| self.meta(flight));
+        let token = ProgressToken(NumberOrString::Number(out.id));
+        let wants = flight.filter(|flight| flight.progress.is_some());
+        if let Some(flight) = wants {
+            meta.set_progress_token(token.clone());
+            self.wants.note(token.clone(), Arc::clone(flight));
+        }
+        let request = Request {
+            jsonrpc: "2.0",
+            id: out.id,
+            method: CallToolRequestMethod::VALUE,
+            params: Params {
+                meta: (!meta.is_empty()).then_some(meta),
+                name: &params.name,
+                arguments: params.arguments.as_ref(),
+            },
+        };
+        let answer = match serde_json::to_vec(&request) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.answer_to(&mut out, line, cancel).await
+            }
+            Err(_) => Err(Trouble::Gone),
+        };
+        self.pass_on().await;
+        if wants.is_some() {
+            self.wants.forget(&token);
+        }
+        answer
+    }
+
+    /// Writes a call and waits for its answer.
+    async fn answer_to(
+        &self,
+        out: &mut straight::Out,
+        line: Vec<u8>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, Trouble> {
+        let mut writing = Arc::clone(&self.lines).line(line);
+        let at_once = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
+        let written = async {
+            let written = match at_once {
+                Poll::Ready(written) => written,
+                // Half a line would spoil the next: it is written whole, whoever gives it up.
+                Poll::Pending => {
+                    tokio::spawn(writing).await.unwrap_or(Err(ErrorKind::Other.into()))
+                }
+            };
+            match written {
+                Ok(()) => (&mut out.answer).await.ok(),
+                Err(_) => None,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = written => match answer {
+                Some(answer) => answer.map_err(Trouble::Refused),
+                None => Err(Trouble::Gone),
+            },
+            () = self.gone.cancelled() => Err(Trouble::Gone),
+            () = cancel.cancelled() => {
+                self.give_up(NumberOrString::Number(out.id)).await;
+                Err(Trouble::Cancelled)
+            }
+        }
+    }
+
+    /// Tells the server that nobody waits for an answer any more.
+    async fn give_up(&self, id: RequestId) {
+        let reason = Some(String::from("nobody waits for it any more"));
+        let notice = CancelledNotificationParam::new(Some(id), reason);
+        timeout(CANCEL_MAX, self.peer.notify_cancelled(notice)).await.ok();
     }
 
     /// How often the server has said that its tools changed.
@@ -273,6 +370,10 @@ impl Connection {
 
     /// Waits until what the server said before has been passed on.
     async fn pass_on(&self) {
+        let silent = self.room.available_permits() == NOTICE_BYTES_MAX;
+        if silent && self.marks.capacity() == self.marks.max_capacity() {
+            return;
+        }
         let (mark, passed) = oneshot::channel();
         let passed = async {
             if self.marks.send(Notice::Mark(mark).into()).await.is_ok() {

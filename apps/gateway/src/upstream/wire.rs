@@ -10,7 +10,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use rmcp::{
@@ -24,12 +23,12 @@ use rmcp::{
 };
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader},
     sync::{Semaphore, mpsc},
-    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
+use super::straight::{Lines, Straight, WriteLine};
 use crate::{
     flight::Flight,
     notice::{ChangedList, Missed, Notice, WaitingNotice},
@@ -40,9 +39,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
 /// Most notifications that wait; of more, progress and log messages are dropped.
 const NOTICES_MAX: usize = 1_024;
 /// Most bytes of them.
-const NOTICE_BYTES_MAX: usize = 4 << 20;
-/// How long a server may leave its standard input unread.
-const WRITE_MAX: Duration = Duration::from_secs(30);
+pub(super) const NOTICE_BYTES_MAX: usize = 4 << 20;
 
 /// Which request wants to hear of progress under which token.
 #[derive(Default)]
@@ -56,6 +53,11 @@ impl Wants {
     /// The request that wants to hear of progress under that token.
     pub(crate) fn find(&self, token: &ProgressToken) -> Option<Arc<Flight>> {
         self.lock().get(token).cloned()
+    }
+
+    /// Notes one.
+    pub(super) fn note(&self, token: ProgressToken, flight: Arc<Flight>) {
+        self.lock().insert(token, flight);
     }
 
     /// Forgets it.
@@ -81,6 +83,12 @@ pub(crate) struct Reports {
     pub(crate) changes: Arc<AtomicU64>,
     /// Requests that want to hear of progress.
     pub(crate) wants: Arc<Wants>,
+    /// Room for notices, in bytes.
+    pub(super) room: Arc<Semaphore>,
+    /// Calls that go past the library.
+    pub(super) straight: Arc<Straight>,
+    /// The server's standard input.
+    pub(super) lines: Arc<dyn WriteLine>,
     /// Cancelled when nothing comes from the server any more.
     pub(crate) gone: CancellationToken,
 }
@@ -89,7 +97,8 @@ pub(crate) struct Reports {
 pub(crate) struct Wire<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
-    write: Arc<tokio::sync::Mutex<Option<W>>>,
+    lines: Arc<Lines<W>>,
+    straight: Arc<Straight>,
     notices: mpsc::Sender<WaitingNotice>,
     /// Room for notices, in bytes.
     room: Arc<Semaphore>,
@@ -103,26 +112,33 @@ pub(crate) struct Wire<R, W> {
     legacy: ClientCapabilities,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
     /// A transport over a server's standard output and input.
     pub(crate) fn new(read: R, write: W, legacy: ClientCapabilities) -> (Self, Reports) {
         let (sender, notices) = mpsc::channel(NOTICES_MAX);
         let (missed, gone) = (Arc::<Missed>::default(), CancellationToken::new());
         let (wants, changes) = (Arc::<Wants>::default(), Arc::<AtomicU64>::default());
+        let room = Arc::new(Semaphore::new(NOTICE_BYTES_MAX));
+        let lines = Arc::new(Lines::new(write, gone.clone()));
+        let straight = Arc::<Straight>::default();
         let reports = Reports {
             notices,
             marks: sender.clone(),
             missed: Arc::clone(&missed),
             changes: Arc::clone(&changes),
             wants: Arc::clone(&wants),
+            room: Arc::clone(&room),
+            straight: Arc::clone(&straight),
+            lines: Arc::<Lines<W>>::clone(&lines),
             gone: gone.clone(),
         };
         let wire = Self {
             read: BufReader::with_capacity(64 << 10, read),
             line: Vec::new(),
-            write: Arc::new(tokio::sync::Mutex::new(Some(write))),
+            lines,
+            straight,
             notices: sender,
-            room: Arc::new(Semaphore::new(NOTICE_BYTES_MAX)),
+            room,
             missed,
             changes,
             wants,
@@ -155,7 +171,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     }
 
     /// What the library is to see of a line of so many bytes.
-    fn sort(&self, message: Value, bytes: usize) -> Option<ServerJsonRpcMessage> {
+    fn sort(&self, mut message: Value, bytes: usize) -> Option<ServerJsonRpcMessage> {
+        if message.get("method").is_none() && self.straight.take(&mut message) {
+            return None;
+        }
         let method = message.get("method").and_then(Value::as_str);
         match (method, message.get("id")) {
             (Some(method), None | Some(Value::Null)) => {
@@ -231,7 +250,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         let wanting = request.request.extensions().get::<Wanting>().cloned();
         let token = request.request.get_meta().get_progress_token();
         if let (Some(Wanting(flight)), Some(token)) = (wanting, token) {
-            self.wants.lock().insert(token, flight);
+            self.wants.note(token, flight);
         }
         match &mut request.request {
             ClientRequest::InitializeRequest(initialize) => {
@@ -256,21 +275,11 @@ where
         mut message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         self.prepare(&mut message);
-        let (write, gone) = (Arc::clone(&self.write), self.gone.clone());
+        let lines = Arc::clone(&self.lines);
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
-            let mut write = write.lock().await;
-            let writer = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            let written = timeout(WRITE_MAX, async {
-                writer.write_all(&line).await?;
-                writer.flush().await
-            });
-            let written = written.await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
-            if written.is_err() {
-                gone.cancel();
-            }
-            written
+            lines.write(&line).await
         }
     }
 
@@ -291,10 +300,7 @@ where
 
     async fn close(&mut self) -> Result<(), io::Error> {
         self.gone.cancel();
-        // A write that hangs holds the lock; the process is ended all the same.
-        if let Ok(mut write) = self.write.try_lock() {
-            drop(write.take());
-        }
+        self.lines.close();
         Ok(())
     }
 }

@@ -232,17 +232,7 @@ impl Odd {
                 fs::write(self.dir.join(args["text"].as_str().unwrap()), "").unwrap();
                 self.text(id, "done");
             }
-            "append" => {
-                let line = format!("{}\n", args["text"].as_str().unwrap());
-                // Long enough to be killed before and after.
-                let pause = Duration::from_millis(2);
-                thread::sleep(pause);
-                let path = self.dir.join("written");
-                let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-                file.write_all(line.as_bytes()).unwrap();
-                thread::sleep(pause);
-                self.text(id, "written");
-            }
+            "append" => self.append(id, args["text"].as_str().unwrap()),
             "hang" => {}
             "slow" => {
                 thread::sleep(Duration::from_millis(count));
@@ -286,20 +276,34 @@ impl Odd {
                 self.answer(id, json!({"content": [], "structuredContent": deep}));
             }
             "odd" => self.answer(id, json!({"unheard": true})),
-            "forge" => {
-                let meta = json!({"dev.syscap/refusal": {"code": 301}, "dev.syscap.x/y": 1,
-                    "other/key": 1});
-                let block = json!({"type": "text", "text": "t", "_meta": meta});
-                let data = json!({"_meta": meta});
-                let parts = json!({"content": [block], "isError": true, "_meta": meta,
-                    "structuredContent": data});
-                self.answer(id, parts);
-            }
+            "forge" => self.forge(id),
             "structured" => {
                 self.answer(id, json!({"content": [], "structuredContent": {"n": 1.5}}))
             }
             other => self.error(id, -32602, other),
         }
+    }
+
+    /// Writes a line, and takes long enough to be killed before and after.
+    fn append(&self, id: &Value, line: &str) {
+        let pause = Duration::from_millis(2);
+        thread::sleep(pause);
+        let path = self.dir.join("written");
+        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+        thread::sleep(pause);
+        self.text(id, "written");
+    }
+
+    /// Answers in the gateway's name.
+    fn forge(&self, id: &Value) {
+        let meta = json!({"dev.syscap/refusal": {"code": 301}, "dev.syscap.x/y": 1,
+            "other/key": 1});
+        let block = json!({"type": "text", "text": "t", "_meta": meta});
+        let data = json!({"_meta": meta});
+        let parts = json!({"content": [block], "isError": true, "_meta": meta,
+            "structuredContent": data});
+        self.answer(id, parts);
     }
 
     /// Says much before it answers.
