@@ -41,7 +41,8 @@ pub(crate) async fn call(
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
     let exact = context.extensions.get::<AsSent>();
-    let envelope = envelope(gateway, &id, (&args, exact), &flight, &context.id);
+    let key = key(&gateway.run, &context.id);
+    let envelope = envelope(&id, (&args, exact), &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let outcome = match send(gateway, envelope, flight, &context.id).await {
         Ok(outcome) => outcome,
@@ -122,14 +123,12 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
 /// The call as the kernel gets it. What a client answers to a server's questions is no argument,
 /// and is on record all the same.
 fn envelope(
-    gateway: &Gateway,
     id: &str,
     (args, exact): (&JsonObject, Option<&AsSent>),
     flight: &Flight,
-    request: &RequestId,
+    key: &str,
 ) -> Envelope {
-    let map =
-        MapBuilder::new().text("tool_id", id).text("idempotency_key", &key(&gateway.run, request));
+    let map = MapBuilder::new().text("tool_id", id).text("idempotency_key", key);
     let map = match flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
         Some(trace) => {
             let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
@@ -160,7 +159,7 @@ fn envelope(
 }
 
 /// One request of one run of the gateway is one call: who sends it again gets the first answer.
-fn key(run: &str, request: &RequestId) -> String {
+pub(crate) fn key(run: &str, request: &RequestId) -> String {
     match request {
         RequestId::Number(number) => format!("{run}:n{number}"),
         RequestId::String(text) => {
@@ -183,6 +182,27 @@ async fn send(
     id: &RequestId,
 ) -> Result<CallOutcome, String> {
     let request = gateway.requests.enter(id, &flight.cancel).await?;
+    let outcome = go(gateway, envelope, flight).await;
+    drop(request);
+    outcome
+}
+
+/// Makes a call of anything but a tool, under a key of its own.
+pub(crate) async fn make(
+    gateway: &Arc<Gateway>,
+    (id, args): (&str, &JsonObject),
+    flight: Arc<Flight>,
+    key: &str,
+) -> Result<CallOutcome, String> {
+    let envelope = envelope(id, (args, None), &flight, key);
+    go(gateway, envelope, flight).await
+}
+
+async fn go(
+    gateway: &Arc<Gateway>,
+    envelope: Envelope,
+    flight: Arc<Flight>,
+) -> Result<CallOutcome, String> {
     let boarded = gateway.flights.board(flight);
     let envelope = Arc::new(envelope);
     let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
@@ -193,7 +213,6 @@ async fn send(
         outcome = send_by(gateway, &envelope, boarded.tag).await?;
     }
     drop(boarded);
-    drop(request);
     Ok(outcome.0)
 }
 
@@ -204,8 +223,13 @@ async fn send_by(
     tag: u64,
 ) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), String> {
     let open = gateway.open().ok_or("the session is not open")?;
-    let slot = open.slots.acquire().await.map_err(|_| String::from("the gateway ends"))?;
-    let cancel = gateway.flights.find(tag).map(|flight| flight.cancel.clone()).unwrap_or_default();
+    let flight = gateway.flights.find(tag);
+    // A question that waited for a call to end might wait for the one that it is asked for.
+    let slot = match flight.as_ref().is_some_and(|flight| flight.question) {
+        true => open.slots.try_acquire().ok(),
+        false => Some(open.slots.acquire().await.map_err(|_| String::from("the gateway ends"))?),
+    };
+    let cancel = flight.map(|flight| flight.cancel.clone()).unwrap_or_default();
     // No more is done for a client than it reads.
     tokio::select! {
         () = gateway.client.outbox.room() => {}

@@ -5,15 +5,19 @@ use std::{
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use syscap::format::{budget::Dimension, id::ToolId};
+use syscap::{
+    format::{budget::Dimension, id::ToolId, limits::GRANTS_MAX, reason::Reason},
+    provide::Standing,
+};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, ServerTool},
     client::McpClient,
     flight::{Flights, random},
-    kernelside::{KernelSession, Kernelside, Unreached},
+    kernelside::{KernelSession, Kernelside, Unreached, blocking},
+    method::Method,
     options::Options,
     requests::Requests,
     routes::Routes,
@@ -68,7 +72,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
         let all = options.servers.len();
-        let server = |command| McpServer::new(command, all);
+        let server = |command| McpServer::new(command, options.passed(), all);
         let servers = options.servers.iter().cloned().map(server).collect();
         Self {
             options,
@@ -127,6 +131,26 @@ impl Gateway {
             Some(server) if self.options.is_prefixed() => format!("{}_", server.name),
             _ => String::new(),
         }
+    }
+
+    /// Why nothing is let through at present, of what is seen without a call.
+    pub(crate) async fn stopped(&self) -> Result<Option<Reason>, Unreached> {
+        let Some(open) = self.open() else { return Ok(None) };
+        let (kernel, token) = (Arc::clone(&self.kernel), open.session.token().id);
+        blocking(move || kernel.stopped(token)).await?
+    }
+
+    /// What a token that is issued here grants: all that can be called, tools first, as far as a
+    /// token grants so much.
+    pub(crate) fn grantable(&self) -> Vec<ToolId> {
+        let catalog = self.catalog();
+        let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
+        let is_tool = |tool: &ServerTool| tool.definition.method == Method::Tool;
+        let (mut all, rest): (Vec<_>, Vec<_>) = ready.partition(|(_, tool)| is_tool(tool));
+        let own = if self.options.built_in { catalog.own() } else { 0 };
+        let room = GRANTS_MAX.saturating_sub(own).saturating_sub(all.len());
+        all.extend(rest.into_iter().take(room));
+        all.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     /// The ids of the tools that the session's token grants.

@@ -16,6 +16,7 @@ use syscap::{
         label::{Confidentiality, Integrity, Label},
         limits::GRANTS_MAX,
         manifest::Manifest,
+        reason::Reason,
         time::UnixMillis,
     },
     provide::{Offer, Provider},
@@ -182,6 +183,18 @@ impl Kernelside for HomeKernel {
         }))
     }
 
+    fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let reason = match view.token(token) {
+            Some(token) if is_frozen(&view, &token.agent) => Some(Reason::Frozen),
+            Some(token) if token.revoked => Some(Reason::Revoked),
+            Some(token) if token.expires <= view.now => Some(Reason::Expired),
+            Some(_) => None,
+            None => Some(Reason::Revoked),
+        };
+        Ok(reason)
+    }
+
     fn home(&self) -> String {
         let home = &self.options.home;
         std::path::absolute(home).unwrap_or_else(|_| home.clone()).display().to_string()
@@ -204,6 +217,19 @@ fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
+fn is_frozen(view: &View, agent: &AgentId) -> bool {
+    let stops = |freeze: &Freeze| match freeze.target {
+        FreezeTarget::Kernel => true,
+        FreezeTarget::Agent => {
+            AgentId::new(&freeze.name).is_none_or(|frozen| agent.is_within(&frozen))
+        }
+        FreezeTarget::Tool => false,
+    };
+    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+    unseen || view.frozen.iter().any(stops)
 }
 
 /// What the open sessions of a token have been given. Where not all of them are seen, it may be
@@ -332,15 +358,7 @@ impl HomeKernel {
     fn may_renew(&self, view: &View, token: &TokenInfo) -> bool {
         let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
         let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
-        let stops = |freeze: &Freeze| match freeze.target {
-            FreezeTarget::Kernel => true,
-            FreezeTarget::Agent => {
-                AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
-            }
-            FreezeTarget::Tool => false,
-        };
-        let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-        let frozen = unseen || view.frozen.iter().any(stops);
+        let frozen = is_frozen(view, &token.agent);
         !revoked && !frozen && self.renewed.load(Ordering::SeqCst) < self.options.renewals
     }
 

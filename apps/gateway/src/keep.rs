@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use rmcp::model::LoggingMessageNotificationParam;
 use rmcp::model::{ProgressNotificationParam, SubscriptionFilter};
 use serde_json::Value;
-use syscap::{format::id::ToolId, provide::Standing};
+use syscap::format::id::ToolId;
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    asks,
     capabilities::{Able, WireKind},
     gateway::Gateway,
     kernelside::blocking,
@@ -37,7 +38,7 @@ const LISTS_MAX: u32 = 5;
 
 /// Starts a server and lists its tools.
 pub(crate) async fn open(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     place: usize,
     able: &Able,
 ) -> Result<NoticeStream, NoStart> {
@@ -45,7 +46,8 @@ pub(crate) async fn open(
         return Err(NoStart::Handshake(String::from("there is no such server")));
     };
     let to = (&server.command, &gateway.tasks);
-    let (connection, notices) = Connection::open(to, able, &gateway.client).await?;
+    let (connection, notices, questions) = Connection::open(to, able).await?;
+    gateway.tasks.spawn(asks::serve(Arc::clone(gateway), place, questions));
     let connection = Arc::new(connection);
     server.set_connection(Some(Arc::clone(&connection)));
     if tools::list(server, &connection, &gateway.closing).await.is_err() {
@@ -135,9 +137,7 @@ async fn join(gateway: &Arc<Gateway>, place: usize, server: &McpServer) {
 
 /// All tools that can be called, and how many of a server's the token does not grant.
 fn lacking(gateway: &Gateway, place: usize) -> (Vec<ToolId>, usize) {
-    let (catalog, granted) = (gateway.catalog(), gateway.granted());
-    let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
-    let ready: Vec<ToolId> = ready.map(|(id, _)| id.clone()).collect();
+    let (catalog, granted, ready) = (gateway.catalog(), gateway.granted(), gateway.grantable());
     let lacks = |id: &&ToolId| {
         let of = catalog.offered(id).map(|tool| tool.server);
         of == Some(place) && !granted.contains(*id)
@@ -184,6 +184,9 @@ async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
     gateway.client.changed(ChangedList::Tools).await;
+    if gateway.options.prompts {
+        gateway.client.changed(ChangedList::Prompts).await;
+    }
 }
 
 /// Passes on what a server says until it breaks off or the gateway ends.
@@ -255,12 +258,13 @@ async fn log(gateway: &Gateway, params: Value) {
 
 async fn changed(gateway: &Gateway, server: &McpServer, list: ChangedList) {
     match list {
-        ChangedList::Tools => server.relist.notify_one(),
-        ChangedList::Prompts | ChangedList::Resources => gateway.client.changed(list).await,
+        ChangedList::Tools | ChangedList::Prompts => server.relist.notify_one(),
+        ChangedList::Resources if gateway.options.resources => gateway.client.changed(list).await,
+        ChangedList::Resources => {}
     }
 }
 
-/// Lists the tools anew when the server says that they changed, the more seldom the more often it
+/// Lists tools and prompts anew when the server says that they changed, the more seldom the more often it
 /// says so.
 async fn relist(gateway: &Arc<Gateway>, server: &McpServer, connection: &Connection) {
     let (mut pace, mut failed) = (Pace::default(), 0_u32);

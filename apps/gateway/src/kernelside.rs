@@ -67,6 +67,10 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// goes on. `None` while it does.
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached>;
 
+    /// Why nothing is let through by a token, of what no record of a call would say: the agent is
+    /// frozen, or the token was revoked or has expired.
+    fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached>;
+
     /// The home, as a command names it.
     fn home(&self) -> String;
 }

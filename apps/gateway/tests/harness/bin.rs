@@ -9,7 +9,7 @@ use syscap::format::{
     budget::Dimension,
     id::{AgentId, TokenId},
 };
-use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
+use syscap_gateway::{ClassRule, Hints, Options, Question, ServerCommand};
 
 fn main() {
     let mut words = std::env::args().skip(1);
@@ -38,14 +38,19 @@ fn gateway(words: Vec<String>) {
                     let shell = ["/bin/sh", "-c", "\"$0\" \"$@\"; true"].map(String::from);
                     command.splice(0..0, shell);
                 }
-                let env = Vec::new();
-                options.servers.push(ServerCommand { name: name.to_owned(), command, env });
+                options.servers.push(ServerCommand::new(name.to_owned(), command));
             }
             // `SERVER:NAME`, of our own environment.
             "env" => {
                 let (server, name) = value.split_once(':').unwrap();
                 let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
                 server.env.push((name.to_owned(), std::env::var_os(name).unwrap()));
+            }
+            // `SERVER:WHAT`.
+            "allow" => {
+                let (server, what) = value.split_once(':').unwrap();
+                let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
+                server.asks.push(Question::named(what).unwrap());
             }
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),

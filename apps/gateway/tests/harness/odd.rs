@@ -3,7 +3,8 @@
 //! `odd DIR [old|new]`: it writes what it gets to `DIR/got`, and reads from `DIR/tools` what
 //! tools it has besides. Where there is `DIR/mute` it has no tools capability; where there is
 //! `DIR/hang` it does not answer `initialize`, nor notice the end of its input; where there is
-//! `DIR/stay` it goes on after that; where there is
+//! `DIR/stay` it goes on after that; what is named in `DIR/mum` it does not answer; where there
+//! is `DIR/prompts`, its prompts stand there; where there is
 //! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
 
 use std::{
@@ -109,7 +110,9 @@ impl Odd {
     fn handle(&self, message: &Value) {
         let id = &message["id"];
         let params = &message["params"];
+        let mum = fs::read_to_string(self.dir.join("mum")).unwrap_or_default();
         match message["method"].as_str() {
+            Some(method) if mum.lines().any(|line| line == method) => {}
             Some("initialize") if !self.new && self.dir.join("hang").exists() => {
                 while self.dir.join("hang").exists() {
                     thread::sleep(Duration::from_millis(20));
@@ -132,11 +135,12 @@ impl Odd {
                 }),
             ),
             Some("tools/list") => self.list(id, params),
-            Some("prompts/list") => self.answer(
-                id,
-                json!({"prompts": [{"name": "greet",
-                "arguments": [{"name": "who"}]}]}),
-            ),
+            Some("prompts/list") => {
+                let own = fs::read_to_string(self.dir.join("prompts"));
+                let own = own.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+                let greet = json!([{"name": "greet", "arguments": [{"name": "who"}]}]);
+                self.answer(id, json!({"prompts": own.unwrap_or(greet)}));
+            }
             Some("prompts/get") => {
                 let text = format!("hi {}", params["arguments"]["who"]);
                 let content = json!({"type": "text", "text": text});
@@ -253,8 +257,10 @@ impl Odd {
             }
             "change" => {
                 let tools = args["text"].as_str().unwrap();
-                fs::write(self.dir.join("tools"), tools).unwrap();
-                self.notify("notifications/tools/list_changed", json!({}));
+                // Of its prompts, where a count is given.
+                let list = if args["count"].is_u64() { "prompts" } else { "tools" };
+                fs::write(self.dir.join(list), tools).unwrap();
+                self.notify(&format!("notifications/{list}/list_changed"), json!({}));
                 self.text(id, "changed");
             }
             "garbage" => {
@@ -268,7 +274,15 @@ impl Odd {
             ),
             "refuses" => self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602,
                 "message": "bad arguments", "data": {"of": [1]}}})),
-            "elicit" => self.elicit(id),
+            "elicit" if args["text"].is_string() => {
+                thread::sleep(Duration::from_millis(count));
+                self.ask(id, serde_json::from_str(args["text"].as_str().unwrap()).unwrap());
+            }
+            "elicit" => {
+                let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+                let params = json!({"message": "what?", "requestedSchema": schema});
+                self.ask(id, json!({"method": "elicitation/create", "params": params}));
+            }
             "needs" => self.needs(id, params),
             "deep" => {
                 let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
@@ -308,10 +322,10 @@ impl Odd {
     }
 
     /// Asks the client, as the older wire lets it, and answers with what comes.
-    fn elicit(&self, id: &Value) {
-        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-        self.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "elicitation/create",
-            "params": {"message": "what?", "requestedSchema": schema}}));
+    fn ask(&self, id: &Value, mut request: Value) {
+        request["jsonrpc"] = json!("2.0");
+        request["id"] = json!(77);
+        self.send(&request);
         for _ in 0..1_000 {
             if let Some(answer) = self.answers.lock().unwrap().pop() {
                 let what = answer.get("result").or(answer.get("error")).unwrap();
