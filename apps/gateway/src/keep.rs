@@ -13,6 +13,7 @@ use crate::{
     capabilities::{Able, WireKind},
     gateway::Gateway,
     kernelside::blocking,
+    lists::ListMethod,
     notice::{ChangedList, Notice, WaitingNotice},
     offer,
     say::say,
@@ -52,6 +53,7 @@ pub(crate) async fn open(
     server.set_connection(Some(Arc::clone(&connection)));
     if tools::list(server, &connection, &gateway.closing).await.is_err() {
         server.relist.notify_one();
+        server.relist_prompts.notify_one();
     }
     Ok(notices)
 }
@@ -179,11 +181,15 @@ async fn give_up(gateway: &Arc<Gateway>, server: &McpServer) {
     offer_again(gateway, server).await;
 }
 
-async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
+async fn offer_list_again(gateway: &Arc<Gateway>, server: &McpServer, list: ChangedList) {
     if let Err(error) = offer::offer(gateway).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
-    gateway.client.changed(ChangedList::Tools).await;
+    gateway.client.changed(list).await;
+}
+
+async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
+    offer_list_again(gateway, server, ChangedList::Tools).await;
     if gateway.options.prompts {
         gateway.client.changed(ChangedList::Prompts).await;
     }
@@ -208,7 +214,8 @@ async fn serve(
     };
     tokio::select! {
         () = speaking => {}
-        () = relist(gateway, server, connection) => {}
+        () = relist(gateway, server, connection, ListMethod::Tools) => {}
+        () = relist(gateway, server, connection, ListMethod::Prompts) => {}
         () = subscribed(connection) => {}
         () = connection.gone.cancelled() => {}
         () = gateway.closing.cancelled() => {}
@@ -258,32 +265,42 @@ async fn log(gateway: &Gateway, params: Value) {
 
 async fn changed(gateway: &Gateway, server: &McpServer, list: ChangedList) {
     match list {
-        ChangedList::Tools | ChangedList::Prompts => server.relist.notify_one(),
+        ChangedList::Tools => server.relist.notify_one(),
+        ChangedList::Prompts => server.relist_prompts.notify_one(),
         ChangedList::Resources if gateway.options.resources => gateway.client.changed(list).await,
         ChangedList::Resources => {}
     }
 }
 
-/// Lists tools and prompts anew when the server says that they changed, the more seldom the more often it
-/// says so.
-async fn relist(gateway: &Arc<Gateway>, server: &McpServer, connection: &Connection) {
+/// Lists the tools, or the prompts, anew when the server says that they changed, the more seldom
+/// the more often it says so.
+async fn relist(
+    gateway: &Arc<Gateway>,
+    server: &McpServer,
+    connection: &Connection,
+    method: ListMethod,
+) {
+    let (list, wakes) = match method {
+        ListMethod::Prompts => (ChangedList::Prompts, &server.relist_prompts),
+        _ => (ChangedList::Tools, &server.relist),
+    };
     let (mut pace, mut failed) = (Pace::default(), 0_u32);
     loop {
-        server.relist.notified().await;
-        if connection.is_listed() {
+        wakes.notified().await;
+        if connection.is_listed(list) {
             continue;
         }
         sleep(pace.pause(Instant::now())).await;
-        let before = server.definitions();
-        failed = match tools::list(server, connection, &gateway.closing).await {
+        let before = connection.listing(list);
+        failed = match tools::list_of(server, connection, method, &gateway.closing).await {
             Ok(()) => 0,
             Err(_) => failed.saturating_add(1),
         };
-        if server.definitions() != before {
-            offer_again(gateway, server).await;
+        if connection.listing(list).definitions != before.definitions {
+            offer_list_again(gateway, server, list).await;
         }
         if (1..=LISTS_MAX).contains(&failed) {
-            server.relist.notify_one();
+            wakes.notify_one();
         }
     }
 }

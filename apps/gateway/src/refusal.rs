@@ -20,8 +20,8 @@ pub const META_KEY: &str = "dev.syscap/refusal";
 pub const TOKEN_KEY: &str = "dev.syscap/token";
 /// The prefix of keys in `_meta` that are ours: no server's word stands under one.
 const OWN_PREFIX: &str = "dev.syscap";
-/// The code of an error that is a refusal: of those that the protocol leaves to implementations, one
-/// that no common SDK has a meaning for.
+/// The code of an error that is a refusal: of those that the protocol leaves to implementations,
+/// one that no common SDK has a meaning for.
 const REFUSED: ErrorCode = ErrorCode(-32_003);
 /// What of an error object goes into `_meta`.
 const PARTS: [&str; 8] = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];

@@ -24,6 +24,8 @@ pub(crate) struct McpServer {
     pub(crate) command: ServerCommand,
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
+    /// Wakes who lists its prompts anew.
+    pub(crate) relist_prompts: Notify,
     /// What is let through of it beside tools.
     pub(crate) passed: Passed,
     /// What has been taken of its tools.
@@ -44,6 +46,7 @@ impl McpServer {
             name: command.name.clone(),
             command,
             relist: Notify::new(),
+            relist_prompts: Notify::new(),
             passed,
             quota: Mutex::new(Quota::new(servers)),
             prompts: Mutex::new(Quota::of_prompts(servers)),

@@ -34,21 +34,25 @@ pub(crate) async fn list(
     connection: &Connection,
     closing: &CancellationToken,
 ) -> Result<(), Trouble> {
-    let (has, passed) = (&connection.capabilities, server.passed);
-    let prompts = has.prompts.is_some() && passed.prompts;
     let (tools, prompts) = tokio::join!(
-        list_of(server, connection, (ListMethod::Tools, has.tools.is_some()), closing),
-        list_of(server, connection, (ListMethod::Prompts, prompts), closing)
+        list_of(server, connection, ListMethod::Tools, closing),
+        list_of(server, connection, ListMethod::Prompts, closing)
     );
     tools.and(prompts)
 }
 
-async fn list_of(
+/// Lists one of them.
+pub(crate) async fn list_of(
     server: &McpServer,
     connection: &Connection,
-    (method, asked): (ListMethod, bool),
+    method: ListMethod,
     closing: &CancellationToken,
 ) -> Result<(), Trouble> {
+    let has = &connection.capabilities;
+    let asked = match method {
+        ListMethod::Prompts => has.prompts.is_some() && server.passed.prompts,
+        _ => has.tools.is_some(),
+    };
     let list = method.changed();
     let changes = connection.changes(list);
     let read = match asked {

@@ -246,12 +246,10 @@ impl Connection {
         self.listings(list).send_replace(Arc::new(listing));
     }
 
-    /// Whether it has listed its tools and its prompts, and said nothing of them since.
-    pub(crate) fn is_listed(&self) -> bool {
-        [ChangedList::Tools, ChangedList::Prompts].into_iter().all(|list| {
-            let listing = self.listing(list);
-            listing.definitions.is_some() && listing.changes == self.changes(list)
-        })
+    /// Whether it has listed its tools, or its prompts, and said nothing of them since.
+    pub(crate) fn is_listed(&self, list: ChangedList) -> bool {
+        let listing = self.listing(list);
+        listing.definitions.is_some() && listing.changes == self.changes(list)
     }
 
     /// The name of the tool or the prompt of that definition, where the server lists it. Where it

@@ -274,15 +274,7 @@ impl Odd {
             ),
             "refuses" => self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602,
                 "message": "bad arguments", "data": {"of": [1]}}})),
-            "elicit" if args["text"].is_string() => {
-                thread::sleep(Duration::from_millis(count));
-                self.ask(id, serde_json::from_str(args["text"].as_str().unwrap()).unwrap());
-            }
-            "elicit" => {
-                let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-                let params = json!({"message": "what?", "requestedSchema": schema});
-                self.ask(id, json!({"method": "elicitation/create", "params": params}));
-            }
+            "elicit" => self.elicit(id, args["text"].as_str(), count),
             "needs" => self.needs(id, params),
             "deep" => {
                 let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
@@ -322,7 +314,12 @@ impl Odd {
     }
 
     /// Asks the client, as the older wire lets it, and answers with what comes.
-    fn ask(&self, id: &Value, mut request: Value) {
+    fn elicit(&self, id: &Value, request: Option<&str>, after: u64) {
+        thread::sleep(Duration::from_millis(after));
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let params = json!({"message": "what?", "requestedSchema": schema});
+        let usual = json!({"method": "elicitation/create", "params": params});
+        let mut request = request.map_or(usual, |text| serde_json::from_str(text).unwrap());
         request["jsonrpc"] = json!("2.0");
         request["id"] = json!(77);
         self.send(&request);
