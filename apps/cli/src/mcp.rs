@@ -93,6 +93,10 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "KIB",
           value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
     max_result: Option<u64>,
+    /// How long a call that waits for a person is waited for; below the client's own time-out. 0s:
+    /// not at all.
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse::span)]
+    approval_wait: Duration,
     #[command(flatten)]
     people: runtime::People,
     /// Let no prompts through.
@@ -227,6 +231,7 @@ impl Mcp {
         options.timeout = self.timeout;
         options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
         options.people = if self.people.are_absent() { People::Absent } else { People::Asked };
+        options.approval_wait = self.approval_wait;
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;
         Ok(options)

@@ -18,8 +18,10 @@ use syscap::format::{
     provenance::Source,
 };
 
+use tokio::time::Instant;
+
 use crate::{
-    data,
+    approval, data,
     downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
@@ -205,15 +207,25 @@ async fn go(
 ) -> Result<CallOutcome, String> {
     let boarded = gateway.flights.board(flight);
     let envelope = Arc::new(envelope);
-    let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
-    // What was refused did not run: it is sent again by the token that takes the other's place.
-    if let Some(lack) = &outcome.1
-        && renewal::go_on(gateway, &outcome.2, lack).await
-    {
-        outcome = send_by(gateway, &envelope, boarded.tag).await?;
+    let until = Instant::now().checked_add(gateway.options.approval_wait);
+    loop {
+        let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
+        // What was refused did not run: it is sent again by the token that takes the other's place.
+        if let Some(lack) = &outcome.1
+            && renewal::go_on(gateway, &outcome.2, lack).await
+        {
+            outcome = send_by(gateway, &envelope, boarded.tag).await?;
+        }
+        // Nor did what waits for a person: the same call takes the answer up.
+        let (outcome, flight) = (outcome.0, gateway.flights.find(boarded.tag));
+        let goes_on = match (flight.filter(|flight| !flight.question), until) {
+            (Some(flight), Some(until)) => approval::wait(gateway, &outcome, &flight, until).await,
+            _ => false,
+        };
+        if !goes_on {
+            return Ok(outcome);
+        }
     }
-    drop(boarded);
-    Ok(outcome.0)
 }
 
 /// Sends it by the session that is open; what it lacked there, if that is what stopped it.

@@ -25,6 +25,8 @@ use crate::{
     subscriptions::Subscriptions,
 };
 
+/// Most calls that are waited for a person for at once.
+const WAITS_MAX: usize = 64;
 /// Most calls of the client that are out, whatever its token allows; more wait.
 const CALLS_MAX: usize = 512;
 
@@ -67,6 +69,8 @@ pub(crate) struct Gateway {
     /// Set once it has begun.
     pub(crate) begun: OnceCell<()>,
     pub(crate) offering: tokio::sync::Mutex<()>,
+    /// Turns of calls that are waited for a person for.
+    pub(crate) waits: Semaphore,
 }
 
 impl Gateway {
@@ -94,6 +98,7 @@ impl Gateway {
             renewing: tokio::sync::Mutex::default(),
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
+            waits: Semaphore::new(WAITS_MAX),
         }
     }
 

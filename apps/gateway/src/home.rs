@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use syscap::{
     Error, Grant, Runtime, Session, Written,
+    approvals::{WaitingCall, answer_in_client},
     format::{
         budget::{Amounts, Budget, Dimension},
         control::{Freeze, FreezeTarget},
-        id::{AgentId, ObjectId, TokenId, ToolId},
-        json::Escapes,
+        id::{AgentId, ObjectId, Seq, TokenId, ToolId},
+        json::{Escapes, from_data},
         label::{Confidentiality, Integrity, Label},
         limits::GRANTS_MAX,
         manifest::Manifest,
         reason::Reason,
+        record::{Answer, Means},
         time::UnixMillis,
     },
     provide::{Offer, Provider},
@@ -24,7 +26,9 @@ use syscap::{
 };
 
 use crate::{
-    kernelside::{Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Lack, Unreached},
+    kernelside::{
+        Accepted, CallOutcome, Envelope, KernelSession, Kernelside, Lack, ShownCall, Unreached,
+    },
     options::{Options, People},
     say::say,
 };
@@ -195,6 +199,17 @@ impl Kernelside for HomeKernel {
         Ok(reason)
     }
 
+    fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
+        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
+        let found = log.waiting().map_err(unreached)?.into_iter().find(|call| call.ask == ask);
+        Ok(found.filter(|call| call.means.contains(&Means::Elicitation)).and_then(shown))
+    }
+
+    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached> {
+        let said = (answer, Means::Elicitation);
+        answer_in_client(&self.options.home, &self.runtime, ask, said).map(drop).map_err(unreached)
+    }
+
     fn home(&self) -> String {
         let home = &self.options.home;
         std::path::absolute(home).unwrap_or_else(|_| home.clone()).display().to_string()
@@ -217,6 +232,22 @@ fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What of a call that waits can be shown whole; `None` where not all of it is there.
+fn shown(call: WaitingCall) -> Option<ShownCall> {
+    let conditions = call.conditions.iter().map(|one| {
+        let seen = one.seen.as_deref().unwrap_or("nothing is there");
+        format!("{}, as it is now: {} {seen}", one.subject, one.kind.name())
+    });
+    Some(ShownCall {
+        agent: call.agent.to_string(),
+        tool: call.tool.to_string(),
+        args: from_data(call.args?.item()),
+        touches: call.resources.iter().cloned().chain(conditions).collect(),
+        constraint: call.constraint,
+        untrusted: call.label.is_untrusted(),
+    })
 }
 
 /// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
@@ -442,6 +473,7 @@ impl KernelSession for HomeSession {
             delivered: answer.delivered().clone(),
             record: answer.receipt().outcome_seq,
             constraint: answer.constraint().map(ToString::to_string),
+            ask: answer.ask(),
         })
     }
 

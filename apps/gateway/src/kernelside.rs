@@ -8,6 +8,7 @@ use syscap::{
         id::{ObjectId, Seq, TokenId, ToolId},
         manifest::Manifest,
         reason::Reason,
+        record::Answer,
     },
     provide::{Offer, Provider},
     view::TokenInfo,
@@ -71,6 +72,12 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// frozen, or the token was revoked or has expired.
     fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached>;
 
+    /// A call that waits, as a client's own user may be shown it; `None` where it may not be asked.
+    fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
+
+    /// What the client's own user has answered.
+    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached>;
+
     /// The home, as a command names it.
     fn home(&self) -> String;
 }
@@ -117,6 +124,22 @@ pub(crate) struct CallOutcome {
     pub(crate) record: Seq,
     /// The constraint of the policy that said no.
     pub(crate) constraint: Option<String>,
+    /// The record by which it waits for a person.
+    pub(crate) ask: Option<Seq>,
+}
+
+/// A call that waits, as a client's user is shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownCall {
+    pub(crate) agent: String,
+    pub(crate) tool: String,
+    /// As JSON.
+    pub(crate) args: String,
+    /// What it would touch, and what must still be so.
+    pub(crate) touches: Vec<String>,
+    pub(crate) constraint: Option<String>,
+    /// Whether a stranger's words were there before it.
+    pub(crate) untrusted: bool,
 }
 
 /// Asks the kernel on a thread that may block.

@@ -21,7 +21,7 @@
 //! begin keep | passing watch                 servers run | prompts and resources
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
 //! asks calls                                what servers ask | what the client calls
-//! next renewal                              what goes on after a refusal: words | another token
+//! approval next renewal                     what goes on: by a person | in words | another token
 //! gateway                                   what those share: state, no behaviour
 //! home | client | server upstream           the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
@@ -31,6 +31,7 @@
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
 
+mod approval;
 mod asks;
 mod begin;
 mod calls;

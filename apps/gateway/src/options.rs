@@ -114,6 +114,9 @@ pub struct Options {
     pub result_bytes: Option<u64>,
     /// Whether calls may wait for a person where the gateway holds the home.
     pub people: People,
+    /// How long a call that waits for a person is waited for, before it ends with how to take it
+    /// up: shorter than the client itself waits.
+    pub approval_wait: Duration,
     /// Whether prompts are let through.
     pub prompts: bool,
     /// Whether resources are let through.
@@ -123,6 +126,10 @@ pub struct Options {
 impl Options {
     /// The longest that a call may run.
     pub const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+
+    /// How long a call that waits for a person is waited for, where nobody says: clients give a
+    /// request up after a minute.
+    pub const APPROVAL_WAIT: Duration = Duration::from_secs(45);
 
     /// With what holds where nothing is said.
     #[must_use]
@@ -143,6 +150,7 @@ impl Options {
             timeout: None,
             result_bytes: None,
             people: People::Asked,
+            approval_wait: Self::APPROVAL_WAIT,
             prompts: true,
             resources: true,
         }

@@ -66,6 +66,7 @@ fn gateway(words: Vec<String>) {
             "prefix" => options.prefix = true,
             "builtins" => options.built_in = true,
             "timeout" => options.timeout = Some(Duration::from_millis(value.parse().unwrap())),
+            "wait" => options.approval_wait = Duration::from_millis(value.parse().unwrap()),
             "bytes" => options.result_bytes = Some(value.parse().unwrap()),
             "prompts" => options.prompts = value == "yes",
             "resources" => options.resources = value == "yes",
