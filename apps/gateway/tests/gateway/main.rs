@@ -13,4 +13,5 @@ mod others;
 mod pins;
 mod questions;
 mod several;
+mod waits;
 mod wires;
