@@ -75,7 +75,7 @@ fn a_use_becomes_the_clients_prompt_where_the_policy_says_so() {
     let said = hooked.hook(&bash("toolu_01")).fine().one();
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask");
     let approval = &hooked.of_kind("approval")[0];
-    assert_eq!(approval["means"], "client_prompt", "{approval}");
+    assert_eq!(approval["control"]["says"]["means"], "client_prompt", "{approval}");
     assert_eq!(hooked.last()["kind"], "intent");
     hooked.end();
 }
