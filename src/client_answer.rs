@@ -30,14 +30,15 @@ pub struct AskWatch {
     home: PathBuf,
     ask: Seq,
     /// The last record that was read.
-    read: Option<Seq>,
+    read: Seq,
 }
 
 impl AskWatch {
     /// Of the call that a record asks about.
     #[must_use]
     pub fn new(home: &Path, ask: Seq) -> Self {
-        Self { home: home.to_path_buf(), ask, read: None }
+        // It waited when it was asked.
+        Self { home: home.to_path_buf(), ask, read: ask }
     }
 
     /// Waits for so long at most; as [`Session::wait`](crate::Session::wait), but for what expires
@@ -60,22 +61,18 @@ impl AskWatch {
     /// How it stands now. The log is replayed only where something in it may have changed that.
     fn look(&mut self) -> Result<Waited, Error> {
         let mut reader = SqliteReader::open(&self.home)?;
-        let mut changed = self.read.is_none();
-        let mut last = self.read;
-        let from = self.read.map_or(Seq::GENESIS, Seq::next);
-        if !changed {
-            reader.records(from, &mut |seq, bytes| {
-                last = Some(seq);
-                changed |= may_answer(bytes);
-                if changed { Next::Enough } else { Next::More }
-            })?;
-        }
+        let (mut changed, mut last) = (false, self.read);
+        reader.records(self.read.next(), &mut |seq, bytes| {
+            last = seq;
+            changed |= may_answer(bytes);
+            if changed { Next::Enough } else { Next::More }
+        })?;
         self.read = last;
         if !changed {
             return Ok(Waited::Waiting);
         }
         let log = Options::new().inspect(&self.home)?;
-        self.read = Some(log.kernel().head().seq);
+        self.read = log.kernel().head().seq;
         let now = log.kernel().now();
         let found = log.waiting()?.into_iter().find(|call| call.ask == self.ask);
         Ok(match found {

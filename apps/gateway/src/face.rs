@@ -313,6 +313,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let asked = self.asked(&context, None).await?;
+        passing::expect_going(&self.gateway).await?;
         watch::set_level(&self.gateway, request.level, &asked.flight).await
     }
 

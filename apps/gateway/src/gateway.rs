@@ -3,13 +3,17 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
 use syscap::{
     format::{budget::Dimension, id::ToolId, limits::GRANTS_MAX, reason::Reason},
     provide::Standing,
 };
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -25,6 +29,8 @@ use crate::{
     subscriptions::Subscriptions,
 };
 
+/// How long it holds that something is let through, or nothing.
+const STOP_AGE: Duration = Duration::from_millis(500);
 /// Most calls that are waited for a person for at once.
 const WAITS_MAX: usize = 64;
 /// Most calls of the client that are out, whatever its token allows; more wait.
@@ -71,6 +77,8 @@ pub(crate) struct Gateway {
     pub(crate) offering: tokio::sync::Mutex<()>,
     /// Turns of calls that are waited for a person for.
     pub(crate) waits: Semaphore,
+    /// When it was last looked whether anything is let through, and that nothing is.
+    stop: tokio::sync::Mutex<Option<(Instant, bool)>>,
 }
 
 impl Gateway {
@@ -99,6 +107,7 @@ impl Gateway {
             begun: OnceCell::new(),
             offering: tokio::sync::Mutex::default(),
             waits: Semaphore::new(WAITS_MAX),
+            stop: tokio::sync::Mutex::default(),
         }
     }
 
@@ -143,6 +152,19 @@ impl Gateway {
         let Some(open) = self.open() else { return Ok(None) };
         let (kernel, token) = (Arc::clone(&self.kernel), open.session.token().id);
         blocking(move || kernel.stopped(token)).await?
+    }
+
+    /// The same, as it was a moment ago, of what a server says unasked.
+    pub(crate) async fn is_stopped(&self) -> bool {
+        let mut known = self.stop.lock().await;
+        match *known {
+            Some((at, stopped)) if at.elapsed() < STOP_AGE => stopped,
+            _ => {
+                let stopped = !matches!(self.stopped().await, Ok(None));
+                *known = Some((Instant::now(), stopped));
+                stopped
+            }
+        }
     }
 
     /// What a token that is issued here grants: all that can be called, tools first, as far as a

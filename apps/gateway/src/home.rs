@@ -11,7 +11,7 @@ use syscap::{
     approvals::{WaitingCall, answer_in_client},
     format::{
         budget::{Amounts, Budget, Dimension},
-        control::{Freeze, FreezeTarget},
+        control::{Freeze, FreezeTarget, Role},
         id::{AgentId, ObjectId, Seq, TokenId, ToolId},
         json::{Escapes, from_data},
         label::{Confidentiality, Integrity, Label},
@@ -200,6 +200,11 @@ impl Kernelside for HomeKernel {
     }
 
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
+        // Nobody is asked whose answer could not be signed.
+        let keys = syscap::Home::at(&self.options.home).keys();
+        if syscap::FileKeys::open(&keys).map_err(unreached)?.needs_person(Role::Approver) {
+            return Ok(None);
+        }
         let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
         let found = log.waiting().map_err(unreached)?.into_iter().find(|call| call.ask == ask);
         Ok(found.filter(|call| call.means.contains(&Means::Elicitation)).and_then(shown))

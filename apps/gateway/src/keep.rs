@@ -228,6 +228,11 @@ async fn pass_on(
     connection: &Connection,
     notice: Notice,
 ) {
+    // While all is stopped nothing that a server says unasked is passed on.
+    let said = matches!(notice, Notice::Log(_) | Notice::Updated(_));
+    if said && gateway.is_stopped().await {
+        return;
+    }
     match notice {
         Notice::Progress(params) => progress(gateway, connection, params).await,
         Notice::Log(params) => log(gateway, params).await,

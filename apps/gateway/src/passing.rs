@@ -255,7 +255,7 @@ async fn every(
 }
 
 /// Whether anything is let through at all: what is frozen or has ended lists nothing.
-async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData> {
+pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData> {
     match gateway.stopped().await {
         Ok(None) => Ok(()),
         Ok(Some(reason)) => {

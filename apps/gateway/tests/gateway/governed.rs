@@ -102,7 +102,8 @@ fn what_is_stopped_reads_nothing() {
             Reason::Revoked
         };
         let before = reached(&bench);
-        let more = [("prompts/list", json!({}))];
+        let level = ("logging/setLevel", json!({"level": "info"}));
+        let more = [("prompts/list", json!({})), level];
         for (method, params) in wanted().into_iter().chain(more) {
             let answer = gateway.request(method, params);
             let told = refused(&answer);
@@ -110,11 +111,31 @@ fn what_is_stopped_reads_nothing() {
             assert!(told["next"].as_str().unwrap().contains("syscap "), "{method}: {answer}");
         }
         assert_eq!(reached(&bench), before);
+        assert_eq!(bench.got_method("odd", "logging/setLevel"), 0);
         drop(beside);
         assert!(gateway.end().success());
         assert_eq!(bench.outcomes().len(), 1);
         bench.settled();
     }
+}
+
+/// What a server says unasked is passed on while calls go through, and then no more.
+#[test]
+fn a_server_is_not_heard_while_all_is_stopped() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    gateway.call("slow", json!({"text": "odd://before"}));
+    assert_eq!(gateway.hears("notifications/resources/updated")["params"]["uri"], "odd://before");
+    assert_eq!(gateway.hears("notifications/message")["params"]["data"], "odd://before");
+    let late = gateway.begin("slow", json!({"text": "odd://after", "count": 1_500}));
+    until("it is there", || bench.got_method("odd", "tools/call") == 2);
+    let beside = Runtime::share(bench.home()).unwrap();
+    beside.freeze(&Freeze::all()).unwrap();
+    drop(beside);
+    gateway.result(&late);
+    assert!(!gateway.unasked.iter().any(|said| said.to_string().contains("odd://after")));
+    assert!(gateway.end().success());
+    bench.settled();
 }
 
 #[test]

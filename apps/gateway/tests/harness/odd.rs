@@ -239,6 +239,11 @@ impl Odd {
             "hang" => {}
             "slow" => {
                 thread::sleep(Duration::from_millis(count));
+                if let Some(uri) = args["text"].as_str() {
+                    self.notify("notifications/resources/updated", json!({"uri": uri}));
+                    let said = json!({"level": "error", "data": uri});
+                    self.notify("notifications/message", said);
+                }
                 self.text(id, "slept");
             }
             "die" => std::process::exit(7),
