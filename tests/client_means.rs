@@ -173,7 +173,7 @@ fn a_client_is_none_of_several() {
     let proof = Possession { key: public, signature: Signature::from_bytes(signature) };
     let mut keys = vec![key(&world.home(), Role::Approver), public];
     keys.sort();
-    let set = RoleSet { threshold: 2, ..RoleSet::any_of(Role::Approver, keys.into_iter()) };
+    let set = RoleSet { threshold: 2, ..RoleSet::any_of(Role::Approver, keys) };
     let change = KeyChange { set, proofs: vec![proof], cut_off: None };
     world.sign(&change, Role::Operator).unwrap();
     let ask = world.ask("a");

@@ -60,9 +60,9 @@ record, issues a token for them, and prints what belongs into the client's setti
 then runs the command with one event on standard input before and after each use of a tool.
 
 Before: what the kernel lets through is out, with its intent on record, until the client tells of
-it; all else is denied with the reason. What the policy asks a person about waits for the answer; with
---ask prompt the client asks its own user, where the policy names that means (client_prompt), and it
-is on record as that. Exit code 2 is a no, too.
+it; all else is denied with the reason. What the policy asks a person about waits for the answer;
+with --ask prompt the client asks its own user, where the policy names that means (client_prompt),
+and it is on record as that. Exit code 2 is a no, too.
 
 Where no process holds the home, `syscap serve HOME --idle 10m` is started to hold it.")]
 pub(crate) struct Hook {

@@ -237,15 +237,7 @@ impl Odd {
                 self.text(id, "done");
             }
             "hang" => {}
-            "slow" => {
-                thread::sleep(Duration::from_millis(count));
-                if let Some(uri) = args["text"].as_str() {
-                    self.notify("notifications/resources/updated", json!({"uri": uri}));
-                    let said = json!({"level": "error", "data": uri});
-                    self.notify("notifications/message", said);
-                }
-                self.text(id, "slept");
-            }
+            "slow" => self.slow(id, args["text"].as_str(), count),
             "die" => std::process::exit(7),
             "flood" => (0..12).for_each(|_| self.raw(&vec![b'x'; 1 << 20])),
             "notices" | "progress" => self.speak(id, params, count),
@@ -300,6 +292,16 @@ impl Odd {
             }
             other => self.error(id, -32602, other),
         }
+    }
+
+    /// Answers later, and may say something unasked just before.
+    fn slow(&self, id: &Value, says: Option<&str>, after: u64) {
+        thread::sleep(Duration::from_millis(after));
+        if let Some(said) = says {
+            self.notify("notifications/resources/updated", json!({"uri": said}));
+            self.notify("notifications/message", json!({"level": "error", "data": said}));
+        }
+        self.text(id, "slept");
     }
 
     /// Says much before it answers.
