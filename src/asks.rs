@@ -92,6 +92,8 @@ pub struct WaitingCall {
     pub eligible: Vec<PublicKey>,
     /// How many of them must approve.
     pub threshold: u64,
+    /// By which means.
+    pub means: Vec<Means>,
     /// How many have; `None` once it is answered.
     pub approved: Option<u64>,
     /// Whether the answer was no.
@@ -215,6 +217,7 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         label: ask.label,
         eligible: view.eligible,
         threshold: view.threshold,
+        means: ask.means.clone(),
         approved: view.approved,
         denied: view.denied,
         session: view.session,

@@ -38,6 +38,7 @@ mod asks;
 mod attach;
 mod bell;
 mod carried;
+mod client_answer;
 mod clock;
 mod compared;
 mod core;
@@ -105,6 +106,7 @@ pub use crate::{
 pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};
     pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
+    pub use crate::client_answer::{AskWatch, answer_in_client};
     pub use crate::compared::{Changed, Compared};
     pub use crate::proposals::Proposal;
     pub use crate::session::Waited;

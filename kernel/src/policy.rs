@@ -90,7 +90,8 @@ pub trait PolicyEngine: Send {
         Vec::new()
     }
     /// Who may approve what needs that level: asked of calls that wait for somebody of it. `None`
-    /// where the policy names nobody; then such a call is refused.
+    /// where the policy names nobody; then such a call is refused. Of the level `client` only the
+    /// means are asked, of any call: those that count, where others do than usually.
     fn level(&self, _name: &str) -> Option<Level> {
         None
     }

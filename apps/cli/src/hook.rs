@@ -3,6 +3,7 @@
 //! Whatever goes wrong before a use means that it must not be made: exit code 2, which clients
 //! take for no. What goes wrong afterwards changes nothing.
 
+mod asked;
 mod class;
 pub(crate) mod client;
 mod event;
@@ -17,7 +18,7 @@ use std::{
     io::{self, Read as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
@@ -33,6 +34,7 @@ use syscap::{
 };
 
 use self::{
+    asked::{Ask, Taken},
     class::ClassRule,
     client::Client,
     event::{Event, Phase},
@@ -61,8 +63,9 @@ record, issues a token for them, and prints what belongs into the client's setti
 then runs the command with one event on standard input before and after each use of a tool.
 
 Before: what the kernel lets through is out, with its intent on record, until the client tells of
-it; all else is denied with the reason, also what the policy would ask a person about: a question
-that the client asks would be an approval that nobody recorded. Exit code 2 is a no, too.
+it; all else is denied with the reason. What the policy asks a person about waits for the answer;
+with --ask prompt the client asks its own user, where the policy names that means (client_prompt),
+and it is on record as that. Exit code 2 is a no, too.
 
 Where no process holds the home, `syscap serve HOME --idle 10m` is started to hold it.")]
 pub(crate) struct Hook {
@@ -86,6 +89,9 @@ pub(crate) struct Hook {
     /// How long the hook may take before it says no itself; the client must wait longer.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
     pub(crate) patience: Duration,
+    /// What is done where the policy wants a person to approve.
+    #[arg(long, value_enum, default_value_t)]
+    ask: Ask,
     /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
@@ -129,6 +135,7 @@ impl Hook {
         if lane::is_here() {
             return self.answer_by_lane();
         }
+        let since = Instant::now();
         // First of all: the client may also be slow to say what it wants.
         let begun = Watch::start(self.patience).and_then(|watch| {
             let event = Event::read(self.client, &read()?)?;
@@ -142,7 +149,7 @@ impl Hook {
             }
         };
         match event.phase {
-            Phase::Before => self.before(&event, out).unwrap_or_else(|problem| {
+            Phase::Before => self.before(&event, since, out).unwrap_or_else(|problem| {
                 diagnose(&format!("{}: denied, since {problem}", event.tool));
                 Exit::Blocked
             }),
@@ -174,7 +181,7 @@ impl Hook {
         }
     }
 
-    fn before(&self, event: &Event, out: &mut Out) -> Result<Exit, String> {
+    fn before(&self, event: &Event, since: Instant, out: &mut Out) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
         if self.reads_commands(&event.tool) {
@@ -186,11 +193,21 @@ impl Hook {
             Some(token) => token,
             None => newest(&access, &self.agent, &used.tool)?,
         };
-        let begun = access.begin_use(token, &used, &manifest).map_err(|error| error.to_string())?;
+        let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
+        let mut begun = begin()?;
+        let asked = match &begun {
+            Begun::Answered(answer) => answer.ask(),
+            Begun::Out(_) => None,
+        };
+        let taken = asked.map_or(Taken::Waits, |ask| self.taken_up(&access, ask, since));
+        if taken != Taken::Waits {
+            begun = begin()?;
+        }
         let said = match begun {
+            Begun::Out(_) if taken == Taken::ToTheClient => self.client.asked(&used.tool),
             Begun::Out(_) => self.client.let_through(self.allow),
             Begun::Answered(answer) => {
-                Some(self.client.denied(&words::refusal(&used.tool, &answer)))
+                Some(self.client.denied(&words::refusal(&self.home, &used.tool, &answer)))
             }
         };
         let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());

@@ -14,7 +14,7 @@ use syscap::format::{
     budget::Dimension,
     id::{AgentId, TokenId},
 };
-use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, ServerCommand};
+use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
 use self::review::{Confirmed, review};
 use crate::{
@@ -38,7 +38,9 @@ A tool of a server is external_write, which the policy may want to be asked abou
 otherwise: by --class, or by --confirm-hints where you trust what the servers say of themselves.
 The first definition of a tool is pinned; another one is refused until it is accepted.
 
-Prompts and resources pass through without a decision and without a record.")]
+Prompts and resources are reads of tools of their own (SERVER.prompts.NAME, SERVER.resources.read),
+decided and recorded as calls are. What a server asks of the client is off unless --allow says so,
+and then a call of SERVER.ask.elicitation, .sampling or .roots.")]
 pub(crate) struct Mcp {
     /// The home.
     home: PathBuf,
@@ -58,6 +60,10 @@ pub(crate) struct Mcp {
     /// that after -- (may be repeated).
     #[arg(long = "env", value_name = "[SERVER:]NAME[=VALUE]", value_parser = variable)]
     env: Vec<Variable>,
+    /// What a server may ask of the client: elicitation, sampling, roots; without SERVER that
+    /// after -- (may be repeated).
+    #[arg(long = "allow", value_name = "[SERVER:]WHAT,WHAT", value_parser = allowed)]
+    allow: Vec<Allowed>,
     /// Show tools as NAME_tool also where there is only one server.
     #[arg(long)]
     prefix: bool,
@@ -97,12 +103,16 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "KIB",
           value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
     max_result: Option<u64>,
+    /// How long a call that waits for a person is waited for; below the client's own time-out. 0s:
+    /// not at all.
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse::span)]
+    approval_wait: Duration,
     #[command(flatten)]
     people: runtime::People,
-    /// Pass no prompts through.
+    /// Let no prompts through.
     #[arg(long)]
     no_prompts: bool,
-    /// Pass no resources through.
+    /// Let no resources through.
     #[arg(long)]
     no_resources: bool,
     /// Show what the servers offer, what each tool is proposed to count as and why, ask whether
@@ -159,10 +169,27 @@ fn variable(text: &str) -> Result<Variable, String> {
     Ok(Variable { server, name: name.to_owned(), value })
 }
 
+/// What a server may ask.
+#[derive(Clone, Debug)]
+struct Allowed {
+    server: Option<String>,
+    questions: Vec<Question>,
+}
+
+fn allowed(text: &str) -> Result<Allowed, String> {
+    let (server, names) = match text.split_once(':') {
+        Some((server, names)) => (Some(server_name(server)?), names),
+        None => (None, text),
+    };
+    let known = Question::ALL.map(Question::name).join(", ");
+    let read = |name| Question::named(name).ok_or(format!("{name:?}: there are {known}"));
+    Ok(Allowed { server, questions: names.split(',').map(read).collect::<Result<_, _>>()? })
+}
+
 fn server(text: &str) -> Result<ServerCommand, String> {
     let (name, line) = text.split_once('=').ok_or("write NAME='COMMAND ARGS..'")?;
     let command = syscap_gateway::split(line).map_err(|error| error.to_string())?;
-    Ok(ServerCommand { name: server_name(name)?, command, env: Vec::new() })
+    Ok(ServerCommand::new(server_name(name)?, command))
 }
 
 impl Mcp {
@@ -216,10 +243,11 @@ impl Mcp {
             let name =
                 self.name.clone().unwrap_or_else(|| syscap_gateway::server_name(&self.command));
             let command = self.command.clone();
-            servers.push(ServerCommand { name, command, env: Vec::new() });
+            servers.push(ServerCommand::new(name, command));
         }
         servers.extend(self.servers.iter().cloned());
         self.put_env(&mut servers)?;
+        self.put_asks(&mut servers)?;
         if servers.is_empty() && !self.builtins && self.token.is_none() {
             return Err(Failure::Usage {
                 what: "no server".to_owned(),
@@ -246,6 +274,7 @@ impl Mcp {
         options.timeout = self.timeout;
         options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
         options.people = if self.people.are_absent() { People::Absent } else { People::Asked };
+        options.approval_wait = self.approval_wait;
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;
         Ok(options)
@@ -254,16 +283,8 @@ impl Mcp {
     /// Gives each server what is said of its environment.
     fn put_env(&self, servers: &mut [ServerCommand]) -> Result<(), Failure> {
         for variable in &self.env {
-            let of = match &variable.server {
-                Some(name) => servers.iter_mut().find(|server| server.name == *name),
-                None => servers.first_mut().filter(|_| !self.command.is_empty()),
-            };
-            let Some(server) = of else {
-                return Err(Failure::Usage {
-                    what: format!("--env {}: there is no such server", variable.name),
-                    advice: "write SERVER:NAME, with the name that --server gives it".to_owned(),
-                });
-            };
+            let what = format!("--env {}", variable.name);
+            let server = self.server(servers, variable.server.as_deref(), &what)?;
             let here = || std::env::var_os(&variable.name);
             match variable.value.clone().map(OsString::from).or_else(here) {
                 Some(value) => server.env.push((variable.name.clone(), value)),
@@ -271,6 +292,32 @@ impl Mcp {
             }
         }
         Ok(())
+    }
+
+    /// Notes what each server may ask.
+    fn put_asks(&self, servers: &mut [ServerCommand]) -> Result<(), Failure> {
+        for allowed in &self.allow {
+            let server = self.server(servers, allowed.server.as_deref(), "--allow")?;
+            server.asks.extend(&allowed.questions);
+        }
+        Ok(())
+    }
+
+    /// The server that an option is for.
+    fn server<'s>(
+        &self,
+        servers: &'s mut [ServerCommand],
+        name: Option<&str>,
+        option: &str,
+    ) -> Result<&'s mut ServerCommand, Failure> {
+        let of = match name {
+            Some(name) => servers.iter_mut().find(|server| server.name == name),
+            None => servers.first_mut().filter(|_| !self.command.is_empty()),
+        };
+        of.ok_or_else(|| Failure::Usage {
+            what: format!("{option}: there is no such server"),
+            advice: "write SERVER:NAME, with the name that --server gives it".to_owned(),
+        })
     }
 
     /// The same command line once more, with whole paths, as a client starts it.

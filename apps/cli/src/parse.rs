@@ -253,6 +253,11 @@ pub(crate) fn age(text: &str) -> Result<Duration, BadWord> {
     }
 }
 
+/// How long to wait: written as a life, or `0s` for not at all.
+pub(crate) fn span(text: &str) -> Result<Duration, BadWord> {
+    if text == "0s" { Ok(Duration::ZERO) } else { age(text) }
+}
+
 /// A dimension's limit: `calls=100`.
 pub(crate) fn limit(text: &str) -> Result<(Dimension, u64), BadWord> {
     let (name, amount) = text.split_once('=').ok_or(BadWord::Limit)?;

@@ -2,11 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use syscap::{
-    format::{id::ToolId, manifest::EffectClass},
-    plain::shell_word,
-    provide::Standing,
-};
+use syscap::{format::manifest::EffectClass, plain::shell_word};
 
 use crate::{
     capabilities::Able,
@@ -59,12 +55,7 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     }
     go_on_without_the_late(gateway)?;
     offer(gateway).await?;
-    let ready = gateway.catalog().all().clone();
-    let ready: Vec<ToolId> = ready
-        .into_iter()
-        .filter(|(_, tool)| tool.standing == Standing::Ready)
-        .map(|(id, _)| id)
-        .collect();
+    let ready = gateway.grantable();
     let kernel = Arc::clone(&gateway.kernel);
     let session = blocking(move || kernel.open_session(&ready)).await??;
     gateway.set_session(session);

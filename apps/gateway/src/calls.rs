@@ -19,8 +19,10 @@ use syscap::format::{
 };
 use tokio::sync::oneshot;
 
+use tokio::time::Instant;
+
 use crate::{
-    data,
+    approval, data,
     downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
@@ -42,7 +44,8 @@ pub(crate) async fn call(
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
     let exact = context.extensions.get::<AsSent>();
-    let envelope = envelope(gateway, &id, (&args, exact), &flight, &context.id);
+    let key = key(&gateway.run, &context.id);
+    let envelope = envelope(&id, (&args, exact), &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let outcome = match send(gateway, envelope, flight, &context.id).await {
         Ok(outcome) => outcome,
@@ -51,7 +54,6 @@ pub(crate) async fn call(
     let delivered = outcome.delivered.item();
     match outcome.reason {
         Some(reason) => {
-            let key = key(&gateway.run, &context.id);
             let aside = next::aside(gateway, &id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             Ok(refusal::result(refused, aside, &params.name, &gateway.catalog()).into())
@@ -135,14 +137,12 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
 /// The call as the kernel gets it. What a client answers to a server's questions is no argument,
 /// and is on record all the same.
 fn envelope(
-    gateway: &Gateway,
     id: &str,
     (args, exact): (&JsonObject, Option<&AsSent>),
     flight: &Flight,
-    request: &RequestId,
+    key: &str,
 ) -> Envelope {
-    let map =
-        MapBuilder::new().text("tool_id", id).text("idempotency_key", &key(&gateway.run, request));
+    let map = MapBuilder::new().text("tool_id", id).text("idempotency_key", key);
     let map = match flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
         Some(trace) => {
             let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", trace);
@@ -173,7 +173,7 @@ fn envelope(
 }
 
 /// One request of one run of the gateway is one call: who sends it again gets the first answer.
-fn key(run: &str, request: &RequestId) -> String {
+pub(crate) fn key(run: &str, request: &RequestId) -> String {
     match request {
         RequestId::Number(number) => format!("{run}:n{number}"),
         RequestId::String(text) => {
@@ -196,18 +196,48 @@ async fn send(
     id: &RequestId,
 ) -> Result<CallOutcome, NoAnswer> {
     let request = gateway.requests.enter(id, &flight.cancel).await.map_err(not_made)?;
+    let outcome = go(gateway, envelope, flight).await;
+    drop(request);
+    outcome
+}
+
+/// Makes a call of anything but a tool, under a key of its own.
+pub(crate) async fn make(
+    gateway: &Arc<Gateway>,
+    (id, args): (&str, &JsonObject),
+    flight: Arc<Flight>,
+    key: &str,
+) -> Result<CallOutcome, NoAnswer> {
+    let envelope = envelope(id, (args, None), &flight, key);
+    go(gateway, envelope, flight).await
+}
+
+async fn go(
+    gateway: &Arc<Gateway>,
+    envelope: Envelope,
+    flight: Arc<Flight>,
+) -> Result<CallOutcome, NoAnswer> {
     let boarded = gateway.flights.board(flight);
     let envelope = Arc::new(envelope);
-    let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
-    // What was refused did not run: it is sent again by the token that takes the other's place.
-    if let Some(lack) = &outcome.1
-        && renewal::go_on(gateway, &outcome.2, lack).await
-    {
-        outcome = send_by(gateway, &envelope, boarded.tag).await?;
+    let until = Instant::now().checked_add(gateway.options.approval_wait);
+    loop {
+        let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
+        // What was refused did not run: it is sent again by the token that takes the other's place.
+        if let Some(lack) = &outcome.1
+            && renewal::go_on(gateway, &outcome.2, lack).await
+        {
+            outcome = send_by(gateway, &envelope, boarded.tag).await?;
+        }
+        // Nor did what waits for a person: the same call takes the answer up.
+        let (outcome, flight) = (outcome.0, gateway.flights.find(boarded.tag));
+        let goes_on = match (flight.filter(|flight| !flight.question), until) {
+            (Some(flight), Some(until)) => approval::wait(gateway, &outcome, &flight, until).await,
+            _ => false,
+        };
+        if !goes_on {
+            return Ok(outcome);
+        }
     }
-    drop(boarded);
-    drop(request);
-    Ok(outcome.0)
 }
 
 fn not_made(why: impl Into<String>) -> NoAnswer {
@@ -221,8 +251,13 @@ async fn send_by(
     tag: u64,
 ) -> Result<(CallOutcome, Option<Lack>, Arc<Open>), NoAnswer> {
     let open = gateway.open().ok_or_else(|| not_made("the session is not open"))?;
-    let slot = open.slots.acquire().await.map_err(|_| not_made("the gateway ends"))?;
-    let cancel = gateway.flights.find(tag).map(|flight| flight.cancel.clone()).unwrap_or_default();
+    let flight = gateway.flights.find(tag);
+    // A question that waited for a call to end might wait for the one that it is asked for.
+    let slot = match flight.as_ref().is_some_and(|flight| flight.question) {
+        true => open.slots.try_acquire().ok(),
+        false => Some(open.slots.acquire().await.map_err(|_| not_made("the gateway ends"))?),
+    };
+    let cancel = flight.map(|flight| flight.cancel.clone()).unwrap_or_default();
     // No more is done for a client than it reads.
     tokio::select! {
         () = gateway.client.outbox.room() => {}

@@ -6,6 +6,8 @@ use rmcp::{
     service::RequestContext,
 };
 
+use crate::options::Question;
+
 /// Which of the two wires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WireKind {
@@ -38,6 +40,18 @@ impl Able {
         capabilities.sampling = declared.sampling;
         capabilities.elicitation = declared.elicitation;
         Self { wire, capabilities }
+    }
+
+    /// What of that a server is told of which the operator lets it ask so much.
+    pub(crate) fn told(&self, asks: &[Question]) -> Self {
+        let mut told = self.clone();
+        let has = |question| asks.contains(&question);
+        let capabilities = &mut told.capabilities;
+        capabilities.sampling = capabilities.sampling.take().filter(|_| has(Question::Sampling));
+        capabilities.elicitation =
+            capabilities.elicitation.take().filter(|_| has(Question::Elicitation));
+        capabilities.roots = capabilities.roots.take().filter(|_| has(Question::Roots));
+        told
     }
 
     /// What a server of the older wire may be told: it asks whenever it likes, so only a client

@@ -16,7 +16,7 @@ use syscap::{
     provide::Standing,
 };
 
-use crate::{manifest::Definition, names};
+use crate::{manifest::Definition, method::Method, names};
 
 /// Most names that are known, of tools that are offered or were.
 const NAMES_MAX: usize = 4_096;
@@ -61,8 +61,8 @@ impl Catalog {
         before: &Self,
     ) -> Self {
         let prefix = |server: usize| prefixes.get(server).map_or("", String::as_str);
-        let mut wanted: Vec<(ToolId, String, String)> = offered
-            .iter()
+        let tools = offered.iter().filter(|(_, tool)| tool.definition.method == Method::Tool);
+        let mut wanted: Vec<(ToolId, String, String)> = tools
             .map(|(id, tool)| {
                 let name = tool.definition.name();
                 (id.clone(), format!("{}{name}", prefix(tool.server)), format!("{id} {name}"))
@@ -113,6 +113,11 @@ impl Catalog {
     /// Whether the home runs it itself.
     pub(crate) fn is_built_in(&self, id: &str) -> bool {
         ToolId::new(id).is_some_and(|id| self.built_in.contains_key(&id))
+    }
+
+    /// How many tools the home runs itself.
+    pub(crate) fn own(&self) -> usize {
+        self.built_in.len()
     }
 
     /// All tools of servers.

@@ -25,7 +25,9 @@ use crate::{
     capabilities::{Able, WireKind},
     flight::{Flight, RetryInput},
     gateway::{Gateway, NoBeginning},
-    news, passing, refusal, renewal, watch,
+    news,
+    passing::{self, Asked},
+    refusal, renewal, watch,
 };
 
 /// Longest instructions to models, in characters, of all servers together.
@@ -42,25 +44,25 @@ impl Face {
         begin(&self.gateway, Able::of(context)).await.map_err(|error| no_beginning(&error))
     }
 
-    /// Whether resources pass through.
+    /// Whether resources are let through.
     fn expect_resources(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::resource_not_found("no resource is passed on", None);
         self.gateway.options.resources.then_some(()).ok_or_else(off)
     }
 
-    /// Whether prompts pass through.
+    /// Whether prompts are let through.
     fn expect_prompts(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::invalid_params("no prompt is passed on", None);
         self.gateway.options.prompts.then_some(()).ok_or_else(off)
     }
 
-    async fn flight(
+    async fn asked(
         &self,
         context: &RequestContext<RoleServer>,
         input: Option<RetryInput>,
-    ) -> Result<Arc<Flight>, ErrorData> {
+    ) -> Result<Asked, ErrorData> {
         self.begin(context).await?;
-        Ok(Arc::new(Flight::new(context, input)))
+        Ok(Asked::new(&self.gateway, Flight::new(context, input), &context.id))
     }
 
     /// What the servers have, as far as it is passed on.
@@ -142,20 +144,6 @@ fn typed<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     }
     let odd = |_| ErrorData::internal_error("the server's answer has not its form", None);
     serde_json::from_value(value).map_err(odd)
-}
-
-/// A request for input may go only to a client that can give it.
-fn fits(required: &rmcp::model::InputRequiredResult, able: &Able) -> Result<(), ErrorData> {
-    let requests = required.input_requests.iter().flatten();
-    let can = requests.into_iter().all(|(_, request)| able.can(request));
-    if able.wire == WireKind::Stateless && can {
-        return Ok(());
-    }
-    Err(ErrorData::new(
-        ErrorCode::INVALID_REQUEST,
-        "the server asks the client for what it can't give",
-        None,
-    ))
 }
 
 impl ServerHandler for Face {
@@ -240,9 +228,9 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        self.begin(&context).await?;
         let prompts = if self.gateway.options.prompts {
-            passing::prompts(&self.gateway, &flight).await?
+            passing::prompts(&self.gateway).await?
         } else {
             Vec::new()
         };
@@ -254,13 +242,12 @@ impl ServerHandler for Face {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let input = passing::input(request.input_responses.clone(), request.request_state.clone());
+        let asked = self.asked(&context, input).await?;
         self.expect_prompts()?;
-        let value = passing::prompt(&self.gateway, request, &flight).await?;
+        let value = passing::prompt(&self.gateway, request, &asked).await?;
         if crate::result::asks_for_input(&value) {
-            let required = typed(value)?;
-            fits(&required, &flight.able)?;
-            return Ok(GetPromptResponse::InputRequired(required));
+            return Ok(GetPromptResponse::InputRequired(typed(value)?));
         }
         Ok(GetPromptResponse::Complete(typed(value)?))
     }
@@ -270,9 +257,9 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let asked = self.asked(&context, None).await?;
         let resources = if self.gateway.options.resources {
-            passing::resources(&self.gateway, &flight).await?
+            passing::resources(&self.gateway, &asked).await?
         } else {
             Vec::new()
         };
@@ -284,9 +271,9 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let asked = self.asked(&context, None).await?;
         let templates = if self.gateway.options.resources {
-            passing::templates(&self.gateway, &flight).await?
+            passing::templates(&self.gateway, &asked).await?
         } else {
             Vec::new()
         };
@@ -298,13 +285,12 @@ impl ServerHandler for Face {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let input = passing::input(request.input_responses.clone(), request.request_state.clone());
+        let asked = self.asked(&context, input).await?;
         self.expect_resources()?;
-        let value = passing::resource(&self.gateway, request, &flight).await?;
+        let value = passing::resource(&self.gateway, request, &asked).await?;
         if crate::result::asks_for_input(&value) {
-            let required = typed(value)?;
-            fits(&required, &flight.able)?;
-            return Ok(ReadResourceResponse::InputRequired(required));
+            return Ok(ReadResourceResponse::InputRequired(typed(value)?));
         }
         Ok(ReadResourceResponse::Complete(typed(value)?))
     }
@@ -314,12 +300,12 @@ impl ServerHandler for Face {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let asked = self.asked(&context, None).await?;
         match &request.r#ref {
             Reference::Prompt(_) => self.expect_prompts()?,
             _ => self.expect_resources()?,
         }
-        typed(passing::complete(&self.gateway, request, &flight).await?)
+        typed(passing::complete(&self.gateway, request, &asked).await?)
     }
 
     async fn set_level(
@@ -327,8 +313,9 @@ impl ServerHandler for Face {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let flight = self.flight(&context, None).await?;
-        watch::set_level(&self.gateway, request.level, &flight).await
+        let asked = self.asked(&context, None).await?;
+        passing::expect_going(&self.gateway).await?;
+        watch::set_level(&self.gateway, request.level, &asked.flight).await
     }
 
     async fn subscribe(
@@ -336,9 +323,9 @@ impl ServerHandler for Face {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let flight = self.flight(&context, None).await?;
+        let asked = self.asked(&context, None).await?;
         self.expect_resources()?;
-        watch::subscribe(&self.gateway, &request.uri, &flight).await
+        watch::subscribe(&self.gateway, &request.uri, &asked).await
     }
 
     async fn unsubscribe(
@@ -346,8 +333,8 @@ impl ServerHandler for Face {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let flight = self.flight(&context, None).await?;
-        watch::unsubscribe(&self.gateway, &request.uri, &flight).await
+        let asked = self.asked(&context, None).await?;
+        watch::unsubscribe(&self.gateway, &request.uri, &asked.flight).await
     }
 
     fn accepted_subscription_filter(
@@ -366,14 +353,14 @@ impl ServerHandler for Face {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let flight = self.flight(context.request_context(), None).await?;
+        let asked = self.asked(context.request_context(), None).await?;
         if !self.gateway.client.subscribe(context.sink().clone()) {
             return Err(ErrorData::internal_error("too many subscriptions", None));
         }
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         for uri in &uris {
             // A resource that no server lets be watched is simply silent.
-            watch::subscribe(&self.gateway, uri, &flight).await.ok();
+            watch::subscribe(&self.gateway, uri, &asked.part(&self.gateway)).await.ok();
         }
         tokio::select! {
             () = context.cancelled() => {}
@@ -381,7 +368,7 @@ impl ServerHandler for Face {
         }
         self.gateway.client.unsubscribe(context.sink());
         for uri in &uris {
-            watch::unsubscribe(&self.gateway, uri, &flight).await.ok();
+            watch::unsubscribe(&self.gateway, uri, &asked.flight).await.ok();
         }
         Ok(())
     }

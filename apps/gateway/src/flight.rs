@@ -33,6 +33,8 @@ pub(crate) struct Flight {
     pub(crate) trace: Option<String>,
     /// Which log messages the client wants to hear for this request, on the newer wire.
     pub(crate) log: Option<LoggingLevel>,
+    /// Whether it is a server's question, and no request of the client's.
+    pub(crate) question: bool,
 }
 
 /// What a client sends with a call that a server had asked more for.
@@ -52,7 +54,14 @@ impl Flight {
             input,
             trace: context.meta.get_traceparent().map(String::from),
             log: context.meta.log_level(),
+            question: false,
         }
+    }
+
+    /// A server's question to a client that is able to do so much.
+    pub(crate) const fn question(able: Able, cancel: CancellationToken) -> Self {
+        let (progress, input, trace, log) = (None, None, None, None);
+        Self { cancel, progress, able, input, trace, log, question: true }
     }
 
     /// What goes to a server beside the request: no more than is on record, and how much the

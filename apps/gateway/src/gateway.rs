@@ -3,20 +3,30 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
 
-use syscap::format::{
-    budget::Dimension,
-    id::{DefinitionHash, ToolId},
+use syscap::{
+    format::{
+        budget::Dimension,
+        id::{DefinitionHash, ToolId},
+        limits::GRANTS_MAX,
+        reason::Reason,
+    },
+    provide::Standing,
 };
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, ServerTool},
     client::McpClient,
     flight::{Flights, random},
-    kernelside::{KernelSession, Kernelside, Unreached},
+    kernelside::{KernelSession, Kernelside, Unreached, blocking},
+    method::Method,
     missing::Missing,
     options::Options,
     requests::Requests,
@@ -25,6 +35,10 @@ use crate::{
     subscriptions::Subscriptions,
 };
 
+/// How long it holds that something is let through, or nothing.
+const STOP_AGE: Duration = Duration::from_millis(500);
+/// Most calls that are waited for a person for at once.
+const WAITS_MAX: usize = 64;
 /// Most calls of the client that are out, whatever its token allows; more wait.
 const CALLS_MAX: usize = 512;
 
@@ -72,12 +86,16 @@ pub(crate) struct Gateway {
     restated: Mutex<BTreeSet<(ToolId, DefinitionHash)>>,
     /// What the operator was told that is missing.
     missing: Mutex<BTreeSet<Missing>>,
+    /// Turns of calls that are waited for a person for.
+    pub(crate) waits: Semaphore,
+    /// When it was last looked whether anything is let through, and that nothing is.
+    stop: tokio::sync::Mutex<Option<(Instant, bool)>>,
 }
 
 impl Gateway {
     pub(crate) fn new(options: Options, kernel: Arc<dyn Kernelside>) -> Self {
         let all = options.servers.len();
-        let server = |command| McpServer::new(command, all);
+        let server = |command| McpServer::new(command, options.passed(), all);
         let servers = options.servers.iter().cloned().map(server).collect();
         Self {
             options,
@@ -101,6 +119,8 @@ impl Gateway {
             offering: tokio::sync::Mutex::default(),
             restated: Mutex::default(),
             missing: Mutex::default(),
+            waits: Semaphore::new(WAITS_MAX),
+            stop: tokio::sync::Mutex::default(),
         }
     }
 
@@ -152,6 +172,39 @@ impl Gateway {
             Some(server) if self.options.is_prefixed() => format!("{}_", server.name),
             _ => String::new(),
         }
+    }
+
+    /// Why nothing is let through at present, of what is seen without a call.
+    pub(crate) async fn stopped(&self) -> Result<Option<Reason>, Unreached> {
+        let Some(open) = self.open() else { return Ok(None) };
+        let (kernel, token) = (Arc::clone(&self.kernel), open.session.token().id);
+        blocking(move || kernel.stopped(token)).await?
+    }
+
+    /// The same, as it was a moment ago, of what a server says unasked.
+    pub(crate) async fn is_stopped(&self) -> bool {
+        let mut known = self.stop.lock().await;
+        match *known {
+            Some((at, stopped)) if at.elapsed() < STOP_AGE => stopped,
+            _ => {
+                let stopped = !matches!(self.stopped().await, Ok(None));
+                *known = Some((Instant::now(), stopped));
+                stopped
+            }
+        }
+    }
+
+    /// What a token that is issued here grants: all that can be called, tools first, as far as a
+    /// token grants so much.
+    pub(crate) fn grantable(&self) -> Vec<ToolId> {
+        let catalog = self.catalog();
+        let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
+        let is_tool = |tool: &ServerTool| tool.definition.method == Method::Tool;
+        let (mut all, rest): (Vec<_>, Vec<_>) = ready.partition(|(_, tool)| is_tool(tool));
+        let own = if self.options.built_in { catalog.own() } else { 0 };
+        let room = GRANTS_MAX.saturating_sub(own).saturating_sub(all.len());
+        all.extend(rest.into_iter().take(room));
+        all.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     /// The ids of the tools that the session's token grants.

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use syscap::{
     Error, Grant, Runtime,
+    approvals::{WaitingCall, answer_in_client},
     format::{
         budget::{Amounts, Budget, Dimension},
-        control::{Freeze, FreezeTarget},
+        control::{Freeze, FreezeTarget, Role},
         id::{AgentId, ObjectId, Seq, TokenId, ToolId},
+        json::from_data,
         label::{Confidentiality, Integrity, Label},
         limits::GRANTS_MAX,
         manifest::Manifest,
+        reason::Reason,
+        record::{Answer, Means},
         time::UnixMillis,
     },
     plain::shell_word,
@@ -24,7 +28,7 @@ use syscap::{
 
 use crate::{
     home_session::HomeSession,
-    kernelside::{Accepted, KernelSession, Kernelside, Lack, Unreached},
+    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached},
     options::{Options, People},
     say::say,
 };
@@ -227,6 +231,34 @@ impl Kernelside for HomeKernel {
         }))
     }
 
+    fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached> {
+        let view = self.runtime.view().map_err(unreached)?;
+        let reason = match view.token(token) {
+            Some(token) if is_frozen(&view, &token.agent) => Some(Reason::Frozen),
+            Some(token) if token.revoked => Some(Reason::Revoked),
+            Some(token) if token.expires <= view.now => Some(Reason::Expired),
+            Some(_) => None,
+            None => Some(Reason::Revoked),
+        };
+        Ok(reason)
+    }
+
+    fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
+        // Nobody is asked whose answer could not be signed.
+        let keys = syscap::Home::at(&self.options.home).keys();
+        if syscap::FileKeys::open(&keys).map_err(unreached)?.needs_person(Role::Approver) {
+            return Ok(None);
+        }
+        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
+        let found = log.waiting().map_err(unreached)?.into_iter().find(|call| call.ask == ask);
+        Ok(found.filter(|call| call.means.contains(&Means::Elicitation)).and_then(shown))
+    }
+
+    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached> {
+        let said = (answer, Means::Elicitation);
+        answer_in_client(&self.options.home, &self.runtime, ask, said).map(drop).map_err(unreached)
+    }
+
     fn home(&self) -> String {
         let home = &self.options.home;
         let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
@@ -250,6 +282,35 @@ fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What of a call that waits can be shown whole; `None` where not all of it is there.
+fn shown(call: WaitingCall) -> Option<ShownCall> {
+    let conditions = call.conditions.iter().map(|one| {
+        let seen = one.seen.as_deref().unwrap_or("nothing is there");
+        format!("{}, as it is now: {} {seen}", one.subject, one.kind.name())
+    });
+    Some(ShownCall {
+        agent: call.agent.to_string(),
+        tool: call.tool.to_string(),
+        args: from_data(call.args?.item()),
+        touches: call.resources.iter().cloned().chain(conditions).collect(),
+        constraint: call.constraint,
+        untrusted: call.label.is_untrusted(),
+    })
+}
+
+/// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
+fn is_frozen(view: &View, agent: &AgentId) -> bool {
+    let stops = |freeze: &Freeze| match freeze.target {
+        FreezeTarget::Kernel => true,
+        FreezeTarget::Agent => {
+            AgentId::new(&freeze.name).is_none_or(|frozen| agent.is_within(&frozen))
+        }
+        FreezeTarget::Tool => false,
+    };
+    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+    unseen || view.frozen.iter().any(stops)
 }
 
 /// What the open sessions of a token have been given. Where not all of them are seen, it may be

@@ -190,6 +190,7 @@ fn outcome(answer: &ToolResult) -> CallOutcome {
         record: answer.receipt().outcome_seq,
         constraint: answer.constraint().map(ToString::to_string),
         tx: answer.tx_outcome(),
+        ask: answer.ask(),
     }
 }
 

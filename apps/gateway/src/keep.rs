@@ -8,8 +8,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    asks,
     capabilities::{Able, WireKind},
     gateway::Gateway,
+    lists::ListMethod,
     news,
     notice::{ChangedList, Notice, WaitingNotice},
     offer,
@@ -36,7 +38,7 @@ const LISTS_MAX: u32 = 5;
 
 /// Starts a server and lists its tools.
 pub(crate) async fn open(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     place: usize,
     able: &Able,
 ) -> Result<NoticeStream, NoStart> {
@@ -44,11 +46,13 @@ pub(crate) async fn open(
         return Err(NoStart::Handshake(String::from("there is no such server")));
     };
     let to = (&server.command, &gateway.tasks);
-    let (connection, notices) = Connection::open(to, able, &gateway.client).await?;
+    let (connection, notices, questions) = Connection::open(to, able).await?;
+    gateway.tasks.spawn(asks::serve(Arc::clone(gateway), place, questions));
     let connection = Arc::new(connection);
     server.set_connection(Some(Arc::clone(&connection)));
     if tools::list(server, &connection, &gateway.closing).await.is_err() {
         server.relist.notify_one();
+        server.relist_prompts.notify_one();
     }
     Ok(notices)
 }
@@ -154,12 +158,19 @@ async fn give_up(gateway: &Arc<Gateway>, server: &McpServer) {
     offer_again(gateway, server).await;
 }
 
-async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
+async fn offer_list_again(gateway: &Arc<Gateway>, server: &McpServer, list: ChangedList) {
     if let Err(error) = offer::offer(gateway).await {
         say(&format!("server {}: its tools can't be offered: {error}", server.name));
     }
     news::take_up(gateway).await;
-    gateway.client.changed(ChangedList::Tools).await;
+    gateway.client.changed(list).await;
+}
+
+async fn offer_again(gateway: &Arc<Gateway>, server: &McpServer) {
+    offer_list_again(gateway, server, ChangedList::Tools).await;
+    if gateway.options.prompts {
+        gateway.client.changed(ChangedList::Prompts).await;
+    }
 }
 
 /// Passes on what a server says until it breaks off or the gateway ends.
@@ -181,7 +192,8 @@ async fn serve(
     };
     tokio::select! {
         () = speaking => {}
-        () = relist(gateway, server, connection) => {}
+        () = relist(gateway, server, connection, ListMethod::Tools) => {}
+        () = relist(gateway, server, connection, ListMethod::Prompts) => {}
         () = subscribed(connection) => {}
         () = connection.gone.cancelled() => {}
         () = gateway.closing.cancelled() => {}
@@ -194,6 +206,11 @@ async fn pass_on(
     connection: &Connection,
     notice: Notice,
 ) {
+    // While all is stopped nothing that a server says unasked is passed on.
+    let said = matches!(notice, Notice::Log(_) | Notice::Updated(_));
+    if said && gateway.is_stopped().await {
+        return;
+    }
     match notice {
         Notice::Progress(params) => progress(gateway, connection, params).await,
         Notice::Log(params) => log(gateway, params).await,
@@ -232,30 +249,41 @@ async fn log(gateway: &Gateway, params: Value) {
 async fn changed(gateway: &Gateway, server: &McpServer, list: ChangedList) {
     match list {
         ChangedList::Tools => server.relist.notify_one(),
-        ChangedList::Prompts | ChangedList::Resources => gateway.client.changed(list).await,
+        ChangedList::Prompts => server.relist_prompts.notify_one(),
+        ChangedList::Resources if gateway.options.resources => gateway.client.changed(list).await,
+        ChangedList::Resources => {}
     }
 }
 
-/// Lists the tools anew when the server says that they changed, the more seldom the more often it
-/// says so.
-async fn relist(gateway: &Arc<Gateway>, server: &McpServer, connection: &Connection) {
+/// Lists the tools, or the prompts, anew when the server says that they changed, the more seldom
+/// the more often it says so.
+async fn relist(
+    gateway: &Arc<Gateway>,
+    server: &McpServer,
+    connection: &Connection,
+    method: ListMethod,
+) {
+    let (list, wakes) = match method {
+        ListMethod::Prompts => (ChangedList::Prompts, &server.relist_prompts),
+        _ => (ChangedList::Tools, &server.relist),
+    };
     let (mut pace, mut failed) = (Pace::default(), 0_u32);
     loop {
-        server.relist.notified().await;
-        if connection.is_listed() {
+        wakes.notified().await;
+        if connection.is_listed(list) {
             continue;
         }
         sleep(pace.pause(Instant::now())).await;
-        let before = server.definitions();
-        failed = match tools::list(server, connection, &gateway.closing).await {
+        let before = connection.listing(list);
+        failed = match tools::list_of(server, connection, method, &gateway.closing).await {
             Ok(()) => 0,
             Err(_) => failed.saturating_add(1),
         };
-        if server.definitions() != before {
-            offer_again(gateway, server).await;
+        if connection.listing(list).definitions != before.definitions {
+            offer_list_again(gateway, server, list).await;
         }
         if (1..=LISTS_MAX).contains(&failed) {
-            server.relist.notify_one();
+            wakes.notify_one();
         }
     }
 }

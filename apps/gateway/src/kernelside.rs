@@ -1,6 +1,6 @@
 //! What the gateway needs of the kernel.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use syscap::{
     format::{
@@ -9,6 +9,7 @@ use syscap::{
         id::{ObjectId, Seq, TokenId, ToolId},
         manifest::Manifest,
         reason::Reason,
+        record::Answer,
     },
     provide::{Offer, Provider},
     view::{Stamp, TokenInfo},
@@ -80,6 +81,16 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// goes on. `None` while it does.
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached>;
 
+    /// Why nothing is let through by a token, of what no record of a call would say: the agent is
+    /// frozen, or the token was revoked or has expired.
+    fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached>;
+
+    /// A call that waits, as a client's own user may be shown it; `None` where it may not be asked.
+    fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
+
+    /// What the client's own user has answered.
+    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached>;
+
     /// The home, as a command names it: one word for a shell.
     fn home(&self) -> String;
 }
@@ -133,6 +144,18 @@ pub(crate) enum NoAnswer {
     Unknown(Unreached, Option<Seq>),
 }
 
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMade(why) => write!(f, "it was not made, and nothing ran: {why}"),
+            Self::Unknown(why, Some(intent)) => {
+                write!(f, "what it did is not known: {why}; its intent is record {intent}")
+            }
+            Self::Unknown(why, None) => write!(f, "what it did is not known: {why}"),
+        }
+    }
+}
+
 /// The kernel's answer to a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallOutcome {
@@ -146,6 +169,22 @@ pub(crate) struct CallOutcome {
     pub(crate) constraint: Option<String>,
     /// What became of the effect.
     pub(crate) tx: TxOutcome,
+    /// The record by which it waits for a person.
+    pub(crate) ask: Option<Seq>,
+}
+
+/// A call that waits, as a client's user is shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownCall {
+    pub(crate) agent: String,
+    pub(crate) tool: String,
+    /// As JSON.
+    pub(crate) args: String,
+    /// What it would touch, and what must still be so.
+    pub(crate) touches: Vec<String>,
+    pub(crate) constraint: Option<String>,
+    /// Whether a stranger's words were there before it.
+    pub(crate) untrusted: bool,
 }
 
 /// Asks the kernel on a thread that may block.

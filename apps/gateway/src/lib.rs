@@ -5,8 +5,9 @@
 //! and only what the kernel releases comes back. What a server offers is pinned, its results are
 //! untrusted, and a list holds only what the session's token grants.
 //!
-//! Prompts, resources and completions pass through without a record: they are no calls. They can
-//! be switched off.
+//! Prompts, resources and completions are reads of tools of their own, and what a server asks of
+//! the client, where the operator lets it, is a call of one too: all that passes is decided and
+//! recorded the same way.
 //!
 //! Both wires of the protocol are spoken on either side: the newest revision, without sessions,
 //! and the one before it. Nothing is passed on as it stands: each answer is made anew for the
@@ -20,6 +21,8 @@
 //! begin keep | calls | passing watch        servers run | tools/call | prompts and resources
 //! next renewal news                         what goes on after a refusal: words | another token
 //! offer provider tools                      tools: listed, offered to the kernel, run by it
+//! asks calls                                what servers ask | what the client calls
+//! approval next renewal                     what goes on: by a person | in words | another token
 //! gateway                                   what those share: state, no behaviour
 //! home home_session | client | server upstream   the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
@@ -29,6 +32,8 @@
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
 
+mod approval;
+mod asks;
 mod begin;
 mod calls;
 mod capabilities;
@@ -51,6 +56,7 @@ mod life;
 mod listing;
 mod lists;
 mod manifest;
+mod method;
 mod missing;
 mod names;
 mod news;
@@ -79,7 +85,7 @@ pub use crate::{
     config::{KnownClient, snippet},
     effect::{BadClassRule, Because, ClassRule, Hints},
     error::Error,
-    options::{Options, People, ServerCommand},
+    options::{Options, People, Question, ServerCommand},
     refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
     survey::{Proposed, survey},
     words::{BadWords, split},

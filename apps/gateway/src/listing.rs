@@ -1,10 +1,10 @@
-//! A server's tools as it last listed them.
+//! A server's tools, or its prompts, as it last listed them.
 
 use syscap::format::id::DefinitionHash;
 
 use crate::manifest::Definition;
 
-/// The tools of one connection. A new connection has none.
+/// The tools, or the prompts, of one connection. A new connection has none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ToolListing {
     /// How often the server had said, before it was asked, that they changed.
@@ -14,7 +14,7 @@ pub(crate) struct ToolListing {
 }
 
 impl ToolListing {
-    /// The name of the tool of that definition.
+    /// The name of the one of that definition.
     pub(crate) fn name(&self, definition: DefinitionHash) -> Option<String> {
         let mut all = self.definitions.iter().flatten();
         all.find(|listed| listed.hash == definition).map(|listed| listed.name().to_owned())

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     flight::Flight,
+    notice::ChangedList,
     upstream::{Connection, Trouble},
 };
 
@@ -31,7 +32,17 @@ pub(crate) enum ListMethod {
 }
 
 impl ListMethod {
-    const fn key(self) -> &'static str {
+    /// The list that a server says is another now.
+    pub(crate) const fn changed(self) -> ChangedList {
+        match self {
+            Self::Tools => ChangedList::Tools,
+            Self::Prompts => ChangedList::Prompts,
+            Self::Resources | Self::Templates => ChangedList::Resources,
+        }
+    }
+
+    /// The key under which its entries stand.
+    pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",

@@ -4,8 +4,8 @@
 //! plain types. What a schema says beyond that (nesting, bounds, patterns, alternatives) the
 //! kernel does not check: the server validates its own arguments.
 
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde_json::Value;
+use rmcp::model::{JsonObject, Prompt, Tool, ToolAnnotations};
+use serde_json::{Value, json};
 use syscap::format::{
     budget::{Amounts, Dimension},
     cbor::Canonical,
@@ -16,7 +16,7 @@ use syscap::format::{
     manifest::{EffectClass, Extra, Manifest, Param, ParamType},
 };
 
-use crate::{data, names, refusal};
+use crate::{data, method::Method, names, refusal};
 
 /// Largest definition, in canonical bytes.
 const DEFINITION_BYTES_MAX: usize = 256 << 10;
@@ -36,11 +36,24 @@ const GRACE_MS: u64 = 5_000;
 const PINNED: [&str; 6] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// A tool as its server defines it.
+/// The parts of a prompt's definition that are pinned.
+const PROMPT_PINNED: [&str; 4] = ["name", "title", "description", "arguments"];
+/// How long a server may take to list its resources, or to watch one.
+const LIST_MS: u64 = 10_000;
+/// How large a list may be: as much as the kernel records.
+const LIST_BYTES: u64 = 4 << 20;
+/// How long a client, and the person before it, may take for an answer.
+pub(crate) const ASK_MS: u64 = 600_000;
+
+/// A tool as its server defines it; or a prompt, or what else of a server's can be called.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
+    /// What its calls are at the server.
+    pub(crate) method: Method,
     /// What clients are shown, but for the name.
     pub(crate) tool: Tool,
+    /// The prompt that it is.
+    pub(crate) prompt: Option<Prompt>,
     /// Names what is pinned.
     pub(crate) hash: DefinitionHash,
 }
@@ -72,6 +85,16 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Those of a method: what lists is waited for by others, and a person may take long.
+    fn of(self, method: Method) -> Self {
+        match method {
+            Method::List => Self { wall_ms: Some(LIST_MS), result_bytes: Some(LIST_BYTES) },
+            Method::Subscribe => Self { wall_ms: Some(LIST_MS), ..self },
+            Method::Ask(_) => Self { wall_ms: Some(ASK_MS), ..self },
+            Method::Tool | Method::Prompt | Method::Read | Method::Complete => self,
+        }
+    }
+
     fn wall_ms(self) -> u64 {
         self.wall_ms.unwrap_or(WALL_MS)
     }
@@ -98,12 +121,56 @@ impl Definition {
         if !names::is_fit(&tool.name) {
             return Err(Unfit::Name);
         }
-        let pinned = pinned(value)?;
-        let len = pinned.as_bytes().len();
-        if len > DEFINITION_BYTES_MAX {
-            return Err(Unfit::Large(len));
+        let hash = pinned(value, &PINNED, Method::Tool)?;
+        Ok(Self { method: Method::Tool, tool, prompt: None, hash })
+    }
+
+    /// Reads one entry of `prompts/list`.
+    pub(crate) fn prompt(value: &Value) -> Result<Self, Unfit> {
+        let form = |error: serde_json::Error| Unfit::Form(error.to_string());
+        let mut prompt: Prompt = serde_json::from_value(value.clone()).map_err(form)?;
+        if let Some(meta) = &mut prompt.meta {
+            meta.0.retain(|key, _| !refusal::is_own(key));
         }
-        Ok(Self { tool, hash: definition_hash(pinned.item()) })
+        if !names::is_fit(&prompt.name) {
+            return Err(Unfit::Name);
+        }
+        let method = Method::Prompt;
+        let hash = pinned(value, &PROMPT_PINNED, method)?;
+        let (mut properties, mut required) = (JsonObject::new(), Vec::new());
+        for argument in prompt.arguments.iter().flatten() {
+            let schema = json!({"type": "string", "description": argument.description});
+            properties.insert(argument.name.clone(), schema);
+            required.extend(argument.required.unwrap_or(false).then(|| argument.name.clone()));
+        }
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        let tool = json!({"name": prompt.name, "title": prompt.title,
+            "description": prompt.description, "inputSchema": schema});
+        let tool = serde_json::from_value(tool).map_err(form)?;
+        Ok(Self { method, tool, prompt: Some(prompt), hash })
+    }
+
+    /// What a server has one of: it has no definition of its own.
+    pub(crate) fn single(method: Method) -> Result<Self, Unfit> {
+        let text = json!({"type": "string"});
+        let (words, properties) = match method {
+            Method::List => ("Lists what resources a server has", json!({"of": text})),
+            Method::Read => ("Reads a resource of a server", json!({"uri": text})),
+            Method::Subscribe => {
+                ("Hears when a resource of a server changes", json!({"uri": text}))
+            }
+            Method::Complete => ("Completes an argument", json!({"ref": {}, "argument": {}})),
+            Method::Tool | Method::Prompt | Method::Ask(_) => {
+                ("Lets a server ask the client", json!({}))
+            }
+        };
+        let required: Vec<&String> =
+            properties.as_object().into_iter().flat_map(|p| p.keys()).collect();
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        let value = json!({"name": method.id(), "description": words, "inputSchema": schema});
+        let hash = pinned(&value, &PINNED, method)?;
+        let tool = serde_json::from_value(value).map_err(|e| Unfit::Form(e.to_string()))?;
+        Ok(Self { method, tool, prompt: None, hash })
     }
 
     /// The upstream name.
@@ -136,6 +203,7 @@ impl Definition {
     /// The manifest under that id and class.
     pub(crate) fn manifest(&self, id: ToolId, class: EffectClass, limits: Limits) -> Manifest {
         let (title, description) = self.words();
+        let limits = limits.of(self.method);
         let mut manifest = Manifest::new(id, class)
             .described(title, description)
             .defined_by(self.hash)
@@ -150,11 +218,20 @@ impl Definition {
     }
 }
 
-/// The parts that are pinned, as they came, in canonical form.
-fn pinned(value: &Value) -> Result<Canonical, Unfit> {
+/// Names the parts that are pinned, as they came, in canonical form.
+fn pinned(value: &Value, keys: &[&str], method: Method) -> Result<DefinitionHash, Unfit> {
     let part = |key: &&str| value.get(*key).map(|part| ((*key).to_owned(), part.clone()));
-    let parts: JsonObject = PINNED.iter().filter_map(part).collect();
-    Ok(data::to_canonical(&Value::Object(parts))?)
+    let mut parts: JsonObject = keys.iter().filter_map(part).collect();
+    // No tool is taken for anything else.
+    if method != Method::Tool {
+        parts.insert(String::from("method"), Value::from(method.id()));
+    }
+    let pinned: Canonical = data::to_canonical(&Value::Object(parts))?;
+    let len = pinned.as_bytes().len();
+    if len > DEFINITION_BYTES_MAX {
+        return Err(Unfit::Large(len));
+    }
+    Ok(definition_hash(pinned.item()))
 }
 
 /// The arguments, and whether there may be others. A schema that can't be said so takes all.

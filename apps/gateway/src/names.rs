@@ -11,12 +11,16 @@ use syscap::{
     plain::plain,
 };
 
+use crate::method::Method;
+
 /// Longest name of an upstream tool that is offered: MCP's own limit.
 pub(crate) const NAME_BYTES_MAX: usize = 128;
 /// Longest name of a server, so that most of an id is left for the tool.
 pub(crate) const SERVER_BYTES_MAX: usize = 24;
 /// The server of tools that there are not; none may be called so.
 pub(crate) const NOWHERE: &str = "unknown";
+/// Our own name, before what we ask a client ourselves; no server may be called so.
+pub(crate) const OWN: &str = "syscap";
 /// Hexadecimal digits of a hash that stands in a name.
 const MARK_DIGITS: usize = 8;
 
@@ -29,7 +33,8 @@ pub(crate) fn is_fit(name: &str) -> bool {
 
 /// Whether that can be a server's name: one component of a tool id.
 pub(crate) fn is_server(name: &str) -> bool {
-    let fit = name.len() <= SERVER_BYTES_MAX && !name.contains('.') && name != NOWHERE;
+    let fit =
+        name.len() <= SERVER_BYTES_MAX && !name.contains('.') && ![NOWHERE, OWN].contains(&name);
     fit && ToolId::new(name).is_some()
 }
 
@@ -87,6 +92,11 @@ pub(crate) fn ids<'n>(
         _ => None,
     });
     alone.collect()
+}
+
+/// The id of what a server has one of.
+pub(crate) fn single(server: &str, method: Method) -> Option<ToolId> {
+    ToolId::new(&format!("{server}.{}", method.id()))
 }
 
 /// The id by which a tool is refused that there is not: of a server that there is not.

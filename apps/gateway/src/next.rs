@@ -64,7 +64,7 @@ pub(crate) fn unknown(gateway: &Gateway, intent: Option<Seq>) -> String {
 }
 
 /// Who goes on where the token does not let it through, and how.
-async fn ended(gateway: &Arc<Gateway>, token: TokenId, home: &str) -> String {
+pub(crate) async fn ended(gateway: &Arc<Gateway>, token: TokenId, home: &str) -> String {
     let kernel = Arc::clone(&gateway.kernel);
     let ended = blocking(move || kernel.ended(token)).await.and_then(|ended| ended);
     match ended {

@@ -1,6 +1,6 @@
 //! What a server says unasked, and which of its lists it says are others now.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -40,6 +40,33 @@ pub(crate) enum ChangedList {
     Tools,
     Prompts,
     Resources,
+}
+
+/// How often a server has said that what is pinned of it is another now: its tools, its prompts.
+#[derive(Debug, Default)]
+pub(crate) struct Changes([AtomicU64; 2]);
+
+impl Changes {
+    const fn of(&self, list: ChangedList) -> Option<&AtomicU64> {
+        let [tools, prompts] = &self.0;
+        match list {
+            ChangedList::Tools => Some(tools),
+            ChangedList::Prompts => Some(prompts),
+            ChangedList::Resources => None,
+        }
+    }
+
+    /// It has said so once more.
+    pub(crate) fn count(&self, list: ChangedList) {
+        if let Some(changes) = self.of(list) {
+            changes.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How often it has said so.
+    pub(crate) fn get(&self, list: ChangedList) -> u64 {
+        self.of(list).map_or(0, |changes| changes.load(Ordering::Acquire))
+    }
 }
 
 /// Lists of which it could not be said that they changed, since too much waited.

@@ -23,6 +23,7 @@ use crate::{
     gateway::Gateway,
     kernelside::{Accepted, Unreached, blocking},
     manifest::{Definition, Limits},
+    method::Method,
     names,
     provider::Runs,
     say::say,
@@ -152,16 +153,27 @@ async fn restate(
     Ok(other.into_iter().map(ready).collect())
 }
 
-/// Every server's tools by their ids.
+/// All that can be called of every server, by the ids.
 fn listed(gateway: &Gateway) -> ListedTools {
     let mut listed = BTreeMap::new();
     for (place, server) in gateway.servers.iter().enumerate() {
         let definitions = server.definitions();
-        let ids = names::ids(&server.name, definitions.iter().map(Definition::name));
+        let names = |method: Method| {
+            let of = definitions.iter().filter(move |definition| definition.method == method);
+            of.map(Definition::name)
+        };
+        let tools = names::ids(&server.name, names(Method::Tool));
+        let below = format!("{}.{}", server.name, Method::Prompt.id());
+        let prompts = names::ids(&below, names(Method::Prompt));
         for definition in &definitions {
-            match ids.get(definition.name()) {
+            let id = match definition.method {
+                Method::Tool => tools.get(definition.name()).cloned(),
+                Method::Prompt => prompts.get(definition.name()).cloned(),
+                single => names::single(&server.name, single),
+            };
+            match id {
                 Some(id) => {
-                    listed.insert(id.clone(), (place, definition.clone()));
+                    listed.insert(id, (place, definition.clone()));
                 }
                 None => say(&format!(
                     "server {}: {:?} is not offered: its name can't be told from another",
@@ -187,7 +199,8 @@ fn manifest(
     let visible = format!("{}{}", gateway.prefix(*place), definition.name());
     let called = [definition.name(), &visible, id.as_str()];
     let options = &gateway.options;
-    let said = class(&called, &options.classes, options.hints, definition.annotations());
+    let said = || class(&called, &options.classes, options.hints, definition.annotations());
+    let said = definition.method.class().or_else(said);
     let effect = said.or(recorded.map(|recorded| recorded.effect));
     let timeout = options.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let limits = Limits {
@@ -197,6 +210,8 @@ fn manifest(
     let manifest =
         definition.manifest(id.clone(), effect.unwrap_or(EffectClass::ExternalWrite), limits);
     match recorded {
+        // What a server asks, no operator has vouched for.
+        _ if definition.method.is_question() => manifest,
         _ if options.trust_results => manifest.labelled(Label::PUBLIC),
         Some(recorded) => manifest.labelled(recorded.label),
         None => manifest,

@@ -19,6 +19,55 @@ pub struct ServerCommand {
     /// What is in its environment beside what every program needs: of the gateway's own nothing
     /// else is.
     pub env: Vec<(String, OsString)>,
+    /// What it may ask of the client: nothing, unless the operator says so.
+    pub asks: Vec<Question>,
+}
+
+impl ServerCommand {
+    /// One that finds nothing of its own in its environment and may ask nothing.
+    #[must_use]
+    pub const fn new(name: String, command: Vec<String>) -> Self {
+        Self { name, command, env: Vec::new(), asks: Vec::new() }
+    }
+}
+
+/// What a server may ask of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// That its model says something: `sampling/createMessage`.
+    Sampling,
+    /// That its user answers: `elicitation/create`.
+    Elicitation,
+    /// Which folders it works in: `roots/list`.
+    Roots,
+}
+
+impl Question {
+    /// All that there are.
+    pub const ALL: [Self; 3] = [Self::Sampling, Self::Elicitation, Self::Roots];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sampling => "sampling",
+            Self::Elicitation => "elicitation",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|question| question.name() == name)
+    }
+}
+
+/// What is let through beside tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
 }
 
 /// Whether calls that the policy asks about wait for a person.
@@ -68,15 +117,22 @@ pub struct Options {
     pub result_bytes: Option<u64>,
     /// Whether calls may wait for a person where the gateway holds the home.
     pub people: People,
-    /// Whether prompts pass through.
+    /// How long a call that waits for a person is waited for, before it ends with how to take it
+    /// up: shorter than the client itself waits.
+    pub approval_wait: Duration,
+    /// Whether prompts are let through.
     pub prompts: bool,
-    /// Whether resources pass through.
+    /// Whether resources are let through.
     pub resources: bool,
 }
 
 impl Options {
     /// The longest that a call may run.
     pub const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+
+    /// How long a call that waits for a person is waited for, where nobody says: clients give a
+    /// request up after a minute.
+    pub const APPROVAL_WAIT: Duration = Duration::from_secs(45);
 
     /// With what holds where nothing is said.
     #[must_use]
@@ -98,6 +154,7 @@ impl Options {
             timeout: None,
             result_bytes: None,
             people: People::Asked,
+            approval_wait: Self::APPROVAL_WAIT,
             prompts: true,
             resources: true,
         }
@@ -118,6 +175,10 @@ impl Options {
             Some(begins) => tool.as_str().starts_with(begins),
             None => tool.as_str() == pattern,
         })
+    }
+
+    pub(crate) const fn passed(&self) -> Passed {
+        Passed { prompts: self.prompts, resources: self.resources }
     }
 
     /// Whether clients see `NAME_tool` instead of `tool`.

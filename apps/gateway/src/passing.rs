@@ -1,52 +1,97 @@
-//! Prompts, resources and completions: they pass through.
+//! Prompts, resources and completions: reads of tools of their own.
 //!
-//! They are no tool calls, so the kernel neither decides nor records them; they come only from
-//! servers that the operator has named, and either kind can be switched off.
+//! Each is a call that the kernel decides and records, by the token, the policy and the budget. A
+//! list shows only what is granted; of what is not, the server is not even asked.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use rmcp::{
     ErrorData,
     model::{
-        ClientRequest, CompleteRequest, CompleteRequestParams, ErrorCode, GetPromptRequest,
-        GetPromptRequestParams, Prompt, ReadResourceRequest, ReadResourceRequestParams, Reference,
-        Resource, ResourceTemplate,
+        CompleteRequestParams, GetPromptRequestParams, JsonObject, Prompt,
+        ReadResourceRequestParams, Reference, RequestId, Resource, ResourceTemplate,
     },
 };
-use serde_json::Value;
-use tokio::sync::SemaphorePermit;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use syscap::{
+    format::{id::ToolId, reason::Reason},
+    provide::Standing,
+};
+use tokio::task::JoinSet;
 
 use crate::{
-    flight::Flight,
+    calls,
+    flight::{Flight, RetryInput, random},
     gateway::Gateway,
-    lists::{self, ListMethod},
-    refusal,
-    upstream::{Connection, Trouble},
+    kernelside::NoAnswer,
+    lists::ListMethod,
+    method::Method,
+    names, next, refusal, result,
+    upstream::Trouble,
 };
 
-/// All prompts of all servers.
-pub(crate) async fn prompts(
-    gateway: &Gateway,
-    flight: &Arc<Flight>,
-) -> Result<Vec<Prompt>, ErrorData> {
-    let mut prompts = Vec::new();
-    for (place, value) in every(gateway, ListMethod::Prompts, flight).await? {
-        if let Ok(mut prompt) = serde_json::from_value::<Prompt>(value) {
-            prompt.name = format!("{}{}", gateway.prefix(place), prompt.name);
+/// A request of the client's.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) flight: Arc<Flight>,
+    /// What the keys of its calls begin with.
+    key: String,
+}
+
+impl Asked {
+    pub(crate) fn new(gateway: &Gateway, flight: Flight, id: &RequestId) -> Self {
+        Self { flight: Arc::new(flight), key: calls::key(&gateway.run, id) }
+    }
+
+    /// A part of it, with calls of its own.
+    pub(crate) fn part(&self, gateway: &Gateway) -> Self {
+        let key = format!("{}:p{}", gateway.run, random());
+        Self { flight: Arc::clone(&self.flight), key }
+    }
+}
+
+/// Why there is no answer.
+enum Unserved {
+    /// The kernel did not let it through, or the call came to nothing.
+    Refused(ErrorData),
+    /// The server says no.
+    ByServer(ErrorData),
+}
+
+impl From<Unserved> for ErrorData {
+    fn from(unserved: Unserved) -> Self {
+        match unserved {
+            Unserved::Refused(error) | Unserved::ByServer(error) => error,
+        }
+    }
+}
+
+/// The prompts of all servers that are granted and can be called, as they are pinned.
+pub(crate) async fn prompts(gateway: &Arc<Gateway>) -> Result<Vec<Prompt>, ErrorData> {
+    expect_going(gateway).await?;
+    let (catalog, granted) = (gateway.catalog(), gateway.granted());
+    let mut prompts: Vec<Prompt> = Vec::new();
+    for (id, offered) in catalog.all() {
+        let shown = granted.contains(id) && offered.standing == Standing::Ready;
+        if let Some(prompt) = offered.definition.prompt.as_ref().filter(|_| shown) {
+            let mut prompt = prompt.clone();
+            prompt.name = format!("{}{}", gateway.prefix(offered.server), prompt.name);
             prompts.push(prompt);
         }
     }
+    prompts.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(prompts)
 }
 
-/// All resources of all servers.
+/// All resources of the servers of which reading is granted.
 pub(crate) async fn resources(
-    gateway: &Gateway,
-    flight: &Arc<Flight>,
+    gateway: &Arc<Gateway>,
+    asked: &Asked,
 ) -> Result<Vec<Resource>, ErrorData> {
     let mut resources = Vec::new();
-    for (place, value) in every(gateway, ListMethod::Resources, flight).await? {
-        if let Ok(resource) = serde_json::from_value::<Resource>(value) {
+    for (place, value) in every(gateway, ListMethod::Resources, asked).await? {
+        if let Some(resource) = read::<Resource>(value) {
             gateway.routes.learn(&resource.uri, place);
             resources.push(resource);
         }
@@ -54,167 +99,238 @@ pub(crate) async fn resources(
     Ok(resources)
 }
 
-/// All templates of resources of all servers.
+/// All templates of resources.
 pub(crate) async fn templates(
-    gateway: &Gateway,
-    flight: &Arc<Flight>,
+    gateway: &Arc<Gateway>,
+    asked: &Asked,
 ) -> Result<Vec<ResourceTemplate>, ErrorData> {
-    let all = every(gateway, ListMethod::Templates, flight).await?;
-    Ok(all.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
+    let all = every(gateway, ListMethod::Templates, asked).await?;
+    Ok(all.into_iter().filter_map(|(_, value)| read(value)).collect())
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
 }
 
 /// A prompt.
 pub(crate) async fn prompt(
-    gateway: &Gateway,
-    mut params: GetPromptRequestParams,
-    flight: &Arc<Flight>,
+    gateway: &Arc<Gateway>,
+    params: GetPromptRequestParams,
+    asked: &Asked,
 ) -> Result<Value, ErrorData> {
-    let (connection, name) = whose(gateway, &params.name)?;
-    params.name = name;
-    params.meta = None;
-    let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-    ask(gateway, &connection, request, flight).await
+    let id = match whose(gateway, &params.name) {
+        Some((id, _, _)) => id.to_string(),
+        // The kernel says that there is none, on the record.
+        None => names::nowhere(&params.name),
+    };
+    let args = params.arguments.unwrap_or_default();
+    Ok(one(gateway, (&id, &params.name), &args, asked, 0).await?)
 }
 
 /// A resource: of the server that listed it, else of the first that has it.
 pub(crate) async fn resource(
-    gateway: &Gateway,
-    mut params: ReadResourceRequestParams,
-    flight: &Arc<Flight>,
+    gateway: &Arc<Gateway>,
+    params: ReadResourceRequestParams,
+    asked: &Asked,
 ) -> Result<Value, ErrorData> {
-    params.meta = None;
-    let uri = params.uri.clone();
-    let request = || ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()));
-    first(gateway, &uri, flight, request).await.map(|(_, value)| value)
+    first(gateway, (Method::Read, &params.uri), &uri(&params.uri), asked).await.map(|(_, v)| v)
 }
 
 /// Completions of an argument.
 pub(crate) async fn complete(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     mut params: CompleteRequestParams,
-    flight: &Arc<Flight>,
+    asked: &Asked,
 ) -> Result<Value, ErrorData> {
     params.meta = None;
-    match params.r#ref.clone() {
-        Reference::Prompt(mut prompt) => {
-            let (connection, name) = whose(gateway, &prompt.name)?;
+    let place = match &mut params.r#ref {
+        Reference::Prompt(prompt) => {
+            let none = || ErrorData::invalid_params("no such prompt", None);
+            let (_, place, name) = whose(gateway, &prompt.name).ok_or_else(none)?;
             prompt.name = name;
-            params.r#ref = Reference::Prompt(prompt);
-            let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-            ask(gateway, &connection, request, flight).await
+            Some(place)
         }
-        Reference::Resource(resource) => {
-            let request = || ClientRequest::CompleteRequest(CompleteRequest::new(params.clone()));
-            first(gateway, &resource.uri, flight, request).await.map(|(_, value)| value)
-        }
-        _ => Err(ErrorData::invalid_params("no such reference", None)),
-    }
+        Reference::Resource(_) => None,
+        _ => return Err(ErrorData::invalid_params("no such reference", None)),
+    };
+    let uri = match &params.r#ref {
+        Reference::Resource(resource) => resource.uri.clone(),
+        _ => String::new(),
+    };
+    let Ok(Value::Object(args)) = serde_json::to_value(params) else {
+        return Err(ErrorData::invalid_params("it can't be said", None));
+    };
+    let Some(place) = place else {
+        return first(gateway, (Method::Complete, &uri), &args, asked).await.map(|(_, v)| v);
+    };
+    let id = of(gateway, place, Method::Complete);
+    let id = id.ok_or_else(|| ErrorData::invalid_params("the server completes nothing", None))?;
+    Ok(one(gateway, (id.as_str(), id.as_str()), &args, asked, 0).await?)
 }
 
-/// Asks the server that listed a URI, else each in turn, until one has an answer.
-pub(crate) async fn first(
-    gateway: &Gateway,
-    uri: &str,
-    flight: &Arc<Flight>,
-    request: impl Fn() -> ClientRequest,
+/// Has a resource watched; the server that does.
+pub(crate) async fn subscribe(
+    gateway: &Arc<Gateway>,
+    wanted: &str,
+    asked: &Asked,
+) -> Result<usize, ErrorData> {
+    first(gateway, (Method::Subscribe, wanted), &uri(wanted), asked).await.map(|(place, _)| place)
+}
+
+fn uri(uri: &str) -> JsonObject {
+    [(String::from("uri"), Value::from(uri))].into_iter().collect()
+}
+
+/// Asks the server that listed a URI, else each in turn, until one has an answer. Who may not be
+/// asked is asked only where nobody may: then the refusal says why.
+async fn first(
+    gateway: &Arc<Gateway>,
+    (method, uri): (Method, &str),
+    args: &JsonObject,
+    asked: &Asked,
 ) -> Result<(usize, Value), ErrorData> {
+    let granted = gateway.granted();
     let known = gateway.routes.find(uri);
-    let places: Vec<usize> = match known {
-        Some(place) => vec![place],
-        None => (0..gateway.servers.len()).collect(),
+    let places = match known {
+        Some(place) => place..place.saturating_add(1),
+        None => 0..gateway.servers.len(),
     };
+    let has = |place| of(gateway, place, method).map(|id| (place, id));
+    let mut servers: Vec<(usize, ToolId)> = places.filter_map(has).collect();
+    if servers.iter().any(|(_, id)| granted.contains(id)) {
+        servers.retain(|(_, id)| granted.contains(id));
+    } else {
+        servers.truncate(1);
+    }
     let mut last = ErrorData::resource_not_found("no server has it", None);
-    for place in places {
-        let Some(connection) = gateway.server(place).and_then(|server| server.connection()) else {
-            continue;
-        };
-        if connection.capabilities.resources.is_none() {
-            continue;
-        }
-        match ask(gateway, &connection, request(), flight).await {
+    for (part, (place, id)) in servers.into_iter().enumerate() {
+        match one(gateway, (id.as_str(), id.as_str()), args, asked, part).await {
             Ok(value) => return Ok((place, value)),
-            Err(error) => last = error,
+            Err(Unserved::ByServer(error)) => last = error,
+            Err(Unserved::Refused(error)) => return Err(error),
         }
     }
     Err(last)
 }
 
-/// A list of every server that has such. One that gives none is passed over, where there are
-/// others.
+/// A list of every server of which it is granted, side by side. One that gives none is passed
+/// over, where there are others.
 async fn every(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     method: ListMethod,
-    flight: &Arc<Flight>,
+    asked: &Asked,
 ) -> Result<Vec<(usize, Value)>, ErrorData> {
-    let mut all = Vec::new();
-    for (place, server) in gateway.servers.iter().enumerate() {
-        let Some(connection) = server.connection() else { continue };
-        let has = match method {
-            ListMethod::Prompts => connection.capabilities.prompts.is_some(),
-            _ => connection.capabilities.resources.is_some(),
-        };
-        if !has {
+    expect_going(gateway).await?;
+    let granted = gateway.granted();
+    let what = if method == ListMethod::Templates { "templates" } else { "resources" };
+    let mut lists = JoinSet::new();
+    for place in 0..gateway.servers.len() {
+        let Some(id) = of(gateway, place, Method::List).filter(|id| granted.contains(id)) else {
             continue;
-        }
-        let _turn = turn(gateway, &connection, flight).await?;
-        match lists::all(&connection, method, Some(flight), &flight.cancel).await {
-            Ok(whole) => {
-                let mut entries = whole.entries;
-                entries.iter_mut().filter_map(Value::as_object_mut).for_each(refusal::disown);
-                all.extend(entries.into_iter().map(|value| (place, value)));
+        };
+        let (gateway, asked) = (Arc::clone(gateway), asked.clone());
+        lists.spawn(async move {
+            let args = json!({"of": what}).as_object().cloned().unwrap_or_default();
+            let list = one(&gateway, (id.as_str(), id.as_str()), &args, &asked, place).await;
+            (place, list)
+        });
+    }
+    let (mut all, mut given, mut refused) = (Vec::new(), BTreeSet::new(), None);
+    while let Some(list) = lists.join_next().await {
+        match list {
+            Ok((place, Ok(mut list))) => {
+                given.insert(place);
+                if let Some(Value::Array(entries)) = list.get_mut(method.key()).map(Value::take) {
+                    all.extend(entries.into_iter().map(|value| (place, value)));
+                }
             }
-            Err(trouble) if gateway.servers.len() == 1 => return Err(error(trouble)),
-            Err(_) => {}
+            Ok((_, Err(unserved))) => refused = Some(ErrorData::from(unserved)),
+            Err(_) => refused = Some(ErrorData::internal_error("the gateway broke off", None)),
         }
     }
-    Ok(all)
-}
-
-/// The server whose prompt that is, and the name that it has there.
-fn whose(gateway: &Gateway, name: &str) -> Result<(Arc<Connection>, String), ErrorData> {
-    let fits = (0..gateway.servers.len()).filter_map(|place| {
-        let prefix = gateway.prefix(place);
-        name.strip_prefix(&prefix).map(|rest| (prefix.len(), place, rest.to_owned()))
-    });
-    let (_, place, rest) =
-        fits.max().ok_or_else(|| ErrorData::invalid_params("no such prompt", None))?;
-    let connection = gateway.server(place).and_then(|server| server.connection());
-    Ok((connection.ok_or_else(|| error(Trouble::Gone))?, rest))
-}
-
-async fn ask(
-    gateway: &Gateway,
-    connection: &Connection,
-    request: ClientRequest,
-    flight: &Arc<Flight>,
-) -> Result<Value, ErrorData> {
-    let _turn = turn(gateway, connection, flight).await?;
-    connection.ask(request, Some(flight), &flight.cancel).await.map_err(error)
-}
-
-/// Waits until the client reads what it has asked for, and few enough requests are out to a server
-/// that their answers together are not too large.
-async fn turn<'c>(
-    gateway: &Gateway,
-    connection: &'c Connection,
-    flight: &Flight,
-) -> Result<SemaphorePermit<'c>, ErrorData> {
-    let turn = async {
-        let turn = connection.passing.acquire().await;
-        gateway.client.outbox.room().await;
-        turn.map_err(|_| error(Trouble::Gone))
-    };
-    tokio::select! {
-        turn = turn => turn,
-        () = flight.cancel.cancelled() => Err(error(Trouble::Cancelled)),
-        () = gateway.closing.cancelled() => Err(error(Trouble::Gone)),
+    all.sort_by_key(|(place, _)| *place);
+    match refused {
+        Some(error) if given.is_empty() => Err(error),
+        _ => Ok(all),
     }
+}
+
+/// Whether anything is let through at all: what is frozen or has ended lists nothing.
+pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData> {
+    match gateway.stopped().await {
+        Ok(None) => Ok(()),
+        Ok(Some(reason)) => {
+            let home = gateway.kernel.home();
+            let next = match reason {
+                Reason::Frozen => {
+                    format!("an operator sees what is frozen with: syscap top {home} --once")
+                }
+                _ => match gateway.open() {
+                    Some(open) => next::ended(gateway, open.session.token().id, &home).await,
+                    None => format!("syscap top {home} --once"),
+                },
+            };
+            Err(refusal::stopped(reason, &next))
+        }
+        Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+    }
+}
+
+/// What a server has one of, where it has that.
+fn of(gateway: &Gateway, place: usize, method: Method) -> Option<ToolId> {
+    let id = names::single(&gateway.server(place)?.name, method)?;
+    gateway.catalog().offered(&id).is_some().then_some(id)
+}
+
+/// The prompt that clients call so, its server, and the name that it has there.
+fn whose(gateway: &Gateway, name: &str) -> Option<(ToolId, usize, String)> {
+    let catalog = gateway.catalog();
+    let fits = catalog.all().iter().filter_map(|(id, offered)| {
+        let prompt = offered.definition.prompt.as_ref()?;
+        let prefix = gateway.prefix(offered.server);
+        let same = name.strip_prefix(&prefix) == Some(&prompt.name);
+        same.then(|| (prefix.len(), id.clone(), offered.server, prompt.name.clone()))
+    });
+    fits.max().map(|(_, id, place, name)| (id, place, name))
+}
+
+/// One call of what `called` names for the client.
+async fn one(
+    gateway: &Arc<Gateway>,
+    (id, called): (&str, &str),
+    args: &JsonObject,
+    asked: &Asked,
+    part: usize,
+) -> Result<Value, Unserved> {
+    let key = format!("{}-{part}", asked.key);
+    let made = calls::make(gateway, (id, args), Arc::clone(&asked.flight), &key).await;
+    let lost =
+        |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.to_string(), None));
+    let outcome = made.map_err(lost)?;
+    let delivered = outcome.delivered.item();
+    match outcome.reason {
+        Some(reason) => {
+            let aside = next::aside(gateway, id, (&outcome, &key)).await;
+            let refused = (reason, delivered, outcome.record);
+            Err(Unserved::Refused(refusal::error(refused, aside, called, &gateway.catalog())))
+        }
+        None => result::other(delivered).map(Value::Object).map_err(Unserved::ByServer),
+    }
+}
+
+/// A request of the client's with its input, where it brings some.
+pub(crate) fn input(
+    responses: Option<rmcp::model::InputResponses>,
+    state: Option<String>,
+) -> Option<RetryInput> {
+    let input = RetryInput { responses, state };
+    (input != RetryInput::default()).then_some(input)
 }
 
 /// What a client is told: a server's own error as it is.
 pub(crate) fn error(trouble: Trouble) -> ErrorData {
     match trouble {
         Trouble::Refused(error) => error,
-        trouble => ErrorData::new(ErrorCode::INTERNAL_ERROR, trouble.to_string(), None),
+        trouble => ErrorData::internal_error(trouble.to_string(), None),
     }
 }

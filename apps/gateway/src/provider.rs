@@ -5,10 +5,13 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequestParams, ClientResult, InputRequest, InputRequiredResult, InputResponses,
+        CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest,
+        GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+        ReadResourceRequest, ReadResourceRequestParams, SubscribeRequest, SubscribeRequestParams,
+        SubscriptionFilter,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use syscap::{
     format::{
         budget::Amounts,
@@ -24,10 +27,13 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    asks,
     capabilities::WireKind,
     data,
-    flight::Flight,
+    flight::{Flight, RetryInput},
     gateway::Gateway,
+    lists::{self, ListMethod},
+    method::Method,
     result,
     upstream::{Connection, Trouble},
 };
@@ -54,7 +60,7 @@ impl Provider for Runs {
     }
 }
 
-async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
+async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let catalog = gateway.catalog();
     let Some(offered) = catalog.offered(&call.tool) else {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
@@ -70,10 +76,11 @@ async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
     let cancel = flight.as_ref().map(|flight| flight.cancel.child_token()).unwrap_or_default();
     let by_kernel = cancel.clone();
     call.cancel.on_cancel(move || by_kernel.cancel());
+    let method = offered.definition.method;
     // What the call was let through for must be what this very connection lists: the one before
     // may have been another program's.
     let defined = tokio::select! {
-        defined = connection.defined(call.definition) => defined,
+        defined = connection.defined(method, call.definition) => defined,
         () = cancel.cancelled() => {
             return ran(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
         }
@@ -81,12 +88,12 @@ async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
     let Some(name) = defined else {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
     };
-    let mut params = CallToolRequestParams::new(name);
-    params.arguments = Some(data::to_object(call.args.item()));
-    let to = (&*connection, call.definition);
-    let answer = converse(gateway, to, params, flight.as_ref(), &cancel).await;
+    let to = To { gateway, place: offered.server, connection: &connection, cancel: &cancel };
+    let args = data::to_object(call.args.item());
+    let answer = to.call((method, call.definition), (name, args), flight.as_ref()).await;
+    let most = call.result_bytes_max;
     match answer {
-        Ok(value) => match result::take(value, call.result_bytes_max) {
+        Ok(value) if method == Method::Tool => match result::take(value, most) {
             Ok(answered) if answered.is_error => failed(Ok(answered.map), unknown),
             Ok(answered) if result::is_request(answered.map.item()) => {
                 ran(Ok(answered.map), unknown)
@@ -94,73 +101,193 @@ async fn run(gateway: &Gateway, call: HostCall) -> HostRan {
             Ok(answered) => ran(Ok(answered.map), done(offered.effect)),
             Err(refused) => ran(Err(refused), unknown),
         },
-        Err(Trouble::Refused(error)) => {
-            failed(result::take_error(&error, call.result_bytes_max), unknown)
-        }
+        Ok(value) => match result::take_other(value, most) {
+            Ok(map) => ran(Ok(map), done(offered.effect)),
+            Err(refused) => ran(Err(refused), unknown),
+        },
+        Err(Trouble::Refused(error)) => failed(result::take_error(&error, most), unknown),
         Err(Trouble::Gone) => ran(Err(Refused::new(Reason::ProviderGone)), unknown),
         Err(Trouble::Cancelled) => ran(Err(Refused::new(Reason::Cancelled)), unknown),
     }
 }
 
-/// One call, with all that the server asks in between of a client that can only be asked on the
-/// older wire.
-async fn converse(
-    gateway: &Gateway,
-    (connection, definition): (&Connection, DefinitionHash),
-    mut params: CallToolRequestParams,
-    flight: Option<&Arc<Flight>>,
-    cancel: &CancellationToken,
-) -> Result<Value, Trouble> {
-    let input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
-    (params.input_responses, params.request_state) = (input.responses, input.state);
-    for round in 0..ROUNDS_MAX {
-        if round > 0 && connection.defined(definition).await.is_none() {
-            return Err(Trouble::Gone);
-        }
-        let value = connection.call(params.clone(), flight, cancel).await?;
-        if !result::asks_for_input(&value) {
-            return Ok(value);
-        }
-        let Ok(required) = serde_json::from_value::<InputRequiredResult>(value.clone()) else {
-            return Ok(value);
-        };
-        let able = flight.map(|flight| flight.able.clone()).unwrap_or_default();
-        let requests = required.input_requests.clone().unwrap_or_default();
-        if let Some(unable) = requests.values().find(|request| !able.can(request)) {
-            return Ok(result::cannot_ask(unable));
-        }
-        if able.wire == WireKind::Stateless {
-            return Ok(value);
-        }
-        let mut responses = InputResponses::new();
-        for (name, request) in requests {
-            match answer(gateway, request, cancel).await? {
-                Ok(answer) => drop(responses.insert(name, answer)),
-                Err(error) => return Ok(result::unanswered(&error)),
-            }
-        }
-        (params.input_responses, params.request_state) = (Some(responses), required.request_state);
-    }
-    Ok(result::asks_too_often())
+/// Where a call goes.
+struct To<'c> {
+    gateway: &'c Arc<Gateway>,
+    place: usize,
+    connection: &'c Connection,
+    cancel: &'c CancellationToken,
 }
 
-/// The client's answer to what a server asks.
-async fn answer(
-    gateway: &Gateway,
-    request: InputRequest,
-    cancel: &CancellationToken,
-) -> Result<Result<Value, ErrorData>, Trouble> {
-    let answered = tokio::select! {
-        answered = gateway.client.ask(request) => answered,
-        () = cancel.cancelled() => return Err(Trouble::Cancelled),
-    };
-    let value = answered.map(|answered| match answered {
-        ClientResult::CreateMessageResult(result) => serde_json::to_value(result),
-        ClientResult::ElicitResult(result) => serde_json::to_value(result),
-        ClientResult::ListRootsResult(result) => serde_json::to_value(result),
-        other => serde_json::to_value(other),
-    });
-    Ok(value.map(Result::unwrap_or_default))
+impl To<'_> {
+    async fn call(
+        &self,
+        (method, definition): (Method, DefinitionHash),
+        (name, args): (String, JsonObject),
+        flight: Option<&Arc<Flight>>,
+    ) -> Result<Value, Trouble> {
+        match (method, flight) {
+            (Method::List, _) => self.list(&args, flight).await,
+            (Method::Subscribe, _) => self.subscribe(&args, flight).await,
+            // Only a server asks; another caller of the home does not ask in its name.
+            (Method::Ask(kind), Some(flight)) if flight.question => {
+                asks::put(self.gateway, (self.place, kind), args, flight, self.cancel).await
+            }
+            (Method::Ask(_), _) => {
+                let words = "only the server itself asks that";
+                Err(Trouble::Refused(ErrorData::invalid_request(words, None)))
+            }
+            _ => self.converse((method, definition), (name, args), flight).await,
+        }
+    }
+
+    /// Every page of a list.
+    async fn list(
+        &self,
+        args: &JsonObject,
+        flight: Option<&Arc<Flight>>,
+    ) -> Result<Value, Trouble> {
+        let method = match args.get("of").and_then(Value::as_str) {
+            Some("resources") => ListMethod::Resources,
+            Some("templates") => ListMethod::Templates,
+            _ => return Err(odd("a list is of resources or of templates")),
+        };
+        let whole = lists::all(self.connection, method, flight, self.cancel).await?;
+        Ok(json!({ method.key(): whole.entries }))
+    }
+
+    /// On the newer wire what a server says unasked comes by a subscription of ours.
+    async fn subscribe(
+        &self,
+        args: &JsonObject,
+        flight: Option<&Arc<Flight>>,
+    ) -> Result<Value, Trouble> {
+        let Some(uri) = args.get("uri").and_then(Value::as_str) else {
+            return Err(odd("there is no uri"));
+        };
+        if self.connection.wire == WireKind::Session {
+            let request = SubscribeRequest::new(SubscribeRequestParams::new(uri));
+            let request = ClientRequest::SubscribeRequest(request);
+            return self.connection.ask(request, flight, self.cancel).await;
+        }
+        let mut filter = SubscriptionFilter::new();
+        filter.resource_subscriptions = Some(vec![uri.to_owned()]);
+        tokio::select! {
+            listening = self.connection.listen(uri, filter) => match listening {
+                Ok(()) => Ok(json!({})),
+                Err(error) => {
+                    Err(Trouble::Refused(ErrorData::internal_error(error.to_string(), None)))
+                }
+            },
+            () = self.cancel.cancelled() => Err(Trouble::Cancelled),
+        }
+    }
+
+    /// One call, with all that the server asks in between of a client that can only be asked on
+    /// the older wire.
+    async fn converse(
+        &self,
+        (method, definition): (Method, DefinitionHash),
+        (name, args): (String, JsonObject),
+        flight: Option<&Arc<Flight>>,
+    ) -> Result<Value, Trouble> {
+        let mut input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
+        // A tool says so in a result, which a model reads.
+        let unanswered = |error: ErrorData| match method {
+            Method::Tool => Ok(result::unanswered(&error)),
+            _ => Err(Trouble::Refused(error)),
+        };
+        for round in 0..ROUNDS_MAX {
+            if round > 0 && self.connection.defined(method, definition).await.is_none() {
+                return Err(Trouble::Gone);
+            }
+            let mut value = match request(method, &name, &args, &input)? {
+                ClientRequest::CallToolRequest(tool) => {
+                    self.connection.call(tool.params, flight, self.cancel).await?
+                }
+                request => self.connection.ask(request, flight, self.cancel).await?,
+            };
+            if !result::asks_for_input(&value) {
+                return Ok(value);
+            }
+            let Ok(required) = serde_json::from_value::<InputRequiredResult>(value.clone()) else {
+                return Ok(value);
+            };
+            let able = flight.map(|flight| flight.able.clone()).unwrap_or_default();
+            let (mut responses, mut shown) = (InputResponses::new(), JsonObject::new());
+            for (name, request) in required.input_requests.clone().unwrap_or_default() {
+                let asked = (able.clone(), self.cancel.child_token());
+                let answer = asks::ask(self.gateway, self.place, &request, asked).await;
+                if self.cancel.is_cancelled() {
+                    return Err(Trouble::Cancelled);
+                }
+                match answer {
+                    Ok(answer) => drop(responses.insert(name.clone(), answer)),
+                    Err(error) => return unanswered(error),
+                }
+                shown.insert(name, self.shown(&request)?);
+            }
+            if able.wire == WireKind::Stateless {
+                if let Some(map) = value.as_object_mut() {
+                    map.insert(String::from("inputRequests"), Value::Object(shown));
+                }
+                return Ok(value);
+            }
+            input = RetryInput { responses: Some(responses), state: required.request_state };
+        }
+        match method {
+            Method::Tool => Ok(result::asks_too_often()),
+            _ => Err(odd("the server asked for input too often")),
+        }
+    }
+
+    /// A question as the client finds it in a result.
+    fn shown(&self, request: &InputRequest) -> Result<Value, Trouble> {
+        let server = self.gateway.server(self.place).ok_or(Trouble::Gone)?;
+        let request = asks::named(&server.name, request).map_err(odd)?;
+        serde_json::to_value(request).map_err(|_| odd("a question of no known form"))
+    }
+}
+
+fn odd(words: &'static str) -> Trouble {
+    Trouble::Refused(ErrorData::invalid_params(words, None))
+}
+
+/// The request that a call is at the server.
+fn request(
+    method: Method,
+    name: &str,
+    args: &JsonObject,
+    input: &RetryInput,
+) -> Result<ClientRequest, Trouble> {
+    match method {
+        Method::Prompt => {
+            let mut params = GetPromptRequestParams::new(name);
+            params.arguments = Some(args.clone());
+            params.input_responses.clone_from(&input.responses);
+            params.request_state.clone_from(&input.state);
+            Ok(ClientRequest::GetPromptRequest(GetPromptRequest::new(params)))
+        }
+        Method::Read => {
+            let uri = args.get("uri").and_then(Value::as_str).ok_or_else(|| odd("no uri"))?;
+            let mut params = ReadResourceRequestParams::new(uri);
+            params.input_responses.clone_from(&input.responses);
+            params.request_state.clone_from(&input.state);
+            Ok(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)))
+        }
+        Method::Complete => {
+            let params = serde_json::from_value(Value::Object(args.clone()));
+            let params = params.map_err(|_| odd("it is no request for completions"))?;
+            Ok(ClientRequest::CompleteRequest(CompleteRequest::new(params)))
+        }
+        _ => {
+            let mut params = CallToolRequestParams::new(name.to_owned());
+            params.arguments = Some(args.clone());
+            params.input_responses.clone_from(&input.responses);
+            params.request_state.clone_from(&input.state);
+            Ok(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
+        }
+    }
 }
 
 const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {

@@ -6,23 +6,25 @@ use crate::manifest::Definition;
 
 /// Most tools of a server at once.
 const TOOLS_MAX: usize = 256;
-/// Most tools of all servers together: as many as a process may offer. Each has its share, so
-/// that none is in another's way.
-const TOOLS_IN_ALL_MAX: usize = 512;
+/// Most tools of all servers together: as many as a process may offer, but for prompts and what a
+/// server has one of. Each has its share, so that none is in another's way.
+const TOOLS_IN_ALL_MAX: usize = 448;
+/// Most prompts of all servers together, at once and in one run of the gateway.
+const PROMPTS_MAX: usize = 48;
 /// Most text of a server's manifests, in bytes.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 /// Most names of all servers' tools in one run of the gateway, as many as a process may have put
-/// on record: there they stay.
-const NAMES_MAX: usize = 512;
+/// on record, but for the same: there they stay.
+const NAMES_MAX: usize = 448;
 
 /// Of what a server lists more than is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub(crate) enum TooMuch {
-    #[error("it has more tools than are taken; the rest is not offered")]
+    #[error("it has more tools or prompts than are taken; the rest is not offered")]
     Tools,
-    #[error("its tools are described in more than {TEXT_BYTES_MAX} bytes; the rest is not offered")]
+    #[error("they are described in more than {TEXT_BYTES_MAX} bytes; the rest is not offered")]
     Text,
-    #[error("it has named too many tools in all; no new one is offered any more")]
+    #[error("it has named too many in all; no new one is offered any more")]
     Names,
 }
 
@@ -44,6 +46,12 @@ impl Quota {
         let share = |all: usize| all.checked_div(servers).unwrap_or(all);
         let (tools, most) = (share(TOOLS_IN_ALL_MAX).min(TOOLS_MAX), share(NAMES_MAX));
         Self { tools, most, names: BTreeSet::new(), passed: BTreeMap::new() }
+    }
+
+    /// For the prompts of one of so many servers.
+    pub(crate) fn of_prompts(servers: usize) -> Self {
+        let share = PROMPTS_MAX.checked_div(servers).unwrap_or(PROMPTS_MAX).max(1);
+        Self { tools: share, most: share, ..Self::new(servers) }
     }
 
     /// What is taken of a list: what was taken before goes first.

@@ -4,8 +4,11 @@
 //! the model; and never in `structuredContent`, which must fit the tool's output schema. What
 //! a program needs of it stands in `_meta`.
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
-use serde_json::Value;
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject},
+};
+use serde_json::{Value, json};
 use syscap::format::{
     cbor::Item, envelope::TxOutcome, id::Seq, manifest::EffectClass, reason::Reason,
 };
@@ -22,6 +25,9 @@ pub const TOKEN_KEY: &str = "dev.syscap/token";
 pub const MISSING_KEY: &str = "dev.syscap/missing";
 /// The prefix of keys in `_meta` that are ours: no server's word stands under one.
 const OWN_PREFIX: &str = "dev.syscap";
+/// The code of an error that is a refusal: of those that the protocol leaves to implementations,
+/// one that no common SDK has a meaning for.
+const REFUSED: ErrorCode = ErrorCode(-32_003);
 /// What of an error object goes into `_meta`.
 const PARTS: [&str; 8] = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
 
@@ -73,11 +79,40 @@ pub(crate) struct Aside {
 /// The result that says so. `error` is the kernel's error object; where it is about the tool's
 /// id, the client is told the names that it knows.
 pub(crate) fn result(
-    (reason, error, record): (Reason, Item<'_>, Seq),
+    refused: (Reason, Item<'_>, Seq),
     aside: Aside,
     called: &str,
     catalog: &Catalog,
 ) -> CallToolResult {
+    let reason = refused.0;
+    let refusal = parts(refused, aside, called, catalog);
+    tell(&words(reason, &refusal), refusal)
+}
+
+/// The error that says so, where no tool was called.
+pub(crate) fn error(
+    refused: (Reason, Item<'_>, Seq),
+    aside: Aside,
+    called: &str,
+    catalog: &Catalog,
+) -> ErrorData {
+    let reason = refused.0;
+    let refusal = parts(refused, aside, called, catalog);
+    let words = words(reason, &refusal);
+    let code = match reason {
+        Reason::UnknownTool => ErrorCode::INVALID_PARAMS,
+        _ => REFUSED,
+    };
+    let data = [(META_KEY.to_owned(), Value::Object(refusal))].into_iter().collect();
+    ErrorData::new(code, words, Some(Value::Object(data)))
+}
+
+fn parts(
+    (_, error, record): (Reason, Item<'_>, Seq),
+    aside: Aside,
+    called: &str,
+    catalog: &Catalog,
+) -> JsonObject {
     let part = |key: &&str| error.get(key).map(|part| ((*key).to_owned(), data::to_json(part)));
     let mut refusal: JsonObject = PARTS.iter().filter_map(part).collect();
     if refusal.get("field").and_then(Value::as_str) == Some("tool_id") {
@@ -99,7 +134,15 @@ pub(crate) fn result(
     {
         refusal.extend(value.map(|value| (key.to_owned(), Value::from(value))));
     }
-    tell(&words(reason, &refusal), refusal)
+    refusal
+}
+
+/// The error of a list that is not given, since nothing is.
+pub(crate) fn stopped(reason: Reason, next: &str) -> ErrorData {
+    let words = format!("Refused: {} ({}). {}", reason.name(), reason.code(), reason.hint());
+    let refusal = json!({"kind": "refused", "code": reason.code(), "reason": reason.name(),
+        "next": next});
+    ErrorData::new(REFUSED, format!("{words}\nnext: {next}"), Some(json!({ META_KEY: refusal })))
 }
 
 /// The result for a call that never came to the kernel: nothing ran.

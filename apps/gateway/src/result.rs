@@ -5,7 +5,7 @@
 
 use rmcp::{
     ErrorData,
-    model::{CallToolResponse, CallToolResult, ContentBlock, InputRequest, JsonObject, MetaObject},
+    model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject},
 };
 use serde_json::{Value, json};
 use syscap::format::{
@@ -59,6 +59,42 @@ pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<RecordedResult,
     Ok(RecordedResult { map, is_error })
 }
 
+/// Takes a server's answer to anything but `tools/call`.
+///
+/// # Errors
+/// Where it is no object, is too deep, or exceeds `bytes_max`.
+pub(crate) fn take_other(mut value: Value, bytes_max: usize) -> Result<Canonical, Refused> {
+    let Value::Object(map) = &mut value else {
+        let failed = Refused::new(Reason::Failed).field("result");
+        return Err(failed.got("the server answered with no object"));
+    };
+    if map.get(RESULT_TYPE).and_then(Value::as_str) == Some("complete") {
+        map.remove(RESULT_TYPE);
+    }
+    // What would be read as an error that no server gave.
+    if map.len() == 1 && map.contains_key(RPC_ERROR) {
+        return Err(Refused::new(Reason::Failed).field("result").got(RPC_ERROR));
+    }
+    let map =
+        data::to_canonical(&value).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
+    within(map, bytes_max)
+}
+
+/// What was recorded of anything but a tool: a result, or the server's error.
+pub(crate) fn other(delivered: Item<'_>) -> Result<JsonObject, ErrorData> {
+    let mut map = data::to_object(delivered);
+    refusal::disown(&mut map);
+    match (map.len(), map.get(RPC_ERROR)) {
+        (1, Some(error)) => Err(rpc_error(error)),
+        _ => Ok(map),
+    }
+}
+
+fn rpc_error(error: &Value) -> ErrorData {
+    let read = serde_json::from_value(error.clone());
+    read.unwrap_or_else(|_| ErrorData::internal_error("the server failed", None))
+}
+
 /// A server's answer that is an error of the protocol: it is recorded, and released, like any
 /// other, so that the client gets no word of a server's that is not on record.
 pub(crate) fn take_error(error: &ErrorData, bytes_max: usize) -> Result<Canonical, Refused> {
@@ -92,25 +128,14 @@ pub(crate) fn is_request(map: Item<'_>) -> bool {
     map.get(RESULT_TYPE).and_then(Item::as_text) == Some(INPUT_REQUIRED)
 }
 
-/// The result where a server asks what the client has not said that it can be asked.
-pub(crate) fn cannot_ask(request: &InputRequest) -> Value {
-    let what = match request {
-        InputRequest::CreateMessage(_) => "sampling",
-        InputRequest::Elicitation(_) => "elicitation",
-        InputRequest::ListRoots(_) => "roots",
-        _ => "something",
-    };
-    error(&format!("The tool needs {what} of the client, which the client has not declared."))
-}
-
 /// The result where a server asks without end.
 pub(crate) fn asks_too_often() -> Value {
     error("The tool asked for input too often.")
 }
 
-/// The result where a client did not answer what a server asks.
+/// The result where what a server asks was not put to the client, or the client did not answer.
 pub(crate) fn unanswered(error: &ErrorData) -> Value {
-    self::error(&format!("The client did not answer what the tool asked: {}", error.message))
+    self::error(&format!("What the tool asked the client was not answered: {}", error.message))
 }
 
 /// The error where a server asks for more, by a result that the client's wire has not.
@@ -127,8 +152,7 @@ pub(crate) fn foreign(delivered: Item<'_>) -> Result<CallToolResponse, ErrorData
     let mut map = data::to_object(delivered);
     refusal::disown(&mut map);
     if let (1, Some(error)) = (map.len(), map.get(RPC_ERROR)) {
-        let read = serde_json::from_value(error.clone());
-        return Err(read.unwrap_or_else(|_| ErrorData::internal_error("the server failed", None)));
+        return Err(rpc_error(error));
     }
     if map.get(RESULT_TYPE).and_then(Value::as_str) == Some(INPUT_REQUIRED) {
         let read = serde_json::from_value(Value::Object(map.clone()));

@@ -9,7 +9,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    capabilities::WireKind, manifest::Definition, options::ServerCommand, quota::Quota,
+    capabilities::WireKind,
+    manifest::Definition,
+    method::Method,
+    notice::ChangedList,
+    options::{Passed, ServerCommand},
+    quota::Quota,
     upstream::Connection,
 };
 
@@ -19,8 +24,14 @@ pub(crate) struct McpServer {
     pub(crate) command: ServerCommand,
     /// Wakes who lists its tools anew.
     pub(crate) relist: Notify,
-    /// What has been taken of its lists.
+    /// Wakes who lists its prompts anew.
+    pub(crate) relist_prompts: Notify,
+    /// What is let through of it beside tools.
+    pub(crate) passed: Passed,
+    /// What has been taken of its tools.
     pub(crate) quota: Mutex<Quota>,
+    /// What has been taken of its prompts.
+    pub(crate) prompts: Mutex<Quota>,
     /// Cancelled when it has been started for the first time, or that failed.
     pub(crate) settled: CancellationToken,
     /// Whether the gateway began without it, and it has not come since.
@@ -30,12 +41,15 @@ pub(crate) struct McpServer {
 
 impl McpServer {
     /// One of so many.
-    pub(crate) fn new(command: ServerCommand, servers: usize) -> Self {
+    pub(crate) fn new(command: ServerCommand, passed: Passed, servers: usize) -> Self {
         Self {
             name: command.name.clone(),
             command,
             relist: Notify::new(),
+            relist_prompts: Notify::new(),
+            passed,
             quota: Mutex::new(Quota::new(servers)),
+            prompts: Mutex::new(Quota::of_prompts(servers)),
             settled: CancellationToken::new(),
             late: AtomicBool::new(false),
             connection: RwLock::default(),
@@ -63,15 +77,22 @@ impl McpServer {
         *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
     }
 
-    /// Its tools as the connection that there is last listed them.
-    pub(crate) fn definitions(&self) -> Vec<Definition> {
-        self.connection()
-            .and_then(|connection| connection.listing().definitions.clone())
-            .unwrap_or_default()
-    }
-
     /// Whether it speaks the newer wire now.
     pub(crate) fn is_stateless(&self) -> bool {
         self.connection().is_some_and(|connection| connection.wire == WireKind::Stateless)
+    }
+
+    /// All that can be called of it: its tools and prompts, as the connection that there is last
+    /// listed them, and what it has one of.
+    pub(crate) fn definitions(&self) -> Vec<Definition> {
+        let Some(connection) = self.connection() else { return Vec::new() };
+        let listed = [ChangedList::Tools, ChangedList::Prompts].map(|l| connection.listing(l));
+        let mut all: Vec<Definition> = listed
+            .iter()
+            .flat_map(|listing| listing.definitions.iter().flatten().cloned())
+            .collect();
+        let single = Method::of(&connection.capabilities, self.passed, &self.command.asks);
+        all.extend(single.into_iter().filter_map(|method| Definition::single(method).ok()));
+        all
     }
 }

@@ -1,7 +1,7 @@
 //! A look at servers before anything of them is on record: what they offer, and what each tool is
 //! proposed to count as, and why.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use rmcp::model::{ClientCapabilities, ToolAnnotations};
 use syscap::format::{
@@ -13,11 +13,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     capabilities::{Able, WireKind},
-    client::McpClient,
     effect::{self, Because, ClassRule, Hints},
     error::Error,
+    lists::ListMethod,
     manifest::{Definition, Limits},
     names,
+    notice::ChangedList,
     options::Options,
     server::McpServer,
     tools,
@@ -60,7 +61,7 @@ pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
     runtime.block_on(async {
         let mut all = BTreeMap::new();
         for command in &options.servers {
-            let server = McpServer::new(command.clone(), options.servers.len());
+            let server = McpServer::new(command.clone(), options.passed(), options.servers.len());
             for (id, definition) in listed(&server).await? {
                 all.insert(id.clone(), proposed(options, id, &definition));
             }
@@ -72,14 +73,14 @@ pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
 /// What a server lists, by the ids that its tools have on record. It has ended by then.
 async fn listed(server: &McpServer) -> Result<BTreeMap<ToolId, Definition>, Error> {
     let begin = |why: &dyn std::fmt::Display| Error::Begin(format!("{}: {why}", server.name));
-    let (tasks, client, closing) =
-        (TaskTracker::new(), Arc::<McpClient>::default(), CancellationToken::new());
+    let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
     let able = Able::new(WireKind::Session, ClientCapabilities::default());
-    let opened = Connection::open((&server.command, &tasks), &able, &client).await;
-    let (connection, notices) = opened.map_err(|error| begin(&error))?;
-    let listed = tools::list(server, &connection, &closing).await;
-    let definitions = connection.listing().definitions.clone().unwrap_or_default();
-    drop(notices);
+    let opened = Connection::open((&server.command, &tasks), &able).await;
+    let (connection, notices, questions) = opened.map_err(|error| begin(&error))?;
+    let listed = tools::list_of(server, &connection, ListMethod::Tools, &closing).await;
+    let definitions =
+        connection.listing(ChangedList::Tools).definitions.clone().unwrap_or_default();
+    drop((notices, questions));
     connection.close().await;
     tasks.close();
     tasks.wait().await;

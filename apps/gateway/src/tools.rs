@@ -1,5 +1,5 @@
-//! `tools/list`: a server's tools, read and kept within its quota; good until it says that they
-//! are others now.
+//! `tools/list` and `prompts/list`: a server's tools and prompts, read and kept within its quota;
+//! good until it says that they are others now.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,48 +23,83 @@ use crate::{
 
 /// How long a server may take to list its tools.
 const LIST_MAX: Duration = Duration::from_secs(30);
+/// How long it may take to list its prompts.
+const PROMPTS_MAX: Duration = Duration::from_secs(10);
 /// Most lines that are said of one list.
 const SAID_MAX: usize = 16;
 
-/// Lists a server's tools. Where that fails it has none.
+/// Lists a server's tools and its prompts, side by side. Where that fails it has none.
 pub(crate) async fn list(
     server: &McpServer,
     connection: &Connection,
     closing: &CancellationToken,
 ) -> Result<(), Trouble> {
-    let changes = connection.changes();
-    let read = match &connection.capabilities.tools {
-        Some(_) => ask(connection, closing).await.map(|whole| read(server, &whole)),
-        None => Ok(Vec::new()),
+    let (tools, prompts) = tokio::join!(
+        list_of(server, connection, ListMethod::Tools, closing),
+        list_of(server, connection, ListMethod::Prompts, closing)
+    );
+    tools.and(prompts)
+}
+
+/// Lists one of them.
+pub(crate) async fn list_of(
+    server: &McpServer,
+    connection: &Connection,
+    method: ListMethod,
+    closing: &CancellationToken,
+) -> Result<(), Trouble> {
+    let has = &connection.capabilities;
+    let asked = match method {
+        ListMethod::Prompts => has.prompts.is_some() && server.passed.prompts,
+        _ => has.tools.is_some(),
+    };
+    let list = method.changed();
+    let changes = connection.changes(list);
+    let read = match asked {
+        true => ask(connection, method, closing).await.map(|whole| read(server, method, &whole)),
+        false => Ok(Vec::new()),
     };
     let (definitions, listed) = match read {
         Ok(definitions) => (Some(definitions), Ok(())),
         Err(trouble) => {
-            say(&format!("server {}: tools/list: {trouble}", server.name));
+            say(&format!("server {}: {}/list: {trouble}", server.name, method.key()));
             (None, Err(trouble))
         }
     };
-    connection.set_listing(ToolListing { changes, definitions });
+    connection.set_listing(list, ToolListing { changes, definitions });
     listed
 }
 
-async fn ask(connection: &Connection, closing: &CancellationToken) -> Result<Whole, Trouble> {
+async fn ask(
+    connection: &Connection,
+    method: ListMethod,
+    closing: &CancellationToken,
+) -> Result<Whole, Trouble> {
     let cancel = closing.child_token();
-    let whole = lists::all(connection, ListMethod::Tools, None, &cancel);
+    let whole = lists::all(connection, method, None, &cancel);
     tokio::pin!(whole);
+    let most = if method == ListMethod::Tools { LIST_MAX } else { PROMPTS_MAX };
     tokio::select! {
         whole = &mut whole => return whole,
-        () = sleep(LIST_MAX) => cancel.cancel(),
+        () = sleep(most) => cancel.cancel(),
     }
     whole.await
 }
 
-/// The tools of a list that can be offered.
-fn read(server: &McpServer, whole: &Whole) -> Vec<Definition> {
+/// What of a list can be offered.
+fn read(server: &McpServer, method: ListMethod, whole: &Whole) -> Vec<Definition> {
     let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
     let (mut wrong, mut twice) = (Vec::new(), BTreeSet::new());
+    let (what, quota) = match method {
+        ListMethod::Prompts => ("prompts", &server.prompts),
+        _ => ("tools", &server.quota),
+    };
     for value in &whole.entries {
-        match Definition::read(value) {
+        let read = match method {
+            ListMethod::Prompts => Definition::prompt(value),
+            _ => Definition::read(value),
+        };
+        match read {
             Ok(definition) => {
                 let name = definition.name().to_owned();
                 if definitions.insert(name.clone(), definition).is_some() {
@@ -80,8 +115,8 @@ fn read(server: &McpServer, whole: &Whole) -> Vec<Definition> {
     }
     // Of two of one name neither can be told from the other.
     definitions.retain(|name, _| !twice.contains(name));
-    wrong.extend(twice.iter().map(|name| format!("two tools are called {name:?}")));
-    let mut quota = server.quota.lock().unwrap_or_else(PoisonError::into_inner);
+    wrong.extend(twice.iter().map(|name| format!("two {what} are called {name:?}")));
+    let mut quota = quota.lock().unwrap_or_else(PoisonError::into_inner);
     if whole.cut {
         quota.passed(TooMuch::Tools);
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData,
     model::{
-        ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
-        SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
+        ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams, UnsubscribeRequest,
+        UnsubscribeRequestParams,
     },
 };
 
@@ -14,15 +14,17 @@ use crate::{
     capabilities::WireKind,
     flight::Flight,
     gateway::Gateway,
-    passing,
+    options::Question,
+    passing::{self, Asked},
+    server::McpServer,
     subscriptions::{Joining, WatchedAt},
 };
 
 /// Watches a resource, at the server that has it.
 pub(crate) async fn subscribe(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     uri: &str,
-    flight: &Arc<Flight>,
+    asked: &Asked,
 ) -> Result<(), ErrorData> {
     match gateway.subscriptions.join(uri) {
         Joining::Watched => return Ok(()),
@@ -31,43 +33,11 @@ pub(crate) async fn subscribe(
             return Err(ErrorData::internal_error("too many resources are watched", None));
         }
     }
-    let known = gateway.routes.find(uri).or_else(|| watcher(gateway));
-    let stateless =
-        known.filter(|place| gateway.server(*place).is_some_and(|server| server.is_stateless()));
-    let (place, wire) = match stateless {
-        Some(place) => {
-            listen(gateway, place, uri).await?;
-            (place, WireKind::Stateless)
-        }
-        None => {
-            let request = || {
-                let params = SubscribeRequestParams::new(uri);
-                ClientRequest::SubscribeRequest(SubscribeRequest::new(params))
-            };
-            (passing::first(gateway, uri, flight, request).await?.0, WireKind::Session)
-        }
-    };
+    let place = passing::subscribe(gateway, uri, asked).await?;
+    let stateless = gateway.server(place).is_some_and(|server| server.is_stateless());
+    let wire = if stateless { WireKind::Stateless } else { WireKind::Session };
     gateway.subscriptions.add(uri, WatchedAt { place, wire });
     Ok(())
-}
-
-/// The first server that lets resources be watched.
-fn watcher(gateway: &Gateway) -> Option<usize> {
-    gateway.servers.iter().position(|server| {
-        let connection = server.connection();
-        let resources = connection.and_then(|connection| connection.capabilities.resources.clone());
-        resources.is_some_and(|resources| resources.subscribe == Some(true))
-    })
-}
-
-async fn listen(gateway: &Gateway, place: usize, uri: &str) -> Result<(), ErrorData> {
-    let gone = || ErrorData::internal_error("the server broke off", None);
-    let connection =
-        gateway.server(place).and_then(|server| server.connection()).ok_or_else(gone)?;
-    let mut filter = SubscriptionFilter::new();
-    filter.resource_subscriptions = Some(vec![uri.to_owned()]);
-    let listening = connection.listen(uri, filter).await;
-    listening.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// Watches it no more.
@@ -105,9 +75,11 @@ pub(crate) async fn set_level(
     Ok(())
 }
 
-/// Says to every server of the older wire that the client's roots changed.
+/// Says to every server of the older wire that may ask for them that the client's roots changed.
 pub(crate) async fn roots_changed(gateway: &Gateway) {
-    for connection in gateway.servers.iter().filter_map(|server| server.connection()) {
+    let told = |server: &&McpServer| server.command.asks.contains(&Question::Roots);
+    let told = gateway.servers.iter().filter(told);
+    for connection in told.filter_map(|server| server.connection()) {
         if connection.wire == WireKind::Session {
             connection.peer().notify_roots_list_changed().await.ok();
         }

@@ -93,6 +93,15 @@ code! {
     }
 }
 
+impl Means {
+    /// Whether it is a window of the agent's own client: the weakest, which counts only where the
+    /// policy says so, once, for one call, and where one approval is enough.
+    #[must_use]
+    pub const fn is_a_clients(self) -> bool {
+        matches!(self, Self::Elicitation | Self::ClientPrompt)
+    }
+}
+
 code! {
     /// What an approver said.
     pub enum Answer {

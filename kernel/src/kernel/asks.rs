@@ -162,7 +162,8 @@ impl Kernel {
         let token = self.state.tokens.view(session.token)?;
         let mut eligible = self.state.eligible(session.token);
         let mut threshold = self.state.approvals_needed();
-        let mut means = Vec::from(MEANS);
+        // By the agent's own client too, where the policy says so.
+        let mut means = self.engine.level("client").map_or(MEANS.into(), |own| own.means);
         let asked = fields.decision.as_ref().map_or(&[][..], |decision| &decision.obligations);
         for asked in asked.iter().filter(|asked| asked.kind.asks_for_a_level()) {
             // What needs a level that nobody is known to have waits in vain.
@@ -171,6 +172,7 @@ impl Kernel {
             threshold = threshold.max(level.approvals);
             means.retain(|one| level.means.contains(one));
         }
+        means.retain(|one| threshold < 2 || !one.is_a_clients());
         let room = self.state.asks.has_room(&session.agent, now);
         if !room || means.is_empty() || count(eligible.len()) < threshold {
             return None;
@@ -224,9 +226,8 @@ impl Kernel {
         if body.answer == Answer::Set && self.asks().any(unbounded) {
             return Err(Refused::new(Reason::BadControl).field("body"));
         }
-        let said = why.map(VaultText::hash);
         let field = why.is_none_or(|why| why.field == REASON && why.is_short());
-        let same = said == body.reason && field;
+        let same = why.map(VaultText::hash) == body.reason && field;
         if same { Ok(()) } else { Err(Refused::new(Reason::BadControl).field("reason")) }
     }
 

@@ -205,7 +205,7 @@ impl State {
         let open = session.is_some_and(|session| self.sessions.contains_key(&session));
         if !is_formed(&body, now)
             || !ask.means.contains(&body.means)
-            || (set && !ask.bounds.permit(&ask.tool, &body, open))
+            || (set && (body.means.is_a_clients() || !ask.bounds.permit(&ask.tool, &body, open)))
         {
             return Err(Unanswerable::Form);
         }

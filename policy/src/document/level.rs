@@ -1,4 +1,5 @@
-//! `params.elevated`: who may approve what needs somebody of that level, and how.
+//! `params.elevated`: who may approve what needs somebody of that level, and how; and
+//! `params.client_means`: whether an agent's own client may ask its user.
 
 use alloc::{format, vec::Vec};
 
@@ -12,6 +13,18 @@ use super::{
 
 /// Means of which a person is known to have used them: a client's window is none of them.
 const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
+
+/// What a client's own window may be: `params.client_means`.
+const CLIENTS: [Means; 2] = [Means::Elicitation, Means::ClientPrompt];
+
+/// Reads `client_means`: the means that count then, in the order of their numbers.
+pub(super) fn by_client(node: &Node<'_, '_>) -> Result<Level, LoadError> {
+    let mut means = means_of(node, &CLIENTS)?;
+    means.extend(MEANS);
+    means.sort_by_key(|one| one.code());
+    means.dedup();
+    Ok(Level { keys: Vec::new(), approvals: 0, means })
+}
 
 /// Reads `{keys, approvals?, means?}`.
 pub(super) fn read(node: &Node<'_, '_>) -> Result<Level, LoadError> {
@@ -45,18 +58,18 @@ pub(super) fn read(node: &Node<'_, '_>) -> Result<Level, LoadError> {
     };
     let means = match means {
         None => Vec::from(MEANS),
-        Some(item) => means_of(&node.below("means", item))?,
+        Some(item) => means_of(&node.below("means", item), &MEANS)?,
     };
     Ok(Level { keys, approvals, means })
 }
 
-fn means_of(place: &Node<'_, '_>) -> Result<Vec<Means>, LoadError> {
-    let items = place.list(MEANS.len(), LoadFault::Level)?;
+fn means_of(place: &Node<'_, '_>, known: &[Means]) -> Result<Vec<Means>, LoadError> {
+    let items = place.list(known.len(), LoadFault::Level)?;
     let each = items.into_iter().enumerate().map(|(n, item)| {
         let element = place.at(n, item);
         let text = element.text()?;
-        let names: Vec<&str> = MEANS.iter().map(|means| means.name()).collect();
-        let found = MEANS.iter().find(|means| means.name() == text).copied();
+        let names: Vec<&str> = known.iter().map(|means| means.name()).collect();
+        let found = known.iter().find(|means| means.name() == text).copied();
         found.ok_or_else(|| element.not_one_of(LoadFault::Level, text, &names))
     });
     let means: Vec<Means> = each.collect::<Result<_, LoadError>>()?;

@@ -33,7 +33,7 @@ use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARA
 pub(super) const RESERVED: &str = "params.";
 
 /// The names that have a meaning of their own.
-const MEANING: [&str; 4] = ["tools", "agents", "risk", "elevated"];
+const MEANING: [&str; 5] = ["tools", "agents", "risk", "elevated", "client_means"];
 
 /// What a name of a parameter stands for.
 enum Value {
@@ -52,6 +52,7 @@ pub(super) struct Params<'a> {
     agents: Option<Vec<(AgentId, Vec<ToolId>)>>,
     pub(super) risk: BTreeMap<ToolId, u8>,
     pub(super) elevated: Option<Level>,
+    pub(super) client: Option<Level>,
 }
 
 impl<'a> Params<'a> {
@@ -68,6 +69,7 @@ impl<'a> Params<'a> {
                 "agents" => params.agents = Some(agents(&value)?),
                 "risk" => params.risk = risk(&value)?,
                 "elevated" => params.elevated = Some(level::read(&value)?),
+                "client_means" => params.client = Some(level::by_client(&value)?),
                 _ if is_name(name) => {
                     params.named.insert(name, (named(&value)?, Cell::new(false)));
                 }

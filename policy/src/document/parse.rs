@@ -39,6 +39,8 @@ pub(crate) struct Parsed<'a> {
     pub(crate) tools: BTreeSet<ToolId>,
     /// Who may approve what needs that level.
     pub(crate) elevated: Option<Level>,
+    /// By which means others may approve.
+    pub(crate) client: Option<Level>,
 }
 
 /// What must hold in one scenario.
@@ -285,8 +287,8 @@ impl<'a> Found<'a> {
         constraints.sort_by(|a, b| a.id.cmp(&b.id));
         let bytes = bytes.into_bytes().into_boxed_slice();
         let document = Document { constraints, risk: params.risk.clone() };
-        let elevated = params.elevated.clone();
-        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools, elevated })
+        let (elevated, client) = (params.elevated.clone(), params.client.clone());
+        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools, elevated, client })
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Policy {
     compiled: Compiled,
     tools: Box<[ToolId]>,
     elevated: Option<Level>,
+    client: Option<Level>,
 }
 
 impl Policy {
@@ -101,10 +102,10 @@ impl Policy {
 
     /// A policy and its examples, which are not held against it.
     fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
-        let Parsed { document, bytes, examples, tools, elevated } = Parsed::read(bytes)?;
+        let Parsed { document, bytes, examples, tools, elevated, client } = Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
         let tools = tools.into_iter().collect();
-        Ok((Self { document, bytes, compiled, tools, elevated }, examples))
+        Ok((Self { document, bytes, compiled, tools, elevated, client }, examples))
     }
 
     /// What is written.
@@ -195,7 +196,11 @@ impl PolicyEngine for Policy {
     }
 
     fn level(&self, name: &str) -> Option<Level> {
-        self.elevated.clone().filter(|_| name == Obligation::ELEVATED)
+        match name {
+            Obligation::ELEVATED => self.elevated.clone(),
+            "client" => self.client.clone(),
+            _ => None,
+        }
     }
 
     fn advise(&self, question: &Question<'_>, decision: &Decision) -> Advice {

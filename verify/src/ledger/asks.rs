@@ -18,7 +18,7 @@ use super::{
     sets::{Bounds, Of, Set, Terms},
 };
 
-/// The means that count.
+/// The means that count where the policy lets no other do.
 const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
 
 /// A call that waits.
@@ -113,8 +113,16 @@ impl Ledger {
         let named = ask.eligible == eligible
             || (fewer && some(&ask.eligible) == ask.eligible.len() && ask.eligible.is_sorted());
         let many = ask.threshold == set.threshold || (fewer && ask.threshold > set.threshold);
-        let meant = ask.means == MEANS
-            || (fewer && !ask.means.is_empty() && ask.means.iter().all(|one| MEANS.contains(one)));
+        // What the policy lets a client's own window do is not in the log: one is no more than the
+        // usual, where one approval is enough and no level is asked for.
+        let usual = |one: &&Means| !one.is_a_clients();
+        let client = ask.threshold == 1 && ask.means.iter().filter(usual).eq(&MEANS);
+        let ordered = ask.means.is_sorted_by(|one, next| one.code() < next.code());
+        let some = |one: &Means| MEANS.contains(one);
+        let meant = match fewer {
+            true => !ask.means.is_empty() && ask.means.iter().all(some),
+            false => ask.means == MEANS || (client && ordered),
+        };
         named
             && many
             && meant
@@ -144,12 +152,11 @@ impl Ledger {
         let now = entry.time;
         let later = body.expires.is_none_or(|until| now < until);
         let bare = body.scopes.is_none() && body.uses.is_none();
-        let formed = MEANS.contains(&body.means)
-            && match body.answer {
-                Answer::Once => bare && later,
-                Answer::Deny => bare && body.expires.is_none(),
-                Answer::Set => body.uses.is_some() && later,
-            };
+        let formed = match body.answer {
+            Answer::Once => bare && later,
+            Answer::Deny => bare && body.expires.is_none(),
+            Answer::Set => body.uses.is_some() && later && !body.means.is_a_clients(),
+        };
         let set = self.sets.iter().find(|(_, set)| set.leaf == body.ask && now < set.until);
         if let Some((by, set)) = set.map(|(by, set)| (*by, set)) {
             // A no of somebody who might have given it ends it.

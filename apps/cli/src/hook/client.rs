@@ -111,6 +111,16 @@ impl Client {
         }
     }
 
+    /// What is printed where the client is to ask its user.
+    pub(super) fn asked(self, tool: &ToolId) -> Option<String> {
+        let why = format!("syscap: the policy wants a person to approve {tool}");
+        match self {
+            Self::ClaudeCode => Some(decision("ask", &why)),
+            // It is never told to.
+            Self::GeminiCli => Some(self.denied(&why)),
+        }
+    }
+
     /// What is printed where a use must not be made: the model reads why.
     pub(super) fn denied(self, why: &str) -> String {
         match self {

@@ -124,6 +124,7 @@ impl Hook {
         }
         words.extend(["--limit".to_owned(), format!("{}s", self.limit.as_secs())]);
         words.extend(["--patience".to_owned(), format!("{}s", self.patience.as_secs())]);
+        words.extend(["--ask".to_owned(), self.ask.name().to_owned()]);
         if self.allow {
             words.push("--allow".to_owned());
         }

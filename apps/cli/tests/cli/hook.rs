@@ -1,5 +1,6 @@
 //! `syscap hook`: what clients send, what they are answered, and what stands on record.
 
+mod asks;
 mod claude;
 mod gemini;
 mod hostile;

@@ -85,3 +85,21 @@ fn each_client_has_its_own_form() {
     let words = ["mcp", &home.path(), "--agent", "a", "--client", "vscode", "--", "x"];
     assert_eq!(run(words).code, 2);
 }
+
+/// What a server may ask is said of one that there is, and by its name.
+#[test]
+fn what_is_allowed_is_known() {
+    let home = TestHome::new();
+    let config = |more: &[&str]| {
+        let words = ["mcp", &home.path(), "--agent", "a", "--print-config"];
+        run([&words, more, &["--server", "one=x", "--", "x"]].concat())
+    };
+    for fine in ["roots", "elicitation,sampling", "one:sampling,roots"] {
+        assert_eq!(config(&["--allow", fine]).code, 0, "{fine}");
+    }
+    for wrong in ["root", "two:roots", "one:", "", "roots,"] {
+        assert_eq!(config(&["--allow", wrong]).code, 2, "{wrong}");
+    }
+    assert_eq!(config(&["--approval-wait", "0s"]).code, 0);
+    assert_eq!(config(&["--approval-wait", "soon"]).code, 2);
+}

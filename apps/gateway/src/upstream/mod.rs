@@ -9,10 +9,7 @@ use std::{
     collections::HashMap,
     future::poll_fn,
     io::{self, ErrorKind},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     task::Poll,
     time::Duration,
 };
@@ -39,6 +36,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use self::server_requests::Asking;
 use self::{
     server_requests::ServerRequests,
     straight::{Params, Request, Straight, WriteLine},
@@ -46,11 +44,11 @@ use self::{
 };
 use crate::{
     capabilities::{Able, WireKind},
-    client::McpClient,
     flight::Flight,
     listing::ToolListing,
-    notice::{Missed, Notice, WaitingNotice},
-    options::ServerCommand,
+    method::Method,
+    notice::{ChangedList, Changes, Missed, Notice, WaitingNotice},
+    options::{Question, ServerCommand},
 };
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -59,8 +57,6 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
-/// Most requests for prompts, resources and completions that are out to one server; more wait.
-const PASSING_MAX: usize = 16;
 /// How long a call waits for the list of tools that a server said is another now.
 const LISTED_MAX: Duration = Duration::from_secs(10);
 
@@ -98,14 +94,15 @@ pub(crate) struct Connection {
     pub(crate) capabilities: ServerCapabilities,
     /// What it says to models.
     pub(crate) instructions: Option<String>,
-    /// Turns of requests that pass through.
-    pub(crate) passing: Semaphore,
     /// Which wire it speaks.
     pub(crate) wire: WireKind,
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
-    changes: Arc<AtomicU64>,
-    listing: watch::Sender<Arc<ToolListing>>,
+    /// What it may ask of the client.
+    asks: Vec<Question>,
+    changes: Arc<Changes>,
+    tools: watch::Sender<Arc<ToolListing>>,
+    prompts: watch::Sender<Arc<ToolListing>>,
     marks: mpsc::Sender<WaitingNotice>,
     wants: Arc<Wants>,
     /// Room for notices, in bytes: all of it, while none waits.
@@ -124,23 +121,26 @@ pub(crate) struct NoticeStream {
     pub(crate) missed: Arc<Missed>,
 }
 
+/// What a server asks of the client.
+pub(crate) type Questions = mpsc::Receiver<Asking>;
+
 impl Connection {
     /// Starts a server, whose end a task sees to, and learns what it is. The wire that the client
     /// speaks is tried first.
     pub(crate) async fn open(
         command: (&ServerCommand, &TaskTracker),
         able: &Able,
-        client: &Arc<McpClient>,
-    ) -> Result<(Self, NoticeStream), NoStart> {
-        let first = Self::try_open(command, able, client, able.wire).await;
+    ) -> Result<(Self, NoticeStream, Questions), NoStart> {
+        let able = &able.told(&command.0.asks);
+        let first = Self::try_open(command, able, able.wire).await;
         match (first, able.wire) {
             // One of the newer wire alone refuses `initialize`.
             (Err(NoStart::Refused(_)), WireKind::Session) => {
-                Self::try_open(command, able, client, WireKind::Stateless).await
+                Self::try_open(command, able, WireKind::Stateless).await
             }
             // One of the older wire may break off at a question that it doesn't know.
             (Err(NoStart::Handshake(_)), WireKind::Stateless) => {
-                Self::try_open(command, able, client, WireKind::Session).await
+                Self::try_open(command, able, WireKind::Session).await
             }
             (first, _) => first,
         }
@@ -149,9 +149,8 @@ impl Connection {
     async fn try_open(
         (command, tasks): (&ServerCommand, &TaskTracker),
         able: &Able,
-        client: &Arc<McpClient>,
         wire: WireKind,
-    ) -> Result<(Self, NoticeStream), NoStart> {
+    ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let (process, stdout, stdin) = process::start(command)?;
         let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
         let gone = reports.gone.clone();
@@ -163,7 +162,7 @@ impl Connection {
             Implementation::new("syscap", env!("CARGO_PKG_VERSION")),
         );
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        let handler = ServerRequests::new(config, Arc::clone(client));
+        let (handler, questions) = ServerRequests::new(config);
         let started = timeout(START_MAX, handler.serve_with_lifecycle(transport, lifecycle(wire)));
         let running = match started.await {
             Ok(Ok(running)) => running,
@@ -184,11 +183,12 @@ impl Connection {
             peer,
             capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),
             instructions: info.and_then(|info| info.instructions.clone()),
-            passing: Semaphore::new(PASSING_MAX),
             wire: if modern { WireKind::Stateless } else { WireKind::Session },
             gone,
+            asks: command.asks.clone(),
             changes: reports.changes,
-            listing: watch::Sender::default(),
+            tools: watch::Sender::default(),
+            prompts: watch::Sender::default(),
             marks: reports.marks,
             wants: reports.wants,
             room: reports.room,
@@ -198,7 +198,8 @@ impl Connection {
             process: Mutex::new(Some(process)),
             held: tokio::sync::Mutex::default(),
         };
-        Ok((connection, NoticeStream { notices: reports.notices, missed: reports.missed }))
+        let notices = NoticeStream { notices: reports.notices, missed: reports.missed };
+        Ok((connection, notices, questions))
     }
 
     /// Asks for something, for a client that waits for it.
@@ -320,36 +321,49 @@ impl Connection {
         timeout(CANCEL_MAX, self.peer.notify_cancelled(notice)).await.ok();
     }
 
-    /// How often the server has said that its tools changed.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+    /// How often the server has said that its tools, or its prompts, changed.
+    pub(crate) fn changes(&self, list: ChangedList) -> u64 {
+        self.changes.get(list)
     }
 
-    /// Its tools as it last listed them.
-    pub(crate) fn listing(&self) -> Arc<ToolListing> {
-        Arc::clone(&self.listing.borrow())
+    const fn listings(&self, list: ChangedList) -> &watch::Sender<Arc<ToolListing>> {
+        match list {
+            ChangedList::Prompts => &self.prompts,
+            ChangedList::Tools | ChangedList::Resources => &self.tools,
+        }
     }
 
-    /// It has listed its tools, or failed to.
-    pub(crate) fn set_listing(&self, listing: ToolListing) {
-        self.listing.send_replace(Arc::new(listing));
+    /// Its tools, or its prompts, as it last listed them.
+    pub(crate) fn listing(&self, list: ChangedList) -> Arc<ToolListing> {
+        Arc::clone(&self.listings(list).borrow())
     }
 
-    /// Whether it has listed its tools and said nothing of them since.
-    pub(crate) fn is_listed(&self) -> bool {
-        let listing = self.listing();
-        listing.definitions.is_some() && listing.changes == self.changes()
+    /// It has listed its tools, or its prompts, or failed to.
+    pub(crate) fn set_listing(&self, list: ChangedList, listing: ToolListing) {
+        self.listings(list).send_replace(Arc::new(listing));
     }
 
-    /// The name of the tool of that definition, where the server lists it. Where it has said that
-    /// its tools are others now, it must have listed them again.
-    pub(crate) async fn defined(&self, definition: DefinitionHash) -> Option<String> {
-        let mut seen = self.listing.subscribe();
+    /// Whether it has listed its tools, or its prompts, and said nothing of them since.
+    pub(crate) fn is_listed(&self, list: ChangedList) -> bool {
+        let listing = self.listing(list);
+        listing.definitions.is_some() && listing.changes == self.changes(list)
+    }
+
+    /// The name of the tool or the prompt of that definition, where the server lists it. Where it
+    /// has said that they are others now, it must have listed them again. What it has one of needs
+    /// no name.
+    pub(crate) async fn defined(&self, method: Method, hash: DefinitionHash) -> Option<String> {
+        let list = match method {
+            Method::Tool => ChangedList::Tools,
+            Method::Prompt => ChangedList::Prompts,
+            _ => return Some(String::new()),
+        };
+        let mut seen = self.listings(list).subscribe();
         let name = async {
             loop {
                 let listing = Arc::clone(&seen.borrow_and_update());
-                if listing.changes == self.changes() {
-                    return listing.name(definition);
+                if listing.changes == self.changes(list) {
+                    return listing.name(hash);
                 }
                 seen.changed().await.ok()?;
             }
@@ -363,7 +377,7 @@ impl Connection {
     fn meta(&self, flight: &Flight) -> RequestMetaObject {
         let mut meta = flight.meta();
         if self.wire == WireKind::Stateless {
-            meta.set_client_capabilities(flight.able.capabilities.clone());
+            meta.set_client_capabilities(flight.able.told(&self.asks).capabilities);
         }
         meta
     }

@@ -1,52 +1,62 @@
-//! What a server asks of the client: passed on where the client said that it can be asked.
-
-use std::sync::Arc;
+//! What a server asks of the client: handed on to whoever decides about it.
 
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientConfig, ClientResult, CreateMessageRequest, CreateMessageRequestParams,
-        CreateMessageResult, ElicitRequest, ElicitRequestParams, ElicitResult, InputRequest,
-        ListRootsRequest, ListRootsResult,
+        ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+        ElicitRequest, ElicitRequestParams, ElicitResult, InputRequest, ListRootsRequest,
+        ListRootsResult,
     },
     service::RequestContext,
 };
-use tokio::sync::Semaphore;
-
-use crate::client::McpClient;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// Most questions of one server that are open.
 const OPEN_MAX: usize = 16;
 
+/// A question of a server's that waits for an answer.
+pub(crate) struct Asking {
+    pub(crate) request: InputRequest,
+    /// Cancelled when the server does not wait any more.
+    pub(crate) withdrawn: CancellationToken,
+    /// Where the answer goes.
+    pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
+}
+
 /// Our side of a connection to a server.
 pub(crate) struct ServerRequests {
     config: ClientConfig,
-    client: Arc<McpClient>,
+    questions: mpsc::Sender<Asking>,
     open: Semaphore,
 }
 
 impl ServerRequests {
-    pub(crate) fn new(config: ClientConfig, client: Arc<McpClient>) -> Self {
-        Self { config, client, open: Semaphore::new(OPEN_MAX) }
+    pub(crate) fn new(config: ClientConfig) -> (Self, mpsc::Receiver<Asking>) {
+        let (questions, asked) = mpsc::channel(OPEN_MAX);
+        (Self { config, questions, open: Semaphore::new(OPEN_MAX) }, asked)
     }
 
-    async fn ask(
+    async fn ask<T: DeserializeOwned>(
         &self,
         request: InputRequest,
         context: &RequestContext<RoleClient>,
-    ) -> Result<ClientResult, ErrorData> {
-        let many = |_| ErrorData::internal_error("too many questions are open", None);
-        let _open = self.open.try_acquire().map_err(many)?;
-        let withdrawn = || ErrorData::internal_error("the question was withdrawn", None);
-        tokio::select! {
-            answer = self.client.ask(request) => answer,
-            () = context.ct.cancelled() => Err(withdrawn()),
-        }
+    ) -> Result<T, ErrorData> {
+        let error = |words: &'static str| ErrorData::internal_error(words, None);
+        let _open = self.open.try_acquire().map_err(|_| error("too many questions are open"))?;
+        let (answer, answered) = oneshot::channel();
+        let withdrawn = context.ct.child_token();
+        let asking = Asking { request, withdrawn, answer };
+        self.questions.try_send(asking).map_err(|_| error("nobody can be asked"))?;
+        let answered = tokio::select! {
+            answer = answered => answer.map_err(|_| error("nobody can be asked"))??,
+            () = context.ct.cancelled() => return Err(error("the question was withdrawn")),
+        };
+        serde_json::from_value(answered)
+            .map_err(|_| error("the client's answer is none to that question"))
     }
-}
-
-fn odd() -> ErrorData {
-    ErrorData::internal_error("the client's answer is none to that question", None)
 }
 
 impl ClientHandler for ServerRequests {
@@ -56,10 +66,7 @@ impl ClientHandler for ServerRequests {
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let request = InputRequest::CreateMessage(CreateMessageRequest::new(params));
-        match self.ask(request, &context).await? {
-            ClientResult::CreateMessageResult(result) => Ok(*result),
-            _ => Err(odd()),
-        }
+        self.ask(request, &context).await
     }
 
     async fn list_roots(
@@ -70,10 +77,7 @@ impl ClientHandler for ServerRequests {
             method: Default::default(),
             extensions: Default::default(),
         });
-        match self.ask(request, &context).await? {
-            ClientResult::ListRootsResult(result) => Ok(result),
-            _ => Err(odd()),
-        }
+        self.ask(request, &context).await
     }
 
     async fn create_elicitation(
@@ -82,10 +86,7 @@ impl ClientHandler for ServerRequests {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let request = InputRequest::Elicitation(ElicitRequest::new(params));
-        match self.ask(request, &context).await? {
-            ClientResult::ElicitResult(result) => Ok(result),
-            _ => Err(odd()),
-        }
+        self.ask(request, &context).await
     }
 
     fn get_info(&self) -> ClientConfig {

@@ -6,10 +6,7 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rmcp::{
@@ -31,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::straight::{Lines, Straight, WriteLine};
 use crate::{
     flight::Flight,
-    notice::{ChangedList, Missed, Notice, WaitingNotice},
+    notice::{ChangedList, Changes, Missed, Notice, WaitingNotice},
 };
 
 /// Longest line that a server may send.
@@ -78,9 +75,9 @@ pub(crate) struct Reports {
     pub(crate) marks: mpsc::Sender<WaitingNotice>,
     /// Lists that changed while too much waited.
     pub(crate) missed: Arc<Missed>,
-    /// How often the server has said that its tools changed: counted as it is read, before any
-    /// answer that comes after it.
-    pub(crate) changes: Arc<AtomicU64>,
+    /// How often the server has said that its tools or prompts changed: counted as it is read,
+    /// before any answer that comes after it.
+    pub(crate) changes: Arc<Changes>,
     /// Requests that want to hear of progress.
     pub(crate) wants: Arc<Wants>,
     /// Room for notices, in bytes.
@@ -103,7 +100,7 @@ pub(crate) struct Wire<R, W> {
     /// Room for notices, in bytes.
     room: Arc<Semaphore>,
     missed: Arc<Missed>,
-    changes: Arc<AtomicU64>,
+    changes: Arc<Changes>,
     wants: Arc<Wants>,
     gone: CancellationToken,
     /// Requests whose answers the library reads itself.
@@ -117,7 +114,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
     pub(crate) fn new(read: R, write: W, legacy: ClientCapabilities) -> (Self, Reports) {
         let (sender, notices) = mpsc::channel(NOTICES_MAX);
         let (missed, gone) = (Arc::<Missed>::default(), CancellationToken::new());
-        let (wants, changes) = (Arc::<Wants>::default(), Arc::<AtomicU64>::default());
+        let (wants, changes) = (Arc::<Wants>::default(), Arc::<Changes>::default());
         let room = Arc::new(Semaphore::new(NOTICE_BYTES_MAX));
         let lines = Arc::new(Lines::new(write, gone.clone()));
         let straight = Arc::<Straight>::default();
@@ -198,10 +195,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
             "notifications/resources/updated" => {
                 return self.drop_if_full(Notice::Updated(params), bytes);
             }
-            "notifications/tools/list_changed" => {
-                self.changes.fetch_add(1, Ordering::AcqRel);
-                ChangedList::Tools
-            }
+            "notifications/tools/list_changed" => ChangedList::Tools,
             "notifications/prompts/list_changed" => ChangedList::Prompts,
             "notifications/resources/list_changed" => ChangedList::Resources,
             _ => {
@@ -209,6 +203,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
                 return serde_json::from_value(message).ok();
             }
         };
+        self.changes.count(list);
         if self.notices.try_send(Notice::Changed(list).into()).is_err() {
             self.missed.set(list);
         }

@@ -79,6 +79,8 @@ fn an_instruction_hidden_in_a_file_leads_nowhere() {
             "--confirm-hints",
             "--class",
             "irreversible=mail_send_email",
+            "--approval-wait",
+            "0s",
         ];
         line.extend(options.into_iter().map(String::from));
         line.push("--".into());

@@ -8,6 +8,9 @@ use crate::{
     parts::{Parts, beside, run, text},
 };
 
+/// The suite has the server ask whatever servers ask.
+const OPTIONS: [&str; 4] = ["--class", "read=*", "--allow", "elicitation,sampling,roots"];
+
 /// How often each check came to each status: `SCENARIO CHECK STATUS`.
 type Checks = BTreeMap<String, i64>;
 
@@ -50,7 +53,7 @@ fn the_same(revision: &str, at_least: usize) {
     let passed = direct.keys().filter(|line| line.ends_with(" SUCCESS")).count();
     assert!(passed >= at_least, "only {passed} different checks passed");
 
-    let server = Server { name: "fixture", command: alone, options: &["--class", "read=*"] };
+    let server = Server { name: "fixture", command: alone, options: &OPTIONS };
     let line = home.gateway("suite", None, &server);
     let (through, scored) = checks(&home, revision, &line);
     let mut differences = Vec::new();

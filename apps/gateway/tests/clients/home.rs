@@ -75,6 +75,8 @@ impl Home {
     pub(crate) fn gateway(&self, agent: &str, token: Option<&str>, server: &Server) -> Vec<String> {
         let mut line = vec![text(&self.parts.syscap), "mcp".into(), self.home()];
         line.extend(["--agent".into(), agent.into(), "--name".into(), server.name.into()]);
+        // Nobody answers while a test's client waits.
+        line.extend(["--approval-wait".into(), "0s".into()]);
         line.extend(server.options.iter().map(|&option| option.into()));
         if let Some(token) = token {
             line.extend(["--token".into(), token.into()]);

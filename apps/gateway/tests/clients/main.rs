@@ -10,6 +10,7 @@ mod beside;
 mod conformance;
 mod everything;
 mod files;
+mod governed;
 mod home;
 mod inspector;
 mod odd;

@@ -33,10 +33,20 @@ class Driver:
         try:
             return await getattr(self, step.pop("do"))(**step)
         except MCPError as error:
-            return {"protocol_error": error.error.code, "message": error.error.message}
+            error = error.error
+            return {
+                "protocol_error": error.code,
+                "message": error.message,
+                "data": error.data,
+            }
 
     async def about(self):
         return {"protocol": self.client.protocol_version}
+
+    async def command(self, words):
+        """Runs a program beside, as an operator does."""
+        ran = await anyio.run_process(words, check=False)
+        return {"code": ran.returncode, "out": ran.stdout.decode(), "err": ran.stderr.decode()}
 
     async def ping(self):
         await self.client.send_ping()

@@ -1,6 +1,7 @@
 //! Several servers, prompts and resources, several gateways.
 
 use serde_json::json;
+use syscap::format::envelope::TxOutcome;
 
 use crate::bench::{Bench, refusal, text};
 
@@ -30,9 +31,9 @@ fn several_servers_have_prefixes() {
     bench.settled();
 }
 
-/// Prompts and resources pass through, to the server that has them.
+/// Prompts and resources go to the server that has them, each as a call on record.
 #[test]
-fn prompts_and_resources_pass_through() {
+fn prompts_and_resources_are_calls() {
     let bench = Bench::new();
     let [odd, even] = two(&bench);
     let mut gateway = bench.start(&[&odd, &even]).session();
@@ -55,6 +56,7 @@ fn prompts_and_resources_pass_through() {
     assert_eq!(templated["result"]["contents"][0]["text"], "content");
     let none = gateway.request("resources/read", json!({"uri": "odd://none"}));
     assert_eq!(none["error"]["code"], -32002);
+    assert_eq!(bench.outcomes().len(), 1 + 2 + 2 + 1 + 2);
     let templates = gateway.request("resources/templates/list", json!({}));
     assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 2);
     let completed = gateway.request(
@@ -74,7 +76,9 @@ fn prompts_and_resources_pass_through() {
     assert_eq!(gateway.hears("notifications/message")["params"]["data"], "set");
     assert_eq!(gateway.request("ping", json!({}))["result"], json!({}));
     assert!(gateway.end().success());
-    assert_eq!(bench.count("Intent"), 0);
+    let outcomes = bench.outcomes();
+    assert_eq!(outcomes.len(), 8 + 2 + 1 + 1);
+    assert!(outcomes.iter().all(|outcome| outcome.tx == TxOutcome::NoOp));
     bench.settled();
 }
 

@@ -69,16 +69,17 @@ fn an_old_client_sees_the_old_wire() {
 #[test]
 fn questions_go_to_who_can_be_asked() {
     let bench = Bench::new();
-    let mut gateway = bench.gateway(&[]).able(forms()).session();
+    let allow = "allow=odd:elicitation";
+    let mut gateway = bench.gateway(&[allow]).able(forms()).session();
     let id = gateway.begin("elicit", json!({}));
     let asked = gateway.hears("elicitation/create");
-    assert_eq!(asked["params"]["message"], "what?");
+    assert!(asked["params"]["message"].as_str().unwrap().ends_with("\n[odd] what?"), "{asked}");
     let answer = json!({"action": "accept", "content": {"a": "this"}});
     gateway.write(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}).to_string());
     assert!(text(&gateway.result(&id)).contains("this"));
     assert!(gateway.end().success());
     for (able, new) in [(json!({}), false), (forms(), true), (json!({}), true)] {
-        let gateway = bench.gateway(&[]).able(able);
+        let gateway = bench.gateway(&[allow]).able(able);
         let mut gateway = if new { gateway.stateless() } else { gateway.session() };
         let refused = gateway.call("elicit", json!({}));
         assert!(text(&refused).contains("-32601"), "{refused}");
@@ -100,7 +101,7 @@ fn questions_go_to_who_can_be_asked() {
 fn requests_for_input_pass_through() {
     let bench = Bench::new();
     let server = new_server(&bench);
-    let start = || bench.start(&[&server, "class=local_write=*"]);
+    let start = || bench.start(&[&server, "class=local_write=*", "allow=odd:elicitation"]);
     let mut gateway = start().able(forms()).stateless();
     let asked = gateway.call("needs", json!({}));
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -120,7 +121,7 @@ fn requests_for_input_pass_through() {
     let mut gateway = start().stateless();
     let unable = gateway.call("needs", json!({}));
     assert_eq!((&unable["resultType"], &unable["isError"]), (&json!("complete"), &json!(true)));
-    assert!(text(&unable).contains("elicitation"), "{unable}");
+    assert!(text(&unable).contains("can't be asked"), "{unable}");
     assert!(gateway.end().success());
     bench.settled();
 }
@@ -130,7 +131,7 @@ fn requests_for_input_pass_through() {
 fn requests_for_input_fall_back_for_old_clients() {
     let bench = Bench::new();
     let server = new_server(&bench);
-    let start = || bench.start(&[&server, "class=local_write=*"]);
+    let start = || bench.start(&[&server, "class=local_write=*", "allow=odd:elicitation"]);
     let mut gateway = start().able(forms()).session();
     let id = gateway.begin("needs", json!({}));
     let asked = gateway.hears("elicitation/create");
@@ -139,11 +140,12 @@ fn requests_for_input_fall_back_for_old_clients() {
     let result = gateway.result(&id);
     assert!(text(&result).contains("old"), "{result}");
     assert!(gateway.end().success());
-    assert_eq!(bench.outcomes().len(), 1);
+    // The call, and the question in it.
+    assert_eq!(bench.outcomes().len(), 2);
     let mut gateway = start().session();
     let unable = gateway.call("needs", json!({}));
     assert_eq!(unable["isError"], true);
-    assert!(text(&unable).contains("elicitation"), "{unable}");
+    assert!(text(&unable).contains("can't be asked"), "{unable}");
     assert!(gateway.end().success());
     bench.settled();
 }

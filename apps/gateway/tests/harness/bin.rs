@@ -10,7 +10,7 @@ use syscap::format::{
     budget::Dimension,
     id::{AgentId, TokenId},
 };
-use syscap_gateway::{ClassRule, Hints, Options, ServerCommand};
+use syscap_gateway::{ClassRule, Hints, Options, Question, ServerCommand};
 
 fn main() {
     let mut words = std::env::args().skip(1);
@@ -27,6 +27,8 @@ fn gateway(words: Vec<String>) {
     let mut words = words.into_iter();
     let home = PathBuf::from(words.next().unwrap());
     let mut options = Options::new(home, AgentId::new("agent").unwrap(), Vec::new());
+    // Most tests have nobody who answers.
+    options.approval_wait = Duration::ZERO;
     for word in words {
         let (key, value) = word.split_once('=').unwrap();
         match key {
@@ -40,14 +42,19 @@ fn gateway(words: Vec<String>) {
                     let shell = ["/bin/sh", "-c", "\"$0\" \"$@\"; true"].map(String::from);
                     command.splice(0..0, shell);
                 }
-                let env = Vec::new();
-                options.servers.push(ServerCommand { name: name.to_owned(), command, env });
+                options.servers.push(ServerCommand::new(name.to_owned(), command));
             }
             // `SERVER:NAME`, of our own environment.
             "env" => {
                 let (server, name) = value.split_once(':').unwrap();
                 let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
                 server.env.push((name.to_owned(), std::env::var_os(name).unwrap()));
+            }
+            // `SERVER:WHAT`.
+            "allow" => {
+                let (server, what) = value.split_once(':').unwrap();
+                let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
+                server.asks.push(Question::named(what).unwrap());
             }
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),
@@ -64,6 +71,7 @@ fn gateway(words: Vec<String>) {
             "prefix" => options.prefix = true,
             "builtins" => options.built_in = true,
             "timeout" => options.timeout = Some(Duration::from_millis(value.parse().unwrap())),
+            "wait" => options.approval_wait = Duration::from_millis(value.parse().unwrap()),
             "bytes" => options.result_bytes = Some(value.parse().unwrap()),
             "prompts" => options.prompts = value == "yes",
             "resources" => options.resources = value == "yes",

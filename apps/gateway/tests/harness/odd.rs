@@ -3,7 +3,8 @@
 //! `odd DIR [old|new]`: it writes what it gets to `DIR/got`, and reads from `DIR/tools` what
 //! tools it has besides. Where there is `DIR/mute` it has no tools capability; where there is
 //! `DIR/hang` it does not answer `initialize`, nor notice the end of its input; where there is
-//! `DIR/stay` it goes on after that; where there is
+//! `DIR/stay` it goes on after that; what is named in `DIR/mum` it does not answer; where there
+//! is `DIR/prompts`, its prompts stand there; where there is
 //! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
 
 use std::{
@@ -109,7 +110,9 @@ impl Odd {
     fn handle(&self, message: &Value) {
         let id = &message["id"];
         let params = &message["params"];
+        let mum = fs::read_to_string(self.dir.join("mum")).unwrap_or_default();
         match message["method"].as_str() {
+            Some(method) if mum.lines().any(|line| line == method) => {}
             Some("initialize") if !self.new && self.dir.join("hang").exists() => {
                 while self.dir.join("hang").exists() {
                     thread::sleep(Duration::from_millis(20));
@@ -132,11 +135,12 @@ impl Odd {
                 }),
             ),
             Some("tools/list") => self.list(id, params),
-            Some("prompts/list") => self.answer(
-                id,
-                json!({"prompts": [{"name": "greet",
-                "arguments": [{"name": "who"}]}]}),
-            ),
+            Some("prompts/list") => {
+                let own = fs::read_to_string(self.dir.join("prompts"));
+                let own = own.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+                let greet = json!([{"name": "greet", "arguments": [{"name": "who"}]}]);
+                self.answer(id, json!({"prompts": own.unwrap_or(greet)}));
+            }
             Some("prompts/get") => {
                 let text = format!("hi {}", params["arguments"]["who"]);
                 let content = json!({"type": "text", "text": text});
@@ -234,10 +238,7 @@ impl Odd {
             }
             "append" => self.append(id, args["text"].as_str().unwrap()),
             "hang" => {}
-            "slow" => {
-                thread::sleep(Duration::from_millis(count));
-                self.text(id, "slept");
-            }
+            "slow" => self.slow(id, args["text"].as_str(), count),
             "die" => std::process::exit(7),
             "flood" => (0..12).for_each(|_| self.raw(&vec![b'x'; 1 << 20])),
             "notices" | "progress" => self.speak(id, params, count),
@@ -254,8 +255,10 @@ impl Odd {
             }
             "change" => {
                 let tools = args["text"].as_str().unwrap();
-                fs::write(self.dir.join("tools"), tools).unwrap();
-                self.notify("notifications/tools/list_changed", json!({}));
+                // Of its prompts, where a count is given.
+                let list = if args["count"].is_u64() { "prompts" } else { "tools" };
+                fs::write(self.dir.join(list), tools).unwrap();
+                self.notify(&format!("notifications/{list}/list_changed"), json!({}));
                 self.text(id, "changed");
             }
             "garbage" => {
@@ -269,7 +272,7 @@ impl Odd {
             ),
             "refuses" => self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602,
                 "message": "bad arguments", "data": {"of": [1]}}})),
-            "elicit" => self.elicit(id),
+            "elicit" => self.elicit(id, args["text"].as_str(), count),
             "needs" => self.needs(id, params),
             "deep" => {
                 let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
@@ -306,6 +309,16 @@ impl Odd {
         self.answer(id, parts);
     }
 
+    /// Answers later, and may say something unasked just before.
+    fn slow(&self, id: &Value, says: Option<&str>, after: u64) {
+        thread::sleep(Duration::from_millis(after));
+        if let Some(said) = says {
+            self.notify("notifications/resources/updated", json!({"uri": said}));
+            self.notify("notifications/message", json!({"level": "error", "data": said}));
+        }
+        self.text(id, "slept");
+    }
+
     /// Says much before it answers.
     fn speak(&self, id: &Value, params: &Value, count: u64) {
         for n in 1..=count {
@@ -323,10 +336,15 @@ impl Odd {
     }
 
     /// Asks the client, as the older wire lets it, and answers with what comes.
-    fn elicit(&self, id: &Value) {
+    fn elicit(&self, id: &Value, request: Option<&str>, after: u64) {
+        thread::sleep(Duration::from_millis(after));
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-        self.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "elicitation/create",
-            "params": {"message": "what?", "requestedSchema": schema}}));
+        let params = json!({"message": "what?", "requestedSchema": schema});
+        let usual = json!({"method": "elicitation/create", "params": params});
+        let mut request = request.map_or(usual, |text| serde_json::from_str(text).unwrap());
+        request["jsonrpc"] = json!("2.0");
+        request["id"] = json!(77);
+        self.send(&request);
         for _ in 0..1_000 {
             if let Some(answer) = self.answers.lock().unwrap().pop() {
                 let what = answer.get("result").or(answer.get("error")).unwrap();

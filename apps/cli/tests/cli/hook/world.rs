@@ -32,19 +32,27 @@ impl Hooked {
     /// Set up, and held until the test ends.
     pub(super) fn new(client: &'static str, flags: &[&str]) -> Self {
         let mut hooked = Self::loose(client, flags);
+        hooked.hold();
+        hooked
+    }
+
+    /// Has a process hold it until the test ends.
+    pub(super) fn hold(&mut self) {
         let mut command = syscap();
-        command.args(["serve", &hooked.home.path()]).stderr(Stdio::piped());
+        command.args(["serve", &self.home.path()]).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut said = String::new();
         BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        hooked.held = Some(child);
+        self.held = Some(child);
         assert!(said.starts_with("serving "), "{said}");
-        hooked
     }
 
     pub(super) fn args(&self) -> Vec<String> {
         let words = ["hook", &self.home.path(), "--agent", "coder", "--client", self.client];
-        words.iter().map(|word| (*word).to_owned()).chain(self.flags.clone()).collect()
+        // Most tests have nobody who answers.
+        let ask = ["--ask", "deny"].iter().filter(|_| !self.flags.contains(&"--ask".to_owned()));
+        let words = words.iter().chain(ask).map(|word| (*word).to_owned());
+        words.chain(self.flags.clone()).collect()
     }
 
     pub(super) fn set_up(&self, flags: &[&str]) -> Run {

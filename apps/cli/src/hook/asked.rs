@@ -1,0 +1,93 @@
+//! A use that the policy wants a person to approve: waited for, handed to the client's own prompt,
+//! or denied at once.
+
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use syscap::{
+    Options, Runtime,
+    approvals::{AskWatch, Waited, answer_in_client},
+    format::{
+        id::Seq,
+        record::{Answer, Means},
+    },
+};
+
+use super::{Hook, client::Client};
+use crate::exit::diagnose;
+
+/// What of the hook's own time is left for all that comes after a wait.
+const SPARE: Duration = Duration::from_secs(5);
+
+/// What is done where a person is to be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ask {
+    /// Wait for an answer to it, within --patience.
+    #[default]
+    Wait,
+    /// Let the client ask its user, where the policy lets that count; else wait.
+    Prompt,
+    /// Deny at once: the same use goes on once it was approved.
+    Deny,
+}
+
+impl Ask {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Prompt => "prompt",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What became of the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was answered: the same use, begun again, goes on or is told why not.
+    Answered,
+    /// The client's prompt is the approval, on record as that: the client must ask.
+    ToTheClient,
+    /// It waits still.
+    Waits,
+}
+
+impl Hook {
+    /// What comes of a use that waits, within what is left of the hook's own time.
+    pub(super) fn taken_up(&self, access: &Runtime, ask: Seq, since: Instant) -> Taken {
+        if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
+            let said = (Answer::Once, Means::ClientPrompt);
+            match answer_in_client(&self.home, access, ask, said) {
+                Ok(_) => return Taken::ToTheClient,
+                Err(error) => diagnose(&format!("the client's prompt does not count: {error}")),
+            }
+        }
+        let whole = self.patience.saturating_sub(SPARE);
+        let left = whole.saturating_sub(since.elapsed());
+        if self.ask == Ask::Deny || left.is_zero() {
+            return Taken::Waits;
+        }
+        match AskWatch::new(&self.home, ask).wait(left) {
+            Ok(Waited::Approved | Waited::Denied) => Taken::Answered,
+            Ok(_) => Taken::Waits,
+            Err(error) => {
+                diagnose(&format!("how a use stands that waits is not known: {error}"));
+                Taken::Waits
+            }
+        }
+    }
+
+    /// Whether the policy lets the client's prompt count for it.
+    fn counts(&self, ask: Seq) -> bool {
+        let asks = Options::new().inspect(&self.home).and_then(|log| log.waiting());
+        let asks = asks.unwrap_or_default();
+        asks.iter().any(|call| call.ask == ask && call.means.contains(&Means::ClientPrompt))
+    }
+}
+
+impl Client {
+    /// Whether it can be told to ask its user.
+    const fn can_ask(self) -> bool {
+        matches!(self, Self::ClaudeCode)
+    }
+}

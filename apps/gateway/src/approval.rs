@@ -1,0 +1,165 @@
+//! A call that waits for a person: the client is told that it does, may be asked itself where the
+//! policy lets that count, and the call goes on or ends with how to take it up.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::model::{
+    ClientResult, ElicitResult, ElicitationAction, InputRequest, ProgressNotificationParam,
+};
+use serde_json::{Value, json};
+use syscap::{
+    approvals::{AskWatch, Waited},
+    format::{id::Seq, record::Answer},
+    plain::plain,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    capabilities::WireKind,
+    flight::Flight,
+    gateway::Gateway,
+    kernelside::{CallOutcome, ShownCall, blocking},
+    names,
+    say::say,
+};
+
+/// How long it is waited at once, before it is asked whether anybody still wants to know.
+const STEP: Duration = Duration::from_millis(500);
+/// The pause between two words to the client.
+const TELL: Duration = Duration::from_secs(5);
+/// Longest arguments, and resources, that a client's window is asked to show, in characters: what
+/// is cut nobody has seen.
+const SHOWN_MAX: usize = 4_096;
+
+/// Waits until a call was answered, no longer than until then. Whether the same call is to be made
+/// again: it goes on, or is told why not.
+pub(crate) async fn wait(
+    gateway: &Arc<Gateway>,
+    outcome: &CallOutcome,
+    flight: &Flight,
+    until: Instant,
+) -> bool {
+    let Some(ask) = outcome.ask.filter(|_| Instant::now() < until) else { return false };
+    // Of more at once each ends with how to take it up.
+    let Ok(_one) = gateway.waits.try_acquire() else { return false };
+    let home = gateway.kernel.home();
+    say(&format!("a call waits for approval: syscap approvals approve {home} {ask}"));
+    let answered = tokio::select! {
+        answered = watched(gateway, ask, until) => answered,
+        () = told(gateway, ask, flight, &home) => false,
+        () = flight.cancel.cancelled() => false,
+        () = gateway.closing.cancelled() => false,
+    };
+    answered
+}
+
+async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
+    let mut watch = AskWatch::new(&gateway.options.home, ask);
+    while Instant::now() < until {
+        let step = until.saturating_duration_since(Instant::now()).min(STEP);
+        let waited = blocking(move || {
+            let waited = watch.wait(step);
+            (watch, waited)
+        });
+        match waited.await {
+            Ok((same, Ok(Waited::Waiting))) => watch = same,
+            Ok((_, Ok(Waited::Approved | Waited::Denied))) => return true,
+            Ok((_, Ok(Waited::Expired | Waited::Over))) => return false,
+            Ok((_, Err(error))) => {
+                say(&format!("how a call stands that waits is not known: {error}"));
+                return false;
+            }
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Tells the client that it waits, as long as it does, and asks it where it may be asked.
+async fn told(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight, home: &str) {
+    tokio::join!(progress(gateway, ask, flight, home), asked(gateway, ask, flight));
+}
+
+async fn progress(gateway: &Gateway, ask: Seq, flight: &Flight, home: &str) {
+    let mut told = 0_u32;
+    loop {
+        if let Some(token) = flight.progress.clone() {
+            told = told.saturating_add(1);
+            // Below what the tool itself will say: progress only goes on.
+            let little = f64::from(told) / 1_000_000.0;
+            let words =
+                format!("waits for a person's approval: syscap approvals approve {home} {ask}");
+            let progress = ProgressNotificationParam::new(token, little).with_message(words);
+            gateway.client.progress(progress).await;
+        }
+        sleep(TELL).await;
+    }
+}
+
+/// Puts the call before the client's own user, where its client can and the policy lets that count.
+async fn asked(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) {
+    if let Some(answer) = put(gateway, ask, flight).await {
+        let kernel = Arc::clone(&gateway.kernel);
+        let given = blocking(move || kernel.answer(ask, answer)).await.and_then(|given| given);
+        match given {
+            Ok(()) => say(&format!("call {ask} was answered in the client's own window")),
+            Err(error) => say(&format!("the client's own answer to {ask} does not count: {error}")),
+        }
+    }
+    std::future::pending().await
+}
+
+async fn put(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) -> Option<Answer> {
+    let kernel = Arc::clone(&gateway.kernel);
+    if flight.able.wire != WireKind::Session || flight.able.capabilities.elicitation.is_none() {
+        return None;
+    }
+    let shown = blocking(move || kernel.shown(ask)).await.and_then(|shown| shown).ok()??;
+    let request = form(&shown)?;
+    if !flight.able.can(&request) {
+        return None;
+    }
+    match gateway.client.ask(request).await {
+        Ok(ClientResult::ElicitResult(result)) => answer(&result),
+        Ok(_) => None,
+        Err(error) => {
+            say(&format!("the client was asked for {ask}, and did not answer: {}", error.message));
+            None
+        }
+    }
+}
+
+/// `None` where it can't be shown whole.
+fn form(shown: &ShownCall) -> Option<InputRequest> {
+    let mut lines = vec![
+        format!("An agent asks for approval ({}):", shown.agent),
+        format!("tool: {}", shown.tool),
+        format!("arguments: {}", shown.args),
+    ];
+    lines.extend(shown.touches.iter().map(|touched| format!("touches: {touched}")));
+    lines.extend(shown.constraint.iter().map(|by| format!("asked by: {by}")));
+    if shown.untrusted {
+        lines.push(String::from("The agent has read what strangers wrote."));
+    }
+    if lines.iter().map(|line| line.chars().count()).sum::<usize>() > SHOWN_MAX {
+        return None;
+    }
+    let own = names::OWN;
+    let lines: Vec<String> = lines.iter().map(|line| format!("[{own}] {}", plain(line))).collect();
+    let approve = json!({"type": "boolean", "title": "Approve this call, once", "default": false});
+    let schema = json!({"type": "object", "properties": {"approve": approve},
+        "required": ["approve"]});
+    let request = json!({"method": "elicitation/create",
+        "params": {"mode": "form", "message": lines.join("\n"), "requestedSchema": schema}});
+    serde_json::from_value(request).ok()
+}
+
+/// Yes where the box was ticked, no where it was declined; else it waits on.
+fn answer(result: &ElicitResult) -> Option<Answer> {
+    let ticked = result.content.as_ref().and_then(|content| content.get("approve"));
+    match result.action {
+        ElicitationAction::Accept if ticked == Some(&Value::Bool(true)) => Some(Answer::Once),
+        ElicitationAction::Decline => Some(Answer::Deny),
+        _ => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! What a call of something of a server's is there: of a tool, a prompt, a resource, or a
+//! question that the server puts to the client.
+
+use rmcp::model::{InputRequest, ServerCapabilities};
+use syscap::format::manifest::EffectClass;
+
+use crate::options::{Passed, Question};
+
+/// See the module. On record each is a tool below its server's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// `tools/call`: one for each tool.
+    Tool,
+    /// `prompts/get`: one for each prompt.
+    Prompt,
+    /// `resources/list` and `resources/templates/list`.
+    List,
+    /// `resources/read`.
+    Read,
+    /// `resources/subscribe`.
+    Subscribe,
+    /// `completion/complete`.
+    Complete,
+    /// What the server asks of the client.
+    Ask(Question),
+}
+
+impl Method {
+    /// Those of which a server has one at most.
+    const SINGLE: [Self; 7] = [
+        Self::List,
+        Self::Read,
+        Self::Subscribe,
+        Self::Complete,
+        Self::Ask(Question::Sampling),
+        Self::Ask(Question::Elicitation),
+        Self::Ask(Question::Roots),
+    ];
+
+    /// Where its calls stand on record below the server's name. No tool's own name has a dot there.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            Self::Tool => "",
+            Self::Prompt => "prompts",
+            Self::List => "resources.list",
+            Self::Read => "resources.read",
+            Self::Subscribe => "resources.subscribe",
+            Self::Complete => "completion.complete",
+            Self::Ask(Question::Sampling) => "ask.sampling",
+            Self::Ask(Question::Elicitation) => "ask.elicitation",
+            Self::Ask(Question::Roots) => "ask.roots",
+        }
+    }
+
+    /// What it does, whatever a server says: all but tools only give something to who asks.
+    pub(crate) const fn class(self) -> Option<EffectClass> {
+        match self {
+            Self::Tool => None,
+            // Whoever answers is elsewhere, and what is answered goes to the server.
+            Self::Ask(_) => Some(EffectClass::ExternalRead),
+            _ => Some(EffectClass::Read),
+        }
+    }
+
+    /// Whether it is a question to the client.
+    pub(crate) const fn is_question(self) -> bool {
+        matches!(self, Self::Ask(_))
+    }
+
+    /// Those single ones that a server has, as far as the operator lets them through.
+    pub(crate) fn of(has: &ServerCapabilities, passed: Passed, asks: &[Question]) -> Vec<Self> {
+        let resources = has.resources.as_ref().filter(|_| passed.resources);
+        let here = |method: &Self| match method {
+            Self::List | Self::Read => resources.is_some(),
+            Self::Subscribe => resources.is_some_and(|has| has.subscribe == Some(true)),
+            Self::Complete => has.completions.is_some() && (passed.prompts || passed.resources),
+            Self::Ask(question) => asks.contains(question),
+            Self::Tool | Self::Prompt => false,
+        };
+        Self::SINGLE.into_iter().filter(here).collect()
+    }
+}
+
+/// What a request of a server's asks for; `None` for what no protocol that is spoken here has.
+pub(crate) const fn question(request: &InputRequest) -> Option<Question> {
+    match request {
+        InputRequest::CreateMessage(_) => Some(Question::Sampling),
+        InputRequest::Elicitation(_) => Some(Question::Elicitation),
+        InputRequest::ListRoots(_) => Some(Question::Roots),
+        _ => None,
+    }
+}
