@@ -5,6 +5,10 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,10 +17,13 @@ use syscap::{
     approvals::SetTerms,
     audit::sqlite::SqliteReader,
     format::{
-        cbor::Item,
+        budget::Amounts,
+        cbor::{Canonical, Item},
         control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role},
+        envelope::TxOutcome,
         id::Seq,
         json,
+        manifest::{EffectClass, Manifest, Param, ParamType},
         record::{Answer, Kind, Record},
         scope::{Cidr, PortRange, Scope},
     },
@@ -24,8 +31,12 @@ use syscap::{
     keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
     policy::{Policy, Preset, WithinToken},
     prelude::*,
+    provide::{HostCall, HostRan, Provider},
     secrets::SecretFiles,
-    syscalls::net::Network,
+    syscalls::{
+        net::Network,
+        stated::{ArgumentKind, Declared, PathRoot, Stated},
+    },
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
@@ -152,6 +163,7 @@ fn make(home: &Path) {
     rotate(home, Role::Issuer);
     authorise(home);
     act(home);
+    offer(home);
 }
 
 /// Asks whether somebody looks at what is written.
@@ -228,6 +240,53 @@ fn act(home: &Path) {
     scout.close().unwrap();
     lab.close().unwrap();
     rt.set_policy(WithinToken).unwrap();
+    rt.close().unwrap();
+}
+
+/// Answers every call, and says of the second that it failed.
+struct Notes(AtomicU64);
+
+impl Provider for Notes {
+    fn run(&self, _: HostCall) -> HostRan {
+        let text = Canonical::text("written");
+        let ran = HostRan::new(Ok(text), TxOutcome::Committed, Amounts::ZERO);
+        let failed = self.0.fetch_add(1, Ordering::SeqCst) == 1;
+        HostRan { failed, ..ran }
+    }
+}
+
+/// A tool of another process, of which the operator has stated what it counts as and what an
+/// argument names; one that failed by its own word; a token that is issued once more.
+fn offer(home: &Path) {
+    let rt = Runtime::open(home).unwrap();
+    let tool = ToolId::new("notes.write").unwrap();
+    let manifest = Manifest::new(tool.clone(), EffectClass::ExternalWrite).param(Param::required(
+        "at",
+        ParamType::Text,
+        "where",
+    ));
+    rt.provide(vec![manifest], Arc::new(Notes(AtomicU64::new(0)))).unwrap();
+    let manifest = rt.tool(&tool).unwrap().manifest;
+    let mut stated = Stated::of(&manifest).unwrap();
+    stated.class = Some(EffectClass::LocalWrite);
+    let root = PathRoot::parse("notes").unwrap();
+    let declared = Declared::new(ArgumentKind::Path(vec![root]));
+    stated.arguments.insert(Box::from("at"), declared);
+    let set = vec![stated.on(&manifest).unwrap()];
+    rt.configure(&Configured { set, unset: Vec::new() }).unwrap();
+    let grant = Grant::to("pia").tools(["notes.write"]).read("notes").write("notes");
+    let token = rt.issue(grant).unwrap();
+    let session = rt.session("pia", token).unwrap();
+    for at in ["a.txt", "b.txt"] {
+        session.call("notes.write", args! { "at": at }).unwrap().value().unwrap();
+    }
+    let out = session.call("notes.write", args! { "at": "../c.txt" }).unwrap();
+    assert!(out.reason().is_some());
+    session.close().unwrap();
+    rt.close().unwrap();
+    let again = Options::new().inspect(home).unwrap().grant_like(token).unwrap();
+    let rt = Runtime::open(home).unwrap();
+    rt.issue(again).unwrap();
     rt.close().unwrap();
 }
 
