@@ -26,6 +26,7 @@ use syscap::{
     Runtime,
     format::envelope::ToolResult,
     format::{
+        cbor::{Canonical, Item, MapBuilder},
         id::{AgentId, TokenId, ToolId},
         reason::{Reason, Refused},
     },
@@ -267,10 +268,20 @@ impl Hook {
             conversation: event.conversation.clone(),
             id: event.id.clone(),
             tool: self.client.tool(&event.tool).ok_or_else(long)?,
-            args: event.args.clone(),
+            args: match self.reads_commands(&event.tool) {
+                true => without_words(event.args.item()),
+                false => event.args.clone(),
+            },
             place: None,
         })
     }
+}
+
+/// A shell's arguments without the model's own words for them: the same command is the same call,
+/// whatever it is called today.
+fn without_words(args: Item<'_>) -> Canonical {
+    let others = args.entries().filter(|(key, _)| *key != "description");
+    others.fold(MapBuilder::new(), |map, (key, value)| map.item(key, value)).finish()
 }
 
 /// One event, whole.

@@ -30,7 +30,7 @@ fn a_month_has_no_dead_end() {
         return;
     }
     let size = match std::env::var_os("SYSCAP_LONG") {
-        Some(_) => Size { agents: 30, days: 20, rounds: 8 },
+        Some(_) => Size { agents: 30, days: 20, rounds: 4 },
         None => Size { agents: 3, days: 3, rounds: 4 },
     };
     let began = Instant::now();

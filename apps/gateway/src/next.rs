@@ -111,6 +111,12 @@ impl Asked<'_> {
         let got = self.outcome.delivered.item().get("got").and_then(Item::as_text);
         let asked = got.unwrap_or_default();
         let words = match self.reason {
+            // Nothing waits then: somebody elevated must approve, and nobody is named.
+            Reason::Asked if asked.is_empty() => format!(
+                "nobody is named who may approve what is as grave as this: an operator names \
+                 somebody in the policy (params.elevated, docs/approvals.md), or says that the tool \
+                 counts as less with: syscap tools class {home} {tool} external_write"
+            ),
             Reason::Asked => format!(
                 "a person approves it with: syscap approvals approve {home} {asked}; then make the \
                  same call again"
@@ -135,8 +141,8 @@ impl Asked<'_> {
                 format!("an operator accepts it with: syscap tools accept {home} {tool}")
             }
             Reason::Frozen => format!(
-                "an operator sees what is frozen with: syscap top {home} --once; \
-                 syscap thaw ends it"
+                "an operator sees what is frozen with: syscap top {home} --once; and ends it \
+                 with: syscap thaw {home} --all (or --agent NAME, --tool NAME)"
             ),
             _ => return None,
         };

@@ -111,7 +111,18 @@ fn is_plain(folder: &Path) -> bool {
 /// The top of the repository that git finds, where nothing of its own runs: no hooks, nothing but
 /// plain keys in its configuration, no submodules.
 fn repository(folder: &Path) -> Option<PathBuf> {
-    let own = ["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT"];
+    // Who wrote it, what a person is shown, and what is used for remotes alone, which are asked about
+    // as such.
+    let own = [
+        "GIT_AUTHOR_",
+        "GIT_COMMITTER_",
+        "GIT_EDITOR",
+        "GIT_PAGER",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_ASKPASS",
+        "GIT_SSH",
+        "GIT_SSL_",
+    ];
     let told =
         |name: &str| name.starts_with("GIT_") && !own.iter().any(|own| name.starts_with(own));
     if env::vars_os().any(|(name, _)| name.to_str().is_none_or(told)) {

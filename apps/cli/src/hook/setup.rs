@@ -85,6 +85,10 @@ impl Hook {
             }
         };
         tell(&format!("{} tools on record, token {token}", tools.len()));
+        tell(
+            "the client's own file tools may name any path, until `syscap tools argument` says \
+            what theirs names (docs/hooks.md)",
+        );
         Ok(token)
     }
 

@@ -205,7 +205,15 @@ impl Argument {
         });
         let home = word_of(&self.home);
         let by = match kind.roots().first() {
-            Some(root) => format!("--read {}", root.root.as_str()),
+            // What only reads needs no more; what else it is, is its class.
+            Some(root) => {
+                let (root, effect) = (root.root.as_str(), log.kernel().manifests());
+                let mut effects = effect.filter(|one| one.tool == self.tool);
+                match effects.next().is_some_and(|one| one.effect.is_read_only()) {
+                    true => format!("--read {root}"),
+                    false => format!("--read {root} --write {root}"),
+                }
+            }
             None => format!("--scope {dimension}=VALUE"),
         };
         for token in lacking.take(TOKENS_TOLD_MAX) {

@@ -121,7 +121,14 @@ impl Office {
         for (n, agent) in self.agents.clone().into_iter().enumerate() {
             let mut command = Command::new(env!("CARGO_BIN_EXE_syscap"));
             command.args(["mcp", &home, "--agent", &agent, "--name", "notes"]);
-            command.args(["--class", "read=count", "--class", "local_write=write"]);
+            command.args([
+                "--class",
+                "read=count",
+                "--class",
+                "local_write=write",
+                "--approval-wait",
+                "0s",
+            ]);
             // Some have little, and go on by themselves or by the person's hand.
             match n % 3 {
                 0 => command.args(["--budget", "calls=3", "--renew", "9"]),

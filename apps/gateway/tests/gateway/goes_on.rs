@@ -193,3 +193,18 @@ fn a_refusal_says_what_goes_on() {
     assert_eq!(bench.refusals().iter().filter(|one| one.reason == Reason::Asked).count(), 0);
     bench.settled();
 }
+
+/// What is so grave that somebody elevated must approve it, where nobody is named: nothing waits,
+/// and no command that approves is named.
+#[test]
+fn what_nobody_may_approve_names_who_can_change_that() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server, "class=irreversible=echo"]).session();
+    let told = refusal(&echo(&mut gateway)).clone();
+    assert_eq!((&told["reason"], &told["class"]), (&json!("asked"), &json!("irreversible")));
+    let next = told["next"].as_str().unwrap();
+    assert!(next.contains("params.elevated") && next.contains("syscap tools class"), "{next}");
+    assert!(!next.contains("approvals approve"), "{next}");
+    assert!(gateway.end().success());
+}

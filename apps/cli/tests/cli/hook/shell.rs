@@ -119,6 +119,19 @@ fn a_command_is_judged_by_what_it_does() {
     shell.hooked.end();
 }
 
+/// What the model says of a command is no part of it: one approval is asked for, whatever it says.
+#[test]
+fn other_words_for_a_command_ask_for_nothing_anew() {
+    let shell = Shell::new();
+    for (id, words) in [("t1", "Push it."), ("t2", "Push the branch to its remote.")] {
+        let event = shell.event(id, json!({ "command": "git push", "description": words }));
+        let said = denied(shell.hook(&event));
+        assert!(said.contains("asked (403)"), "{said}");
+    }
+    assert_eq!(shell.hooked.of_kind("ask").len(), 1);
+    shell.hooked.end();
+}
+
 #[test]
 fn what_is_not_certain_of_a_place_lets_nothing_run() {
     let mut shell = Shell::new();
