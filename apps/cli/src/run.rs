@@ -170,7 +170,9 @@ impl Run {
             services.push(door::Command { service: Service::Hook, words });
         }
         if let Some(more) = &self.mcp {
-            let mut words = base("mcp");
+            // The one that is named, and no other: a gateway left to itself would take a wider one
+            // of the agent's, or issue one.
+            let mut words = if self.token.is_some() { with_token("mcp") } else { base("mcp") };
             words.extend(more.0.iter().map(OsString::from));
             services.push(door::Command { service: Service::Mcp, words });
         }

@@ -141,7 +141,15 @@ impl Guarded {
         }
         let mut files = Vec::new();
         for folder in [home, &keys] {
-            files.extend(files_of(folder).map_err(Failure::file(folder))?);
+            let (found, linked) = files_of(folder).map_err(Failure::file(folder))?;
+            if linked {
+                // By that an agent would reach it, wherever it lies.
+                let advice = "holds a file that has a second name (a hard link), which may lie \
+                    where the agent works: remove that name (find -links +1)";
+                let what = folder.display().to_string();
+                return Err(Failure::Usage { what, advice: advice.to_owned() });
+            }
+            files.extend(found);
         }
         let table = Path::new("/proc/self/mountinfo");
         let mounts = fs::read(table).map_err(Failure::file(table))?;
@@ -192,23 +200,28 @@ impl Guarded {
     }
 }
 
-/// The files of a folder, without those below.
-fn files_of(folder: &Path) -> io::Result<Vec<Ident>> {
+/// The files of a folder, without those below; and whether one of them has a second name.
+fn files_of(folder: &Path) -> io::Result<(Vec<Ident>, bool)> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
         Err(error) => return Err(error),
     };
-    let mut files = Vec::new();
+    let (mut files, mut linked) = (Vec::new(), false);
     for entry in entries {
         match openat(CWD, entry?.path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(handle) => files.push(ident(&handle)?.0),
+            Ok(handle) => {
+                let stat = fstat(&handle)?;
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                linked |= is_file && stat.st_nlink > 1;
+                files.push(ident(&handle)?.0);
+            }
             // A log's side files come and go.
             Err(rustix::io::Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(files)
+    Ok((files, linked))
 }
 
 /// The places of a table of mounts (`proc_pid_mountinfo(5)`), whose fifth field has spaces and

@@ -200,6 +200,37 @@ print(sorted(settings), told(open, FILE, 'w'))";
     assert!(second.starts_with("['hooks', 'mcpServers'] E"), "{}", ran.out);
 }
 
+/// The token that is named is the gateway's too, though the agent has a wider one.
+#[test]
+fn a_gateway_within_goes_by_the_token_that_is_named() {
+    let Some(world) = World::new() else { return };
+    let narrow = world.home.token("coder", &["--tool", "echo"]);
+    world.home.worker("coder");
+    let issued = world.of_kind("issue");
+    let lines = [
+        serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion":
+            "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}),
+        serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        serde_json::json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}),
+    ];
+    let code = format!(
+        "
+gateway = subprocess.Popen([SYSCAP, 'mcp', 'home', '--agent', 'coder'], stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE, text=True)
+for line in {:?}: gateway.stdin.write(line + '\\n')
+gateway.stdin.flush()
+while True:
+    heard = json.loads(gateway.stdout.readline())
+    if heard.get('id') == 2: break
+print(sorted(tool['name'] for tool in heard['result']['tools']))
+gateway.stdin.close(); gateway.wait()",
+        lines.map(|line| line.to_string())
+    );
+    let said = world.within(&["--token", &narrow, "--mcp", "--builtins"], &code);
+    assert_eq!(said.trim(), "['echo']");
+    assert_eq!(world.of_kind("issue"), issued, "and none is issued");
+}
+
 /// As the clients are: a program of Node's whose children are given three streams and no more.
 #[test]
 fn a_child_of_nodes_finds_the_lane() {

@@ -75,6 +75,18 @@ fn nothing_else_that_is_opened_does() {
     program.failed(2);
 }
 
+/// A second name of a key in the workspace is that key.
+#[test]
+fn no_second_name_of_a_key_lies_in_the_workspace() {
+    let Some(world) = World::new() else { return };
+    let work = world.home.text_beside("work");
+    let second = format!("{work}/second");
+    fs::hard_link(format!("{}/keys/approver.key", world.home.path()), &second).unwrap();
+    refused(&world, &work, &[]);
+    fs::remove_file(&second).unwrap();
+    assert_eq!(run_in(&world, &work, &[]).code, 0);
+}
+
 /// Keys that lie elsewhere are as those in the home.
 #[test]
 fn keys_elsewhere_are_kept_too() {
