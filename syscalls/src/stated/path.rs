@@ -26,7 +26,7 @@ pub struct PathRoot {
 pub enum Folder {
     /// Nothing: the tool takes names as they are below the root.
     Relative,
-    /// A folder, from `/` on, without a slash at its end.
+    /// A folder, from `/` on, without a slash at its end; nothing for `/` itself.
     At(Box<str>),
 }
 
@@ -91,6 +91,7 @@ impl fmt::Display for PathRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.folder {
             Folder::Relative => f.write_str(self.root.as_str()),
+            Folder::At(folder) if folder.is_empty() => write!(f, "{}=/", self.root.as_str()),
             Folder::At(folder) => write!(f, "{}={folder}", self.root.as_str()),
         }
     }
@@ -99,6 +100,9 @@ impl fmt::Display for PathRoot {
 /// A folder from `/` on, by plain names.
 fn folder_of(text: &str) -> Option<Box<str>> {
     let below = text.strip_prefix('/')?.trim_end_matches('/');
+    if text == "/" {
+        return Some(Box::default());
+    }
     let plain = |name: &str| {
         !name.is_empty() && name != "." && name != ".." && !name.contains(['\\', '\0'])
     };
@@ -114,6 +118,21 @@ mod tests {
         let roots: Vec<PathRoot> =
             roots.iter().map(|root| PathRoot::parse(root).unwrap()).collect();
         PathRoot::read(&roots, text).map(|path| path.in_full())
+    }
+
+    #[test]
+    fn all_of_a_machine_may_be_a_root() {
+        let root = PathRoot::parse("machine=/").unwrap();
+        assert_eq!(PathRoot::parse(&root.to_string()), Some(root));
+        for (text, leads_to) in [
+            ("/etc/passwd", Some("machine/etc/passwd")),
+            ("/", Some("machine")),
+            ("etc/passwd", None),
+            ("/etc/../root", None),
+            ("//etc", None),
+        ] {
+            assert_eq!(read(&["machine=/"], text).as_deref(), leads_to, "{text:?}");
+        }
     }
 
     #[test]

@@ -77,6 +77,17 @@ impl Client {
         }
     }
 
+    /// The argument by which a tool of its own for files names one, always, and in full. Those that
+    /// may leave it out work in the client's folder then.
+    pub(super) fn file_argument(self, name: &str) -> Option<&'static str> {
+        match (self, name) {
+            (Self::ClaudeCode, "Read" | "Edit" | "MultiEdit" | "Write") => Some("file_path"),
+            (Self::ClaudeCode, "NotebookEdit") => Some("notebook_path"),
+            (Self::ClaudeCode, "Glob" | "Grep" | "LS") => Some("path"),
+            _ => None,
+        }
+    }
+
     /// What it does where the operator doesn't say; a stranger's tool may do anything.
     pub(super) fn class(self, name: &str) -> EffectClass {
         let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);

@@ -14,8 +14,10 @@ use syscap::{
         manifest::{Extra, Manifest, Param, ParamType},
         reason::{Reason, Refused},
     },
+    host::MACHINE_ROOT,
     provide::{HostCall, HostRan, Provider, Standing},
-    view::ToolDetail,
+    syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
+    view::{ToolDetail, Whose},
 };
 
 use super::{Hook, class::class, client::Client};
@@ -67,17 +69,24 @@ impl Hook {
             })
             .collect();
         let tools = pin(access, &hands.operator, manifests?)?;
+        if !self.roots.is_empty() {
+            self.declare(access, &hands.operator, &names)?;
+        }
         let token = match self.token {
             Some(token) => token,
             None => {
-                let shell = |tool: &&ToolId| {
-                    let mut names = names.iter().filter(|name| self.reads_commands(name));
+                // What is held to roots: the shell, and what names a file.
+                let held = |tool: &&ToolId| {
+                    let held = |name: &&String| {
+                        self.reads_commands(name) || self.client.file_argument(name).is_some()
+                    };
+                    let mut names = names.iter().filter(held);
                     names.any(|name| self.client.tool(name).as_ref() == Some(*tool))
                 };
-                let (shells, others): (Vec<&ToolId>, Vec<&ToolId>) = tools.iter().partition(shell);
+                let (held, others): (Vec<&ToolId>, Vec<&ToolId>) = tools.iter().partition(held);
                 let names = others.iter().map(|tool| tool.as_str());
                 let grant = Grant::to(self.agent.as_str()).tools(names);
-                let grant = shells
+                let grant = held
                     .into_iter()
                     .fold(grant, |grant, tool| grant.tool_with(tool.clone(), scopes.clone()));
                 let grant = grant.budget(self.budget());
@@ -85,11 +94,39 @@ impl Hook {
             }
         };
         tell(&format!("{} tools on record, token {token}", tools.len()));
-        tell(
-            "the client's own file tools may name any path, until `syscap tools argument` says \
-            what theirs names (docs/hooks.md)",
-        );
+        if self.roots.is_empty() {
+            tell("the client's own file tools may name any path: --root FOLDER holds them too");
+        }
         Ok(token)
+    }
+
+    /// States what the client's tools for files name: a path of this machine, which the token's
+    /// scopes hold to the roots.
+    fn declare(&self, access: &Runtime, hand: &Hand, names: &[String]) -> Result<(), Failure> {
+        let on_record = access.manifests(Whose::All)?;
+        let mut set = Vec::new();
+        for name in names {
+            let (Some(argument), Some(tool)) =
+                (self.client.file_argument(name), self.client.tool(name))
+            else {
+                continue;
+            };
+            let bad = |advice: String| Failure::Usage { what: name.clone(), advice };
+            let root = PathRoot::parse(&format!("{MACHINE_ROOT}=/"))
+                .ok_or_else(|| bad("has no root".to_owned()))?;
+            let declared = Declared::new(ArgumentKind::Path(vec![root]));
+            for manifest in on_record.iter().filter(|manifest| manifest.tool == tool) {
+                let mut stated = Stated::of(manifest).map_err(|error| bad(error.to_string()))?;
+                if stated.arguments.get(argument) != Some(&declared) {
+                    stated.arguments.insert(Box::from(argument), declared.clone());
+                    set.push(stated.on(manifest).map_err(|error| bad(error.to_string()))?);
+                }
+            }
+        }
+        if !set.is_empty() {
+            tools::stated::record(access, hand, &set)?;
+        }
+        Ok(())
     }
 
     /// The tool as the kernel knows it: with any arguments, and results that are a stranger's

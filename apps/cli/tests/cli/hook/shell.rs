@@ -119,6 +119,32 @@ fn a_command_is_judged_by_what_it_does() {
     shell.hooked.end();
 }
 
+/// With `--root` the client's own tools for files are held to it as its shell is.
+#[test]
+fn files_of_the_clients_tools_are_held_to_the_roots() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let project = hooked.home.beside("project");
+    fs::create_dir(&project).unwrap();
+    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+    let uses = |id: &str, tool: &str, path: &str| {
+        let event = claude("PreToolUse", id, tool, json!({ "file_path": path, "content": "x" }));
+        hooked.hook(&event)
+    };
+    for (n, tool) in ["Read", "Write", "Edit"].into_iter().enumerate() {
+        let within = format!("{root}/src/a.txt");
+        assert_eq!(uses(&format!("in{n}"), tool, &within).fine().out, "", "{tool}");
+        for (m, path) in ["/etc/passwd", "a.txt", &format!("{root}/../a.txt")].iter().enumerate() {
+            let said = denied(uses(&format!("out{n}{m}"), tool, path));
+            assert!(said.contains("out_of_scope (") || said.contains("bad_path ("), "{said}");
+        }
+    }
+    // Set up again, without a root named: what is stated of them stays, and their token grants it.
+    assert_eq!(hooked.set_up(&[]).code, 0);
+    denied(uses("again", "Read", "/etc/passwd"));
+    hooked.end();
+}
+
 /// What the model says of a command is no part of it: one approval is asked for, whatever it says.
 #[test]
 fn other_words_for_a_command_ask_for_nothing_anew() {
