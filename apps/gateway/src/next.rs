@@ -114,8 +114,8 @@ impl Asked<'_> {
             // Nothing waits then: somebody elevated must approve, and nobody is named.
             Reason::Asked if asked.is_empty() => format!(
                 "nobody is named who may approve what is as grave as this: an operator names \
-                 somebody in the policy (params.elevated, docs/approvals.md), or says that the tool \
-                 counts as less with: syscap tools class {home} {tool} external_write"
+                 somebody in the policy (params.elevated, docs/approvals.md), or says that the \
+                 tool counts as less with: syscap tools class {home} {tool} external_write"
             ),
             Reason::Asked => format!(
                 "a person approves it with: syscap approvals approve {home} {asked}; then make the \

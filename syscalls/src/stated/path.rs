@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn roots_have_one_form() {
-        for wrong in ["", "workspace", "a/b", "docs=", "docs=x", "docs=/a/../b", "docs=/"] {
+        for wrong in ["", "workspace", "a/b", "docs=", "docs=x", "docs=/a/../b", "docs=//"] {
             assert_eq!(PathRoot::parse(wrong), None, "{wrong}");
         }
         assert_eq!(PathRoot::parse("docs=/a/b/").unwrap().to_string(), "docs=/a/b");

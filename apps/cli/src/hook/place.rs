@@ -111,8 +111,8 @@ fn is_plain(folder: &Path) -> bool {
 /// The top of the repository that git finds, where nothing of its own runs: no hooks, nothing but
 /// plain keys in its configuration, no submodules.
 fn repository(folder: &Path) -> Option<PathBuf> {
-    // Who wrote it, what a person is shown, and what is used for remotes alone, which are asked about
-    // as such.
+    // Who wrote it, what a person is shown, and what is used for remotes alone, which are asked
+    // about as such.
     let own = [
         "GIT_AUTHOR_",
         "GIT_COMMITTER_",
