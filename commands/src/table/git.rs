@@ -22,6 +22,9 @@ const PLAIN: Spec = Spec { operands: Operands::All(Data), ..Spec::PLAIN };
 enum Does {
     Reads,
     Changes,
+    /// Changes, and puts into the folders what a commit, the index or a stash holds: links, and
+    /// what shells, agents and forges go by. None of that can be told.
+    Brings,
     /// Changes, and throws away what was not committed, or what was.
     Discards,
 }
@@ -37,6 +40,10 @@ const fn reads(spec: Spec) -> Sub {
 
 const fn changes(spec: Spec) -> Sub {
     Sub { spec, does: Does::Changes }
+}
+
+const fn brings(spec: Spec) -> Sub {
+    Sub { spec, does: Does::Brings }
 }
 
 const fn discards(spec: Spec) -> Sub {
@@ -172,17 +179,16 @@ const SUBS: &[Sub] = &[
         ..PLAIN
     }),
     changes(Spec { name: "mv", flags: "kv", ..PLAIN }),
-    changes(Spec {
+    brings(Spec {
         name: "merge",
         flags: "q",
         long: &["abort", "continue", "ff-only", "no-commit", "no-edit", "no-ff", "squash"],
         valued: &[("-m", Data)],
         ..PLAIN
     }),
-    changes(Spec { name: "rebase", flags: "q", long: &["abort", "continue"], ..PLAIN }),
-    changes(Spec { name: "cherry-pick", flags: "nx", long: &["abort", "continue"], ..PLAIN }),
-    changes(Spec { name: "revert", flags: "n", long: &["abort", "no-edit"], ..PLAIN }),
-    changes(Spec { name: "switch", flags: "cq", long: &["create", "detach"], ..PLAIN }),
+    brings(Spec { name: "rebase", flags: "q", long: &["abort", "continue"], ..PLAIN }),
+    brings(Spec { name: "cherry-pick", flags: "nx", long: &["abort", "continue"], ..PLAIN }),
+    brings(Spec { name: "revert", flags: "n", long: &["abort", "no-edit"], ..PLAIN }),
     discards(Spec { name: "clean", flags: "dfnqxX", ..PLAIN }),
 ];
 
@@ -225,6 +231,22 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
     true
 }
 
+fn climbs(text: &str) -> bool {
+    text.starts_with('/') || text.split('/').any(|part| part == "..")
+}
+
+/// Whether a value is one. git takes some only where they are joined to their option (`-U3`,
+/// `--pretty=short`): else the word is an option or an operand of its own.
+fn is_value(option: &str, value: &Piece) -> bool {
+    match (option, literal(value)) {
+        // git always takes the next word for these.
+        ("-m" | "--message" | "-F", _) => true,
+        ("-U", Some(text)) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+        (_, Some(text)) => !text.starts_with('-') && !climbs(text),
+        (_, None) => false,
+    }
+}
+
 /// Reads a line, and refuses operands that may lie outside the repository.
 fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) -> Option<crate::options::Line> {
     let line = match spec.line(args) {
@@ -234,11 +256,17 @@ fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) -> Option<crate::o
             return None;
         }
     };
-    for (_, kind, value) in &line.values {
+    for (option, kind, value) in &line.values {
         run.used(*kind, value);
+        if !is_value(option, value) {
+            run.unknown(format!("git {}: the value of {option}", spec.name));
+        }
+        // A format with signatures in it runs what verifies them.
+        if *option != "-m" && literal(value).is_some_and(|text| text.contains("%G")) {
+            run.unknown(format!("git {}: a format that verifies signatures", spec.name));
+        }
     }
     for operand in &line.operands {
-        let climbs = |text: &str| text.starts_with('/') || text.split('/').any(|p| p == "..");
         match operand {
             Piece::Literal(text) | Piece::Pattern { folder: text, .. } if !climbs(text) => {}
             _ => run.unknown(format!("git {}: a place outside the repository", spec.name)),
@@ -250,16 +278,38 @@ fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) -> Option<crate::o
     Some(line)
 }
 
-/// What is moved to where git, shells and agents look is planted there.
+/// What is moved or removed where git, shells and agents look: all below it.
 fn planted(run: &mut Run<'_, '_>, sub: &str, operands: &[Piece]) {
-    if sub == "mv" {
-        operands.iter().for_each(|operand| run.write(operand));
+    if !matches!(sub, "checkout" | "mv" | "restore" | "rm") {
+        return;
+    }
+    for operand in operands {
+        // To git these are patterns or begin at the top: they name other files than they say.
+        if literal(operand)
+            .is_some_and(|text| text.starts_with(':') || text.contains(['*', '?', '[']))
+        {
+            run.unknown(format!("git {sub}: what a pattern of git's names"));
+        }
+        run.write_all(operand);
     }
 }
 
-fn folders(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
+/// All that git may read or change: what a name leads to is looked up in the index, in history and
+/// in the folders from the repository's top on, wherever below it git runs.
+fn trees(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
+    let top = match &run.walk.place.repository {
+        Repository::Plain(top) => Absolute::plain(top),
+        Repository::Unknown => None,
+    };
     match &run.walk.bases {
-        Bases(Some(bases)) => bases.iter().map(|base| Area::one(base.path.clone())).collect(),
+        Bases(Some(bases)) => {
+            let tree = |path: &Absolute| match &top {
+                Some(top) if path.is_within(top) => Area::below(top.clone()),
+                // What else may be reached there is the mark's to say: it runs the project's code.
+                _ => Area::below(path.clone()),
+            };
+            bases.iter().map(|base| tree(&base.path)).collect()
+        }
         Bases(None) => {
             run.unknown("the folder in which git runs");
             BTreeSet::new()
@@ -267,13 +317,22 @@ fn folders(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
     }
 }
 
+/// Links among it lead anywhere, so that no path can be told from then on.
+fn puts(run: &mut Run<'_, '_>, what: &str) {
+    run.unknown(format!("git {what}: what it puts into the folders"));
+}
+
 fn does(run: &mut Run<'_, '_>, does: Does, what: &str) {
-    let folders = folders(run);
+    let trees = trees(run);
     match does {
-        Does::Reads => run.said().reads.extend(folders),
-        Does::Changes => run.said().repositories.extend(folders),
+        Does::Reads => run.said().reads.extend(trees),
+        Does::Changes => run.said().repositories.extend(trees),
+        Does::Brings => {
+            run.said().repositories.extend(trees);
+            puts(run, what);
+        }
         Does::Discards => {
-            run.said().repositories.extend(folders);
+            run.said().repositories.extend(trees);
             run.mark(Mark::Irreversible, format!("git {what}"));
         }
     }
@@ -305,21 +364,40 @@ fn plain(run: &mut Run<'_, '_>) {
     }
 }
 
-/// Subcommands that do one thing or another, by what they are given.
-fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
-    let first = args.first().and_then(literal).unwrap_or_default();
+/// Keys of a configuration that tell nothing of the user's but names.
+fn is_told(key: &Piece) -> bool {
+    literal(key).map(str::to_lowercase).is_some_and(|key| {
+        matches!(&*key, "init.defaultbranch" | "user.email" | "user.name")
+            || (key.starts_with("remote.") && key.ends_with(".url"))
+    })
+}
+
+/// Options of a subcommand that does one thing or another, and which of these that is.
+fn form<'p>(sub: &str, args: &'p [Piece]) -> Option<(Spec, &'p [Piece], &'static str)> {
+    let first = args.first().map_or(Some(""), literal).unwrap_or("?");
     let rest = args.get(1..).unwrap_or_default();
     let spec = |name, flags, long| Spec { name, flags, long, ..PLAIN };
-    let (spec, args, what): (Spec, &[Piece], _) = match (sub, first) {
-        ("branch", _) => (spec("branch", "aDdfmqrvV", &["all", "list", "show-current"]), args, sub),
-        ("tag", _) => (
-            Spec { valued: &[("-m", Data), ("-n", Data)], ..spec("tag", "adfl", &["list"]) },
-            args,
-            sub,
-        ),
-        ("checkout", "-b") => (spec("checkout -b", "q", &[]), rest, sub),
+    Some(match (sub, first) {
+        ("branch", _) => {
+            (spec("branch", "aDdfmqrv", &["all", "list", "show-current"]), args, "branch")
+        }
+        ("tag", _) => {
+            (Spec { valued: &[("-m", Data)], ..spec("tag", "adfln", &["list"]) }, args, "tag")
+        }
         // A name may be that of a branch or of a file, whose changes then are gone.
-        ("checkout", _) => (spec("checkout", "q", &["ours", "theirs"]), args, "discard"),
+        ("checkout", _) => (
+            Spec { valued: &[("-b", Data)], ..spec("checkout", "q", &["ours", "theirs"]) },
+            args,
+            "checkout",
+        ),
+        ("switch", _) => (
+            Spec {
+                valued: &[("-c", Data), ("--create", Data)],
+                ..spec("switch", "q", &["detach"])
+            },
+            args,
+            "switch",
+        ),
         ("restore", _) => (
             Spec {
                 valued: &[("-s", Data), ("--source", Data)],
@@ -329,49 +407,74 @@ fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
             "restore",
         ),
         ("reset", _) => {
-            (spec("reset", "q", &["hard", "keep", "merge", "mixed", "quiet", "soft"]), args, sub)
+            let long = &["hard", "keep", "merge", "mixed", "quiet", "soft"];
+            (spec("reset", "q", long), args, "reset")
         }
         ("stash", "list" | "show") => (spec("stash list", "pu", &["stat", "patch"]), rest, "read"),
         ("stash", "drop" | "clear") => (spec("stash drop", "q", &[]), rest, "discard"),
-        ("stash", "push" | "pop" | "apply") => {
-            (Spec { valued: &[("-m", Data)], ..spec("stash push", "kqSu", &["index"]) }, rest, sub)
+        ("stash", "push" | "pop" | "apply") => (
+            Spec { valued: &[("-m", Data)], ..spec("stash push", "kqSu", &["index"]) },
+            rest,
+            "stash",
+        ),
+        ("stash", "") => (spec("stash", "", &[]), args, "stash"),
+        // Behind `-v` may stand what changes the remotes.
+        ("remote", "") => (spec("remote", "", &[]), args, "read"),
+        ("remote", "-v" | "--verbose") if rest.is_empty() => {
+            (spec("remote", "v", &["verbose"]), args, "read")
         }
-        ("stash", "") if args.is_empty() => (spec("stash", "", &[]), args, sub),
-        ("remote", "" | "-v" | "show" | "get-url") if first != "show" || rest.is_empty() => {
-            (spec("remote", "v", &[]), args, "read")
+        ("remote", "get-url") if rest.len() == 1 => (spec("remote", "", &[]), rest, "read"),
+        ("config", "--get") if matches!(rest, [key] if is_told(key)) => {
+            (spec("config", "", &["get"]), args, "read")
         }
-        ("config", "--get" | "--list" | "-l") => {
-            (spec("config", "l", &["get", "list", "show-origin"]), args, "read")
-        }
-        ("rm", _) => (spec("rm", "fnqr", &["cached"]), args, sub),
-        ("fetch" | "pull" | "push" | "clone" | "ls-remote", _) => return remote(run, sub, args),
-        ("config", _) => {
+        ("rm", _) => (spec("rm", "fnqr", &["cached"]), args, "rm"),
+        _ => return None,
+    })
+}
+
+/// Subcommands that do one thing or another, by what they are given.
+fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
+    if matches!(sub, "fetch" | "pull" | "push" | "clone" | "ls-remote") {
+        return remote(run, sub, args);
+    }
+    let Some((spec, args, what)) = form(sub, args) else {
+        let first = args.first().and_then(literal);
+        // To read there shows the user's own configuration; to write, plants.
+        if sub == "config" && !matches!(first, Some("--get" | "--list" | "-l")) {
             run.mark(Mark::Hides, "git's configuration");
-            return run.unknown("git config");
         }
-        _ => return run.unknown(format!("git {sub} is not known")),
+        return run.unknown(format!("git {sub}: this form is not known"));
     };
     let Some(line) = listed(run, &spec, args) else { return };
     let alone = line.operands.is_empty();
+    let staged = line.says("staged") && !line.says("worktree") && !line.has("W");
+    let hard = line.says("hard") || line.says("keep") || line.says("merge");
     let kind = match what {
         "read" => Does::Reads,
-        "branch" | "tag" if alone && !line.has("aDdfm") => Does::Reads,
-        "branch" if line.has("rav") || line.says("list") || line.says("all") => Does::Reads,
+        "branch" if !line.has("Ddfm") && (alone || line.says("list")) => Does::Reads,
+        "tag" if !line.has("adf") && !line.says("-m") && (alone || line.has("l")) => Does::Reads,
         "branch" if line.has("Df") => Does::Discards,
         "tag" if line.has("df") => Does::Discards,
-        "restore" if line.says("staged") && !line.says("worktree") && !line.has("W") => {
-            Does::Changes
+        // A branch that begins here changes nothing in the folders.
+        "checkout" if alone && line.says("-b") => Does::Changes,
+        "switch" if alone && (line.says("-c") || line.says("--create")) => Does::Changes,
+        "restore" if staged => Does::Changes,
+        "rm" if line.has("fr") || line.operands.iter().any(|word| literal(word).is_none()) => {
+            Does::Discards
         }
-        "reset" if line.says("hard") || line.says("keep") || line.says("merge") => Does::Discards,
-        "rm" if line.has("f") => Does::Discards,
-        "discard" | "restore" => Does::Discards,
+        "checkout" | "discard" | "restore" => Does::Discards,
+        "reset" if hard => Does::Discards,
+        "stash" | "switch" => Does::Brings,
         _ => Does::Changes,
     };
-    // What is taken from a commit may be what agents and shells go by.
-    if matches!(sub, "checkout" | "restore" | "rm") {
-        line.operands.iter().for_each(|operand| run.write(operand));
+    // Of the index alone no file is changed.
+    if !(what == "restore" && staged) {
+        planted(run, sub, &line.operands);
     }
     does(run, kind, sub);
+    if kind == Does::Discards && matches!(what, "checkout" | "reset" | "restore") {
+        puts(run, sub);
+    }
 }
 
 /// What leaves the machine: where to stands in the repository's configuration.
@@ -413,10 +516,16 @@ fn remote(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         run.unknown("git: a remote that is a program");
     }
     match sub {
+        // `-u` is the program that is run for it.
+        "clone" if line.has("u") => run.unknown("git clone: a program"),
         "clone" => match &*line.operands {
             [_, folder] => run.write_all(folder),
             _ => run.write_all(&Piece::Literal(".".to_owned())),
         },
+        "pull" => does(run, Does::Brings, sub),
         _ => does(run, Does::Changes, sub),
+    }
+    if sub == "clone" {
+        puts(run, sub);
     }
 }

@@ -153,14 +153,15 @@ fn runs_nothing(git: &Path) -> Option<bool> {
         return None;
     }
     let plain = is_plain_config(&fs::read_to_string(config).ok()?);
+    // Objects of another repository, its submodules, or a configuration of this folder's alone.
+    let more = ["commondir", "config.worktree", "modules", "objects/info/alternates"];
+    let plain = plain && more.iter().all(|name| fs::symlink_metadata(git.join(name)).is_err());
     let mut hooks = match fs::read_dir(git.join("hooks")) {
         Ok(hooks) => hooks,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Some(plain && !git.join("modules").exists());
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(plain),
         Err(_) => return None,
     };
     let sample = |name: std::ffi::OsString| name.to_str().is_some_and(|n| n.ends_with(".sample"));
     let samples = hooks.all(|hook| hook.is_ok_and(|hook| sample(hook.file_name())));
-    Some(plain && samples && !git.join("modules").exists() && !git.join("config.worktree").exists())
+    Some(plain && samples)
 }
