@@ -177,3 +177,51 @@ fn no_other_command_of_the_shells_own_is_known() {
     ]);
     assert!(said("eval ls").marks.contains(&Mark::Hides));
 }
+
+/// To bash `{NAME}>file` sets `NAME` to a descriptor's number.
+#[test]
+fn a_name_in_braces_before_a_redirection_sets_a_variable() {
+    are_unknown(&[
+        ": {PATH}>o; cat f.txt",
+        "true {PATH}<f.txt && ls",
+        "echo {CDPATH}>o; ls",
+        "echo a {PATH}>>o",
+        "echo {PATH}>|o",
+        "echo {PATH}<>o",
+        "echo {PATH}>&2",
+        "echo {PATH}<&0",
+        "echo {PATH}<&-",
+        "echo {PATH}>&-",
+        "echo {PATH}&>o",
+        "cat {PATH}<<E\na\nE",
+        "cat {PATH}<<'E'\na\nE",
+        "cat {PATH}<<-E\na\nE",
+        "cat {PATH}<<<a",
+        "cat {PATH}< <(ls)",
+        "echo {a[0]}>o",
+        "echo {a[$(touch x)]}>o",
+        "echo {a['0']}>o",
+        "echo {a[\"0 1\"]}>o",
+        "echo {PA\\\nTH}>o",
+        "echo {PATH}\\\n>o",
+        "echo \\\n{PATH}>o",
+        "echo a >b {PATH}>o c",
+        "exec {PATH}>o",
+        "command echo {PATH}>o",
+        "{PATH}>o",
+        "{PATH}>o ls",
+        "<f {PATH}>o ls",
+        "CI=1 {PATH}>o ls",
+        "{ ls; } {PATH}>o",
+        "(ls) {PATH}>o",
+        "if true; then ls; fi {PATH}>o",
+        "for x in a; do ls; done {PATH}>o",
+        "while true; do ls; done {PATH}<f",
+        "sh -c ': {PATH}>o; ls'",
+        "echo \"$(echo {PATH}>o)\"",
+        "ls | cat {PATH}>o",
+        "echo {a[x=1]}>o",
+        "echo {a[1;1]}>o",
+    ]);
+    are_known(&["echo a{x}>o", "echo {x}", "echo {x} a >o", "echo '{x}' b 2>&1", "echo {}>o"]);
+}
