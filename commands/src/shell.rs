@@ -200,9 +200,9 @@ impl Walk<'_> {
     }
 }
 
-/// To bash `{NAME}>file` sets `NAME` to a number, and `{NAME[..]}>file` may run what the index says;
-/// to other shells it is a word. The parser takes it for one; whether a space stands between them
-/// is not asked, since a line that goes on may.
+/// To bash `{NAME}>file` sets `NAME` to a number, and `{NAME[..]}>file` may run what the index
+/// says; to other shells it is a word, as it is to the parser. Whether a space stands between them
+/// is not asked, since a line that goes on is none.
 fn names_a_descriptor(command: &SimpleCommand) -> bool {
     let before = command.prefix.iter().flat_map(|prefix| &prefix.0).map(word_of);
     let name = command.word_or_name.iter().map(|word| Some(&*word.value));

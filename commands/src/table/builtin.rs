@@ -3,6 +3,7 @@
 use crate::{
     run::{Run, is_literal, literal},
     said::{Mark, Piece},
+    table::input,
     walk::{Bases, Ends},
 };
 
@@ -73,6 +74,12 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
         "eval" => {
             run.unknown("eval");
             run.mark(Mark::Hides, "eval");
+        }
+        "." | "source" => {
+            run.unknown(name);
+            if !args.first().and_then(literal).is_some_and(|script| !input::is(run, script)) {
+                run.mark(Mark::Hides, format!("{name} of what can't be told"));
+            }
         }
         "history" | "fc" => {
             run.unknown(name);
