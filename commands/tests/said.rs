@@ -326,6 +326,7 @@ fn what_reads_its_program_from_its_input_hides_it() {
         "python3 --version",
         "source venv/bin/activate",
         ". ./a",
+        ". \"$HOME/.cargo/env\"",
         "bash -c ls",
     ] {
         assert!(!has(text, Mark::Hides), "{text}: {:?}", said(text).reasons);

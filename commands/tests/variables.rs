@@ -79,6 +79,24 @@ fn a_command_of_the_shells_own_sets_nothing_unseen() {
     ]);
 }
 
+#[test]
+fn a_loop_sets_nothing_that_programs_go_by() {
+    are_unknown(&[
+        "for PATH in .; do ls; done",
+        "for path in .; do ls; done",
+        "for https_proxy in http://a; do curl -s https://a.example; done",
+        "for all_proxy in http://a; do curl -s https://a.example; done",
+        "for npm_config_registry in http://a; do npm run x; done",
+        "for histchars in a; do ls; done",
+    ]);
+    are_known(&["for f in a b; do echo \"$f\"; done"]);
+}
+
+const OTHERS: &str = ". alias bg bind break builtin caller compgen complete compopt continue coproc \
+    declare dirs disown enable eval fc fg getopts hash help history jobs kill let local \
+    logout mapfile popd pushd read readarray readonly return shift shopt source suspend \
+    times trap typeset ulimit umask unalias unset chdir getopt";
+
 /// None of them is in the table, but what is given here is what makes them dangerous.
 #[test]
 fn no_other_command_of_the_shells_own_is_known() {
@@ -97,57 +115,7 @@ fn no_other_command_of_the_shells_own_is_known() {
         "1",
         "",
     ];
-    let names = [
-        ".",
-        "alias",
-        "bg",
-        "bind",
-        "break",
-        "builtin",
-        "caller",
-        "compgen",
-        "complete",
-        "compopt",
-        "continue",
-        "coproc",
-        "declare",
-        "dirs",
-        "disown",
-        "enable",
-        "eval",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "kill",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "pushd",
-        "read",
-        "readarray",
-        "readonly",
-        "return",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "times",
-        "trap",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "chdir",
-        "getopt",
-    ];
-    for name in names {
+    for name in OTHERS.split_whitespace() {
         for given in given {
             are_unknown(&[&format!("{name} {given}"), &format!("command {name} {given}")]);
         }

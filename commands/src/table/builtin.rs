@@ -22,20 +22,7 @@ const OF_NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<Ends> {
     match name {
-        ":" | "true" | "false" | "pwd" | "exit" | "wait" => {
-            run.builtin(name);
-            let fine: fn(&Piece) -> bool = match name {
-                "pwd" => |arg| is_literal(arg, "-P"),
-                // Both shells read a number, and nothing else, of what an expansion gives.
-                "exit" => |arg| literal(arg).is_none_or(is_number),
-                // `-p` sets a variable, and may run what its index says.
-                "wait" => |arg| literal(arg).is_some_and(is_job),
-                _ => |_| true,
-            };
-            if !args.iter().all(fine) {
-                run.unknown(format!("{name}: what it is given"));
-            }
-        }
+        ":" | "true" | "false" | "pwd" | "exit" | "wait" => plain(run, name, args),
         "echo" => run.builtin(name),
         "printf" => {
             run.builtin(name);
@@ -77,8 +64,9 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
         }
         "." | "source" => {
             run.unknown(name);
-            if !args.first().and_then(literal).is_some_and(|script| !input::is(run, script)) {
-                run.mark(Mark::Hides, format!("{name} of what can't be told"));
+            let streams = args.contains(&Piece::Stream);
+            if streams || args.first().and_then(literal).is_some_and(|s| input::is(run, s)) {
+                run.mark(Mark::Hides, format!("{name} runs what another command writes"));
             }
         }
         "history" | "fc" => {
@@ -96,6 +84,21 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
         _ => return None,
     }
     Some(run.stays())
+}
+
+fn plain(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    run.builtin(name);
+    let fine: fn(&Piece) -> bool = match name {
+        "pwd" => |arg| is_literal(arg, "-P"),
+        // Both shells read a number, and nothing else, of what an expansion gives.
+        "exit" => |arg| literal(arg).is_none_or(is_number),
+        // `-p` sets a variable, and may run what its index says.
+        "wait" => |arg| literal(arg).is_some_and(is_job),
+        _ => |_| true,
+    };
+    if !args.iter().all(fine) {
+        run.unknown(format!("{name}: what it is given"));
+    }
 }
 
 fn is_number(text: &str) -> bool {
