@@ -45,6 +45,9 @@ impl Walk<'_> {
         for part in suffix.iter().flat_map(|suffix| &suffix.0) {
             self.part(part, &mut simple, false);
         }
+        if names_a_descriptor(command) {
+            self.unknown("{NAME} before a redirection, which sets a variable");
+        }
         let (words, piped) = (simple.words.clone(), simple.piped);
         if !self.tell(simple) {
             return Ends::in_place(&self.bases.clone());
@@ -194,6 +197,27 @@ impl Walk<'_> {
         if text.lines().any(|line| line.trim_start_matches('\t') == plain) {
             self.unknown("a here-document that may end before");
         }
+    }
+}
+
+/// To bash `{NAME}>file` sets `NAME` to a number, and `{NAME[..]}>file` may run what the index
+/// says; to other shells it is a word, as it is to the parser. Whether a space stands between them
+/// is not asked, since a line that goes on is none.
+fn names_a_descriptor(command: &SimpleCommand) -> bool {
+    let before = command.prefix.iter().flat_map(|prefix| &prefix.0).map(word_of);
+    let name = command.word_or_name.iter().map(|word| Some(&*word.value));
+    let behind = command.suffix.iter().flat_map(|suffix| &suffix.0).map(word_of);
+    let parts: Vec<Option<&str>> = before.chain(name).chain(behind).collect();
+    parts.windows(2).any(|pair| match pair {
+        [Some(word), None] => word::is_in_braces(word),
+        _ => false,
+    })
+}
+
+fn word_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Word(word) | Part::AssignmentWord(_, word) => Some(&word.value),
+        Part::IoRedirect(_) | Part::ProcessSubstitution(..) => None,
     }
 }
 

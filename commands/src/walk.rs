@@ -255,6 +255,10 @@ impl Walk<'_> {
 pub(crate) fn is_special(name: &str) -> bool {
     !name.bytes().any(|byte| byte.is_ascii_lowercase())
         || matches!(name, "path" | "cdpath" | "fpath" | "module_path" | "mailpath" | "manpath")
+        || matches!(name, "auto_resume" | "histchars")
+        // They are lower case by custom; one that is exported already is what programs then see.
+        || name.ends_with("_proxy")
+        || name.starts_with("npm_")
 }
 
 /// Words that begin what holds other commands.

@@ -40,6 +40,13 @@ pub(crate) fn evaluate(raw: &str, home: Option<&str>) -> Evaluated {
     word.finish()
 }
 
+/// Whether a word is `{..}`, unquoted and with something in it.
+pub(crate) fn is_in_braces(raw: &str) -> bool {
+    let raw = raw.replace("\\\n", "");
+    let inner = raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(|inner| !inner.is_empty())
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoted {
     No,

@@ -423,3 +423,73 @@ fn what_git_puts_into_the_folders_is_unknown() {
         assert_eq!(said(text).effect(), Effect::LocalWrite, "{text}");
     }
 }
+
+#[test]
+fn what_reads_its_program_from_its_input_hides_it() {
+    for text in [
+        "echo a | bash +x",
+        "echo a | bash -s",
+        "echo a | sh -",
+        "echo a | sh -s a b",
+        "echo a | bash -x",
+        "echo a | bash /dev/stdin",
+        "echo a | sh /dev/fd/0",
+        "echo a | sh //dev/./fd/0",
+        "echo a | sh ../dev/stdin",
+        "echo a | bash /proc/self/fd/0",
+        "echo a | bash /dev/stdin b",
+        "echo a | env bash /dev/stdin",
+        "bash /dev/fd/3 3< a",
+        "sh /x/../dev/stdin < a",
+        "echo a | /bin/bash",
+        "echo a | /bin/sh -s",
+        "echo a | /usr/local/bin/python3",
+        "echo a | . /dev/stdin",
+        "source <(echo a)",
+        "echo a | python3 -",
+        "echo a | python3 - b",
+        "echo a | python3 -u",
+        "echo a | python3 -v",
+        "echo a | python3 -W ignore",
+        "echo a | python3 -X c",
+        "echo a | python3 -i -",
+        "echo a | python3 -u /dev/stdin",
+        "echo a | python3 /dev/stdin",
+        "echo a | python3 /proc/self/fd/0",
+        "echo a | perl",
+        "echo a | perl -w",
+        "echo a | perl - b",
+        "echo a | ruby /dev/fd/0",
+        "echo a | node -",
+        "echo a | node --input-type=module",
+        "echo a | node --input-type=module -",
+        "echo a | php",
+        "{ bash; } | cat; echo a | { bash -s; }",
+    ] {
+        assert!(has(text, Mark::Hides), "{text}");
+        assert!(has(text, Mark::Unknown), "{text}");
+    }
+    for text in [
+        "bash scripts/run",
+        "cat a | bash scripts/run",
+        "cat a | python3 scripts/gen.py",
+        "cat a | python3 -c 'print(1)'",
+        "cat a | python3 -uc 'print(1)'",
+        "cat a | python3 -u x.py",
+        "cat a | python3 -m json.tool",
+        "cat a | perl -lne 'print'",
+        "cat a | perl -F: -lane 'print'",
+        "cat a | ruby -rjson -e 'x'",
+        "cat a | node -e 'x'",
+        "cat a | node -pe 'x'",
+        "cat a | ./bin/python x.py",
+        "python3 - <<'E'\nprint(1)\nE",
+        "python3 --version",
+        "source venv/bin/activate",
+        ". ./a",
+        ". \"$HOME/.cargo/env\"",
+        "bash -c ls",
+    ] {
+        assert!(!has(text, Mark::Hides), "{text}: {:?}", said(text).reasons);
+    }
+}

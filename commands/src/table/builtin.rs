@@ -3,6 +3,7 @@
 use crate::{
     run::{Run, is_literal, literal},
     said::{Mark, Piece},
+    table::input,
     walk::{Bases, Ends},
 };
 
@@ -15,23 +16,19 @@ pub(super) const NAMES: &[&str] = &[
 /// What `test` asks of one file.
 const OF_FILES: &[&str] =
     &["-b", "-c", "-d", "-e", "-f", "-h", "-L", "-p", "-r", "-s", "-S", "-w", "-x"];
-/// What it asks of texts and numbers.
-const OF_TEXTS: &[&str] = &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+/// What it asks of texts, and of numbers.
+const OF_TEXTS: &[&str] = &["=", "==", "!="];
+const OF_NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<Ends> {
     match name {
-        ":" | "true" | "false" | "pwd" | "exit" | "wait" => {
-            run.builtin(name);
-            if name == "pwd" && args.iter().any(|arg| !is_literal(arg, "-P")) {
-                run.unknown("pwd: what it is given");
-            }
-        }
+        ":" | "true" | "false" | "pwd" | "exit" | "wait" => plain(run, name, args),
         "echo" => run.builtin(name),
         "printf" => {
             run.builtin(name);
             // `-v` sets a variable, and may run what its index says.
             let format = args.first().and_then(literal).filter(|text| !text.starts_with('-'));
-            if format.is_none() {
+            if !format.is_some_and(only_prints) {
                 run.unknown("printf: its format");
             }
         }
@@ -65,6 +62,13 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
             run.unknown("eval");
             run.mark(Mark::Hides, "eval");
         }
+        "." | "source" => {
+            run.unknown(name);
+            let streams = args.contains(&Piece::Stream);
+            if streams || args.first().and_then(literal).is_some_and(|s| input::is(run, s)) {
+                run.mark(Mark::Hides, format!("{name} runs what another command writes"));
+            }
+        }
         "history" | "fc" => {
             run.unknown(name);
             run.mark(Mark::Hides, "the shell's history");
@@ -80,6 +84,43 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
         _ => return None,
     }
     Some(run.stays())
+}
+
+fn plain(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    run.builtin(name);
+    let fine: fn(&Piece) -> bool = match name {
+        "pwd" => |arg| is_literal(arg, "-P"),
+        // Both shells read a number, and nothing else, of what an expansion gives.
+        "exit" => |arg| literal(arg).is_none_or(is_number),
+        // `-p` sets a variable, and may run what its index says.
+        "wait" => |arg| literal(arg).is_some_and(is_job),
+        _ => |_| true,
+    };
+    if !args.iter().all(fine) {
+        run.unknown(format!("{name}: what it is given"));
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A process by its number, or a job: `%1`, `%+`, `%name`.
+fn is_job(text: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "%+-_".contains(c);
+    is_number(text) || text.strip_prefix('%').is_some_and(|job| job.chars().all(fine))
+}
+
+/// Whether all conversions of a format print what they are given: `%n` sets the variable that it
+/// is given.
+fn only_prints(format: &str) -> bool {
+    // `%%` prints itself.
+    let format = format.replace("%%", "");
+    format.split('%').skip(1).all(|conversion| {
+        let sizes = |c: char| c.is_ascii_digit() || "-+ #.*hlLjzt".contains(c);
+        let letter = conversion.trim_start_matches(sizes).chars().next();
+        letter.is_some_and(|letter| "aAbcdeEfFgGioqsuxX".contains(letter))
+    })
 }
 
 fn wrapped(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
@@ -120,8 +161,17 @@ fn test(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
             _ => run.unknown("test: an operator that is not known"),
         },
         [one, operator, other] if run.is_one(one) && run.is_one(other) => {
-            if !literal(operator).is_some_and(|operator| OF_TEXTS.contains(&operator)) {
-                run.unknown("test: an operator that is not known");
+            // Other shells than these calculate what is no number.
+            let signed = |text: &str| is_number(text.strip_prefix('-').unwrap_or(text));
+            let number = |word| literal(word).is_none_or(signed);
+            match literal(operator) {
+                Some(operator) if OF_TEXTS.contains(&operator) => {}
+                Some(operator) if OF_NUMBERS.contains(&operator) => {
+                    if !number(one) || !number(other) {
+                        run.unknown("test: what is no number");
+                    }
+                }
+                _ => run.unknown("test: an operator that is not known"),
             }
         }
         [] => {}

@@ -4,6 +4,7 @@
 use crate::{
     run::{Run, literal},
     said::{Mark, Outside, Piece},
+    table::input,
 };
 
 /// Build tools, test runners, compilers, linters: they read configuration that is code, or run it.
@@ -225,7 +226,10 @@ fn manage(run: &mut Run<'_, '_>, manager: &Manager, args: &[Piece]) {
 fn interpret(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
     let python = name.starts_with("python");
     match args {
-        [Piece::Literal(version)] if matches!(version.as_str(), "--version" | "-V" | "-v") => {
+        // Python's `-v` says more, and reads its input.
+        [Piece::Literal(version)]
+            if matches!(version.as_str(), "--version" | "-V") || (version == "-v" && !python) =>
+        {
             run.mark(Mark::ProjectCode, format!("{name} {version}"));
         }
         [Piece::Literal(flag), Piece::Literal(module), rest @ ..] if python && flag == "-m" => {
@@ -242,13 +246,12 @@ fn interpret(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
             run.mark(Mark::ProjectCode, "node --test");
         }
         [Piece::Literal(script), ..] if !script.starts_with('-') => {
-            run.read(&Piece::Literal(script.clone()));
-            run.mark(Mark::ProjectCode, format!("{name} {script}"));
+            input::script(run, name, script);
         }
         _ => {
             run.unknown(format!("{name}: code that is not a file of the project's"));
             let told = |arg: &Piece| literal(arg).is_some();
-            if (run.piped && args.is_empty()) || !args.iter().all(told) {
+            if (run.piped && input::is_read(run, name, args)) || !args.iter().all(told) {
                 run.mark(Mark::Hides, format!("{name} runs what another command writes"));
             }
         }

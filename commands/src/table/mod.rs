@@ -5,6 +5,7 @@ mod code;
 mod files;
 mod find;
 mod git;
+mod input;
 mod listed;
 mod net;
 mod script;
@@ -79,6 +80,10 @@ fn by_path(mut run: Run<'_, '_>, path: &str, args: &[Piece]) -> Ends {
     match !files.is_empty() && files.iter().all(|file| inside(file.at())) {
         true => run.mark(Mark::ProjectCode, path),
         false => run.unknown(format!("{path} is a program that is not known")),
+    }
+    let reads = wrap::SHELLS.contains(&&*name) || code::INTERPRETERS.contains(&&*name);
+    if reads && run.piped && input::is_read(&mut run, &name, args) {
+        run.mark(Mark::Hides, format!("{path} runs what another command writes"));
     }
     run.said().reads.extend(files);
     run.stays()

@@ -4,6 +4,7 @@ use crate::{
     options::{Spec, Use::Data},
     run::{Run, literal},
     said::{Mark, Piece},
+    table::input,
 };
 
 const PLAIN: Spec = Spec::PLAIN;
@@ -165,9 +166,8 @@ fn shell(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
                 }
             }
         }
-        [Piece::Literal(script), ..] if !script.starts_with('-') => {
-            run.read(&Piece::Literal(script.clone()));
-            run.mark(Mark::ProjectCode, format!("{name} {script}"));
+        [Piece::Literal(script), ..] if !script.starts_with(['-', '+']) => {
+            input::script(run, name, script);
         }
         _ => {
             run.unknown(format!("{name}: where its commands come from"));

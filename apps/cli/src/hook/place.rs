@@ -71,7 +71,8 @@ impl Client {
 fn programs(command: &str) -> Option<(Canonical, Canonical)> {
     let path = env::var_os("PATH")?;
     let given: Vec<PathBuf> = env::split_paths(&path).collect();
-    if given.len() > SEARCH_MAX {
+    // The shell looks for others, and for an empty one, in its own folder, and not in the hook's.
+    if given.len() > SEARCH_MAX || !given.iter().all(|folder| folder.is_absolute()) {
         return None;
     }
     // One that is not there may be made, and is compared as it is written.

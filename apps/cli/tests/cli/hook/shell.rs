@@ -182,6 +182,11 @@ fn what_is_not_certain_of_a_place_lets_nothing_run() {
     shell.is_denied("t5", "cat src/a", "asked (403)");
     program(&own, "cat");
     shell.is_denied("t6", "cat src/a", "asked (403)");
+    // To the hook it is a folder beside it, to the shell one of the project's.
+    for (id, folder) in [("t8", "src"), ("t9", "."), ("t10", ""), ("t11", "./tests")] {
+        shell.before = vec![PathBuf::from(folder)];
+        shell.is_denied(id, "cat src/a", "asked (403)");
+    }
     shell.before.clear();
     shell.runs("t7", "cat src/a");
     shell.hooked.end();
