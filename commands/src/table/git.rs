@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::files::beside;
 use crate::{
     area::{Absolute, Area},
     options::{
@@ -217,6 +218,12 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         Some(known) => {
             if let Some(line) = listed(run, &known.spec, args) {
                 planted(run, sub, &line.operands);
+                let makes = sub == "switch" && (line.has("c") || line.says("create"));
+                let trees = ["merge", "rebase", "cherry-pick", "revert", "switch", "clean"];
+                // A new branch from where it is changes no file.
+                if trees.contains(&sub) && !(makes && line.operands.len() < 2) {
+                    worktree(run);
+                }
                 does(run, known.does, sub);
             }
         }
@@ -253,8 +260,25 @@ fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) -> Option<crate::o
 /// What is moved to where git, shells and agents look is planted there.
 fn planted(run: &mut Run<'_, '_>, sub: &str, operands: &[Piece]) {
     if sub == "mv" {
-        operands.iter().for_each(|operand| run.write(operand));
+        for operand in operands {
+            run.write(operand);
+            let areas = run.areas(operand);
+            run.takes(&areas);
+            run.links(&areas);
+        }
+        if !matches!(operands, [from, to] if beside(from, to)) {
+            run.unknown("git mv: where a link leads from another folder");
+        }
     }
+}
+
+/// Files are exchanged for those of a commit, of which any may be a link.
+fn worktree(run: &mut Run<'_, '_>) {
+    let mut places = folders(run);
+    if let Repository::Plain(top) = &run.walk.place.repository {
+        places.extend(Absolute::plain(top).map(Area::one));
+    }
+    run.links(&places);
 }
 
 fn folders(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
@@ -368,6 +392,15 @@ fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         _ => Does::Changes,
     };
     // What is taken from a commit may be what agents and shells go by.
+    if matches!(sub, "checkout" | "restore" | "rm" | "reset" | "stash") {
+        let index = sub == "restore" && kind == Does::Changes;
+        let reset = sub == "reset" && kind == Does::Changes;
+        let reads = kind == Does::Reads;
+        let branch = what == "checkout" && line.operands.len() < 2;
+        if !(index || reset || reads || branch) {
+            worktree(run);
+        }
+    }
     if matches!(sub, "checkout" | "restore" | "rm") {
         line.operands.iter().for_each(|operand| run.write(operand));
     }
@@ -413,10 +446,25 @@ fn remote(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         run.unknown("git: a remote that is a program");
     }
     match sub {
-        "clone" => match &*line.operands {
-            [_, folder] => run.write_all(folder),
-            _ => run.write_all(&Piece::Literal(".".to_owned())),
-        },
-        _ => does(run, Does::Changes, sub),
+        "clone" => {
+            worktree(run);
+            cloned(run, &line.operands);
+        }
+        _ => {
+            if sub == "pull" {
+                worktree(run);
+            }
+            does(run, Does::Changes, sub);
+        }
     }
+}
+
+fn cloned(run: &mut Run<'_, '_>, operands: &[Piece]) {
+    let folder = match operands {
+        [_, folder] => folder.clone(),
+        _ => Piece::Literal(".".to_owned()),
+    };
+    run.write_all(&folder);
+    let areas = run.areas(&folder);
+    run.links(&areas);
 }
