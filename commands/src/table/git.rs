@@ -272,6 +272,17 @@ fn planted(run: &mut Run<'_, '_>, sub: &str, operands: &[Piece]) {
     }
 }
 
+/// Whether it may change files, and not only the index or the names of branches.
+fn exchanges(sub: &str, what: &str, kind: Does, operands: usize) -> bool {
+    match sub {
+        // A new branch from where it is.
+        "checkout" => what != "checkout" || operands > 1,
+        "restore" | "reset" => kind == Does::Discards,
+        "rm" | "stash" => kind != Does::Reads,
+        _ => false,
+    }
+}
+
 /// Files are exchanged for those of a commit, of which any may be a link.
 fn worktree(run: &mut Run<'_, '_>) {
     let mut places = folders(run);
@@ -391,16 +402,10 @@ fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         "discard" | "restore" => Does::Discards,
         _ => Does::Changes,
     };
-    // What is taken from a commit may be what agents and shells go by.
-    if matches!(sub, "checkout" | "restore" | "rm" | "reset" | "stash") {
-        let index = sub == "restore" && kind == Does::Changes;
-        let reset = sub == "reset" && kind == Does::Changes;
-        let reads = kind == Does::Reads;
-        let branch = what == "checkout" && line.operands.len() < 2;
-        if !(index || reset || reads || branch) {
-            worktree(run);
-        }
+    if exchanges(sub, what, kind, line.operands.len()) {
+        worktree(run);
     }
+    // What is taken from a commit may be what agents and shells go by.
     if matches!(sub, "checkout" | "restore" | "rm") {
         line.operands.iter().for_each(|operand| run.write(operand));
     }
