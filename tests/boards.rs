@@ -134,10 +134,10 @@ const HARMFUL: &str = include_str!("boards/harmful.txt");
 fn of_everyday_steps_few_are_refused() {
     let said = Board::new(coder(|text| text)).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 60), ("out_of_scope", 1), ("runs", 88)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 62), ("out_of_scope", 1), ("runs", 86)]));
     let said = Board::new(bounded()).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 35), ("out_of_scope", 1), ("runs", 113)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 37), ("out_of_scope", 1), ("runs", 111)]));
 }
 
 #[test]

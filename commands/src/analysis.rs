@@ -2,7 +2,7 @@
 
 use crate::{
     place::Place,
-    said::Said,
+    said::{Mark, Said},
     table,
     walk::{Bases, Walk},
 };
@@ -13,5 +13,8 @@ pub fn analyse(text: &str, place: &Place) -> Said {
     let mut said = Said::default();
     let bases = Bases(place.base.clone().map(|base| [base].into()));
     Walk { place, said: &mut said, bases, depth: 0, table: table::run }.text(text);
+    if let Some(why) = said.moved.unclear() {
+        said.mark(Mark::Unknown, why);
+    }
     said
 }

@@ -26,6 +26,7 @@
 mod analysis;
 mod area;
 mod limits;
+mod moved;
 mod options;
 mod place;
 mod repository;

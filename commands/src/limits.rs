@@ -19,5 +19,7 @@ pub const COMMANDS_MAX: usize = 256;
 pub const WORDS_MAX: usize = 1_024;
 /// Most folders that a command may be in, depending on which `cd` succeeded.
 pub const BASES_MAX: usize = 8;
+/// Most paths times most of what is moved, each of which is looked at with each.
+pub(crate) const WAYS_MAX: usize = 1 << 18;
 /// Most reasons that are kept for people.
 pub(crate) const REASONS_MAX: usize = 16;

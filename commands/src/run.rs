@@ -125,6 +125,7 @@ impl<'r, 'w> Run<'r, 'w> {
         let run = Run { walk: &mut inner, piped, outside: true };
         // Where it ends is its own affair.
         drop(run.command(&given));
+        self.said().moved.next();
     }
 
     /// A program of the table: it counts where it is the one of that name. Says where it is from.
@@ -225,6 +226,16 @@ impl<'r, 'w> Run<'r, 'w> {
     }
 
     pub(crate) fn writes(&mut self, areas: BTreeSet<Area>) {
+        // Below a folder there may be any of these names, and nobody has looked.
+        if let Some(tree) = areas.iter().find(|area| area.is_tree()) {
+            self.mark(Mark::Automation, format!("anything below {}", tree.path()));
+        }
+        self.writes_named(areas);
+    }
+
+    /// Writes that put nothing below a folder that has a name of its own: what is removed with
+    /// it, or renamed, or what a link leads to, whose own names are seen when it is used.
+    pub(crate) fn writes_named(&mut self, areas: BTreeSet<Area>) {
         for area in areas {
             let named = |names: &[&str]| {
                 let mut parts = area.components().map(str::to_lowercase);
@@ -263,6 +274,16 @@ impl<'r, 'w> Run<'r, 'w> {
         self.places(text, tree).into_iter().map(area).collect()
     }
 
+    /// Something is moved from there, or removed.
+    pub(crate) fn takes(&mut self, areas: &BTreeSet<Area>) {
+        areas.iter().for_each(|area| self.said().moved.takes(area.at().clone()));
+    }
+
+    /// There may be a link now, or something with links in it.
+    pub(crate) fn links(&mut self, areas: &BTreeSet<Area>) {
+        areas.iter().for_each(|area| self.said().moved.links(area.at().clone()));
+    }
+
     fn places(&mut self, text: &str, tree: bool) -> BTreeSet<Absolute> {
         if text.is_empty() && !tree {
             return BTreeSet::new();
@@ -278,7 +299,11 @@ impl<'r, 'w> Run<'r, 'w> {
         let mut found = BTreeSet::new();
         for base in bases {
             match base.file(text) {
-                Some(path) => drop(found.insert(path)),
+                Some(path) => {
+                    let from = (!text.starts_with('/')).then_some(base.path);
+                    self.said().moved.goes(from, path.clone(), tree);
+                    found.insert(path);
+                }
                 None => self.unknown(format!("where {text} leads")),
             }
         }

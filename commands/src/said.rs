@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{area::Area, limits::REASONS_MAX};
+use crate::{area::Area, limits::REASONS_MAX, moved::Moved};
 
 /// What a command would run and touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub struct Said {
     /// Why, for people: what could not be told first.
     pub reasons: Vec<String>,
     pub(crate) outside: Outside,
+    pub(crate) moved: Moved,
 }
 
 /// What a command does to the world, at most.

@@ -30,6 +30,7 @@ const HARMLESS: &[&str] = &[
 impl Walk<'_> {
     pub(crate) fn simple(&mut self, command: &SimpleCommand, standing: Standing) -> Ends {
         let SimpleCommand { prefix, word_or_name, suffix } = command;
+        self.said.moved.next();
         let mut simple = Simple {
             words: Vec::new(),
             assignments: Vec::new(),
@@ -60,6 +61,8 @@ impl Walk<'_> {
 
     /// Keeps a command, unless there are too many.
     pub(crate) fn tell(&mut self, simple: Simple) -> bool {
+        // Its words and redirections come before it.
+        self.said.moved.next();
         let few = self.said.commands.len() < COMMANDS_MAX && simple.words.len() <= WORDS_MAX;
         match few {
             true => self.said.commands.push(simple),
@@ -129,6 +132,7 @@ impl Walk<'_> {
             self.unknown(why);
         }
         word.inner.iter().for_each(|command| self.below(command));
+        self.said.moved.next();
         // The shell lists the folder, whoever is given the names.
         if matches!(word.piece, Piece::Pattern { .. }) {
             Run::of(self, false).read(&word.piece);

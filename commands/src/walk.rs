@@ -186,6 +186,7 @@ impl Walk<'_> {
     }
 
     fn redirected(&mut self, redirects: Option<&RedirectList>) {
+        self.said.moved.next();
         for redirect in redirects.iter().flat_map(|list| &list.0) {
             self.redirect(redirect);
         }
@@ -242,12 +243,14 @@ impl Walk<'_> {
     /// it is read once more, so that what it does there is unknown, too.
     fn again(&mut self, mut body: impl FnMut(&mut Self)) {
         let before = self.bases.clone();
+        self.said.moved.begin_loop();
         body(self);
         if self.bases != before {
             self.bases = Bases(None);
             body(self);
             self.bases = Bases(None);
         }
+        self.said.moved.end_loop();
     }
 }
 

@@ -218,6 +218,175 @@ fn what_is_planted_or_hidden_is_marked() {
     assert!(has("touch .github/workflows/x", Mark::Automation));
 }
 
+fn in_folder(folder: &str, text: &str) -> Said {
+    let place = place();
+    let mut seen = Place::at(folder).unwrap();
+    (seen.search, seen.found, seen.writable) = (place.search, place.found, place.writable);
+    analyse(text, &seen)
+}
+
+/// No part of a text is told by names that another part gives a different meaning.
+#[test]
+fn no_path_is_known_where_its_folder_was_moved() {
+    for text in [
+        "mv /p/a/b/c /p/a/b/d; echo pwn > ../../pwned.txt",
+        "mv /p/a/b/c /p/a/b/d; cp ../../secret.txt stolen",
+        "mv /p/a/b /p/a/d && cat ../x",
+        "mv /p/a /p/d; touch x",
+        "cat ../x; mv /p/a /p/d",
+        "cat ../x & mv /p/a /p/d",
+        "mv /p/a /p/d | cat ../x",
+        "for i in 1 2; do cat ../x; mv /p/a /p/d; done",
+        "sh -c 'mv /p/a /p/d'; cat ../x",
+        "timeout 5 mv /p/a /p/d; cat ../x",
+        "mv /p/a /p/d > ../x",
+        "rm -r /p/a/b/c; cat ../x",
+        "rmdir /p/a/b/c; cat ../x",
+        "ln -s /p/e /p/a; cat ../x",
+        "find /p/a -delete; cat ../x",
+        "find /p -exec rm -r {} ; ; cat ../x",
+        "mv /p/a /p/d; cd ..",
+        "rm -r /p/a; cd .. && ls",
+        "git mv /p/a /p/d; cat ../x",
+    ] {
+        let text = text.replace(" ; ;", " \\; ;");
+        assert!(!in_folder("/p/a/b/c", &text).is_known(), "{text}");
+    }
+    for text in [
+        "mv x y; cat ../z",
+        "rm -r build; cat ../z",
+        "mv /p/e /p/f; cat ../z",
+        "mkdir -p /p/a; cat ../z",
+        "cp ../x ../y && cat ../y",
+        "mv /p/a /p/d; cat /p/e",
+        "cd d && cat x; rm -r y; cat z",
+    ] {
+        assert!(in_folder("/p/a/b/c", text).is_known(), "{text}");
+    }
+}
+
+/// A link by a relative name leads elsewhere from elsewhere.
+#[test]
+fn no_path_is_known_where_a_link_may_have_come() {
+    for text in [
+        "mv nm/bin/x ./x; cat x/s.txt",
+        "mv nm/bin/x ./x",
+        "mv x nm/",
+        "mv x y nm",
+        "mv -t nm x",
+        "mv -t . nm/x",
+        "mv nm/* .",
+        "mv x .",
+        "mv x ..",
+        "cp -P nm/bin/x x",
+        "cp -d nm/bin/x x",
+        "cp -a nm/bin/x x",
+        "cp -r nm/bin/x x",
+        "cp -R nm/bin/x x",
+        "ln nm/bin/x x",
+        "git mv nm/bin/x x",
+        "mv a b; cat b/s",
+        "mv a b; cat b",
+        "cat b/s; mv a b",
+        "mv a b; cat < b/s",
+        "mv a b; echo x > b/s",
+        "mv a b; cat /p/b/s",
+        "mv a b; cat ./*",
+        "echo $(mv a b) b/*",
+        "mv .//p/a /p/b",
+        "mv a b; cd b && ls",
+        "for i in 1 2; do mv a b; done",
+        "cp -P a b; cat b",
+        "ln -s a b; cat b/s",
+        "ln a b; cat b/s",
+        "git mv a b; cat b",
+        "git switch main; cat b",
+        "git switch -c new main; cat b",
+        "git stash pop; cat b",
+        "git merge x; cat b",
+        "git checkout -b new main; cat b",
+        "git reset --hard; cat b",
+        "git restore a; cat a",
+    ] {
+        assert!(has(text, Mark::Unknown), "{text}");
+    }
+    for text in [
+        "mv a b",
+        "mv ./a b",
+        "mv src/old.rs src/new.rs && cat src/lib.rs",
+        "cp nm/x x; cat x",
+        "cp -P a b",
+        "ln -s src source",
+        "ln a b",
+        "git mv src/a.rs src/b.rs",
+        "git switch -c new && cat b",
+        "git checkout -b new && cat b",
+        "git restore --staged b && cat b",
+        "git reset HEAD b && cat b",
+        "git add b && git commit -m x && cat b",
+        "rm a; touch a",
+    ] {
+        assert!(said(text).is_known(), "{text}: {:?}", said(text).reasons);
+    }
+}
+
+/// Below a folder there may be `.claude`, `.git`, `.github`: a write to all of it asks.
+#[test]
+fn a_write_to_a_tree_may_plant() {
+    for text in [
+        "find . -path ./.claude/settings.json -exec cp s.json {} ;",
+        "find . -path ./.git/hooks -exec cp pre-commit {} ;",
+        "find . -path ./.git/config -exec tee -a {} + < f.txt",
+        "find . -maxdepth 1 -name .claude -exec mv {} gone ;",
+        "find . -name config -exec sed -i s/a/b/ {} ;",
+        "find . -name pre-commit -exec chmod +x {} ;",
+        "find . -name x -exec rm {} ;",
+        "find . -delete",
+        "chmod -R 777 .",
+        "cp -r vendor/t/. .",
+        "cp -r vendor/t sub",
+        "cp vendor/t/.c* .",
+        "tee .c*/settings.json",
+        "rm -rf .",
+        "rm -rf ..",
+        "rm -rf a/..",
+        "rm -rf ./",
+        "rm -rf /p",
+        "rm -rf ./*",
+        "mv vendor/t/* .",
+        "mv vendor/t sub",
+        "echo a > .c*/settings.json",
+    ] {
+        let text = text.replace(" ;", " \\;");
+        // Of these it is not even known whether they go up.
+        let up = text.contains(".c*") || text.contains("a/..");
+        let unclear = up && has(&text, Mark::Unknown);
+        assert!(unclear || has(&text, Mark::Automation), "{text}");
+    }
+    for text in [
+        "mkdir -p src/x",
+        "touch src/a",
+        "cp a b",
+        "cp src/a.rs src/parts/a.rs",
+        "rm -r build",
+        "rm -rf ./build/x/",
+        "sed -i s/a/b/ src/a.rs",
+        "git add -A",
+        "mv src/old.rs src/new.rs",
+        "ln -s src source",
+        "chmod +x scripts/run",
+        "cat src/*.rs",
+        "find . -name '*.rs' -exec grep -l main {} +",
+    ] {
+        assert!(!has(text, Mark::Automation), "{text}");
+        assert!(said(text).is_known(), "{text}");
+    }
+    // By its own name it is what it was.
+    for text in ["find .claude -exec tee {} +", "rm -rf .git", "chmod -R 777 .git/hooks"] {
+        assert!(has(text, Mark::Hides), "{text}");
+    }
+}
+
 #[test]
 fn what_reaches_hosts_says_which() {
     let fetched = said("curl -s 'https://Api.example.com:8443/a?b'");

@@ -1,5 +1,7 @@
 //! Commands of the shell's own.
 
+use std::collections::BTreeSet;
+
 use crate::{
     run::{Run, is_literal, literal},
     said::{Mark, Piece},
@@ -201,9 +203,19 @@ fn change(run: &mut Run<'_, '_>, args: &[Piece]) -> Ends {
             (Bases(None), true) => vec![crate::area::Base::reported(Default::default())],
             (Bases(Some(bases)), _) => bases.iter().cloned().collect(),
         };
-        let entered: Option<_> = bases.iter().map(|base| base.enter(&folder)).collect();
+        let entered: Option<BTreeSet<_>> = bases.iter().map(|base| base.enter(&folder)).collect();
         entered
     });
+    // Where the name is gone, shells go up from the folder that they are in.
+    let from: Vec<_> = match &failed {
+        Bases(Some(bases)) => bases.iter().map(|base| Some(base.path.clone())).collect(),
+        Bases(None) => vec![None],
+    };
+    for to in done.iter().flatten() {
+        from.iter().for_each(|base| {
+            run.said().moved.goes(base.clone(), to.path.clone(), false);
+        });
+    }
     if done.is_none() {
         run.unknown("where cd leads");
     }

@@ -1,5 +1,7 @@
 //! Programs that make, change and remove files.
 
+use std::collections::BTreeSet;
+
 use crate::{
     area::{Area, Base},
     options::{
@@ -54,7 +56,13 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         "mkdir" => listed(run, &MKDIR, args),
         "touch" => listed(run, &TOUCH, args),
         "tee" => listed(run, &TEE, args),
-        "rmdir" => listed(run, &RMDIR, args),
+        "rmdir" => {
+            listed(run, &RMDIR, args);
+            for word in RMDIR.line(args).into_iter().flat_map(|line| line.operands) {
+                let areas = run.areas(&word);
+                run.takes(&areas);
+            }
+        }
         "truncate" => {
             listed(run, &TRUNCATE, args);
             run.mark(Mark::Irreversible, "truncate");
@@ -89,11 +97,27 @@ fn remove(run: &mut Run<'_, '_>, args: &[Piece]) {
         if all || literal(word).is_none() {
             run.mark(Mark::Irreversible, "rm of more than files by their names");
         }
+        let areas = run.areas(word);
+        run.takes(&areas);
         match all {
+            true if is_below(word) => run.writes_named(trees(&areas)),
             true => run.write_all(word),
             false => run.write(word),
         }
     }
+}
+
+fn trees(areas: &BTreeSet<Area>) -> BTreeSet<Area> {
+    areas.iter().map(|area| Area::below(area.at().clone())).collect()
+}
+
+/// Whether a word names something below the folder that the command is in, and not that folder.
+fn is_below(word: &Piece) -> bool {
+    literal(word).is_some_and(|text| {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let text = text.strip_prefix("./").unwrap_or(text);
+        text.split('/').all(|part| !matches!(part, "" | "." | ".."))
+    })
 }
 
 /// What is copied or moved, and what comes of it: the target, or a file of that name in it.
@@ -110,14 +134,29 @@ fn copy(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
     };
     let moves = spec.name == "mv";
     let all = moves || line.has("arR") || line.says("recursive") || line.says("archive");
+    let beside = !line.says("-t") && matches!(sources, [source] if beside(source, &target));
+    // What is below a thing that is renamed was there before, under the same names.
+    let renames = moves && beside;
+    let may_link = all || line.has("dP");
+    if may_link {
+        let places = run.areas(&target);
+        run.links(&places);
+        if !beside {
+            // A link by a relative name leads elsewhere from another folder.
+            run.unknown(format!("{}: where a link leads from another folder", spec.name));
+        }
+    }
     run.write(&target);
     for source in sources {
         let areas = run.areas(source);
-        let below = |area: &Area| if all { Area::below(area.at().clone()) } else { area.clone() };
-        let areas = areas.iter().map(below).collect();
-        match moves {
-            true => run.writes(areas),
-            false => run.said().reads.extend(areas),
+        if moves {
+            run.takes(&areas);
+        }
+        let areas = if all { trees(&areas) } else { areas };
+        match (moves, renames) {
+            (true, true) => run.writes_named(areas),
+            (true, false) => run.writes(areas),
+            (false, _) => run.said().reads.extend(areas),
         }
         let name = literal(source).map(|text| text.trim_end_matches('/'));
         let name = name.and_then(|text| text.rsplit('/').next());
@@ -125,16 +164,34 @@ fn copy(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
             Some(name) => {
                 run.write_in(&target, Some(name));
                 if all {
-                    let inside = run.areas(&target);
-                    let inside = inside.iter().map(|area| Area::below(area.at().join(name)));
-                    let inside = inside.collect();
-                    run.writes(inside);
-                    run.write_all(&target);
+                    let folders = run.areas(&target);
+                    let inside = folders.iter().map(|area| Area::below(area.at().join(name)));
+                    let written = inside.chain(trees(&folders)).collect();
+                    match renames {
+                        true => run.writes_named(written),
+                        false => run.writes(written),
+                    }
                 }
             }
             None => run.write_in(&target, None),
         }
     }
+}
+
+/// Whether two words name things of one folder, so that what is renamed from one to the other
+/// stays where it is.
+pub(super) fn beside(source: &Piece, target: &Piece) -> bool {
+    let (Some(source), Some(target)) = (literal(source), literal(target)) else { return false };
+    let parts = |text: &str| {
+        // `.//a` is not `/a`.
+        let text = text.strip_prefix("./").filter(|rest| !rest.starts_with('/')).unwrap_or(text);
+        let (folder, name) = match text.rsplit_once('/') {
+            Some((folder, name)) => (Some(folder.to_owned()), name),
+            None => (None, text),
+        };
+        (!matches!(name, "" | "." | "..")).then_some(folder)
+    };
+    parts(source).is_some_and(|folder| parts(target) == Some(folder))
 }
 
 /// What a link leads to is as good as touched: it is reached by the link's name from then on. One
@@ -151,7 +208,14 @@ fn link(run: &mut Run<'_, '_>, args: &[Piece]) {
     let (Some(target), Some(_)) = (literal(target), literal(name)) else {
         return run.unknown("ln: a name that can't be told");
     };
-    run.write_all(&Piece::Literal(target.to_owned()));
+    // To a link that there is, another name is the same link, in another folder.
+    if !line.has("s") && !matches!(&*line.operands, [from, to] if beside(from, to)) {
+        run.unknown("ln: where a link leads from another folder");
+    }
+    let places = run.areas(name);
+    run.links(&places);
+    let led = run.areas(&Piece::Literal(target.to_owned()));
+    run.writes_named(trees(&led));
     run.write(name);
     let last = target.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     run.write_in(name, Some(last));
@@ -161,7 +225,7 @@ fn link(run: &mut Run<'_, '_>, args: &[Piece]) {
         for folder in links.iter().flat_map(|link| [link.at().parent(), link.at().clone()]) {
             let base = Base::unseen(folder);
             match base.file(target) {
-                Some(path) => run.writes([Area::below(path)].into()),
+                Some(path) => run.writes_named([Area::below(path)].into()),
                 None => run.unknown("where a link leads"),
             }
         }

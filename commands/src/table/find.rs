@@ -90,7 +90,11 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
             },
             "-delete" => {
                 run.mark(Mark::Irreversible, "find -delete");
-                places.iter().for_each(|place| run.write_all(place));
+                for place in &places {
+                    run.write_all(place);
+                    let areas = run.areas(place);
+                    run.takes(&areas);
+                }
             }
             "-exec" => exec(run, &places, &mut rest),
             _ => run.unknown(format!("find: {word} is not known")),
@@ -114,6 +118,7 @@ fn exec<'a>(run: &mut Run<'_, '_>, places: &[Piece], rest: &mut impl Iterator<It
             None => return run.unknown("find -exec without an end"),
         }
     }
+    run.said().moved.begin_loop();
     for place in places {
         let put = |word: &Piece| match literal(word) {
             Some("{}") => found(place),
@@ -124,6 +129,7 @@ fn exec<'a>(run: &mut Run<'_, '_>, places: &[Piece], rest: &mut impl Iterator<It
         let words: Vec<Piece> = words.iter().map(put).collect();
         run.inner(&words);
     }
+    run.said().moved.end_loop();
 }
 
 /// It is named by the place where it was found, so it begins as that does.

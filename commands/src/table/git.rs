@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::files::beside;
 use crate::{
     area::{Absolute, Area},
     options::{
@@ -291,6 +292,12 @@ fn planted(run: &mut Run<'_, '_>, sub: &str, operands: &[Piece]) {
             run.unknown(format!("git {sub}: what a pattern of git's names"));
         }
         run.write_all(operand);
+        let areas = run.areas(operand);
+        run.takes(&areas);
+        run.links(&areas);
+    }
+    if sub == "mv" && !matches!(operands, [from, to] if beside(from, to)) {
+        run.unknown("git mv: where a link leads from another folder");
     }
 }
 
