@@ -92,8 +92,8 @@ fn a_loop_sets_nothing_that_programs_go_by() {
     are_known(&["for f in a b; do echo \"$f\"; done"]);
 }
 
-const OTHERS: &str = ". alias bg bind break builtin caller compgen complete compopt continue coproc \
-    declare dirs disown enable eval fc fg getopts hash help history jobs kill let local \
+const OTHERS: &str = ". alias bg bind break builtin caller compgen complete compopt continue \
+    coproc declare dirs disown enable eval fc fg getopts hash help history jobs kill let local \
     logout mapfile popd pushd read readarray readonly return shift shopt source suspend \
     times trap typeset ulimit umask unalias unset chdir getopt";
 
