@@ -38,6 +38,7 @@ mod asks;
 mod attach;
 mod bell;
 mod carried;
+#[cfg(feature = "sqlite")]
 mod client_answer;
 mod clock;
 mod compared;
@@ -106,6 +107,7 @@ pub use crate::{
 pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};
     pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
+    #[cfg(feature = "sqlite")]
     pub use crate::client_answer::{AskWatch, answer_in_client};
     pub use crate::compared::{Changed, Compared};
     pub use crate::proposals::Proposal;
