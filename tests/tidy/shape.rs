@@ -209,7 +209,13 @@ fn paths(text: &str, here: &[String]) -> Vec<Vec<String>> {
 fn without_reexports(text: &str) -> String {
     let mut own = String::new();
     for statement in text.split_inclusive(';') {
-        let start = statement.trim_start();
+        let mut start = statement.trim_start();
+        // What it is conditional on does not matter.
+        while let Some((_, rest)) =
+            start.split_once('\n').filter(|(line, _)| line.starts_with("#["))
+        {
+            start = rest.trim_start();
+        }
         let reexports = ["pub use ", "pub(crate) use ", "pub(super) use "];
         if !reexports.iter().any(|reexport| start.starts_with(reexport)) {
             own.push_str(statement);
