@@ -1,27 +1,12 @@
 //! What is said of git's commands.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_commands::{Effect, Mark, Place, Repository, Said, analyse, programs};
+#[path = "seen/place.rs"]
+mod place;
 
-fn place() -> Place {
-    let mut place = Place::at("/p").unwrap();
-    place.home = Some("/users/me".to_owned());
-    place.search = vec!["/usr/bin".to_owned()];
-    for name in programs() {
-        place.found.insert(name.to_owned(), format!("/usr/bin/{name}"));
-    }
-    place.writable = ["/p".to_owned()].into();
-    place.repository = Repository::Plain("/p".to_owned());
-    place
-}
+use syscap_commands::{Effect, Mark, Place, Repository, analyse};
 
-fn said(text: &str) -> Said {
-    analyse(text, &place())
-}
-
-fn has(text: &str, mark: Mark) -> bool {
-    said(text).marks.contains(&mark)
-}
+use place::{has, place, said};
 
 /// git finds names in the index, in history and from the top on: all of that is asked for.
 #[test]

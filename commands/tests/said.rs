@@ -1,23 +1,12 @@
 //! What is said of commands: effects, files, marks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_commands::{Effect, Mark, Place, Repository, Said, analyse, is_plain_config, programs};
+#[path = "seen/place.rs"]
+mod place;
 
-fn place() -> Place {
-    let mut place = Place::at("/p").unwrap();
-    place.home = Some("/users/me".to_owned());
-    place.search = vec!["/usr/bin".to_owned()];
-    for name in programs() {
-        place.found.insert(name.to_owned(), format!("/usr/bin/{name}"));
-    }
-    place.writable = ["/p".to_owned()].into();
-    place.repository = Repository::Plain("/p".to_owned());
-    place
-}
+use syscap_commands::{Effect, Mark, Place, Repository, Said, analyse, is_plain_config};
 
-fn said(text: &str) -> Said {
-    analyse(text, &place())
-}
+use place::{has, place, said};
 
 fn reads(text: &str) -> Vec<String> {
     said(text).reads.iter().map(|area| area.path()).collect()
@@ -25,10 +14,6 @@ fn reads(text: &str) -> Vec<String> {
 
 fn writes(text: &str) -> Vec<String> {
     said(text).writes.iter().map(|area| area.path()).collect()
-}
-
-fn has(text: &str, mark: Mark) -> bool {
-    said(text).marks.contains(&mark)
 }
 
 #[test]

@@ -358,16 +358,20 @@ impl ServerHandler for Face {
             return Err(ErrorData::internal_error("too many subscriptions", None));
         }
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let mut watched = Vec::new();
         for uri in &uris {
-            // A resource that no server lets be watched is simply silent.
-            watch::subscribe(&self.gateway, uri, &asked.part(&self.gateway)).await.ok();
+            // A resource that no server lets be watched is simply silent; and what was not joined
+            // is not left, since another subscription may hold it.
+            if watch::subscribe(&self.gateway, uri, &asked.part(&self.gateway)).await.is_ok() {
+                watched.push(uri);
+            }
         }
         tokio::select! {
             () = context.cancelled() => {}
             () = self.gateway.closing.cancelled() => {}
         }
         self.gateway.client.unsubscribe(context.sink());
-        for uri in &uris {
+        for uri in watched {
             watch::unsubscribe(&self.gateway, uri, &asked.flight).await.ok();
         }
         Ok(())

@@ -144,7 +144,7 @@ mod tests {
 79 28 0:50 / /mnt/c rw,noatime - 9p C:\134 rw,dirsync,aname=drvfs;path=C:\134;uid=1000;gid=1000;symlinkroot=/mnt/,cache=5,access=client,msize=65536,trans=fd,rfd=8,wfd=8
 80 28 0:51 / /mnt/d rw,noatime - 9p drvfs rw,dirsync,mmap,access=client,trans=virtio
 81 28 0:52 / /mnt/e rw,noatime - drvfs E: rw,case=off
-82 28 0:53 / /work rw,relatime - virtiofs host0 rw
+82 28 0:53 / /cells rw,relatime - virtiofs host0 rw
 83 28 0:54 / /lima rw,relatime - 9p mount0 rw,sync,access=client,msize=131072,trans=virtio
 84 28 0:55 / /desktop rw,relatime - fakeowner /run/host_mark/Users rw,fakeowner
 85 28 0:56 / /shared rw,relatime - vboxsf shared rw,iocharset=utf8
@@ -174,7 +174,7 @@ short line
             ("/mnt/c/Users/ada", "9p", Storage::Windows),
             ("/mnt/d/x", "9p", Storage::Windows),
             ("/mnt/e/x", "drvfs", Storage::Windows),
-            ("/work/x", "virtiofs", Storage::Host),
+            ("/cells/x", "virtiofs", Storage::Host),
             ("/lima/x", "9p", Storage::Host),
             ("/desktop/x", "fakeowner", Storage::Host),
             ("/shared/x", "vboxsf", Storage::Host),
