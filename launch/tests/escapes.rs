@@ -11,7 +11,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{NOBODY, Place, alive, as_each, nap, token};
+use common::{FORKS, NOBODY, Place, alive, as_each, nap, token};
 
 fn numbers() -> bool {
     let here = cfg!(target_arch = "x86_64");
@@ -40,6 +40,14 @@ fn a_fork_bomb_ends_within_its_bound() {
         let ran = place.python(&["--processes", "32", "--wall-ms", "3000"], &code);
         assert_eq!(ran.code(), 124);
         assert_eq!(alive(&token), Vec::<u32>::new());
+    });
+}
+
+#[test]
+fn no_fork_is_interrupted() {
+    as_each(|place| {
+        let ran = place.python(&["--processes", "128"], FORKS);
+        assert_eq!(ran.out(), "0\n");
     });
 }
 

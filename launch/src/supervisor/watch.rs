@@ -63,7 +63,10 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
     let held = group.as_ref().is_some_and(Group::bounds_processes);
-    let wanted = Wanted { forks: limits.processes.is_some() && !held, door: plan.door };
+    // A namespace of its own ends as one: there a look from time to time is enough, and no signal
+    // of the program's comes between a fork and its answer.
+    let forks = limits.processes.is_some() && !held && !achieved.processes;
+    let wanted = Wanted { forks, door: plan.door };
     let (way, asks) = forks::way().at(Step::Pipes)?;
     match sys::fork().at(Step::Fork)? {
         Fork::Child => {

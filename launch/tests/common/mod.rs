@@ -103,6 +103,20 @@ def told(what, *args):
         return errno.errorcode[error.errno]
 ";
 
+/// Forks while children end, with a handler of their signal that has no `SA_RESTART`, and says how
+/// many forks failed: they are calls that no program expects to be interrupted.
+pub(crate) const FORKS: &str = "
+signal.signal(signal.SIGCHLD, lambda *a: None)
+failed = 0
+for _ in range(500):
+    try:
+        if os.fork() == 0: os._exit(0)
+    except OSError: failed += 1
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0): pass
+    except ChildProcessError: pass
+print(failed)";
+
 /// What was printed, and the report.
 pub(crate) struct Ran {
     pub(crate) output: Output,
