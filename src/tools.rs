@@ -246,6 +246,7 @@ impl Tool for Delegated {
             true => commands::judge(request, ours)?,
             false => commands::Judged { demands: Demands::default(), effect: None },
         };
+        judged.demands.resources.extend(commands::marks(&resources));
         judged.demands.resources.extend(resources);
         Ok(DelegatedPlan {
             agent: request.agent.clone(),

@@ -66,10 +66,6 @@ impl Absolute {
         Self(self.0.iter().take(most).cloned().collect())
     }
 
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.0.last().map(String::as_str)
-    }
-
     pub(crate) fn join(&self, name: &str) -> Self {
         let mut parts = self.0.clone();
         parts.push(name.to_owned());

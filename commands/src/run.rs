@@ -62,6 +62,29 @@ const AUTOMATION: &[&str] = &[
     "jenkinsfile",
 ];
 
+/// What it is to write a file of this path, by the names in it: [`Mark::Hides`] where git, shells,
+/// editors or agents go by it later, [`Mark::Automation`] where a forge runs it.
+///
+/// Letters of both cases are one, as some file systems have it. Links are not seen.
+pub fn write_marks<'a>(components: impl IntoIterator<Item = &'a str>) -> BTreeSet<Mark> {
+    let (mut marks, mut last) = (BTreeSet::new(), None);
+    for component in components {
+        let name = component.to_lowercase();
+        if PLANTED.contains(&name.as_str()) {
+            marks.insert(Mark::Hides);
+        }
+        if AUTOMATION.contains(&name.as_str()) {
+            marks.insert(Mark::Automation);
+        }
+        last = Some(component);
+    }
+    // Where it lies beside `objects` and `refs` git takes the folder for a repository.
+    if last == Some("HEAD") {
+        marks.insert(Mark::Hides);
+    }
+    marks
+}
+
 /// Devices that keep and tell nothing.
 const DEVICES: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
@@ -237,16 +260,9 @@ impl<'r, 'w> Run<'r, 'w> {
     /// it, or renamed, or what a link leads to, whose own names are seen when it is used.
     pub(crate) fn writes_named(&mut self, areas: BTreeSet<Area>) {
         for area in areas {
-            let named = |names: &[&str]| {
-                let mut parts = area.components().map(str::to_lowercase);
-                parts.any(|part| names.contains(&part.as_str()))
-            };
-            // Where it lies beside `objects` and `refs` git takes the folder for a repository.
-            if named(PLANTED) || area.at().name() == Some("HEAD") {
-                self.mark(Mark::Hides, format!("{} is gone by later", area.path()));
-            }
-            if named(AUTOMATION) {
-                self.mark(Mark::Automation, area.path());
+            for mark in write_marks(area.components()) {
+                let why = if mark == Mark::Hides { " is gone by later" } else { "" };
+                self.mark(mark, format!("{}{why}", area.path()));
             }
             self.said().writes.insert(area);
         }

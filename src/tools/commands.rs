@@ -3,9 +3,9 @@
 //! The command says what, the argument `place` where; both stand in the call, so that who decides
 //! it again sees the same. The place is the desk's word: nobody else may say it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use syscap_commands::{Area, Effect, Mark, Place, Repository, Said, analyse};
+use syscap_commands::{Area, Effect, Mark, Place, Repository, Said, analyse, write_marks};
 use syscap_format::{
     cbor::{Item, Kind},
     manifest::{EffectClass, Manifest, ParamType},
@@ -88,6 +88,26 @@ pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused
     };
     let effect = known.then_some(effect);
     Ok(Judged { demands: Demands { resources: made.resources, ..Demands::default() }, effect })
+}
+
+/// What it is to write the files that a call names, where their paths are the machine's own: the
+/// marks that a command which writes them would have.
+pub(super) fn marks(named: &[Demand]) -> Vec<Demand> {
+    let mut made = Made { resources: Vec::new(), lost: false };
+    let mut marks = BTreeSet::new();
+    for demand in named {
+        let (Resource::Path { path, needs } | Resource::Tree { path, needs }) = &demand.resource
+        else {
+            continue;
+        };
+        if path.root().name() == MACHINE_ROOT && Rights::WRITE.leq(*needs) {
+            marks.extend(write_marks(path.components()));
+        }
+    }
+    for mark in marks {
+        made.name(DOES_DIMENSION, mark.name(), argument(mark));
+    }
+    made.resources
 }
 
 const fn class(effect: Effect) -> EffectClass {

@@ -14,7 +14,7 @@ use super::{
     claude::denied,
     world::{Hooked, claude, with},
 };
-use crate::support::{Run, syscap};
+use crate::support::{Run, run, syscap};
 
 /// A home, a project with a plain repository, and programs that nobody can write.
 struct Shell {
@@ -142,6 +142,42 @@ fn files_of_the_clients_tools_are_held_to_the_roots() {
     // Set up again, without a root named: what is stated of them stays, and their token grants it.
     assert_eq!(hooked.set_up(&[]).code, 0);
     denied(uses("again", "Read", "/etc/passwd"));
+    hooked.end();
+}
+
+/// What a command may not write unasked, the client's own tools for files don't either: what git,
+/// agents and shells go by, and what a forge runs.
+#[test]
+fn files_that_are_run_later_are_guarded_from_the_clients_tools() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let project = hooked.home.beside("project");
+    fs::create_dir(&project).unwrap();
+    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+    let file = hooked.home.beside("policy.json");
+    fs::write(&file, run(["policy", "show", "preset:coder"]).fine().out).unwrap();
+    run(["policy", "set", &hooked.home.path(), file.to_str().unwrap()]).fine();
+    let uses = |id: &str, tool: &str, path: &str| {
+        let path = format!("{root}/{path}");
+        let event = claude("PreToolUse", id, tool, json!({ "file_path": path, "content": "x" }));
+        hooked.hook(&event)
+    };
+    for (n, (path, reason)) in [
+        (".git/hooks/pre-commit", "constraint ("),
+        ("sub/.Claude/settings.local.json", "constraint ("),
+        ("bare/HEAD", "constraint ("),
+        (".github/workflows/ci.yml", "asked ("),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for tool in ["Write", "Edit", "MultiEdit"] {
+            let said = denied(uses(&format!("{tool}{n}"), tool, path));
+            assert!(said.contains(reason), "{tool} {path}: {said}");
+        }
+        assert_eq!(uses(&format!("read{n}"), "Read", path).fine().out, "", "{path}");
+    }
+    assert_eq!(uses("other", "Write", ".gitignore").fine().out, "");
     hooked.end();
 }
 
