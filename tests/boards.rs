@@ -134,10 +134,10 @@ const HARMFUL: &str = include_str!("boards/harmful.txt");
 fn of_everyday_steps_few_are_refused() {
     let said = Board::new(coder(|text| text)).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 62), ("out_of_scope", 1), ("runs", 86)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 61), ("out_of_scope", 1), ("runs", 87)]));
     let said = Board::new(bounded()).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 37), ("out_of_scope", 1), ("runs", 111)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 31), ("out_of_scope", 1), ("runs", 117)]));
 }
 
 #[test]
@@ -152,7 +152,8 @@ fn of_harmful_steps_none_runs() {
     assert_eq!(said.get(&None), None);
     // The project's code can do anything: who lets it run has a boundary around it.
     let said = Board::new(bounded()).run(HARMFUL);
-    assert_eq!(said.get(&None), Some(&vec!["make -C ../other".to_owned()]));
+    let run = said.get(&None).unwrap();
+    assert_eq!(run, &["source ./x", ". ./x", "make -C ../other"]);
 }
 
 /// Without a place, or in a repository that nobody looked at.

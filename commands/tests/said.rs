@@ -293,7 +293,9 @@ fn no_path_is_known_where_a_link_may_have_come() {
         "git reset --hard; cat b",
         "git restore a; cat a",
     ] {
-        assert!(has(text, Mark::Unknown), "{text}");
+        // What git brings is no more than the project's own code can do, and is judged as that.
+        let git = text.starts_with("git ") && has(text, Mark::ProjectCode);
+        assert!(git || has(text, Mark::Unknown), "{text}");
     }
     for text in [
         "mv a b",
@@ -484,5 +486,35 @@ fn what_reads_its_program_from_its_input_hides_it() {
         "bash -c ls",
     ] {
         assert!(!has(text, Mark::Hides), "{text}: {:?}", said(text).reasons);
+    }
+}
+
+/// A script that is sourced is one that is run; by a name alone it is looked for elsewhere.
+#[test]
+fn what_is_sourced_is_the_projects_code() {
+    for text in ["source venv/bin/activate && pytest", ". ./a"] {
+        assert!(has(text, Mark::ProjectCode) && !has(text, Mark::Unknown), "{text}");
+    }
+    assert_eq!(reads(". ./a"), ["/p/a"]);
+    for text in ["source x", ". -p a/b", "source $x", "source", ". ./*.sh", "source <(echo a)"] {
+        assert!(has(text, Mark::Unknown), "{text}");
+    }
+}
+
+/// What builds make they make again; by its name alone, and nowhere else.
+#[test]
+fn folders_of_builds_come_back() {
+    for text in ["rm -rf target", "rm -r ./node_modules/ a/__pycache__"] {
+        assert!(said(text).is_known() && !has(text, Mark::Irreversible), "{text}");
+    }
+    for text in [
+        "rm -rf ../target",
+        "rm -rf /p/target/..",
+        "rm -rf target src",
+        "rm -rf targets",
+        "rm -rf target/*",
+        "rm -rf $x/target",
+    ] {
+        assert!(has(text, Mark::Irreversible) || has(text, Mark::Unknown), "{text}");
     }
 }

@@ -64,13 +64,7 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
             run.unknown("eval");
             run.mark(Mark::Hides, "eval");
         }
-        "." | "source" => {
-            run.unknown(name);
-            let streams = args.contains(&Piece::Stream);
-            if streams || args.first().and_then(literal).is_some_and(|s| input::is(run, s)) {
-                run.mark(Mark::Hides, format!("{name} runs what another command writes"));
-            }
-        }
+        "." | "source" => source(run, name, args),
         "history" | "fc" => {
             run.unknown(name);
             run.mark(Mark::Hides, "the shell's history");
@@ -138,6 +132,20 @@ fn wrapped(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
         run.unknown(format!("{name} {first}"));
     } else {
         run.inner(args);
+    }
+}
+
+/// What follows may be other than it says from then on, and is no more than the script itself may do.
+fn source(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    if args.contains(&Piece::Stream) {
+        run.mark(Mark::Hides, format!("{name} runs what another command writes"));
+    }
+    match args.first().and_then(literal) {
+        // By a name without a folder it is looked for in `PATH`.
+        Some(file) if file.contains('/') && !file.starts_with('-') => {
+            input::script(run, name, file)
+        }
+        _ => run.unknown(name),
     }
 }
 

@@ -82,6 +82,25 @@ fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
     run.listed(spec, args);
 }
 
+/// Folders below this one that builds and tests make, and make again.
+fn is_built(word: &Piece) -> bool {
+    const BUILT: &[&str] = &[
+        ".mypy_cache",
+        ".next",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+        ".turbo",
+        "__pycache__",
+        "htmlcov",
+        "node_modules",
+        "target",
+    ];
+    let name = literal(word).map(|text| text.trim_end_matches('/'));
+    let last = name.and_then(|text| text.rsplit('/').next());
+    is_below(word) && last.is_some_and(|last| BUILT.contains(&last))
+}
+
 /// One file by its name is like one that is written over; what is more can't be undone.
 fn remove(run: &mut Run<'_, '_>, args: &[Piece]) {
     run.program("rm");
@@ -94,7 +113,7 @@ fn remove(run: &mut Run<'_, '_>, args: &[Piece]) {
     };
     let all = line.has("rR") || line.says("recursive");
     for word in &line.operands {
-        if all || literal(word).is_none() {
+        if (all && !is_built(word)) || literal(word).is_none() {
             run.mark(Mark::Irreversible, "rm of more than files by their names");
         }
         let areas = run.areas(word);

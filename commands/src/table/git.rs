@@ -324,9 +324,10 @@ fn trees(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
     }
 }
 
-/// Links among it lead anywhere, so that no path can be told from then on.
+/// Links among it lead anywhere, and what shells, agents and forges go by may be there: no more than
+/// the project's own code can do.
 fn puts(run: &mut Run<'_, '_>, what: &str) {
-    run.unknown(format!("git {what}: what it puts into the folders"));
+    run.mark(Mark::ProjectCode, format!("git {what}: what it puts into the folders"));
 }
 
 fn does(run: &mut Run<'_, '_>, does: Does, what: &str) {
