@@ -135,7 +135,8 @@ fn wrapped(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
     }
 }
 
-/// What follows may be other than it says from then on, and is no more than the script itself may do.
+/// What follows may be other than it says from then on, and is no more than the script itself may
+/// do.
 fn source(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
     if args.contains(&Piece::Stream) {
         run.mark(Mark::Hides, format!("{name} runs what another command writes"));

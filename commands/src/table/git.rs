@@ -324,8 +324,8 @@ fn trees(run: &mut Run<'_, '_>) -> BTreeSet<Area> {
     }
 }
 
-/// Links among it lead anywhere, and what shells, agents and forges go by may be there: no more than
-/// the project's own code can do.
+/// Links among it lead anywhere, and what shells, agents and forges go by may be there: no more
+/// than the project's own code can do.
 fn puts(run: &mut Run<'_, '_>, what: &str) {
     run.mark(Mark::ProjectCode, format!("git {what}: what it puts into the folders"));
 }
