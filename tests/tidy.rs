@@ -48,7 +48,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("syscap-audit", &["syscap-format", "syscap-kernel"]),
     ("syscap-analysis", &["syscap-format", "syscap-kernel", "syscap-policy"]),
     ("syscap-policy", &["syscap-format", "syscap-kernel"]),
-    ("syscap-syscalls", &["syscap-format", "syscap-kernel", "syscap-launch"]),
+    ("syscap-syscalls", &["syscap-commands", "syscap-format", "syscap-kernel", "syscap-launch"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
     ("syscap-kernel", &["syscap-format"]),
     ("syscap-commands", &[]),

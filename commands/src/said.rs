@@ -85,6 +85,19 @@ impl Mark {
             Self::Hides => "hides",
         }
     }
+
+    /// The argument of a call that policies ask for it by.
+    #[must_use]
+    pub const fn argument(self) -> &'static str {
+        match self {
+            Self::Unknown => "does_unknown",
+            Self::ProjectCode => "does_project_code",
+            Self::Irreversible => "does_irreversible",
+            Self::Network => "does_network",
+            Self::Automation => "does_automation",
+            Self::Hides => "does_hides",
+        }
+    }
 }
 
 /// A simple command: a program and what it is given.

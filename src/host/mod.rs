@@ -43,7 +43,8 @@ mod transaction;
 mod typed;
 pub(crate) mod uses;
 
-pub use crate::tools::commands::{DOES_DIMENSION, MACHINE_ROOT};
+pub use crate::tools::commands::MACHINE_ROOT;
+pub use syscap_syscalls::shell::DOES_DIMENSION;
 
 pub use self::{
     background::{AsyncSession, Background, Work, in_background},

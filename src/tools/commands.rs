@@ -14,15 +14,16 @@ use syscap_format::{
     token::Grant,
 };
 use syscap_kernel::tool::{Demand, Demands, Request};
-use syscap_syscalls::{fs::PATH_DIMENSION, net::HOST_DIMENSION, shell::PROGRAM_DIMENSION};
+use syscap_syscalls::{
+    fs::PATH_DIMENSION,
+    net::HOST_DIMENSION,
+    shell::{DOES_DIMENSION, PROGRAM_DIMENSION},
+};
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";
 /// The argument that is the command.
 const COMMAND: &str = "command";
-/// The dimension of a grant that names what commands may do beside running programs and touching
-/// files: the names of [`Mark`]s.
-pub const DOES_DIMENSION: &str = "does";
 /// The root of the machine's own files, by their absolute paths.
 pub const MACHINE_ROOT: &str = "machine";
 /// Most resources that a call may name.
@@ -78,7 +79,7 @@ pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused
         marks.insert(Mark::Unknown);
     }
     for mark in &marks {
-        made.name(DOES_DIMENSION, mark.name(), argument(*mark));
+        made.name(DOES_DIMENSION, mark.name(), mark.argument());
     }
     let known = !marks.contains(&Mark::Unknown);
     let effect = match marks.contains(&Mark::Network) {
@@ -105,7 +106,7 @@ pub(super) fn marks(named: &[Demand]) -> Vec<Demand> {
         }
     }
     for mark in marks {
-        made.name(DOES_DIMENSION, mark.name(), argument(mark));
+        made.name(DOES_DIMENSION, mark.name(), mark.argument());
     }
     made.resources
 }
@@ -116,18 +117,6 @@ const fn class(effect: Effect) -> EffectClass {
         Effect::LocalWrite => EffectClass::LocalWrite,
         Effect::ExternalRead => EffectClass::ExternalRead,
         Effect::ExternalWrite => EffectClass::ExternalWrite,
-    }
-}
-
-/// What policies ask for it by.
-const fn argument(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Unknown => "does_unknown",
-        Mark::ProjectCode => "does_project_code",
-        Mark::Irreversible => "does_irreversible",
-        Mark::Network => "does_network",
-        Mark::Automation => "does_automation",
-        Mark::Hides => "does_hides",
     }
 }
 

@@ -8,6 +8,8 @@ mod attacks;
 mod killed;
 #[path = "shell/labels.rs"]
 mod labels;
+#[path = "shell/reading.rs"]
+mod reading;
 #[path = "../../../tests/seen/records.rs"]
 mod records;
 #[path = "../../../tests/seen/verdict.rs"]

@@ -13,6 +13,7 @@
 mod outcome;
 mod plan;
 mod run;
+mod script;
 
 pub use plan::{ARGUMENTS_MAX, SCRIPT_BYTES_MAX};
 pub use run::ShellPlan;
@@ -35,6 +36,10 @@ use crate::fs::PATH_DIMENSION;
 
 /// The dimension of a grant that names programs.
 pub const PROGRAM_DIMENSION: &str = "program";
+/// The dimension of a grant that names what commands may do beside running programs and touching
+/// files: the names of [`Mark`](syscap_commands::Mark)s. With one in its grant a script is read
+/// before it runs.
+pub const DOES_DIMENSION: &str = "does";
 /// The dimension of a grant that names networks: `loopback`, `host`.
 pub const NETWORK_DIMENSION: &str = "network";
 /// The dimension of a grant that names a level of confinement below the best: `confined`.

@@ -9,7 +9,7 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Request};
 use syscap_launch::{Level, Network};
 
-use super::{CONFINEMENT_DIMENSION, NETWORK_DIMENSION, PROGRAM_DIMENSION};
+use super::{CONFINEMENT_DIMENSION, NETWORK_DIMENSION, PROGRAM_DIMENSION, script};
 use crate::fs::{Ending, Place};
 
 /// Most texts of `argv`.
@@ -76,6 +76,9 @@ impl Parsed {
         }
         if required < Level::Contained {
             resources.push(name(CONFINEMENT_DIMENSION, required.name(), "confinement")?);
+        }
+        if let Some(text) = text("script") {
+            resources.extend(script::demands(request, text)?);
         }
         let us = |ms: u64| ms.saturating_mul(1_000);
         let hold = Amounts::ZERO
