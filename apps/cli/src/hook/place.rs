@@ -47,6 +47,17 @@ impl Client {
         Some(map.item("search", search.item()).item("found", found.item()).finish())
     }
 
+    /// The shell that this client would run here, if its commands can't be read: all of them ask.
+    pub(super) fn unread_shell(self) -> Option<String> {
+        let shell = ["CLAUDE_CODE_SHELL", "SHELL"]
+            .into_iter()
+            .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+        match self {
+            Self::ClaudeCode if !self.is_shell_known() => Some(shell.unwrap_or_default()),
+            _ => None,
+        }
+    }
+
     /// Claude Code runs the user's shell, Gemini CLI bash.
     fn has_a_known_shell(self) -> bool {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -56,6 +67,11 @@ impl Client {
         if set("CDPATH") || set("BASH_ENV") || names.any(|name| name.starts_with("BASH_FUNC_")) {
             return false;
         }
+        self.is_shell_known()
+    }
+
+    fn is_shell_known(self) -> bool {
+        let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
             Self::GeminiCli => true,
             Self::ClaudeCode if set("CLAUDE_CODE_SHELL") => false,

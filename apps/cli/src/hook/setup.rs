@@ -97,6 +97,13 @@ impl Hook {
         if self.roots.is_empty() {
             tell("the client's own file tools may name any path: --root FOLDER holds them too");
         }
+        if let Some(shell) = self.client.unread_shell() {
+            tell(&format!(
+                "the client would run {}, whose commands can't be read, so each of them asks: start \
+                 it with SHELL=/bin/bash (and without CLAUDE_CODE_SHELL)",
+                if shell.is_empty() { "a shell that isn't named" } else { &shell }
+            ));
+        }
         Ok(token)
     }
 

@@ -181,6 +181,20 @@ fn files_that_are_run_later_are_guarded_from_the_clients_tools() {
     hooked.end();
 }
 
+/// Whose shell can't be read hears of it before every command asks.
+#[test]
+fn the_set_up_says_that_a_shell_is_not_read() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let said = |shell: &str| {
+        let args = hooked.args().into_iter().chain(["--setup".to_owned()]);
+        let output = syscap().args(args).env("SHELL", shell).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said("/bin/zsh").contains("SHELL=/bin/bash"));
+    assert!(!said("/usr/bin/bash").contains("SHELL=/bin/bash"));
+}
+
 /// What the model says of a command is no part of it: one approval is asked for, whatever it says.
 #[test]
 fn other_words_for_a_command_ask_for_nothing_anew() {
