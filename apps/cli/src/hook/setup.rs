@@ -99,8 +99,8 @@ impl Hook {
         }
         if let Some(shell) = self.client.unread_shell() {
             tell(&format!(
-                "the client would run {}, whose commands can't be read, so each of them asks: start \
-                 it with SHELL=/bin/bash (and without CLAUDE_CODE_SHELL)",
+                "the client would run {}, whose commands can't be read, so each of them asks: \
+                 start it with SHELL=/bin/bash (and without CLAUDE_CODE_SHELL)",
                 if shell.is_empty() { "a shell that isn't named" } else { &shell }
             ));
         }
