@@ -275,14 +275,25 @@ fn parse(text: &str) -> Option<Program> {
     catch_unwind(AssertUnwindSafe(read)).ok()?.ok()
 }
 
-/// Characters that show nothing, or change the order in which others are shown.
-const INVISIBLE: [RangeInclusive<char>; 7] = [
+/// Characters that show nothing, or a space, or change the order in which others are shown. Not
+/// the selectors of variants: signs in messages of commits have them.
+const INVISIBLE: [RangeInclusive<char>; 17] = [
     '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
     '\u{200b}'..='\u{200f}',
     '\u{202a}'..='\u{202e}',
     '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
     '\u{feff}'..='\u{feff}',
-    '\u{fff9}'..='\u{fffb}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
     '\u{e0000}'..='\u{e0fff}',
 ];
 
