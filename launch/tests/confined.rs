@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use common::{PRELUDE, Place, alive, nap, token};
+use common::{FORKS, PRELUDE, Place, alive, nap, token};
 
 /// Runs Python code at the level `confined`, in a user namespace that allows no more of them and
 /// without capabilities; `None`, and says so, where that can't be had.
@@ -131,6 +131,18 @@ while True:
         forked.push(fs::metadata(&log).unwrap().len());
     }
     assert!(forked.iter().all(|forked| (1..=16).contains(forked)), "{forked:?}");
+}
+
+#[test]
+fn no_fork_is_interrupted() {
+    let place = Place::new(None);
+    let Some(output) = python(&place, &["--processes", "128"], FORKS) else { return };
+    assert_eq!(said(&output), "0\n");
+    let code = "
+for _ in range(50):
+    ran = subprocess.run(['sh', '-c', 'echo a | cat | cat | cat'], capture_output=True)
+    assert ran.stdout == b'a\\n' and not ran.stderr, ran";
+    said(&python(&place, &["--processes", "128"], code).unwrap());
 }
 
 #[test]
