@@ -16,6 +16,9 @@ use common::{FORKS, NOBODY, PRELUDE, Place, alive, nap, token, until};
 const APART: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
     --bounding-set=-all --inh-caps=-all \"$@\"";
 
+/// For what is to end at the bound of processes, and by the clock if that fails.
+const BOMB: [&str; 4] = ["--processes", "8", "--wall-ms", "10000"];
+
 /// Runs Python code at the level `confined`, in a user namespace that allows no more of them and
 /// without capabilities; `None`, and says so, where that can't be had.
 fn python(place: &Place, options: &[&str], code: &str) -> Option<Output> {
@@ -126,8 +129,7 @@ while True:
     try: os.fork() or os.write(log, b'.')
     except OSError: pass"
         );
-        let options = ["--processes", "8", "--wall-ms", "10000"];
-        let Some(output) = python(&place, &options, &code) else { return };
+        let Some(output) = python(&place, &BOMB, &code) else { return };
         assert_eq!(output.status.code(), Some(124));
         let report = String::from_utf8_lossy(&output.stderr);
         assert!(report.contains("\"bound\":\"processes\""), "{report}");
@@ -148,7 +150,7 @@ while True:
     if os.fork() == 0:
         os.write(log, b'.'); os._exit(0)"
     );
-    let Some(output) = python(&place, &["--processes", "8"], &code) else { return };
+    let Some(output) = python(&place, &BOMB, &code) else { return };
     assert_eq!(output.status.code(), Some(124));
     let report = String::from_utf8_lossy(&output.stderr);
     assert!(report.contains("\"bound\":\"processes\""), "{report}");
@@ -162,8 +164,10 @@ fn threads_count_and_none_begins_unseen() {
 import threading
 print(call(56, ctypes.c_long(0x00800000 | 17), 0, 0, 0, 0), flush=True)
 while True: threading.Thread(target=time.sleep, args=(600,)).start()";
-    let Some(output) = python(&place, &["--processes", "8"], code) else { return };
+    let Some(output) = python(&place, &BOMB, code) else { return };
     assert_eq!(output.status.code(), Some(124));
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(report.contains("\"bound\":\"processes\""), "{report}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "EPERM\n");
 }
 
@@ -217,7 +221,7 @@ for n in range(100):
     os.kill(p, 9)
     assert ends(p) == -9
 print('all')";
-    let options = ["--processes", "32", "--wall-ms", "60000"];
+    let options = ["--processes", "32", "--wall-ms", "30000"];
     let Some(output) = python(&place, &options, code) else { return };
     assert_eq!(said(&output), "all\n");
 }

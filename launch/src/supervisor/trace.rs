@@ -1,8 +1,8 @@
 //! Traces the program (`ptrace(2)`): where processes are bounded, and neither a control group nor a
 //! namespace of their own holds them. At each fork the kernel stops parent and child until this
 //! process lets them on. So a bomb can't outrun it, however late it is, and should it be killed the
-//! kernel kills all that it traces. Nothing is read or changed in what is traced, and no call is
-//! interrupted that a signal would not interrupt.
+//! kernel kills all that it traces. Nothing is read or changed in what is traced; signals that it
+//! ignores stop it too, for a moment.
 //!
 //! A look at `/proc` from time to time would be outrun; a filter that asks before each fork
 //! (`seccomp_unotify(2)`) has signals come between the question and the call, which then fails with
