@@ -104,8 +104,8 @@ fn execute(plan: Plan) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Limits of the system's own. `user` says whether the user namespace is its own: elsewhere all that
-/// its user runs on the host would count as its processes.
+/// Limits of the system's own. `user` says whether the user namespace is its own: elsewhere all
+/// that its user runs on the host would count as its processes.
 fn limit(limits: &Limits, user: bool) -> rustix::io::Result<()> {
     let both = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, both(0))?;

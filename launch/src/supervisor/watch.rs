@@ -66,8 +66,8 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
     let held = group.as_ref().is_some_and(Group::bounds_processes);
-    // A namespace of its own ends as one: there a look from time to time is enough. Without a filter
-    // some could begin unseen (`CLONE_UNTRACED`).
+    // A namespace of its own ends as one: there a look from time to time is enough. Without a
+    // filter some could begin unseen (`CLONE_UNTRACED`).
     let traced = !held && !achieved.processes && filter::known();
     let traced = limits.processes.filter(|_| traced);
     let (way, end) = door::way().at(Step::Pipes)?;
