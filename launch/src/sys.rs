@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
 /// Which side of a fork this is.
@@ -15,7 +16,7 @@ pub(crate) enum Fork {
     /// The new process.
     Child,
     /// The old one, and the new one's number.
-    Parent(rustix::process::Pid),
+    Parent(Pid),
 }
 
 /// Whether this process has one thread only.
@@ -30,7 +31,7 @@ pub(crate) fn fork() -> io::Result<Fork> {
     let pid = unsafe { libc::fork() };
     match pid {
         0 => Ok(Fork::Child),
-        _ => rustix::process::Pid::from_raw(pid)
+        _ => Pid::from_raw(pid)
             .filter(|_| pid > 0)
             .map(Fork::Parent)
             .ok_or_else(io::Error::last_os_error),
@@ -151,9 +152,8 @@ pub(crate) fn listen(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Reads a question from a listener at which one is ready: its number, and the call's. `None` if
-/// who asked is gone.
-pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<(u64, i64)>> {
+/// Reads a question from a listener at which one is ready: its number. `None` if who asked is gone.
+pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<u64>> {
     let mut question = std::mem::MaybeUninit::<libc::seccomp_notif>::zeroed();
     let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
     // SAFETY: it is a whole `seccomp_notif`, zeroed as the call demands, which it writes; its size
@@ -168,7 +168,7 @@ pub(crate) fn asked(listener: impl AsFd) -> io::Result<Option<(u64, i64)>> {
     }
     // SAFETY: zeroed before the call; zeros are a `seccomp_notif`.
     let question = unsafe { question.assume_init() };
-    Ok(Some((question.id, i64::from(question.data.nr))))
+    Ok(Some(question.id))
 }
 
 /// Answers a question by a descriptor: who asked has this file from here on, under a number of its
@@ -190,16 +190,9 @@ pub(crate) fn give(listener: impl AsFd, id: u64, file: impl AsFd) -> io::Result<
     if done >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Answers a question: go on, or fail with this error. Of one who is gone there is nobody to
-/// answer.
-pub(crate) fn answer(listener: impl AsFd, id: u64, error: Option<i32>) -> io::Result<()> {
-    let go_on = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or(0);
-    let mut answer = libc::seccomp_notif_resp {
-        id,
-        val: 0,
-        error: error.map_or(0, |error| error.saturating_neg()),
-        flags: if error.is_some() { 0 } else { go_on },
-    };
+/// Answers a question: the call fails, for now. Of one who is gone there is nobody to answer.
+pub(crate) fn refuse(listener: impl AsFd, id: u64) -> io::Result<()> {
+    let mut answer = libc::seccomp_notif_resp { id, val: 0, error: -libc::EAGAIN, flags: 0 };
     let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
     // SAFETY: it is a whole `seccomp_notif_resp`, which the call reads.
     let done = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), request, &raw mut answer) };
@@ -208,6 +201,90 @@ pub(crate) fn answer(listener: impl AsFd, id: u64, error: Option<i32>) -> io::Re
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENOENT) { Ok(()) } else { Err(error) }
+}
+
+/// Has the ends and stops of children and of what is traced seen by a descriptor, which is readable
+/// then.
+pub(crate) fn children_wake() -> io::Result<OwnedFd> {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it writes a whole set to where it is pointed.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set was written just now; the signal is one that there is.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
+    // SAFETY: the set was written just now; no old set is asked for. A signal that is blocked is
+    // kept, though its default is that it is ignored.
+    let done = unsafe { libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the set was written just now, and a new descriptor is asked for.
+    let opened = unsafe { libc::signalfd(-1, set.as_ptr(), flags) };
+    if opened < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has opened it just now, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(opened) })
+}
+
+/// Traces a process of one thread, and all that it will start, as one whose tracer's end is its
+/// own.
+pub(crate) fn seize(process: Pid) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_EXITKILL;
+    // SAFETY: no address is given: the last argument is a number.
+    let done = unsafe {
+        libc::ptrace(
+            libc::PTRACE_SEIZE,
+            process.as_raw_nonzero().get(),
+            std::ptr::null_mut::<libc::c_void>(),
+            libc::c_long::from(options),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What one that is traced and stopped at a fork has begun; `None` if it is gone.
+pub(crate) fn begun(parent: Pid) -> Option<i32> {
+    let mut child: libc::c_ulong = 0;
+    // SAFETY: it writes one long number to where it is pointed, or nothing.
+    let done = unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETEVENTMSG,
+            parent.as_raw_nonzero().get(),
+            std::ptr::null_mut::<libc::c_void>(),
+            &raw mut child,
+        )
+    };
+    (done == 0).then(|| i32::try_from(child).ok()).flatten()
+}
+
+/// How one that is traced goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum Onward {
+    /// With this signal; 0 is none.
+    With(i32),
+    /// It stays stopped until a signal lets it on, and is seen then.
+    Stopped,
+}
+
+/// Lets one that is traced and stopped go on. One that is gone needs no leave.
+pub(crate) fn let_on(thread: Pid, how: Onward) {
+    let (request, signal) = match how {
+        Onward::With(signal) => (libc::PTRACE_CONT, signal),
+        Onward::Stopped => (libc::PTRACE_LISTEN, 0),
+    };
+    // SAFETY: no address is given: the last argument is a number.
+    unsafe {
+        libc::ptrace(
+            request,
+            thread.as_raw_nonzero().get(),
+            std::ptr::null_mut::<libc::c_void>(),
+            libc::c_long::from(signal),
+        )
+    };
 }
 
 /// Takes up the loopback interface of this network namespace.

@@ -6,10 +6,18 @@
 mod common;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use common::{PRELUDE, Place, alive, nap, token};
+use common::{FORKS, NOBODY, PRELUDE, Place, alive, nap, token, until};
+
+/// Takes namespaces and capabilities away before it executes what follows.
+const APART: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
+    --bounding-set=-all --inh-caps=-all \"$@\"";
+
+/// For what is to end at the bound of processes, and by the clock if that fails.
+const BOMB: [&str; 4] = ["--processes", "8", "--wall-ms", "10000"];
 
 /// Runs Python code at the level `confined`, in a user namespace that allows no more of them and
 /// without capabilities; `None`, and says so, where that can't be had.
@@ -18,10 +26,8 @@ fn python(place: &Place, options: &[&str], code: &str) -> Option<Output> {
         eprintln!("skipped: to take namespaces away takes root");
         return None;
     }
-    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \
-        --bounding-set=-all --inh-caps=-all \"$@\"";
     let mut command = Command::new("unshare");
-    command.args(["-Ur", "sh", "-c", script, "sh"]).arg(place.command().get_program());
+    command.args(["-Ur", "sh", "-c", APART, "sh"]).arg(place.command().get_program());
     command.args(["--require", "confined", "--report", "-", "--rw"]).arg(place.work());
     command.args(options).args(["--", "python3", "-c", &format!("{PRELUDE}\n{code}")]);
     let output = command.current_dir(place.work()).output().unwrap();
@@ -123,14 +129,173 @@ while True:
     try: os.fork() or os.write(log, b'.')
     except OSError: pass"
         );
-        let options = ["--processes", "8", "--wall-ms", "10000"];
-        let Some(output) = python(&place, &options, &code) else { return };
+        let Some(output) = python(&place, &BOMB, &code) else { return };
         assert_eq!(output.status.code(), Some(124));
         let report = String::from_utf8_lossy(&output.stderr);
         assert!(report.contains("\"bound\":\"processes\""), "{report}");
         forked.push(fs::metadata(&log).unwrap().len());
     }
-    assert!(forked.iter().all(|forked| (1..=16).contains(forked)), "{forked:?}");
+    assert!(forked.iter().all(|forked| (1..=8).contains(forked)), "{forked:?}");
+}
+
+/// What nobody waits for keeps its number.
+#[test]
+fn what_has_ended_counts_until_it_is_waited_for() {
+    let place = Place::new(None);
+    let log = place.work().join("log");
+    fs::write(&log, "").unwrap();
+    let code = format!(
+        "log = os.open({log:?}, os.O_WRONLY | os.O_APPEND)
+while True:
+    if os.fork() == 0:
+        os.write(log, b'.'); os._exit(0)"
+    );
+    let Some(output) = python(&place, &BOMB, &code) else { return };
+    assert_eq!(output.status.code(), Some(124));
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(report.contains("\"bound\":\"processes\""), "{report}");
+    assert!(fs::metadata(&log).unwrap().len() < 8);
+}
+
+#[test]
+fn threads_count_and_none_begins_unseen() {
+    let place = Place::new(None);
+    let code = "
+import threading
+print(call(56, ctypes.c_long(0x00800000 | 17), 0, 0, 0, 0), flush=True)
+while True: threading.Thread(target=time.sleep, args=(600,)).start()";
+    let Some(output) = python(&place, &BOMB, code) else { return };
+    assert_eq!(output.status.code(), Some(124));
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(report.contains("\"bound\":\"processes\""), "{report}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "EPERM\n");
+}
+
+/// Who traces sees each stop first, and must leave it to whom it is meant for.
+#[test]
+fn stops_signals_and_executions_are_as_ever() {
+    let place = Place::new(None);
+    let code = "
+import threading
+def child(what):
+    p = os.fork()
+    if p == 0:
+        what(); os._exit(0)
+    return p
+def ends(p): return os.waitstatus_to_exitcode(os.waitpid(p, 0)[1])
+def busy():
+    os.setpgid(0, 0)
+    for _ in range(3): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    os.write(w, b'+')
+    while True:
+        os.write(w, b'.'); time.sleep(0.001)
+for stop in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN):
+    r, w = os.pipe()
+    p = child(busy)
+    while b'+' not in os.read(r, 1): pass
+    os.kill(p, stop)
+    status = os.waitpid(p, os.WUNTRACED)[1]
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == stop, status
+    os.set_blocking(r, False)
+    told(os.read, r, 100000)
+    time.sleep(0.05)
+    assert told(os.read, r, 1) == 'EAGAIN', 'it runs'
+    os.set_blocking(r, True)
+    os.kill(p, signal.SIGCONT)
+    assert os.WIFCONTINUED(os.waitpid(p, os.WCONTINUED)[1])
+    assert os.read(r, 1) == b'.'
+    os.kill(p, signal.SIGTERM)
+    assert ends(p) == -15
+def execute():
+    for _ in range(3): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    threading.Thread(target=os.execv, args=('/bin/sh', ['sh', '-c', 'exit 7'])).start()
+    time.sleep(600)
+for _ in range(10): assert ends(child(execute)) == 7
+for _ in range(20): assert ends(os.posix_spawn('/bin/sh', ['sh', '-c', 'exit 5'], {})) == 5
+# Killed at any moment, at a fork too.
+def forks():
+    while True: ends(child(lambda: None))
+for n in range(100):
+    p = child(forks)
+    time.sleep(n / 50000)
+    os.kill(p, 9)
+    assert ends(p) == -9
+print('all')";
+    let options = ["--processes", "32", "--wall-ms", "30000"];
+    let Some(output) = python(&place, &options, code) else { return };
+    assert_eq!(said(&output), "all\n");
+}
+
+#[test]
+fn a_killed_helper_leaves_nobody() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: to take namespaces away takes root");
+        return;
+    }
+    let place = Place::new(None);
+    let nap = nap();
+    let line = format!("(setsid sh -c 'echo runs; exec sleep {nap}' &); exec sleep {nap}");
+    let mut command = Command::new("unshare");
+    command.args(["-Ur", "sh", "-c", APART, "sh"]).arg(place.command().get_program());
+    command.args(["--require", "confined", "--processes", "16", "--", "sh", "-c", &line]);
+    let mut host = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut runs = [0; 5];
+    host.stdout.take().unwrap().read_exact(&mut runs).unwrap();
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", host.id())).unwrap();
+    let helper = rustix::process::Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(helper, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(host.wait().unwrap().code(), Some(125));
+    until(|| alive(&nap).is_empty());
+}
+
+/// The bound is the program's own, not its user's.
+#[test]
+fn other_processes_of_the_user_are_no_part_of_the_bound() {
+    let place = Place::new(Some(NOBODY));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: several users in a namespace take root");
+        return;
+    }
+    // Beside it run more of the same user than its bound says.
+    let beside = "for i in $(seq 60); do sleep 60 >&- 2>&- & naps=\"$naps $!\"; done
+        \"$@\"; code=$?; kill $naps; exit $code";
+    let apart = format!("read -r _; exec sh -c '{APART}' sh \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["-U", "sh", "-c", &apart, "sh"]);
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args(["sh", "-c", beside, "sh"]).arg(place.command().get_program());
+    command.args(["--require", "confined", "--processes", "16", "--report", "-", "--"]);
+    command.args(["sh", "-c", "echo a | cat | cat"]).current_dir(place.work());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let map = |kind: &str| fs::write(format!("/proc/{}/{kind}", child.id()), "0 0 70000");
+    // Once it has its namespace.
+    let own = format!("/proc/{}/ns/user", child.id());
+    let ours = fs::read_link("/proc/self/ns/user").unwrap();
+    until(|| fs::read_link(&own).is_ok_and(|own| own != ours));
+    if let Err(error) = map("uid_map").and_then(|()| map("gid_map")) {
+        eprintln!("skipped: no other user can be mapped here: {error}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return;
+    }
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(said(&output), "a\n");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("\"level\":\"confined\""), "{told}");
+}
+
+#[test]
+fn no_fork_is_interrupted() {
+    let place = Place::new(None);
+    let Some(output) = python(&place, &["--processes", "128"], FORKS) else { return };
+    assert_eq!(said(&output), "0\n");
+    let code = "
+for _ in range(50):
+    ran = subprocess.run(['sh', '-c', 'echo a | cat | cat | cat'], capture_output=True)
+    assert ran.stdout == b'a\\n' and not ran.stderr, ran";
+    said(&python(&place, &["--processes", "128"], code).unwrap());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::{
 };
 
 use rustix::{
-    io::Errno,
+    io::{Errno, retry_on_intr},
     net::{AddressFamily, Protocol, SocketType, socket},
 };
 use syscap::launch::DOOR;
@@ -198,7 +198,8 @@ fn hand_on(mut input: impl Read, lane: &UnixStream) {
 
 fn connect() -> Result<UnixStream, String> {
     let door = NonZeroU32::new(DOOR).map(Protocol::from_raw);
-    match socket(AddressFamily::UNIX, SocketType::STREAM, door) {
+    // A signal may come before whoever opens the door has heard.
+    match retry_on_intr(|| socket(AddressFamily::UNIX, SocketType::STREAM, door)) {
         Ok(lane) => Ok(UnixStream::from(lane)),
         Err(Errno::PROTONOSUPPORT) => {
             Err(format!("{VARIABLE} is set, but this is not within `syscap run`: unset it"))

@@ -20,15 +20,13 @@ const ARCH: Option<TargetArch> = Some(TargetArch::aarch64);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCH: Option<TargetArch> = None;
 
-/// The architecture as filters see it, and the calls that make processes and threads (`clone3` is
-/// answered as absent).
+/// The architecture as filters see it.
 #[cfg(target_arch = "x86_64")]
-const FORKS: Option<(u32, [i64; 3])> =
-    Some((0xc000_003e, [libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork]));
+const AUDIT: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
-const FORKS: Option<(u32, [i64; 3])> = Some((0xc000_00b7, [libc::SYS_clone; 3]));
+const AUDIT: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const FORKS: Option<(u32, [i64; 3])> = None;
+const AUDIT: Option<u32> = None;
 
 /// The last call that this list has been read against: `mseal`, of Linux 6.10. Those of x32 have
 /// higher numbers too.
@@ -70,42 +68,33 @@ fn unknown() -> BpfProgram {
     ]
 }
 
-/// Asks whoever listens before each fork, and where a socket is made by [`DOOR`]; `None` on
-/// architectures that are not known here. Calls of a foreign architecture are left to the other
-/// filters, as is what a fork may share.
-pub(crate) fn asks(forks: bool, door: bool) -> Option<BpfProgram> {
+/// Whether filters are to be had on this architecture.
+pub(crate) fn known() -> bool {
+    ARCH.is_some()
+}
+
+/// Asks whoever listens where a socket is made by [`DOOR`]; `None` on architectures that are not
+/// known here. Calls of a foreign architecture are left to the other filters.
+pub(crate) fn asks() -> Option<BpfProgram> {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let code = |parts: u32| u16::try_from(parts).unwrap_or(0);
-    let step = |parts: u32, jt: u8, jf: u8, k: u32| seccompiler::sock_filter {
-        code: code(parts),
-        jt,
-        jf,
-        k,
-    };
-    let load = |at: u32| step(BPF_LD | BPF_W | BPF_ABS, 0, 0, at);
-    let (yes, no) = (
-        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
-        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    );
-    // Skips the answer that follows where it is not so; two steps, so that no jump counts others.
-    let unless = |k: u32| step(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, k);
-    let only = |k: u32| step(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, k);
-    let (arch, calls): (u32, [i64; 3]) = FORKS?;
+    let step =
+        |parts: u32, jt: u8, k: u32| seccompiler::sock_filter { code: code(parts), jt, jf: 0, k };
+    let answer = |answer: u32| step(BPF_RET | BPF_K, 0, answer);
+    let socket = u32::try_from(libc::SYS_socket).unwrap_or(u32::MAX);
+    let unix = libc::AF_UNIX.unsigned_abs();
+    let mut steps = Vec::new();
     // `seccomp_data` is the call's number, the architecture, and from its 16th byte on the
     // arguments, of eight bytes, the lower half of each first.
-    let mut steps = vec![load(4), unless(arch), no.clone(), load(0)];
-    for call in calls.iter().filter(|_| forks) {
-        steps.extend([only(u32::try_from(*call).unwrap_or(u32::MAX)), yes.clone()]);
+    for (at, value) in [(4, AUDIT?), (0, socket), (16, unix), (32, DOOR)] {
+        steps.extend([
+            step(BPF_LD | BPF_W | BPF_ABS, 0, at),
+            // Skips the answer that follows where it is so.
+            step(BPF_JMP | BPF_JEQ | BPF_K, 1, value),
+            answer(libc::SECCOMP_RET_ALLOW),
+        ]);
     }
-    if door {
-        let socket = u32::try_from(libc::SYS_socket).unwrap_or(u32::MAX);
-        let unix = libc::AF_UNIX.unsigned_abs();
-        for (at, value) in [(0, socket), (16, unix), (32, DOOR)] {
-            steps.extend([load(at), unless(value), no.clone()]);
-        }
-        steps.push(yes);
-    }
-    steps.push(no);
+    steps.push(answer(libc::SECCOMP_RET_USER_NOTIF));
     Some(steps)
 }
 
@@ -134,7 +123,9 @@ fn refused(network: Network, mounts: bool, door: bool) -> Result<Rules, ()> {
     for (call, argument) in MODES {
         rules.entry(*call).or_insert([has(*argument, 0o4000)?, has(*argument, 0o2000)?].into());
     }
-    let spaces = [
+    let flags = [
+        // Whoever traces the program would not see what begins.
+        libc::CLONE_UNTRACED,
         libc::CLONE_NEWNS,
         libc::CLONE_NEWCGROUP,
         libc::CLONE_NEWUTS,
@@ -143,8 +134,8 @@ fn refused(network: Network, mounts: bool, door: bool) -> Result<Rules, ()> {
         libc::CLONE_NEWPID,
         libc::CLONE_NEWNET,
     ];
-    let spaces = spaces.map(|space| has(0, u64::from(space.unsigned_abs())));
-    rules.insert(libc::SYS_clone, spaces.into_iter().collect::<Result<_, ()>>()?);
+    let flags = flags.map(|flag| has(0, u64::from(flag.unsigned_abs())));
+    rules.insert(libc::SYS_clone, flags.into_iter().collect::<Result<_, ()>>()?);
     // What types into a terminal in another's name.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| is(1, request));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, ()>>()?);

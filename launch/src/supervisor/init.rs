@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Signal, WaitOptions};
 
-use super::forks::Wanted;
 use super::group::Group;
 use super::watch::{silence, unheard};
 use super::{At, Failed, Step, mounts, program};
@@ -18,10 +17,10 @@ pub(crate) fn run(
     plan: Plan,
     achieved: Achieved,
     notes: OwnedFd,
-    asks: (OwnedFd, Wanted),
+    way: OwnedFd,
     group: Option<&Group>,
 ) -> ! {
-    let code = match serve(plan, achieved, &notes, asks, group) {
+    let code = match serve(plan, achieved, &notes, way, group) {
         Ok(()) => 0,
         Err(Failed(step, error)) => tell(&notes, Note::Failed(step.number(), error)),
     };
@@ -37,7 +36,7 @@ fn serve(
     plan: Plan,
     mut achieved: Achieved,
     notes: &OwnedFd,
-    asks: (OwnedFd, Wanted),
+    way: OwnedFd,
     group: Option<&Group>,
 ) -> Result<(), Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -62,10 +61,10 @@ fn serve(
         sys::loopback_up(socket).at(Step::Loopback)?;
     }
     let child = match sys::fork().at(Step::Fork)? {
-        Fork::Child => program::run(plan, achieved, proc, notes, &asks, group),
+        Fork::Child => program::run(plan, achieved, proc, notes, &way, group),
         Fork::Parent(child) => child,
     };
-    drop((plan, asks));
+    drop((plan, way));
     silence().at(Step::Streams)?;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

@@ -1,11 +1,12 @@
 //! The process between host and program. It has one thread, from its start to its end.
+mod door;
 mod filter;
-mod forks;
 mod group;
 mod init;
 mod mounts;
 mod program;
 mod spaces;
+mod trace;
 mod usage;
 mod watch;
 

@@ -11,11 +11,10 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::forks::Wanted;
 use super::group::Group;
 use super::init::tell;
 use super::mounts::is_folder;
-use super::{At, Failed, Step, filter, forks};
+use super::{At, Failed, Step, door, filter};
 use crate::plan::{Access, DEVICES, Limits, Network, Plan, SYSTEM};
 use crate::report::Achieved;
 use crate::sys;
@@ -27,14 +26,17 @@ pub(crate) fn run(
     achieved: Achieved,
     proc: bool,
     notes: &OwnedFd,
-    asks: &(OwnedFd, Wanted),
+    way: &OwnedFd,
     group: Option<&Group>,
 ) -> ! {
-    let note = match confine(&plan, achieved, proc, asks, group) {
+    let note = match confine(&plan, achieved, proc, way, group) {
         Ok(achieved) if achieved.level(plan.network) < plan.required => Note::TooWeak(achieved),
         Ok(achieved) => {
             tell(notes, Note::Begins(achieved));
-            Note::NotExecuted(execute(plan))
+            match door::wait_for_leave(way).at(Step::Fork) {
+                Ok(()) => Note::NotExecuted(execute(plan)),
+                Err(Failed(step, error)) => Note::Failed(step.number(), error),
+            }
         }
         Err(Failed(step, error)) => Note::Failed(step.number(), error),
     };
@@ -46,7 +48,7 @@ fn confine(
     plan: &Plan,
     mut achieved: Achieved,
     proc: bool,
-    (way, wanted): &(OwnedFd, Wanted),
+    way: &OwnedFd,
     group: Option<&Group>,
 ) -> Result<Achieved, Failed> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Session)?;
@@ -61,9 +63,9 @@ fn confine(
         (None, None) => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
     }
     sys::close_others_on_exec().at(Step::Descriptors)?;
-    limit(&plan.limits).at(Step::Limits)?;
+    limit(&plan.limits, achieved.user).at(Step::Limits)?;
     give_up_privileges().at(Step::Privileges)?;
-    forks::ask(way, *wanted).at(if wanted.door { Step::Door } else { Step::Seccomp })?;
+    door::introduce(way, plan.door).at(if plan.door { Step::Door } else { Step::Session })?;
     achieved.landlock = landlock(plan, proc).map_err(|()| Failed(Step::Landlock, libc::EINVAL))?;
     achieved.seccomp = filter::apply(plan.network, achieved.mounts, plan.door)
         .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;
@@ -102,14 +104,16 @@ fn execute(plan: Plan) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-fn limit(limits: &Limits) -> rustix::io::Result<()> {
+/// Limits of the system's own. `user` says whether the user namespace is its own: elsewhere all
+/// that its user runs on the host would count as its processes.
+fn limit(limits: &Limits, user: bool) -> rustix::io::Result<()> {
     let both = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, both(0))?;
     for (resource, most) in [
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nofile, limits.descriptors),
         (Resource::Data, limits.memory_bytes),
-        (Resource::Nproc, limits.processes.map(u64::from)),
+        (Resource::Nproc, limits.processes.filter(|_| user).map(u64::from)),
         // Each process for itself, should the helper be late.
         (Resource::Cpu, limits.cpu_ms.map(|cpu| cpu.div_ceil(1000).saturating_add(1))),
     ] {

@@ -11,12 +11,15 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, wait, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, wait, waitid,
+};
 
-use super::forks::{self, Asked, Forks, Heard, Wanted};
+use super::door::{self, Door, Introduced};
 use super::group::Group;
+use super::trace::{Trace, Turn};
 use super::usage::Meter;
-use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, init, spaces};
+use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, filter, init, spaces, trace};
 use crate::plan::{Limits, Plan};
 use crate::report::{Bound, Ended};
 use crate::sys::{self, Fork};
@@ -63,21 +66,21 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
     let (notes, notes_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).at(Step::Pipes)?;
     let limits = plan.limits;
     let held = group.as_ref().is_some_and(Group::bounds_processes);
-    // A namespace of its own ends as one: there a look from time to time is enough, and no signal
-    // of the program's comes between a fork and its answer.
-    let forks = limits.processes.is_some() && !held && !achieved.processes;
-    let wanted = Wanted { forks, door: plan.door };
-    let (way, asks) = forks::way().at(Step::Pipes)?;
+    // A namespace of its own ends as one: there a look from time to time is enough. Without a
+    // filter some could begin unseen (`CLONE_UNTRACED`).
+    let traced = !held && !achieved.processes && filter::known();
+    let traced = limits.processes.filter(|_| traced);
+    let (way, end) = door::way().at(Step::Pipes)?;
     match sys::fork().at(Step::Fork)? {
         Fork::Child => {
             drop((notes, way));
-            init::run(plan, achieved, notes_end, (asks, wanted), group.as_ref())
+            init::run(plan, achieved, notes_end, end, group.as_ref())
         }
         Fork::Parent(first) => {
-            drop((plan, notes_end, asks));
+            drop((plan, notes_end, end));
             silence().at(Step::Streams)?;
             let first = First { pid: first, alone: achieved.processes };
-            let watch = Watch::new(control, notes, way, first, group, limits)?;
+            let watch = Watch::new(control, (notes, way), first, group, limits, traced)?;
             watch.run()
         }
     }
@@ -128,9 +131,14 @@ struct First {
 struct Watch<'a> {
     control: &'a OwnedFd,
     notes: OwnedFd,
-    /// Where the listener to forks comes from, and what it is then.
+    /// Where the program makes itself known and waits for leave to begin.
     way: OwnedFd,
-    forks: Option<Forks>,
+    door: Option<Door>,
+    /// The bound to which it is to be traced, and the trace then.
+    traced: Option<u32>,
+    trace: Option<Trace>,
+    /// Whether more of what is traced may have stopped than was let on.
+    more: bool,
     /// The program, from its start on, to be sent signals.
     program: Option<OwnedFd>,
     first: First,
@@ -153,18 +161,21 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn new(
         control: &'a OwnedFd,
-        notes: OwnedFd,
-        way: OwnedFd,
+        (notes, way): (OwnedFd, OwnedFd),
         first: First,
         group: Option<Group>,
         limits: Limits,
+        traced: Option<u32>,
     ) -> Result<Self, Failed> {
         let handle = pidfd_open(first.pid, PidfdFlags::empty()).at(Step::Fork)?;
         Ok(Self {
             control,
             notes,
             way,
-            forks: None,
+            door: None,
+            traced,
+            trace: None,
+            more: false,
             program: None,
             first,
             handle,
@@ -183,7 +194,7 @@ impl<'a> Watch<'a> {
 
     fn run(mut self) -> Result<(), Failed> {
         loop {
-            let [order, note, gone, fork] = self.wait()?;
+            let [order, note, gone, guest, stopped] = self.wait()?;
             if note {
                 self.hear()?;
                 continue;
@@ -194,15 +205,22 @@ impl<'a> Watch<'a> {
             if order {
                 self.obey();
             }
-            if fork {
-                self.decide();
+            if guest {
+                self.admit();
+            }
+            if stopped {
+                self.let_on();
             }
             if self.due() {
                 self.look();
             }
         }
         self.end_all();
-        waitpid(Some(self.first.pid), WaitOptions::empty()).at(Step::Fork)?;
+        match waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED) {
+            // Who waits for what is traced waits for this one too.
+            Ok(_) | Err(Errno::CHILD) => {}
+            Err(error) => return Err(error).at(Step::Fork),
+        }
         self.end_orphans();
         let wall = self.began.map_or(Duration::ZERO, |_| self.made.elapsed());
         let counted = self.group.as_ref().and_then(Group::cpu_us);
@@ -224,31 +242,40 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Waits for an order, a note, the end of pid 1 or a fork that asks, until the next look is
-    /// due.
-    fn wait(&self) -> Result<[bool; 4], Failed> {
-        let orders = if self.listening { PollFlags::IN } else { PollFlags::empty() };
-        let control = PollFd::new(self.control, orders);
-        let notes = PollFd::new(&self.notes, PollFlags::IN);
-        let first = PollFd::new(&self.handle, PollFlags::IN);
-        // Of what is being ended nothing may fork.
-        let (forks, asking) = match &self.forks {
-            Some(forks) if self.ended.is_none() => (forks.listener(), PollFlags::IN),
-            _ => (self.notes.as_fd(), PollFlags::empty()),
-        };
-        let forks = PollFd::from_borrowed_fd(forks, asking);
-        let mut polled = [control, notes, first, forks];
-        let timeout = self.next_look().and_then(|left| Timespec::try_from(left).ok());
+    /// Waits for an order, a note, the end of pid 1, somebody at the door or what is traced, until
+    /// the next look is due.
+    fn wait(&self) -> Result<[bool; 5], Failed> {
+        let when = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
+        // Of what is being ended nothing is let in or on.
+        let going = self.ended.is_none();
+        let (door, trace) = (self.door.as_ref(), self.trace.as_ref());
+        let nobody = self.notes.as_fd();
+        let mut polled = [
+            PollFd::new(self.control, when(self.listening)),
+            PollFd::new(&self.notes, PollFlags::IN),
+            PollFd::new(&self.handle, PollFlags::IN),
+            PollFd::from_borrowed_fd(
+                door.map_or(nobody, Door::listener),
+                when(going && door.is_some()),
+            ),
+            PollFd::from_borrowed_fd(
+                trace.map_or(nobody, Trace::woken),
+                when(going && trace.is_some()),
+            ),
+        ];
+        let left = if going && self.more { Some(Duration::ZERO) } else { self.next_look() };
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).at(Step::Pipes),
         }
-        let [control, notes, first, forks] = polled;
+        let [control, notes, first, guest, stopped] = polled;
         Ok([
             self.listening && !control.revents().is_empty(),
             notes.revents().contains(PollFlags::IN),
             !first.revents().is_empty(),
-            !asking.is_empty() && !forks.revents().is_empty(),
+            going && door.is_some() && !guest.revents().is_empty(),
+            going && (self.more || trace.is_some() && !stopped.revents().is_empty()),
         ])
     }
 
@@ -261,14 +288,18 @@ impl<'a> Watch<'a> {
         let wall = wall.map(|wall| wall.saturating_sub(began.elapsed()));
         // A millisecond more: a poll that is a little early would find nothing due.
         let wall = wall.map(|wall| wall.saturating_add(Duration::from_millis(1)));
-        let turn =
-            (self.limits.cpu_ms.is_some() || self.limits.processes.is_some()).then_some(TURN);
+        let turn = self.looks().then_some(TURN);
         let since = self.looked.map_or(Duration::ZERO, |looked| looked.elapsed());
         let turn = turn.map(|turn| turn.saturating_sub(since));
         wall.into_iter().chain(turn).min()
     }
 
-    /// Whether it is time for a look: forks wake this process more often.
+    /// Whether use is bounded that nothing but a look says.
+    fn looks(&self) -> bool {
+        self.limits.cpu_ms.is_some() || (self.limits.processes.is_some() && self.trace.is_none())
+    }
+
+    /// Whether it is time for a look: what is traced wakes this process more often.
     fn due(&self) -> bool {
         let wall = self.limits.wall_ms.map(Duration::from_millis);
         let over = self.began.zip(wall).is_some_and(|(began, wall)| began.elapsed() >= wall);
@@ -312,11 +343,14 @@ impl<'a> Watch<'a> {
         };
         match note {
             Note::Begins(_) => {
-                if let Some(Heard { program, asks }) = Forks::receive(&self.way) {
-                    (self.program, self.forks) = (Some(program), asks);
+                if let Some(Introduced { pid, program, door }) = door::introduced(&self.way) {
+                    (self.program, self.door) = (Some(program), door);
+                    // Where it can't be traced looks must do.
+                    self.trace = self.traced.and_then(|most| Trace::seize(pid, most));
                 }
                 self.began = Some(Instant::now());
                 tell(self.control, note);
+                door::give_leave(&self.way);
             }
             Note::TooWeak(_) | Note::Failed(..) | Note::NotExecuted(_) => {
                 if !self.failed && self.ended.is_none() {
@@ -336,77 +370,53 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Answers a fork that asks. By what was counted, and after a new count where that is too much;
-    /// forks that were permitted and are under way are in no count, so that there may be twice as
-    /// many as the bound says, for one turn.
-    fn decide(&mut self) {
-        let Some(forks) = &mut self.forks else { return };
-        let fork = match forks.asked() {
-            Ok(Some(Asked::Fork(fork))) => fork,
-            Ok(Some(Asked::Door(who))) => {
-                // One that can't be answered waits until it is ended: it has got nothing.
-                return forks.connect(who, self.control).unwrap_or_default();
-            }
-            Ok(None) => return,
-            // Nobody is left who could ask.
-            Err(_) => {
-                self.forks = None;
-                return;
-            }
-        };
-        // Without a bound nothing asks.
-        let most = self.limits.processes.unwrap_or(u32::MAX);
-        let mut counted = true;
-        if !forks.room(most) {
-            counted = self.look();
-        }
-        // Of what is being ended there is no answer any more.
-        let (None, Some(forks)) = (self.ended, &mut self.forks) else { return };
-        let answered = match (forks.room(most), counted) {
-            (true, _) => forks.permit(fork),
-            (false, true) => return self.end(Ended::Bound(Bound::Processes)),
-            (false, false) => forks.refuse(fork),
-        };
-        if answered.is_err() {
-            self.end(Ended::Bound(Bound::Processes));
+    /// Lets in who is at the door.
+    fn admit(&mut self) {
+        let Some(door) = &self.door else { return };
+        if door.answer(self.control).is_err() {
+            self.door = None;
         }
     }
 
-    /// Looks at clock, processor time and processes. Says whether processes were counted.
-    fn look(&mut self) -> bool {
-        let Some(began) = self.began else { return false };
+    /// Lets on what is traced and has stopped.
+    fn let_on(&mut self) {
+        let Some(trace) = &mut self.trace else { return };
+        self.more = false;
+        match trace.turn() {
+            Turn::Done => {}
+            Turn::More => self.more = true,
+            Turn::Over => self.end(Ended::Bound(Bound::Processes)),
+        }
+    }
+
+    /// Looks at clock, processor time and processes.
+    fn look(&mut self) {
+        let Some(began) = self.began else { return };
         if self.ended.is_some() {
-            return false;
+            return;
         }
         let wall = self.limits.wall_ms.map(Duration::from_millis);
         if wall.is_some_and(|wall| began.elapsed() >= wall) {
-            self.end(Ended::Bound(Bound::Wall));
-            return true;
+            return self.end(Ended::Bound(Bound::Wall));
         }
-        if self.limits.cpu_ms.is_none() && self.limits.processes.is_none() {
-            return false;
+        if !self.looks() {
+            return;
         }
         self.looked = Some(Instant::now());
         let first = self.first;
         let meter = self.meter.get_or_insert_with(|| Meter::new(first.pid, first.alone));
-        let Some(mut used) = meter.look() else { return false };
+        let Some(mut used) = meter.look() else { return };
         if let Some(counted) = self.group.as_ref().and_then(Group::cpu_us) {
             used.cpu_us = counted;
         }
         self.seen = self.seen.max(used.cpu_us);
         let cpu = self.limits.cpu_ms.map(|cpu| cpu.saturating_mul(1000));
         if cpu.is_some_and(|cpu| self.seen >= cpu) {
-            self.end(Ended::Bound(Bound::Cpu));
-            return true;
+            return self.end(Ended::Bound(Bound::Cpu));
         }
         if self.limits.processes.is_some_and(|most| used.processes > u64::from(most)) {
             self.end(Ended::Bound(Bound::Processes));
-            return true;
         }
-        if let Some(forks) = &mut self.forks {
-            forks.count(used.processes);
-        }
-        true
     }
 
     /// Ends everything, for this reason if there was no other before.
@@ -442,7 +452,7 @@ impl<'a> Watch<'a> {
             }
             // Reaps; ends when there is no child left. Any child: one may have left this group.
             loop {
-                match wait(WaitOptions::NOHANG) {
+                match wait(WaitOptions::NOHANG | trace::all()) {
                     Ok(Some(_)) | Err(Errno::INTR) => {}
                     Ok(None) => break,
                     Err(_) => return,
