@@ -1,5 +1,7 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
+mod limit;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +17,7 @@ use syscap_kernel::{
 
 use crate::{
     clock::thread_cpu_us,
-    core::{Core, Out},
+    core::{Core, Out, StandIn},
     guard::caught,
     pool,
     provide::Cancel,
@@ -31,24 +33,48 @@ pub(crate) fn given_up() -> Cancel {
     GIVEN_UP.with_borrow(|cancel| cancel.clone()).unwrap_or_default()
 }
 
+/// How a run ended.
+pub(crate) enum Ended {
+    /// In time, or it was given up here.
+    Here(Event, Option<GivenUp>),
+    /// After it had been given up, and another thread had taken this one's place.
+    Late(Event),
+}
+
 /// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
-/// on the caller's own thread; another gets a thread, so that it can be given up, and hears of
-/// `cancel`.
+/// on the caller's own thread, and so does another where somebody can stand in for the caller; else
+/// it gets a thread, so that it can be given up, and hears of `cancel`.
 pub(crate) fn run(
     core: &Arc<Core>,
     job: Job,
     out: &Out,
-    cancel: &Cancel,
-) -> (Event, Option<GivenUp>) {
-    match job.wall_ms_max() {
-        None => (run_here(job), None),
-        Some(ms) => {
-            // A run that is given up says so to nobody but itself: the caller may have others.
-            let own = cancel.part();
-            let _running = core.cancels.enter(job.intent(), &own);
-            run_apart(core, job, (out, &own), Duration::from_millis(ms))
-        }
+    (cancel, stand_in): (&Cancel, Option<&Arc<StandIn>>),
+) -> Ended {
+    let Some(ms) = job.wall_ms_max() else { return Ended::Here(run_here(job), None) };
+    // A run that is given up says so to nobody but itself: the caller may have others.
+    let (own, limit) = (cancel.part(), Duration::from_millis(ms));
+    let _running = core.cancels.enter(job.intent(), &own);
+    if let Some(limited) = stand_in.and_then(|one| limited(one, job.intent(), limit, &own)) {
+        GIVEN_UP.set(Some(own));
+        let event = run_here(job);
+        // The thread's next job is another's.
+        GIVEN_UP.set(None);
+        return if limited.ends() { Ended::Here(event, None) } else { Ended::Late(event) };
     }
+    let (event, given_up) = run_apart(core, job, (out, &own), limit);
+    Ended::Here(event, given_up)
+}
+
+/// Has another thread take the caller's place where the run that begins takes longer than that.
+fn limited(
+    stand_in: &Arc<StandIn>,
+    intent: Seq,
+    limit: Duration,
+    own: &Cancel,
+) -> Option<limit::Limited> {
+    let (stand_in, own) = (Arc::clone(stand_in), own.clone());
+    // Its limit is what it took, as where it has a thread of its own.
+    limit::limit(limit, move || stand_in.take_over(intent, limit, GivenUp(own)))
 }
 
 /// The runs that can be told that nobody waits for them any more.
@@ -72,6 +98,11 @@ impl Cancels {
             cancel.cancel();
         }
         Entered(self, intent)
+    }
+
+    /// Its run was given up: whoever gave it up has told it.
+    pub(crate) fn leave(&self, intent: Seq) {
+        self.lock().out.remove(&intent);
     }
 
     /// A call was cancelled: its run is told, or is when it begins. `in_flight` are all that may
@@ -199,6 +230,6 @@ fn wait(
     }
 }
 
-fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
