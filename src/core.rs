@@ -45,9 +45,9 @@ use syscap_format::{
 use self::{
     locked::Locked,
     mail::{Asked, Brought, Caller, Delivery, Mailbox},
-    stand_in::Displaced,
+    stand_in::{Displaced, StandIn},
 };
-pub(crate) use self::{mail::Out, notices::Notices, stand_in::StandIn};
+pub(crate) use self::{mail::Out, notices::Notices};
 use crate::{
     counters::Counters,
     entropy::Salts,
@@ -280,13 +280,14 @@ impl Core {
                         return Ok(Some(shared));
                     }
                 }
-                let (event, given_up) = match run::run(self, *job, &out, (cancel, stand_in)) {
-                    Ended::Here(event, given_up) => (event, given_up),
-                    Ended::Late(event) => {
-                        self.came_late(event, out);
-                        return Err(Displaced);
-                    }
-                };
+                let (event, given_up) =
+                    match run::run(&self.cancels, *job, self.means(&out, stand_in), cancel) {
+                        Ended::Here(event, given_up) => (event, given_up),
+                        Ended::Late(event) => {
+                            self.came_late(event, out);
+                            return Err(Displaced);
+                        }
+                    };
                 if matches!(&event, Event::Ran(ran, _) if ran.tool_failed()) {
                     self.counters.tool_failed();
                 }

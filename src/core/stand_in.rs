@@ -16,14 +16,19 @@ use syscap_kernel::{
 use super::{
     Answer, Core,
     locked::Locked,
-    mail::{Brought, Caller, Mailbox},
+    mail::{Brought, Caller, Mailbox, Out},
 };
-use crate::{Error, guard::caught, provide::Cancel, run::GivenUp};
+use crate::{
+    Error,
+    guard::caught,
+    provide::Cancel,
+    run::{GivenUp, Means, TakeOver, micros},
+};
 
 type Finish = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
 /// See the module.
-pub(crate) struct StandIn {
+pub(super) struct StandIn {
     core: Arc<Core>,
     first: Ticket,
     mail: Arc<Mailbox>,
@@ -49,6 +54,17 @@ impl Core {
 
     pub(super) fn tickets(&self, many: u64) -> Ticket {
         Ticket(self.next.fetch_add(many, Ordering::Relaxed))
+    }
+
+    /// What is done where a run outlasts its limit.
+    pub(super) fn means(self: &Arc<Self>, out: &Out, stand_in: Option<&Arc<StandIn>>) -> Means {
+        let (core, out) = (Arc::clone(self), Out::clone(out));
+        Means {
+            late: Box::new(move |event| core.came_late(event, out)),
+            stand_in: stand_in.map(Arc::clone).map(|one| -> TakeOver {
+                Box::new(move |intent, ran, given_up| one.take_over(intent, ran, given_up))
+            }),
+        }
     }
 
     /// Brings an event before the kernel, and sees it through to its answer, which `finish` is
@@ -103,8 +119,8 @@ impl StandIn {
 
     /// Its run is given up after so long, and runs on on the thread that was here; what is left of
     /// the call is this thread's.
-    pub(crate) fn take_over(self: &Arc<Self>, intent: Seq, ran: Duration, given_up: GivenUp) {
-        let measured = Measured { cpu_us: 0, wall_us: crate::run::micros(ran) };
+    fn take_over(self: &Arc<Self>, intent: Seq, ran: Duration, given_up: GivenUp) {
+        let measured = Measured { cpu_us: 0, wall_us: micros(ran) };
         let mut shared = self.core.lock();
         if let Some(caller) = shared.callers.get_mut(&self.first) {
             caller.moves_here();
