@@ -184,7 +184,9 @@ fn an_attached_call_that_hangs_is_given_up() {
     let (told, answers) = std::sync::mpsc::channel();
     for _ in 0..CALLS {
         let (caller, told) = (Arc::clone(&caller), told.clone());
-        std::thread::spawn(move || told.send(call(&caller, "t.wait", args! {}).unwrap()));
+        std::thread::spawn(move || {
+            told.send(call(&caller, "t.wait", args! {}).unwrap()).unwrap();
+        });
     }
     let answers = (0..CALLS).map(|_| answers.recv_timeout(Duration::from_secs(20)).unwrap());
     let mut given_up: Vec<Seq> = answers
