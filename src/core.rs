@@ -16,6 +16,7 @@
 mod locked;
 mod mail;
 mod notices;
+mod stand_in;
 mod stored;
 
 use std::{
@@ -44,6 +45,7 @@ use syscap_format::{
 use self::{
     locked::Locked,
     mail::{Asked, Brought, Caller, Delivery, Mailbox},
+    stand_in::{Displaced, StandIn},
 };
 pub(crate) use self::{mail::Out, notices::Notices};
 use crate::{
@@ -51,7 +53,7 @@ use crate::{
     entropy::Salts,
     guard::caught,
     provide::Cancel,
-    run::{self, Cancels},
+    run::{self, Cancels, Ended},
 };
 
 /// The kernel and its store.
@@ -164,25 +166,20 @@ impl Core {
         cancel: &Cancel,
         mut answered: impl FnMut(usize, Answer),
     ) -> Result<(), Halt> {
-        if self.is_closed() {
-            return Err(self.lock().why_closed());
-        }
         if count == 0 {
             return Ok(());
         }
-        if self.short.load(Ordering::SeqCst) {
-            self.look_for_room();
-        }
+        self.may_request()?;
         let mail = Arc::<Mailbox>::default();
         let many = u64::try_from(count).unwrap_or(u64::MAX);
-        let first = self.next.fetch_add(many, Ordering::Relaxed);
+        let Ticket(first) = self.tickets(many);
         // What they are is read here: the kernel does nothing else meanwhile.
         let events = (0..many).map_while(|n| event(Ticket(first.wrapping_add(n))));
         let events: Vec<Event> = events.collect();
         let mut left = events.len();
         let caller = Caller::here(&mail, left);
         let held = self.bring(&mail, Brought::Requests(Ticket(first), caller, events));
-        self.see_through(held, (Ticket(first), &mail), cancel, |ticket, answer| {
+        self.see_through(held, (Ticket(first), &mail), (cancel, None), |ticket, answer| {
             answered(usize::try_from(ticket.0.wrapping_sub(first)).unwrap_or(usize::MAX), answer);
             left = left.saturating_sub(1);
             left == 0
@@ -207,7 +204,7 @@ impl Core {
         self: &'a Arc<Self>,
         mut held: Option<Locked<'a>>,
         (first, mail): (Ticket, &Mailbox),
-        cancel: &Cancel,
+        by: (&Cancel, Option<&Arc<StandIn>>),
         mut answered: impl FnMut(Ticket, Answer) -> bool,
     ) -> Result<(), Halt> {
         let mut others_ran = false;
@@ -242,7 +239,10 @@ impl Core {
                 Delivery::Job(job) => {
                     drop(held.take());
                     let is_run = matches!(job, Asked::Run(..));
-                    held = self.serve(mail, (ticket, job), others_ran, cancel);
+                    held = match self.serve(mail, (ticket, job), others_ran, by) {
+                        Ok(held) => held,
+                        Err(Displaced) => return Ok(()),
+                    };
                     others_ran |= is_run;
                     None
                 }
@@ -266,8 +266,8 @@ impl Core {
         mail: &Mailbox,
         (ticket, asked): (Ticket, Asked),
         has_waited: bool,
-        cancel: &Cancel,
-    ) -> Option<Locked<'_>> {
+        (cancel, stand_in): (&Cancel, Option<&Arc<StandIn>>),
+    ) -> Result<Option<Locked<'_>>, Displaced> {
         let brought = match asked {
             Asked::Run(job, out) => {
                 let gone = cancel.is_cancelled() || self.ending.load(Ordering::SeqCst);
@@ -277,17 +277,24 @@ impl Core {
                     if gone || !shared.kernel.may_begin(&job) {
                         self.handle(&mut shared, Event::GivenBack(job));
                         drop(out);
-                        return Some(shared);
+                        return Ok(Some(shared));
                     }
                 }
-                let (event, given_up) = run::run(self, *job, &out, cancel);
+                let (event, given_up) =
+                    match run::run(&self.cancels, *job, self.means(&out, stand_in), cancel) {
+                        Ended::Here(event, given_up) => (event, given_up),
+                        Ended::Late(event) => {
+                            self.came_late(event, out);
+                            return Err(Displaced);
+                        }
+                    };
                 if matches!(&event, Event::Ran(ran, _) if ran.tool_failed()) {
                     self.counters.tool_failed();
                 }
                 if let Some(given_up) = given_up {
                     self.handle(&mut self.lock(), event);
                     given_up.tell();
-                    return Some(self.lock());
+                    return Ok(Some(self.lock()));
                 }
                 Brought::Done(Box::new(event), Some(out))
             }
@@ -305,7 +312,7 @@ impl Core {
                 Brought::Done(Box::new(Event::Inspected(ticket, seen)), None)
             }
         };
-        self.bring(mail, brought)
+        Ok(self.bring(mail, brought))
     }
 
     /// An event that nobody waits for. What it puts on record is durable when this returns, or

@@ -1,5 +1,7 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
+mod limit;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -13,13 +15,7 @@ use syscap_kernel::{
     tool::Job,
 };
 
-use crate::{
-    clock::thread_cpu_us,
-    core::{Core, Out},
-    guard::caught,
-    pool,
-    provide::Cancel,
-};
+use crate::{clock::thread_cpu_us, guard::caught, pool, provide::Cancel};
 
 thread_local! {
     /// Says that the run on this thread was given up.
@@ -31,24 +27,55 @@ pub(crate) fn given_up() -> Cancel {
     GIVEN_UP.with_borrow(|cancel| cancel.clone()).unwrap_or_default()
 }
 
+/// How a run ended.
+pub(crate) enum Ended {
+    /// In time, or it was given up here.
+    Here(Event, Option<GivenUp>),
+    /// After it had been given up, and another thread had taken this one's place.
+    Late(Event),
+}
+
+/// Gives a run up after so long, in the place of the thread that runs it.
+pub(crate) type TakeOver = Box<dyn FnOnce(Seq, Duration, GivenUp) + Send>;
+
+/// What whoever has a job run does where that outlasts its limit.
+pub(crate) struct Means {
+    /// Takes what it came to after it had been given up.
+    pub(crate) late: Box<dyn FnOnce(Event) + Send>,
+    /// Stands in for the caller, who runs it then; else the run gets a thread.
+    pub(crate) stand_in: Option<TakeOver>,
+}
+
 /// Runs a job and says how it ended. A tool whose manifest gives no limit can't block and runs
-/// on the caller's own thread; another gets a thread, so that it can be given up, and hears of
-/// `cancel`.
-pub(crate) fn run(
-    core: &Arc<Core>,
-    job: Job,
-    out: &Out,
-    cancel: &Cancel,
-) -> (Event, Option<GivenUp>) {
-    match job.wall_ms_max() {
-        None => (run_here(job), None),
-        Some(ms) => {
-            // A run that is given up says so to nobody but itself: the caller may have others.
-            let own = cancel.part();
-            let _running = core.cancels.enter(job.intent(), &own);
-            run_apart(core, job, (out, &own), Duration::from_millis(ms))
-        }
+/// on the caller's own thread, and so does another where somebody can stand in for the caller; else
+/// it gets a thread, so that it can be given up, and hears of `cancel`.
+pub(crate) fn run(cancels: &Cancels, job: Job, means: Means, cancel: &Cancel) -> Ended {
+    let Some(ms) = job.wall_ms_max() else { return Ended::Here(run_here(job), None) };
+    // A run that is given up says so to nobody but itself: the caller may have others.
+    let (own, limit) = (cancel.part(), Duration::from_millis(ms));
+    let _running = cancels.enter(job.intent(), &own);
+    let Means { late, stand_in } = means;
+    if let Some(limited) = stand_in.and_then(|one| limited(one, job.intent(), limit, &own)) {
+        GIVEN_UP.set(Some(own));
+        let event = run_here(job);
+        // The thread's next job is another's.
+        GIVEN_UP.set(None);
+        return if limited.ends() { Ended::Here(event, None) } else { Ended::Late(event) };
     }
+    let (event, given_up) = run_apart(job, (late, &own), limit);
+    Ended::Here(event, given_up)
+}
+
+/// Has another thread take the caller's place where the run that begins takes longer than that.
+fn limited(
+    take_over: TakeOver,
+    intent: Seq,
+    limit: Duration,
+    own: &Cancel,
+) -> Option<limit::Limited> {
+    let own = own.clone();
+    // Its limit is what it took, as where it has a thread of its own.
+    limit::limit(limit, move || take_over(intent, limit, GivenUp(own)))
 }
 
 /// The runs that can be told that nobody waits for them any more.
@@ -72,6 +99,11 @@ impl Cancels {
             cancel.cancel();
         }
         Entered(self, intent)
+    }
+
+    /// Its run was given up: whoever gave it up has told it.
+    pub(crate) fn leave(&self, intent: Seq) {
+        self.lock().out.remove(&intent);
     }
 
     /// A call was cancelled: its run is told, or is when it begins. `in_flight` are all that may
@@ -142,16 +174,14 @@ enum Slot {
 }
 
 fn run_apart(
-    core: &Arc<Core>,
     job: Job,
-    (out, cancel): (&Out, &Cancel),
+    (late, cancel): (Box<dyn FnOnce(Event) + Send>, &Cancel),
     limit: Duration,
 ) -> (Event, Option<GivenUp>) {
     let intent = job.intent();
     let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
     let theirs = Arc::clone(&shared);
     let given_up = cancel.clone();
-    let (core, out) = (Arc::clone(core), Out::clone(out));
     let started = pool::spawn(move || {
         GIVEN_UP.set(Some(given_up));
         let event = run_here(job);
@@ -161,10 +191,10 @@ fn run_apart(
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*slot, Slot::GivenUp) {
             drop(slot);
-            core.came_late(event, out);
+            late(event);
         } else {
             // Before the caller is told: it looks whether anything still runs.
-            drop(out);
+            drop(late);
             *slot = Slot::Ended(Box::new(event));
             ended.notify_one();
         }
@@ -199,6 +229,6 @@ fn wait(
     }
 }
 
-fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 
 use syscap_format::{
     budget::Amounts,
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, MapBuilder},
+    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
     envelope::{ToolResult, TxOutcome},
     field::{Field, choice, shape},
     id::{AgentId, Seq, TokenId},
@@ -208,32 +208,16 @@ impl Field for Answered {
     const SHAPE: &'static str = "array [map, any]";
 
     fn put(&self, encoder: &mut Encoder) {
-        let envelope = self.0.to_canonical();
-        let head = envelope.item().entries().filter(|(key, _)| !is_delivered(key));
-        let head = head.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
-        (head.finish(), self.0.delivered().clone()).put(encoder);
+        encoder.array(2);
+        self.0.head().put(encoder);
+        self.0.delivered().put(encoder);
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let fault = decoder.fault(Fault::Value);
         let (head, delivered) = <(Canonical, Canonical)>::take(decoder)?;
-        let head = head.item();
-        let key = match head.get("status").and_then(Item::as_text) {
-            Some("ok") => "result",
-            Some("error") => "error",
-            _ => return Err(fault),
-        };
-        if head.entries().any(|(key, _)| is_delivered(key)) {
-            return Err(fault);
-        }
-        let map = head.entries().fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
-        let envelope = map.item(key, delivered.item()).finish();
-        ToolResult::from_canonical(&envelope).map(Self).ok_or(fault)
+        ToolResult::from_parts(head.item(), delivered).map(Self).ok_or(fault)
     }
-}
-
-fn is_delivered(key: &str) -> bool {
-    matches!(key, "result" | "error")
 }
 
 choice! {

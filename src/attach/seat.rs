@@ -34,7 +34,6 @@ use crate::{
     guard::caught,
     holding::{Holding, LocalSession},
     provide::{Cancel, Offer, Provider, Standing},
-    sent::Sent,
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
     view::{Stamp, ToolDetail, View, manifests},
 };
@@ -170,27 +169,28 @@ impl Seat {
         self.state().calls.remove(&id);
     }
 
-    /// Does what is asked.
-    pub(super) fn work(&self, runtime: &Holding, id: u64, asked: Asked) -> Reply {
-        match asked {
-            Asked::Agent(ask) => self.agents(runtime, id, ask),
-            Asked::Operator(ask) => self.operators(runtime, ask),
-        }
-    }
-
-    fn agents(&self, runtime: &Holding, id: u64, ask: AgentAsk) -> Reply {
-        match ask {
-            AgentAsk::Take(ticket) => Reply::of(self.take(runtime, &ticket)),
-            AgentAsk::Call(call) => {
-                let Call { session, sent } = *call;
-                Reply::of(self.call(id, session, sent).map(Answered))
+    /// Does what is asked, and tells `done` the answer: on this thread or, of a call that takes
+    /// longer than it may, on another.
+    pub(super) fn work(
+        &self,
+        runtime: &Holding,
+        id: u64,
+        asked: Asked,
+        done: impl FnOnce(Reply) + Send + 'static,
+    ) {
+        let reply = match asked {
+            Asked::Agent(AgentAsk::Call(call)) => {
+                return self.call(id, *call, |answer| done(Reply::of(answer.map(Answered))));
             }
-            AgentAsk::Cancel(call) => {
+            Asked::Agent(AgentAsk::Take(ticket)) => Reply::of(self.take(runtime, &ticket)),
+            Asked::Agent(AgentAsk::Cancel(call)) => {
                 self.cancel(call);
                 Reply::nothing()
             }
-            AgentAsk::Close(session) => Reply::of(self.close(runtime, session)),
-        }
+            Asked::Agent(AgentAsk::Close(session)) => Reply::of(self.close(runtime, session)),
+            Asked::Operator(ask) => self.operators(runtime, ask),
+        };
+        done(reply);
     }
 
     fn operators(&self, runtime: &Holding, ask: Ask) -> Reply {
@@ -344,10 +344,18 @@ impl Seat {
         taken.end()
     }
 
-    fn call(&self, id: u64, session: Seq, sent: Sent) -> Result<ToolResult, Error> {
-        let session = self.session(session)?;
+    /// Makes a call, and tells `done` the answer, on this thread or on another.
+    pub(super) fn call(
+        &self,
+        id: u64,
+        Call { session, sent }: Call,
+        done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
+    ) {
         let cancel = self.state().calls.get(&id).cloned().unwrap_or_default();
-        caught(|| session.send(sent, &cancel)).unwrap_or(Err(Error::BrokeOff))
+        match self.session(session) {
+            Ok(session) => session.send_then(sent, &cancel, done),
+            Err(error) => done(Err(error)),
+        }
     }
 
     fn propose(&self, proposed: Proposed) -> Result<crate::Changed, Error> {

@@ -143,7 +143,7 @@ impl Hub {
         state.settling = state.settling.saturating_add(usize::from(kind == Work::Settles));
         drop(state);
         let (hub, seat) = (Arc::clone(self), Arc::clone(seat));
-        Ok((Begun { hub, seat, id, bytes, in_work: bytes, kind, written: 0 }, asked))
+        Ok((Begun { hub, seat, id, bytes, in_work: bytes, kind, owes: false, written: 0 }, asked))
     }
 }
 
@@ -170,14 +170,23 @@ struct Begun {
     /// Those of them that are worked on.
     in_work: usize,
     kind: Work,
+    /// Whether it is worked on, and has no answer yet.
+    owes: bool,
     /// The bytes of its answer, which waits to be written.
     written: usize,
 }
 
 impl Begun {
     fn work(mut self, asked: Asked) {
-        let reply = caught(|| self.seat.work(&self.hub.runtime, self.id, asked));
-        let reply = reply.unwrap_or_else(Reply::broke_off);
+        self.owes = true;
+        let (hub, seat, id) = (Arc::clone(&self.hub), Arc::clone(&self.seat), self.id);
+        // Where it panics this is dropped, and so says that it broke off.
+        caught(|| seat.work(&hub.runtime, id, asked, move |reply| self.answer(reply)))
+            .unwrap_or_default();
+    }
+
+    fn answer(&mut self, reply: Reply) {
+        self.owes = false;
         self.is_done(matches!(reply, Reply::Done(_)));
         self.written = reply.bytes();
         self.seat.answers(self.written);
@@ -205,6 +214,9 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
+        if self.owes {
+            self.answer(Reply::broke_off());
+        }
         self.is_done(false);
         self.seat.answered(self.written);
         self.seat.end(self.bytes);

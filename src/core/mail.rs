@@ -48,6 +48,11 @@ impl Caller {
         Self { thread: thread::current(), mail: Arc::clone(mail), made, left: made }
     }
 
+    /// From here on this thread waits in the place of the other.
+    pub(super) fn moves_here(&mut self) {
+        self.thread = thread::current();
+    }
+
     /// Whether it has made a request that is so many after its first.
     pub(super) fn has_made(&self, after: u64) -> bool {
         usize::try_from(after).is_ok_and(|after| after < self.made)

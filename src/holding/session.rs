@@ -1,6 +1,9 @@
 //! A session at the kernel of this process.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use syscap_format::{
     budget::Amounts,
@@ -14,7 +17,7 @@ use syscap_format::{
 };
 use syscap_kernel::{
     halt::Halt,
-    kernel::{Ack, Event, Proposal, Submit},
+    kernel::{Ack, Event, Proposal, Submit, Ticket},
 };
 
 use crate::{
@@ -52,6 +55,46 @@ impl LocalSession {
     pub(crate) fn send(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
         let mut answers = self.send_all(vec![sent], cancel)?;
         answers.pop().ok_or(Error::Halted(Halt::Halted))
+    }
+
+    /// Sends an envelope, and tells `done` the answer: on this thread, or on another where what it
+    /// runs outlasts its limit; this one comes back when that has ended.
+    pub(crate) fn send_then(
+        &self,
+        sent: Sent,
+        cancel: &Cancel,
+        done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
+    ) {
+        let salts = match self.core.salts.draw() {
+            Ok(salts) => salts,
+            Err(error) => return done(Err(error.into())),
+        };
+        let ((received, form), source, tag) = read(sent);
+        let (session, tagged) = (self.number, Arc::new(AtomicU64::new(0)));
+        let event = |ticket: Ticket| {
+            if tag != 0 {
+                // The provider of a delegated tool is told the name.
+                self.providers.tag(ticket, tag);
+                tagged.store(ticket.0, Ordering::SeqCst);
+            }
+            Event::Submit(Submit { ticket, session, received, form, source, salts, proof: None })
+        };
+        let (core, providers, named) =
+            (Arc::clone(&self.core), Arc::clone(&self.providers), Arc::clone(&tagged));
+        self.core.request_then(event, cancel, move |answer| {
+            if tag != 0 {
+                providers.untag(Ticket(named.load(Ordering::SeqCst)));
+            }
+            done(match answer {
+                Ok(Answer::Reply(result)) => {
+                    core.counters.answered(&result);
+                    notify::answered(&core, &result);
+                    Ok(*result)
+                }
+                Ok(Answer::Ack(_)) => Err(Error::Halted(Halt::Halted)),
+                Err(error) => Err(error),
+            });
+        });
     }
 
     /// Sends envelopes together: what they need durable is committed together. The answers are in

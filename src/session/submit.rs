@@ -12,7 +12,9 @@ use crate::{
         client::{Holder, Step},
         limits::SHORT_BYTES_MAX,
     },
+    holding::LocalSession,
     pool,
+    provide::Cancel,
     runtime::failover::Side,
     sent::{Sent, Written},
 };
@@ -20,7 +22,7 @@ use crate::{
 impl Session {
     /// Sends an envelope as [`Session::send`] does, and does not wait: `done` is told what came of
     /// it, once, on a thread that it must not block. Where this process is attached to the holder,
-    /// no thread waits for the answer.
+    /// no thread waits for the answer; where it is the holder, one has the call and runs it.
     pub fn submit(
         &self,
         envelope: &[u8],
@@ -30,6 +32,9 @@ impl Session {
     ) {
         let again = self.by(self.source);
         let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, tag };
+        if let Some(here) = self.here() {
+            return again.run_apart(here, sent, done);
+        }
         // A long one may have to wait until it is read.
         let attached = if envelope.len() > SHORT_BYTES_MAX { None } else { self.attached() };
         let Some((holder, session)) = attached else { return again.wait_apart(sent, done) };
@@ -44,6 +49,27 @@ impl Session {
         });
     }
 
+    /// Sends it to the kernel of this process from a thread that runs it.
+    fn run_apart(
+        self,
+        here: Arc<LocalSession>,
+        sent: Sent,
+        done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
+    ) {
+        let done = Arc::new(Mutex::new(Some(done)));
+        let theirs = Arc::clone(&done);
+        let started = pool::spawn(move || {
+            here.send_then(sent, &Cancel::new(), move |answer| {
+                tell(&theirs, answer);
+                // What holds the home stays until it is answered.
+                drop(self);
+            });
+        });
+        if started.is_err() {
+            tell(&done, Err(Error::NotStarted));
+        }
+    }
+
     /// Sends it from a thread that waits.
     fn wait_apart(self, sent: Sent, done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static) {
         let done = Arc::new(Mutex::new(Some(done)));
@@ -53,6 +79,20 @@ impl Session {
         });
         if started.is_err() {
             tell(&done, Err(Error::NotStarted));
+        }
+    }
+
+    /// The session at the kernel of this process, where that has the home and the session is open,
+    /// and that can be told at once.
+    fn here(&self) -> Option<Arc<LocalSession>> {
+        let term = self.home.now()?;
+        let place = self.place.try_lock().ok()?;
+        match (&*place, term.side) {
+            (
+                Place { at: Some((with, Seated::Here(session))), closed: false, .. },
+                Side::Here(_),
+            ) if *with == term.number => Some(Arc::clone(session)),
+            _ => None,
         }
     }
 

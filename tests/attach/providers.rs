@@ -15,9 +15,10 @@ use syscap::{
         cbor::Canonical,
         envelope::TxOutcome,
         hash::definition_hash,
+        id::Seq,
         manifest::{Enforcement, Manifest},
         reason::Refused,
-        record::{Body, OutcomeFlags},
+        record::{Body, OutcomeFlags, Record},
     },
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
@@ -163,6 +164,61 @@ fn a_provider_that_hangs_is_given_up() {
         records(&home).iter().any(|record| late(&record.body))
     });
     drop(attached);
+    holder.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
+}
+
+/// The thread that brought such a call is with its run: another answers it, as the thread that
+/// brought the next calls does, and what comes late goes on record all the same.
+#[test]
+fn an_attached_call_that_hangs_is_given_up() {
+    const CALLS: usize = 6;
+    let (_dir, home) = home();
+    let holder = Runtime::share(&home).unwrap();
+    let [attached, other] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let gate = Gate::new(WhenCancelled::GoesOn);
+    let mut short = manifest("t.wait");
+    short.wall_ms_max = Some(100);
+    attached.provide(vec![short], gate.provider()).unwrap();
+    let caller = Arc::new(caller(&other, &["t.wait", "echo"]));
+    let (told, answers) = std::sync::mpsc::channel();
+    for _ in 0..CALLS {
+        let (caller, told) = (Arc::clone(&caller), told.clone());
+        std::thread::spawn(move || {
+            told.send(call(&caller, "t.wait", args! {}).unwrap()).unwrap();
+        });
+    }
+    let answers = (0..CALLS).map(|_| answers.recv_timeout(Duration::from_secs(20)).unwrap());
+    let mut given_up: Vec<Seq> = answers
+        .map(|answer| {
+            let came = (answer.reason(), answer.tx_outcome());
+            assert_eq!(came, (Some(Reason::TimedOut), TxOutcome::Unknown));
+            let outcome = outcome(&home, &answer);
+            assert!(outcome.flags.has(OutcomeFlags::RUNNING));
+            outcome.intent
+        })
+        .collect();
+    given_up.sort();
+    let sorted = |mut all: Vec<Seq>| {
+        all.sort();
+        all
+    };
+    until("all are told", || sorted(gate.cancelled()) == given_up);
+    assert_eq!(echo(&caller).unwrap().reason(), None);
+    gate.open();
+    let late = |record: Record| match record.body {
+        Body::Late(late) => Some(late.intent),
+        _ => None,
+    };
+    until("all are back", || {
+        sorted(records(&home).into_iter().filter_map(late).collect()) == given_up
+    });
+    // They hold nothing any more, and nobody is in the way of the home's end.
+    let view = holder.view().unwrap();
+    let standing = view.token(caller.token()).unwrap();
+    assert_eq!(standing.held, Amounts::ZERO);
+    assert_eq!(echo(&caller).unwrap().reason(), None);
+    drop((attached, other));
     holder.close().unwrap();
     assert_eq!(verdict(&home), Verdict::Sound);
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     }
     let home = Arc::new(HomeKernel::open(&options)?);
     let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .max_blocking_threads(THREADS_MAX)
         .enable_all()
         .build()

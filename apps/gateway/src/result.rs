@@ -180,9 +180,24 @@ fn complete(mut map: JsonObject) -> CallToolResult {
 }
 
 /// A block that this protocol's revision doesn't know becomes its own text.
-fn block(value: Value) -> ContentBlock {
+fn block(mut value: Value) -> ContentBlock {
+    if let Some(text) = only_text(&mut value) {
+        return ContentBlock::text(text);
+    }
     let text = || value.to_string();
     serde_json::from_value(value.clone()).unwrap_or_else(|_| ContentBlock::text(text()))
+}
+
+/// The text of a block that is nothing but text, as most are: the library tries all kinds in turn.
+fn only_text(value: &mut Value) -> Option<String> {
+    let map = value.as_object_mut().filter(|map| map.len() == 2)?;
+    if map.get("type").and_then(Value::as_str) != Some("text") {
+        return None;
+    }
+    match map.get_mut("text") {
+        Some(Value::String(text)) => Some(std::mem::take(text)),
+        _ => None,
+    }
 }
 
 /// What a client gets of a built-in tool's result: its text, and what is beside it.
@@ -230,6 +245,24 @@ mod tests {
         assert_eq!(through(result), expected);
         assert_eq!(through(expected.clone()), expected);
         assert!(take(expected, 1 << 20).unwrap().is_error);
+    }
+
+    #[test]
+    fn plain_text_is_what_the_library_reads() {
+        for (value, plain) in [
+            (json!({"type": "text", "text": "\u{0}t"}), true),
+            (json!({"type": "text", "text": ""}), true),
+            (json!({"type": "text", "text": "t", "_meta": {"a": 1}}), false),
+            (json!({"type": "text", "text": 7}), false),
+            (json!({"type": "text", "data": "t"}), false),
+            (json!({"type": "image", "text": "t"}), false),
+            (json!("text"), false),
+        ] {
+            assert_eq!(only_text(&mut value.clone()).is_some(), plain, "{value}");
+            let read = serde_json::from_value(value.clone());
+            let read = read.unwrap_or_else(|_| ContentBlock::text(value.to_string()));
+            assert_eq!(block(value), read);
+        }
     }
 
     #[test]

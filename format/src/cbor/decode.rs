@@ -275,6 +275,33 @@ impl<'a> Decoder<'a> {
         Ok(Item::checked(self.since(start)))
     }
 
+    /// The next item of bytes that were checked before: only where it ends is looked for.
+    pub(super) fn jump(&mut self) -> Result<Item<'a>, DecodeError> {
+        let start = self.at;
+        let mut left = 1_u64;
+        while left > 0 {
+            let head = self.head()?;
+            let inner = match head.major {
+                2 | 3 => {
+                    self.take(head.value)?;
+                    0
+                }
+                4 => head.value,
+                5 => head.value.saturating_mul(2),
+                _ => 0,
+            };
+            left = left.saturating_sub(1).saturating_add(inner);
+        }
+        Ok(Item::checked(self.since(start)))
+    }
+
+    /// The bytes of a text that was checked before.
+    pub(super) fn text_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let start = self.at;
+        let head = self.head()?;
+        if head.major == 3 { self.take(head.value) } else { Err(fault_at(Fault::Type, start)) }
+    }
+
     /// Checks one item, within [`Profile::DATA`] also where it stands in a message that may be
     /// deeper, and returns it whole.
     pub(crate) fn data(&mut self) -> Result<Item<'a>, DecodeError> {

@@ -1,6 +1,7 @@
 //! Checked items: a view that reads without copying, and its owned twin.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::{DecodeError, Decoder, Encoder, Profile};
 
@@ -115,7 +116,18 @@ impl<'a> Item<'a> {
     /// The value of a text key, if it is a map that has it.
     #[must_use]
     pub fn get(self, key: &str) -> Option<Item<'a>> {
-        self.entries().find(|(name, _)| *name == key).map(|(_, value)| value)
+        let (mut decoder, count) =
+            if self.kind() == Kind::Map { self.children() } else { return None };
+        for _ in 0..count {
+            let name = decoder.text_bytes().ok()?;
+            // Shorter keys come first.
+            match name.len().cmp(&key.len()).then_with(|| name.cmp(key.as_bytes())) {
+                Ordering::Less => drop(decoder.jump().ok()?),
+                Ordering::Equal => return decoder.jump().ok(),
+                Ordering::Greater => return None,
+            }
+        }
+        None
     }
 
     /// How many items an array, or entries a map has; 0 for anything else.
@@ -128,14 +140,14 @@ impl<'a> Item<'a> {
     pub fn elements(self) -> impl Iterator<Item = Item<'a>> {
         let (mut decoder, count) =
             if self.kind() == Kind::Array { self.children() } else { (self.decoder(), 0) };
-        (0..count).map_while(move |_| decoder.item().ok())
+        (0..count).map_while(move |_| decoder.jump().ok())
     }
 
     /// The entries of a map with text keys, in canonical order; nothing for anything else.
     pub fn entries(self) -> impl Iterator<Item = (&'a str, Item<'a>)> {
         let (mut decoder, count) =
             if self.kind() == Kind::Map { self.children() } else { (self.decoder(), 0) };
-        (0..count).map_while(move |_| Some((decoder.text().ok()?, decoder.item().ok()?)))
+        (0..count).map_while(move |_| Some((decoder.text().ok()?, decoder.jump().ok()?)))
     }
 
     fn children(self) -> (Decoder<'a>, usize) {

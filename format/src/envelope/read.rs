@@ -20,12 +20,28 @@ impl ToolResult {
     #[must_use]
     pub fn from_canonical(envelope: &Canonical) -> Option<Self> {
         let item = envelope.item();
-        let status = named(Status::ALL, Status::name, item.get("status")?)?;
-        let (key, reason) = match status {
-            Status::Ok => ("result", None),
+        let key = match status(item)? {
+            Status::Ok => "result",
+            Status::Error => "error",
+        };
+        let read = Self::read(item, item.get(key)?.into())?;
+        // One answer has one envelope: nothing stands in it that was not read.
+        (read.to_canonical() == *envelope).then_some(read)
+    }
+
+    /// The same, where what was delivered stands apart from the [head](ToolResult::head).
+    #[must_use]
+    pub fn from_parts(head: Item<'_>, delivered: Canonical) -> Option<Self> {
+        let read = Self::read(head, delivered)?;
+        (read.head().as_bytes() == head.as_bytes()).then_some(read)
+    }
+
+    fn read(item: Item<'_>, delivered: Canonical) -> Option<Self> {
+        let reason = match status(item)? {
+            Status::Ok => None,
             Status::Error => {
-                let code = item.get("error")?.get("code").and_then(Item::as_uint)?;
-                ("error", Some(Reason::from_code(code)?))
+                let code = delivered.item().get("code").and_then(Item::as_uint)?;
+                Some(Reason::from_code(code)?)
             }
         };
         let degraded = match item.get("degraded") {
@@ -35,14 +51,14 @@ impl ToolResult {
                 list.elements().map(one).collect::<Option<_>>()?
             }
         };
-        let read = Self {
+        Some(Self {
             tool: maybe(item.get("tool_id")?, |tool| tool.as_text().and_then(ToolId::new))?,
             agent: maybe(item.get("agent_id")?, |agent| agent.as_text().and_then(AgentId::new))?,
             snapshot: maybe(item.get("state_snapshot_id")?, |id| {
                 digest(id).map(SnapshotId::from_bytes)
             })?,
             reason,
-            delivered: Canonical::from(item.get(key)?),
+            delivered,
             result_hash: digest(item.get("result_hash")?).map(ResultHash::from_bytes)?,
             provenance: maybe(item.get("provenance")?, provenance)?,
             tx: named(TxOutcome::ALL, TxOutcome::name, item.get("tx_outcome")?)?,
@@ -52,10 +68,12 @@ impl ToolResult {
                 None => None,
             },
             receipt: Receipt::read(item.get("receipt")?)?,
-        };
-        // One answer has one envelope: nothing stands in it that was not read.
-        (read.to_canonical() == *envelope).then_some(read)
+        })
     }
+}
+
+fn status(item: Item<'_>) -> Option<Status> {
+    named(Status::ALL, Status::name, item.get("status")?)
 }
 
 impl Receipt {
@@ -173,7 +191,15 @@ mod tests {
     #[test]
     fn an_answer_comes_back_as_it_went() {
         for result in results() {
-            assert_eq!(ToolResult::from_canonical(&result.to_canonical()), Some(result));
+            assert_eq!(ToolResult::from_canonical(&result.to_canonical()).as_ref(), Some(&result));
+            let (head, delivered) = (result.head(), result.delivered().clone());
+            assert_eq!(ToolResult::from_parts(head.item(), delivered.clone()), Some(result));
+            // What was delivered stands apart, and nowhere else.
+            for key in ["result", "error"] {
+                let entries = head.item().entries().chain([(key, delivered.item())]);
+                let both = entries.fold(MapBuilder::new(), |map, (key, item)| map.item(key, item));
+                assert_eq!(ToolResult::from_parts(both.finish().item(), delivered.clone()), None);
+            }
         }
     }
 

@@ -214,31 +214,33 @@ impl ToolResult {
     /// The whole envelope as one map with text keys.
     #[must_use]
     pub fn to_canonical(&self) -> Canonical {
-        let null = Canonical::null();
-        let map = MapBuilder::new()
-            .uint("v", 1)
-            .text("status", self.status().name())
-            .text("tx_outcome", self.tx.name())
-            .bytes("result_hash", self.result_hash.as_bytes());
-        let map = match self.reason {
-            None => map.item("result", self.delivered.item()),
-            Some(_) => map.item("error", self.delivered.item()),
+        self.envelope(Some(self.delivered.item()))
+    }
+
+    /// The same without what was delivered.
+    #[must_use]
+    pub fn head(&self) -> Canonical {
+        self.envelope(None)
+    }
+
+    /// Its keys come in canonical order: nothing needs sorting.
+    fn envelope(&self, delivered: Option<Item<'_>>) -> Canonical {
+        let map = MapBuilder::new().uint("v", 1);
+        let map = match (self.reason, delivered) {
+            (None, Some(delivered)) => map.item("result", delivered),
+            (Some(_), Some(delivered)) => map.item("error", delivered),
+            (_, None) => map,
         };
+        let map = map
+            .text("status", self.status().name())
+            .item("receipt", self.receipt.to_canonical().item());
         let map = match &self.tool {
             Some(tool) => map.text("tool_id", tool.as_str()),
-            None => map.item("tool_id", null.item()),
+            None => map.item("tool_id", Item::NULL),
         };
         let map = match &self.agent {
             Some(agent) => map.text("agent_id", agent.as_str()),
-            None => map.item("agent_id", null.item()),
-        };
-        let map = match &self.snapshot {
-            Some(snapshot) => map.bytes("state_snapshot_id", snapshot.as_bytes()),
-            None => map.item("state_snapshot_id", null.item()),
-        };
-        let map = match &self.provenance {
-            Some(provenance) => map.with("provenance", |e| provenance.put_envelope(e)),
-            None => map.item("provenance", null.item()),
+            None => map.item("agent_id", Item::NULL),
         };
         let map = match &self.degraded[..] {
             [] => map,
@@ -251,7 +253,18 @@ impl ToolResult {
             Some(constraint) => map.text("constraint", constraint.as_str()),
             None => map,
         };
-        map.item("receipt", self.receipt.to_canonical().item()).finish()
+        let map = match &self.provenance {
+            Some(provenance) => map.with("provenance", |e| provenance.put_envelope(e)),
+            None => map.item("provenance", Item::NULL),
+        };
+        let map = map
+            .text("tx_outcome", self.tx.name())
+            .bytes("result_hash", self.result_hash.as_bytes());
+        let map = match &self.snapshot {
+            Some(snapshot) => map.bytes("state_snapshot_id", snapshot.as_bytes()),
+            None => map.item("state_snapshot_id", Item::NULL),
+        };
+        map.finish()
     }
 }
 
@@ -296,17 +309,20 @@ impl Receipt {
     pub fn to_canonical(&self) -> Canonical {
         let map = MapBuilder::new()
             .bytes("log", self.home.as_bytes())
-            .uint("outcome_seq", self.outcome_seq.get())
+            .item("left", amounts(&self.left).item())
+            .item("used", amounts(&self.used).item());
+        let map = match &self.intent {
+            Some((seq, _)) => map.uint("intent_seq", seq.get()),
+            None => map,
+        };
+        let map = map.text("enforcement", self.enforcement.name());
+        let map = match &self.intent {
+            Some((_, leaf)) => map.bytes("intent_leaf", leaf.as_bytes()),
+            None => map,
+        };
+        map.uint("outcome_seq", self.outcome_seq.get())
             .bytes("outcome_leaf", self.outcome_leaf.as_bytes())
-            .text("enforcement", self.enforcement.name())
-            .item("used", amounts(&self.used).item())
-            .item("left", amounts(&self.left).item());
-        match &self.intent {
-            Some((seq, leaf)) => {
-                map.uint("intent_seq", seq.get()).bytes("intent_leaf", leaf.as_bytes()).finish()
-            }
-            None => map.finish(),
-        }
+            .finish()
     }
 }
 
