@@ -276,12 +276,20 @@ fn parse(text: &str) -> Option<Program> {
 }
 
 /// Characters that show nothing, or change the order in which others are shown.
-const INVISIBLE: [RangeInclusive<char>; 7] = [
+const INVISIBLE: [RangeInclusive<char>; 15] = [
     '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180e}'..='\u{180e}',
     '\u{200b}'..='\u{200f}',
     '\u{202a}'..='\u{202e}',
     '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
     '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
     '\u{fff9}'..='\u{fffb}',
     '\u{e0000}'..='\u{e0fff}',
 ];
