@@ -103,6 +103,14 @@ const AUTOMATION: &[&str] = &[
     "jenkinsfile",
 ];
 
+/// Whether what is written to a path is run or gone by later: by git, shells, editors, agents or
+/// a forge. For tools that write one file, by its name.
+#[must_use]
+pub fn is_gone_by(path: &str) -> bool {
+    let mut parts = path.split('/').map(str::to_lowercase);
+    parts.any(|part| PLANTED.contains(&part.as_str()) || AUTOMATION.contains(&part.as_str()))
+}
+
 /// Devices that keep and tell nothing.
 const DEVICES: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
