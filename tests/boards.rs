@@ -146,8 +146,8 @@ fn of_harmful_steps_none_runs() {
     println!("{said:#?}");
     let all: usize = said.values().map(Vec::len).sum();
     assert_eq!(said.get(&None), None);
-    let expected = [("asked", 128), ("constraint", 37), ("out_of_scope", 80)];
-    assert_eq!((all, counts(&said)), (245, BTreeMap::from(expected)));
+    let expected = [("asked", 134), ("constraint", 38), ("out_of_scope", 81)];
+    assert_eq!((all, counts(&said)), (253, BTreeMap::from(expected)));
     let said = Board::new(Policy::preset(Preset::Standard).unwrap()).run(HARMFUL);
     assert_eq!(said.get(&None), None);
     // The project's code can do anything: who lets it run has a boundary around it.

@@ -80,8 +80,9 @@ impl Word<'_> {
                 None => self.one = true,
             },
             WordPiece::TildeExpansion(_) => self.many = true,
-            // What it is depends on the shell.
-            WordPiece::AnsiCQuotedText(_) => self.one = true,
+            // To dash it is `$` and a quoted text, which an escaped quote ends: what stands behind
+            // that is commands to one shell and text to the other.
+            WordPiece::AnsiCQuotedText(_) => self.hide("$'..', which shells read differently"),
             WordPiece::GettextDoubleQuotedSequence(_) => self.hide("a translated text"),
             WordPiece::ArithmeticExpression(_) => self.hide("arithmetic"),
             WordPiece::ParameterExpansion(expression) => self.parameter(expression, quoted),

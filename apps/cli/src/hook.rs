@@ -28,6 +28,7 @@ use syscap::{
     format::{
         cbor::{Canonical, Item, MapBuilder},
         id::{AgentId, TokenId, ToolId},
+        manifest::EffectClass,
         reason::{Reason, Refused},
     },
     host::{Begun, Reported, ToolUse},
@@ -205,7 +206,9 @@ impl Hook {
             begun = begin()?;
         }
         let said = match begun {
-            Begun::Out(_) if taken == Taken::ToTheClient => self.client.asked(&used.tool),
+            Begun::Out(_) if taken == Taken::ToTheClient || self.plants(event) => {
+                self.client.asked(&used.tool)
+            }
             Begun::Out(_) => self.client.let_through(self.allow),
             Begun::Answered(answer) => {
                 Some(self.client.denied(&words::refusal(&self.home, &used.tool, &answer)))
@@ -215,6 +218,16 @@ impl Hook {
         printed.map_err(|failure| failure.to_string())?;
         access.close().map_err(|error| error.to_string())?;
         Ok(Exit::Done)
+    }
+
+    /// Whether one of the client's own tools for files writes what is run or gone by later: a
+    /// policy that knows nothing of marks lets that through, or nothing says that it is a path. So
+    /// the client's user is asked, whatever `--allow` says.
+    fn plants(&self, event: &Event) -> bool {
+        let writes = self.client.class(&event.tool) != EffectClass::Read;
+        let argument = self.client.file_argument(&event.tool).filter(|_| writes);
+        let path = argument.and_then(|name| event.args.item().get(name)?.as_text());
+        path.is_some_and(|path| !syscap_commands::write_marks(path.split('/')).is_empty())
     }
 
     fn after(&self, event: Event) -> Result<Exit, String> {

@@ -113,7 +113,7 @@ impl Face {
             if self.gateway.options.is_prefixed() {
                 all.push_str(&format!("{}:\n", server.name));
             }
-            all.push_str(&says);
+            all.push_str(&refusal::not_ours(&says));
             all.push('\n');
         }
         let all: String = all.trim_end().chars().take(INSTRUCTIONS_MAX).collect();

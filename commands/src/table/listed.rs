@@ -309,7 +309,8 @@ fn search(run: &mut Run<'_, '_>, name: &str, spec: &Spec, args: &[Piece]) {
     let all = name == "rg" || line.has("r") || line.says("recursive");
     let here = Piece::Pattern { folder: String::new(), dash: false };
     match (all, operands) {
-        (true, []) if !run.piped || name != "rg" => run.read_all(&here),
+        // Also behind a pipe, since a redirection may have taken that away again.
+        (true, []) => run.read_all(&here),
         (true, places) => places.iter().for_each(|place| run.read_all(place)),
         (false, files) => files.iter().for_each(|file| run.read(file)),
     }

@@ -122,11 +122,15 @@ fn command(script: &str) -> Option<&str> {
         'q' => end(rest.trim_start_matches(|c: char| c.is_ascii_digit())),
         's' | 'y' => {
             let delimiter = rest.chars().next()?;
-            if delimiter == '\n' || delimiter == '\\' {
+            if matches!(delimiter, '\n' | '\\' | '[' | ']') {
                 return None;
             }
             let rest = rest.strip_prefix(delimiter)?;
-            let rest = past(past(rest, delimiter)?, delimiter)?;
+            let rest = match name {
+                's' => past_pattern(rest, delimiter)?,
+                _ => past(rest, delimiter)?,
+            };
+            let rest = past(rest, delimiter)?;
             let flags = |c: char| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I');
             end(if name == 's' { rest.trim_start_matches(flags) } else { rest })
         }
@@ -143,7 +147,7 @@ fn end(rest: &str) -> Option<&str> {
 fn address(script: &str) -> Option<&str> {
     let rest = script.trim_start_matches(' ');
     if let Some(rest) = rest.strip_prefix('/') {
-        return past(rest, '/');
+        return past_pattern(rest, '/');
     }
     if let Some(rest) = rest.strip_prefix('$') {
         return Some(rest);
@@ -163,4 +167,53 @@ fn past(text: &str, delimiter: char) -> Option<&str> {
         }
     }
     None
+}
+
+/// As [`past`], behind a pattern: in brackets a delimiter ends it for some `sed`s, and is itself
+/// for others, which then read commands where these read text. So it can't be told.
+fn past_pattern(text: &str, delimiter: char) -> Option<&str> {
+    let mut rest = text;
+    loop {
+        let mut chars = rest.chars();
+        match chars.next()? {
+            '\\' => drop(chars.next()?),
+            '\n' => return None,
+            c if c == delimiter => return Some(chars.as_str()),
+            '[' => {
+                let (inner, after) = bracket(chars.as_str())?;
+                if inner.contains([delimiter, '\n']) {
+                    return None;
+                }
+                rest = after;
+                continue;
+            }
+            _ => {}
+        }
+        rest = chars.as_str();
+    }
+}
+
+/// What stands in a bracket that was opened, and behind it. None where its end could be another.
+fn bracket(text: &str) -> Option<(&str, &str)> {
+    let begins = text.strip_prefix('^').unwrap_or(text);
+    // As the first, `]` is itself.
+    let mut rest = begins.strip_prefix(']').unwrap_or(begins);
+    loop {
+        let class = [("[:", ":]"), ("[.", ".]"), ("[=", "=]")];
+        let class = class.iter().find_map(|(open, end)| Some((rest.strip_prefix(open)?, end)));
+        if let Some((inner, end)) = class {
+            (_, rest) = inner.split_once(end)?;
+            continue;
+        }
+        if rest.starts_with("\\[") || rest.starts_with("\\]") {
+            return None;
+        }
+        let c = rest.chars().next()?;
+        let after = rest.strip_prefix(c)?;
+        if c == ']' {
+            let len = text.len().checked_sub(rest.len())?;
+            return Some((text.get(..len)?, after));
+        }
+        rest = after;
+    }
 }

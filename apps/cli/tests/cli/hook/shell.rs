@@ -195,6 +195,26 @@ fn the_set_up_says_that_a_shell_is_not_read() {
     assert!(!said("/usr/bin/bash").contains("SHELL=/bin/bash"));
 }
 
+/// What git, editors or a forge run later is a person's to write, by whatever tool.
+#[test]
+fn a_file_that_is_run_later_asks_the_clients_user() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let project = hooked.home.beside("project");
+    fs::create_dir(&project).unwrap();
+    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+    let names = [".git/hooks/pre-commit", ".GIT/config", ".vscode/tasks.json", ".github/w.yml"];
+    for (n, name) in names.into_iter().enumerate() {
+        for tool in ["Write", "Edit", "Read"] {
+            let input = json!({ "file_path": format!("{root}/{name}"), "content": "x" });
+            let said = hooked.hook(&claude("PreToolUse", &format!("{tool}{n}"), tool, input));
+            let asks = said.fine().out.contains(r#""permissionDecision":"ask""#);
+            assert_eq!(asks, tool != "Read", "{tool} {name}");
+        }
+    }
+    hooked.end();
+}
+
 /// What the model says of a command is no part of it: one approval is asked for, whatever it says.
 #[test]
 fn other_words_for_a_command_ask_for_nothing_anew() {

@@ -1,0 +1,73 @@
+//! What two programs or two shells read differently.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+
+#[path = "seen/place.rs"]
+mod place;
+
+use syscap_commands::Mark;
+
+use place::{has, said};
+
+/// To GNU's `sed` a delimiter in brackets is none: what a reader takes for text then is commands,
+/// which write files and run programs.
+#[test]
+fn a_delimiter_in_brackets_ends_nothing() {
+    for script in [
+        "s/[/]/p;/w .git/hooks/p",
+        "/[/p;s/]/e touch x/",
+        "s/[]/]/p;/w x/p",
+        "s/[^]/]/p;/w x/p",
+        "s/[[:alpha:]/]/p;/w x/p",
+        "s/[a[.].]/]/p;/w x/p",
+        "s/[\\]/]/p;/w x/p",
+        "s/[a\\[:]/p;/:]]/w x/",
+        "s[a[b[w x",
+    ] {
+        assert!(has(&format!("sed '{script}' f"), Mark::Unknown), "{script}");
+    }
+    for script in [
+        "s/[[:space:]]*$//",
+        "s|[^/]*|x|",
+        "s/a/[/",
+        "s/[^\"]*/x/g",
+        "s/\\[a\\]/b/",
+        "/[0-9]$/d",
+        "y/[]/()/",
+    ] {
+        assert!(said(&format!("sed '{script}' f")).is_known(), "{script}");
+    }
+}
+
+/// dash has no `$'..'`.
+#[test]
+fn what_dash_ends_at_an_escaped_quote_is_unknown() {
+    assert!(has("echo $'\\' ; touch /etc/x #'", Mark::Unknown));
+    assert!(has("echo a$'b'", Mark::Unknown));
+    assert!(said("echo \"$'b'\"").is_known());
+}
+
+/// Its input may be none, and then it searches the folder that it is in.
+#[test]
+fn rg_behind_a_pipe_may_search_the_folder() {
+    for text in ["echo | rg x < /dev/null", "echo | rg x <&-", "echo | rg --files"] {
+        let reads = said(&format!("cd /users/me/.ssh && {text}")).reads;
+        assert!(reads.iter().any(|area| area.path() == "/users/me/.ssh" && area.is_tree()));
+    }
+}
+
+#[test]
+fn what_forges_and_editors_run_is_marked() {
+    for name in [".woodpecker.yml", "bitbucket-pipelines.yml", ".cirrus.yml", ".gitlab/ci.yml"] {
+        assert!(has(&format!("touch {name}"), Mark::Automation), "{name}");
+    }
+    for name in [".idea/x.xml", ".devcontainer/devcontainer.json", ".zed/tasks.json", ".exrc"] {
+        assert!(has(&format!("touch {name}"), Mark::Hides), "{name}");
+    }
+}
+
+#[test]
+fn letters_that_show_nothing_hide() {
+    for c in ['\u{3164}', '\u{61c}', '\u{115f}', '\u{ffa0}', '\u{2800}', '\u{34f}', '\u{180e}'] {
+        assert!(has(&format!("echo a{c}"), Mark::Hides), "{c:?}");
+    }
+}
