@@ -10,6 +10,8 @@ pub(super) enum Unclear {
     Folder,
     Search,
     ProgramNotFound,
+    ProgramNotKnown,
+    Given,
     Eval,
     VariableSet,
     Part,
@@ -25,6 +27,8 @@ impl Unclear {
             Self::Folder => "folder",
             Self::Search => "search",
             Self::ProgramNotFound => "program_not_found",
+            Self::ProgramNotKnown => "program_not_known",
+            Self::Given => "given",
             Self::Eval => "eval",
             Self::VariableSet => "variable_set",
             Self::Part => "part",
@@ -41,8 +45,10 @@ impl Unclear {
             Self::Shell => "SHELL is none of bash, sh and dash",
             Self::Folder => "the folder it runs in is not told, or is reached by a link",
             Self::Search => "PATH is not set, too long, or has a folder that can't be told",
-            Self::ProgramNotFound => "a program that PATH does not find, or none that is known",
-            Self::Eval => "eval runs text",
+            Self::ProgramNotFound => "PATH does not find one of its programs",
+            Self::ProgramNotKnown => "one of its programs is not in the table (docs/commands.md)",
+            Self::Given => "a program is given an option or operand that is not known",
+            Self::Eval => "eval or source runs text",
             Self::VariableSet => "it sets a variable that may decide what runs",
             Self::Part => "a part of it is known only when it runs",
         }
@@ -60,8 +66,14 @@ impl Unclear {
     /// What has no word of its own is a part.
     fn of(why: &str) -> Self {
         match why {
-            "eval" => Self::Eval,
+            "eval" | "." | "source" => Self::Eval,
             _ if why.ends_with(" was not looked for, or not found") => Self::ProgramNotFound,
+            _ if why.ends_with(" is not in the table")
+                || why.ends_with(" is a program that is not known") =>
+            {
+                Self::ProgramNotKnown
+            }
+            _ if why.ends_with(": what it is given") => Self::Given,
             _ if why.ends_with(" is set") => Self::VariableSet,
             _ => Self::Part,
         }

@@ -252,7 +252,8 @@ fn a_pattern_grants_what_was_seen() {
 fn why_a_command_is_unknown_is_told() {
     let mut shell = Shell::new();
     shell.is_denied("t1", "eval frobnicate", "(eval)");
-    shell.is_denied("t2", "frobnicate x", "(program_not_found)");
+    shell.is_denied("t2", "frobnicate x", "(program_not_known)");
+    shell.is_denied("t6", "grep x src/a", "(program_not_found)");
     shell.shell = "/bin/zsh";
     shell.is_denied("t3", "cat src/a", "(shell)");
     let ask = shell.hooked.last()["seq"].to_string();
