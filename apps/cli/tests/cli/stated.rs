@@ -73,7 +73,8 @@ fn a_class_is_stated_and_taken_back() {
     assert!(lines.contains("set to      read"), "{lines}");
     let records = home.log().len();
     // What such a record changed, and nothing else, is shown with it.
-    let shown = run(["log", "show", &path, &(records - 1).to_string()]).fine().out;
+    let set = home.log().into_iter().rfind(|record| record["kind"] == "tools").unwrap();
+    let shown = run(["log", "show", &path, &set["seq"].to_string()]).fine().out;
     assert!(shown.contains("class of     notes.get from external_write to read"), "{shown}");
     assert!(!shown.contains("notes.put") && !shown.contains("added"), "{shown}");
     class(&["notes.*", "local_write"]).fine();
