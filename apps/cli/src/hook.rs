@@ -11,6 +11,7 @@ mod grant;
 mod holder;
 mod place;
 pub(crate) mod setup;
+mod unclear;
 mod watch;
 mod words;
 
@@ -32,6 +33,7 @@ use syscap::{
         reason::{Reason, Refused},
     },
     host::{Begun, Reported, ToolUse},
+    kernel::store::StoreError,
     view::TokenInfo,
 };
 
@@ -43,7 +45,7 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    exit::{Ended, Exit, diagnose},
+    exit::{Ended, Exit, Failure, diagnose},
     lane,
     output::Out,
     parse, runtime,
@@ -186,14 +188,18 @@ impl Hook {
     fn before(&self, event: &Event, since: Instant, out: &mut Out) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
-        if self.reads_commands(&event.tool) {
-            used.place = self.client.place(event.folder.as_deref(), event.args.item());
+        let shell = self.reads_commands(&event.tool);
+        let mut unclear = Vec::new();
+        if shell {
+            let placed = self.client.place(event.folder.as_deref(), event.args.item());
+            (used.place, unclear) = (placed.place, placed.unclear);
         }
-        let access =
-            holder::reach(&self.home, self.people).map_err(|failure| failure.to_string())?;
+        let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
+        let set_up = self.set_up_again().map_err(|failure| failure.to_string())?;
         let token = match self.token {
             Some(token) => token,
-            None => newest(&access, &self.agent, &used.tool)?,
+            None => newest(&access, &self.agent, &used.tool)
+                .map_err(|none| format!("{none}; an operator issues one: {set_up}"))?,
         };
         let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
         let mut begun = begin()?;
@@ -211,7 +217,18 @@ impl Hook {
             }
             Begun::Out(_) => self.client.let_through(self.allow),
             Begun::Answered(answer) => {
-                Some(self.client.denied(&words::refusal(&self.home, &used.tool, &answer)))
+                // What a command that is understood counts as, the record says.
+                let class = (!shell || !unclear.is_empty()).then_some(manifest.effect);
+                let home = std::path::absolute(&self.home).unwrap_or_else(|_| self.home.clone());
+                let against = words::Against {
+                    home: &setup::quoted(&home.display().to_string()),
+                    tool: &used.tool,
+                    token,
+                    class,
+                    unclear: &unclear,
+                    set_up: &set_up,
+                };
+                Some(self.client.denied(&words::refusal(&against, &answer)))
             }
         };
         let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
@@ -228,6 +245,19 @@ impl Hook {
         let argument = self.client.file_argument(&event.tool).filter(|_| writes);
         let path = argument.and_then(|name| event.args.item().get(name)?.as_text());
         path.is_some_and(|path| !syscap_commands::write_marks(path.split('/')).is_empty())
+    }
+
+    /// Why the home can't be reached, with the command that makes one where there is none.
+    fn why(&self, failure: Failure) -> String {
+        let missing = matches!(&failure, Failure::Home { source, .. }
+            if matches!(&**source, syscap::Error::Home(StoreError::Missing)));
+        match missing {
+            true => {
+                let home = setup::quoted(&self.home.display().to_string());
+                format!("there is no home at {home}; make one with: syscap init {home}")
+            }
+            false => failure.to_string(),
+        }
     }
 
     fn after(&self, event: Event) -> Result<Exit, String> {
@@ -331,6 +361,6 @@ fn newest(access: &Runtime, agent: &AgentId, tool: &ToolId) -> Result<TokenId, S
     };
     let fits = |token: &TokenInfo| (token.tools.contains(tool), !token.is_spent(), token.issued);
     let newest = view.tokens.iter().filter(lives).max_by_key(|token| fits(token));
-    let none = || format!("{agent} has no token that lives: see `syscap hook --setup`");
+    let none = || format!("{agent} has no token that lives");
     newest.map(|token| token.id).ok_or_else(none)
 }

@@ -7,6 +7,7 @@ mod line;
 mod row;
 mod select;
 mod show;
+mod tools;
 mod whole;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,10 @@ mod tree;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{format::time::UnixMillis, kernel::kernel::TokenView};
+use syscap::{
+    format::{budget::Dimension, time::UnixMillis},
+    kernel::kernel::TokenView,
+};
 
 pub(crate) use issue::scopes;
 pub(crate) use revoke::{Revoke, said};
@@ -106,6 +109,8 @@ enum Standing {
     Early,
     /// Needs a newer list of revocations.
     Stale,
+    /// Nothing more can be let through by it.
+    Spent,
     Live,
 }
 
@@ -121,6 +126,8 @@ impl Standing {
             Self::Early
         } else if token.fresh_until.is_some_and(|until| now >= until) {
             Self::Stale
+        } else if token.exhausted || token.left.get(Dimension::Calls) == 0 {
+            Self::Spent
         } else {
             Self::Live
         }
@@ -133,6 +140,7 @@ impl Standing {
             Self::Expired => "expired",
             Self::Early => "not_yet",
             Self::Stale => "stale",
+            Self::Spent => "spent",
             Self::Live => "live",
         }
     }

@@ -33,6 +33,9 @@ use crate::{
     say::say,
 };
 
+/// Most tools that a command names.
+const TOOLS_NAMED_MAX: usize = 8;
+
 /// Longer than it takes to issue a token: by so much less one lives that is issued in the place of
 /// another, so that it never outlives that.
 const ISSUED_WITHIN_MS: u64 = 5_000;
@@ -396,6 +399,30 @@ impl HomeKernel {
     }
 
     /// Notes that one took the place of another: what was issued here goes on as that.
+    /// A budget is of a token that is issued here; one that there is has its own.
+    fn say_that_limits_are_unheard(&self, token: &TokenInfo) {
+        if self.options.limits.iter().all(|(of, most)| token.limits.get(*of) == *most) {
+            return;
+        }
+        let limits: Vec<String> =
+            self.options.limits.iter().map(|(of, most)| format!("{}={most}", of.name())).collect();
+        let few = token.tools.get(..TOOLS_NAMED_MAX.min(token.tools.len())).unwrap_or_default();
+        let tools: Vec<&str> = few.iter().map(ToolId::as_str).collect();
+        // A command that named only some would grant less without a word.
+        let tools = match few.len() < token.tools.len() {
+            true => "TOOL,..".to_owned(),
+            false => tools.join(","),
+        };
+        let (home, agent) = (self.home(), &token.agent);
+        say(&format!(
+            "--budget changes nothing: the calls go by token {}, which was issued before with a \
+             budget of its own; another is issued with: syscap token issue {home} --agent {agent} \
+             --tool {tools} --budget {}",
+            token.id,
+            limits.join(",")
+        ));
+    }
+
     fn is_issued(&self, before: TokenId, now: TokenId) {
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         if *issued == Some(before) {
@@ -423,6 +450,7 @@ impl HomeKernel {
         let agent = &self.options.agent;
         if let Some(id) = self.options.token {
             let known = self.known(id)?;
+            self.say_that_limits_are_unheard(&known);
             return match ended(&known, view.now) {
                 Some(why) if known.is_live(view.now) => Ok(self.begins_spent(known, &why)),
                 None => Ok(known),
@@ -443,6 +471,7 @@ impl HomeKernel {
         };
         let fits = |token: &&&TokenInfo| ended(token, view.now).is_none() && grants(token);
         if let Some(token) = own.iter().find(fits) {
+            self.say_that_limits_are_unheard(token);
             return Ok((*token).clone());
         }
         let newest = own.first();

@@ -30,6 +30,9 @@ const CLAUDE_CODE: &[Known] = &[
     ("MultiEdit", "multi_edit", EffectClass::LocalWrite),
     ("NotebookEdit", "notebook_edit", EffectClass::LocalWrite),
     ("Read", "read", EffectClass::Read),
+    // Each tool that it starts is asked about by itself.
+    ("Skill", "skill", EffectClass::Read),
+    ("Task", "task", EffectClass::Pure),
     ("TodoWrite", "todo_write", EffectClass::LocalWrite),
     ("WebFetch", "web_fetch", EffectClass::ExternalRead),
     ("WebSearch", "web_search", EffectClass::ExternalRead),

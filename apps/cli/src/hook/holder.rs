@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap::Runtime;
+use syscap::{Runtime, audit::sqlite::SqliteReader};
 
 use crate::{exit::Failure, runtime::People};
 
@@ -28,6 +28,8 @@ pub(super) fn reach(home: &Path, people: People) -> Result<Runtime, Failure> {
     if let Some(access) = look()? {
         return Ok(access);
     }
+    // What is started would end at once, and nobody would read why.
+    SqliteReader::open(home).map_err(|error| Failure::home(home)(syscap::Error::Home(error)))?;
     let program = env::current_exe().map_err(Failure::Stream)?;
     let mut started = Command::new(program)
         .arg("serve")

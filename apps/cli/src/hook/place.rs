@@ -4,15 +4,15 @@
 //! anything.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
 };
 
 use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap_commands::{Place, analyse, is_plain_config};
+use syscap_commands::{Place, Repository, analyse, is_plain_config};
 
-use super::client::Client;
+use super::{client::Client, unclear::Unclear};
 
 /// Longest configuration of a repository that is read, in bytes.
 const CONFIG_BYTES_MAX: u64 = 64 << 10;
@@ -23,28 +23,59 @@ const CLAUDE_CODE: &[&str] = &["command", "description", "run_in_background", "t
 const GEMINI_CLI: &[&str] = &["command", "description"];
 
 impl Client {
-    /// Where the shell of a use runs, as an argument of the call.
-    pub(super) fn place(self, folder: Option<&str>, args: Item<'_>) -> Option<Canonical> {
+    /// Where the shell of a use runs, as an argument of the call, with what can't be told of it.
+    pub(super) fn place(self, folder: Option<&str>, args: Item<'_>) -> Placed {
+        // The kernel says what is wrong with a use that has no command.
+        let Some(command) = args.get("command").and_then(Item::as_text) else {
+            return Placed::default();
+        };
+        self.placed(folder, args, command).unwrap_or_else(|why| Placed {
+            // It has no folder, so it is no place, and the command may do anything.
+            place: unclear(MapBuilder::new(), &[why]).map(MapBuilder::finish),
+            unclear: vec![why],
+        })
+    }
+
+    fn placed(
+        self,
+        folder: Option<&str>,
+        args: Item<'_>,
+        command: &str,
+    ) -> Result<Placed, Unclear> {
         let known = match self {
             Self::ClaudeCode => CLAUDE_CODE,
             Self::GeminiCli => GEMINI_CLI,
         };
-        let command = args.get("command")?.as_text()?;
-        if args.entries().any(|(key, _)| !known.contains(&key)) || !self.has_a_known_shell() {
-            return None;
+        if args.entries().any(|(key, _)| !known.contains(&key)) {
+            return Err(Unclear::Arguments);
         }
-        let folder = folder.map(Path::new)?;
+        self.expect_a_known_shell()?;
+        let folder = folder.map(Path::new).ok_or(Unclear::Folder)?;
         // One that is reached by a link has another parent by name than in truth.
-        let real = folder.canonicalize().ok().filter(|real| real == folder)?;
-        let (search, found) = programs(command)?;
-        let mut map = MapBuilder::new().text("folder", real.to_str()?);
+        let real = folder.canonicalize().ok().filter(|real| real == folder);
+        let real = real.ok_or(Unclear::Folder)?;
+        let name = real.to_str().ok_or(Unclear::Folder)?;
+        let Programs { search, found } = programs(command).ok_or(Unclear::Search)?;
+        let mut place = Place::at(name).ok_or(Unclear::Folder)?;
+        let mut map = MapBuilder::new().text("folder", name);
         if let Some(home) = env::var_os("HOME").map(PathBuf::from).filter(|h| is_plain(h)) {
-            map = map.text("home", home.to_str()?);
+            let home = home.to_str().ok_or(Unclear::Environment)?;
+            map = map.text("home", home);
+            place.home = Some(home.to_owned());
         }
         if let Some(top) = repository(&real) {
-            map = map.text("repository", top.to_str()?);
+            let top = top.to_str().ok_or(Unclear::Folder)?;
+            map = map.text("repository", top);
+            place.repository = Repository::Plain(top.to_owned());
         }
-        Some(map.item("search", search.item()).item("found", found.item()).finish())
+        let folders = list(&search.iter().map(String::as_str).collect::<Vec<_>>());
+        map = map.item("search", folders.ok_or(Unclear::Search)?.item());
+        let programs = found.iter().fold(MapBuilder::new(), |map, (k, v)| map.text(k, v));
+        map = map.item("found", programs.finish().item());
+        (place.search, place.found) = (search, found);
+        let all = Unclear::all(&analyse(command, &place).reasons);
+        let place = if all.is_empty() { Some(map) } else { unclear(map, &all) };
+        Ok(Placed { place: place.map(MapBuilder::finish), unclear: all })
     }
 
     /// The shell that this client would run here, if its commands can't be read: all of them ask.
@@ -53,38 +84,61 @@ impl Client {
             .into_iter()
             .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
         match self {
-            Self::ClaudeCode if !self.is_shell_known() => Some(shell.unwrap_or_default()),
+            Self::ClaudeCode if self.known_shell().is_err() => Some(shell.unwrap_or_default()),
             _ => None,
         }
     }
 
     /// Claude Code runs the user's shell, Gemini CLI bash.
-    fn has_a_known_shell(self) -> bool {
+    fn expect_a_known_shell(self) -> Result<(), Unclear> {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let names = env::vars_os().map(|(name, _)| name);
         let mut names = names.filter_map(|name| name.into_string().ok());
         // They change what `cd` and programs' names mean, or run something first.
         if set("CDPATH") || set("BASH_ENV") || names.any(|name| name.starts_with("BASH_FUNC_")) {
-            return false;
+            return Err(Unclear::Environment);
         }
-        self.is_shell_known()
+        self.known_shell()
     }
 
-    fn is_shell_known(self) -> bool {
+    fn known_shell(self) -> Result<(), Unclear> {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-        match self {
-            Self::GeminiCli => true,
-            Self::ClaudeCode if set("CLAUDE_CODE_SHELL") => false,
-            Self::ClaudeCode => env::var_os("SHELL").is_some_and(|shell| {
-                let name = Path::new(&shell).file_name().and_then(|name| name.to_str());
-                matches!(name, Some("bash" | "sh" | "dash"))
-            }),
+        if self == Self::GeminiCli {
+            return Ok(());
         }
+        if set("CLAUDE_CODE_SHELL") {
+            return Err(Unclear::Environment);
+        }
+        let known = env::var_os("SHELL").is_some_and(|shell| {
+            let name = Path::new(&shell).file_name().and_then(|name| name.to_str());
+            matches!(name, Some("bash" | "sh" | "dash"))
+        });
+        if known { Ok(()) } else { Err(Unclear::Shell) }
     }
 }
 
+/// Where a command runs, as far as it can be told.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    pub(super) place: Option<Canonical>,
+    /// Why it can't be told what it does.
+    pub(super) unclear: Vec<Unclear>,
+}
+
+/// Says so in the call too, for who reads the log; it is not what decides.
+fn unclear(map: MapBuilder, why: &[Unclear]) -> Option<MapBuilder> {
+    let names: Vec<&str> = why.iter().map(|why| why.name()).collect();
+    Some(map.item("unclear", list(&names)?.item()))
+}
+
+/// The folders of `PATH`, and programs by their names.
+struct Programs {
+    search: Vec<String>,
+    found: BTreeMap<String, String>,
+}
+
 /// The folders of `PATH`, and the file of each program that the command names.
-fn programs(command: &str) -> Option<(Canonical, Canonical)> {
+fn programs(command: &str) -> Option<Programs> {
     let path = env::var_os("PATH")?;
     let given: Vec<PathBuf> = env::split_paths(&path).collect();
     // The shell looks for others, and for an empty one, in its own folder, and not in the hook's.
@@ -94,18 +148,18 @@ fn programs(command: &str) -> Option<(Canonical, Canonical)> {
     // One that is not there may be made, and is compared as it is written.
     let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
     let folders: Vec<PathBuf> = given.iter().map(real).collect();
-    let names: Option<Vec<&str>> = folders.iter().map(|folder| folder.to_str()).collect();
-    let search = list(&names?)?;
+    let names = folders.iter().map(|folder| folder.to_str().map(str::to_owned));
+    let search = names.collect::<Option<Vec<String>>>()?;
     let needs: BTreeSet<String> = analyse(command, &Place::default()).needs;
-    let mut found = MapBuilder::new();
-    for name in &needs {
-        let files = folders.iter().map(|folder| folder.join(name));
+    let mut found = BTreeMap::new();
+    for name in needs {
+        let files = folders.iter().map(|folder| folder.join(&name));
         // The first that could be run, and what it is in truth.
         let Some(file) = files.into_iter().find(|file| is_program(file)) else { continue };
         let file = file.canonicalize().ok()?;
-        found = found.text(name, file.to_str()?);
+        found.insert(name, file.to_str()?.to_owned());
     }
-    Some((search, found.finish()))
+    Some(Programs { search, found })
 }
 
 fn list(texts: &[&str]) -> Option<Canonical> {

@@ -160,8 +160,17 @@ impl Hook {
     /// The command that the client runs.
     fn command(&self) -> Result<String, Failure> {
         let program = env::current_exe().map_err(Failure::Stream)?;
+        Ok(format!("{} {}", quoted(&path(&program)?), self.words()?))
+    }
+
+    /// The command that sets the client up once more, for who reads a refusal.
+    pub(super) fn set_up_again(&self) -> Result<String, Failure> {
+        Ok(format!("syscap {} --setup", self.words()?))
+    }
+
+    fn words(&self) -> Result<String, Failure> {
         let home = self.home.canonicalize().map_err(Failure::file(&self.home))?;
-        let mut words = vec![path(&program)?, "hook".to_owned(), path(&home)?];
+        let mut words = vec!["hook".to_owned(), path(&home)?];
         words.extend(["--agent".to_owned(), self.agent.to_string()]);
         words.extend(["--client".to_owned(), self.client.option().to_owned()]);
         if let Some(token) = self.token {

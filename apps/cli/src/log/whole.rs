@@ -21,6 +21,7 @@ use super::{
     line::constraint,
     row,
     select::call_of,
+    tools,
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -87,7 +88,11 @@ fn text(
         if !agent.is_empty() {
             say("agent", &agent)?;
         }
-        return say("what", &what);
+        say("what", &what)?;
+        for (name, value) in tools::changes(reader, record).map_err(failed)? {
+            say(name, &value)?;
+        }
+        return Ok(());
     };
     for (name, value) in of_call(call) {
         say(name, &value)?;

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{TestHome, run, syscap};
+use crate::support::{TestHome, run, run_with, syscap};
 
 fn begin(mut command: Command) {
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -102,4 +102,26 @@ fn what_is_allowed_is_known() {
     }
     assert_eq!(config(&["--approval-wait", "0s"]).code, 0);
     assert_eq!(config(&["--approval-wait", "soon"]).code, 2);
+}
+
+/// A budget that is not applied is not passed over in silence; one that is issued by it is.
+#[test]
+fn a_budget_that_changes_nothing_is_said() {
+    let home = TestHome::new();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}});
+    let path = home.path();
+    let said = |budget: &str| {
+        let words = ["mcp", &path, "--agent", "a", "--builtins", "--budget", budget];
+        run_with(words, format!("{initialize}\n").as_bytes()).err
+    };
+    // Issued by it, and started once more as its client does.
+    for _ in 0..2 {
+        assert!(!said("calls=3").contains("--budget changes nothing"));
+    }
+    let token = run(["token", "list", &path, "--json"]).fine().one()["token_id"].clone();
+    let second = said("calls=4");
+    assert!(second.contains("--budget changes nothing"), "{second}");
+    assert!(second.contains(token.as_str().unwrap()) && second.contains("calls=4"), "{second}");
 }

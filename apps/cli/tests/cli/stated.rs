@@ -72,6 +72,11 @@ fn a_class_is_stated_and_taken_back() {
     let lines = run(["tools", "show", &path, "notes.get"]).fine().out;
     assert!(lines.contains("set to      read"), "{lines}");
     let records = home.log().len();
+    // What such a record changed, and nothing else, is shown with it.
+    let set = home.log().into_iter().rfind(|record| record["kind"] == "tools").unwrap();
+    let shown = run(["log", "show", &path, &set["seq"].to_string()]).fine().out;
+    assert!(shown.contains("class of     notes.get from external_write to read"), "{shown}");
+    assert!(!shown.contains("notes.put") && !shown.contains("added"), "{shown}");
     class(&["notes.*", "local_write"]).fine();
     assert_eq!(home.log().len(), records + 1);
     let effects = ["notes.get", "notes.put", "mail.send"].map(|tool| effect(&path, tool));

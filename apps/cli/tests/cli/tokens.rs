@@ -362,3 +362,20 @@ fn tools_are_granted_by_pattern() {
     let args = ["token", "reissue", &path, &some, "--tool", "vecdb.*"];
     assert_eq!(grants(run(args).fine().out.trim()).len(), 8);
 }
+
+/// A token that lives and lets nothing more through is not shown as one that does.
+#[test]
+fn a_spent_token_is_shown_as_spent() {
+    let home = TestHome::new();
+    let token = home.token("a", &["--tool", "echo", "--budget", "calls=1"]);
+    let standing = || {
+        let all = run(["token", "list", &home.path(), "--json"]).fine().json();
+        all[0]["standing"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(standing(), "live");
+    let line = json!({"tool_id": "echo", "args": {"value": 1}}).to_string();
+    assert_eq!(home.call("a", &token, line.as_bytes())[0]["status"], "ok");
+    assert_eq!(standing(), "spent");
+    let shown = run(["token", "show", &home.path(), &token, "--json"]).fine().one();
+    assert_eq!(shown["standing"], "spent");
+}

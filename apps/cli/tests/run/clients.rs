@@ -47,7 +47,9 @@ bash = hook('PreToolUse', 'Bash', 'u2', {{'command': 'ls'}})
 print(bash.returncode, json.loads(bash.stdout)['hookSpecificOutput']['permissionDecision'])"
     );
     let program = client(&world, "claude", &code);
-    let ran = world.run(&[], &[&program, "prompt"]);
+    // Nobody is there who answers.
+    let ask = ["--hook", "--ask deny"];
+    let ran = world.run(&ask, &[&program, "prompt"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse']";
     assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 deny\n"));
@@ -58,7 +60,7 @@ print(bash.returncode, json.loads(bash.stdout)['hookSpecificOutput']['permission
     assert_eq!(world.home.verify(), 0);
     // A second run goes on by the token that there is.
     let issued = world.of_kind("issue");
-    assert_eq!(world.run(&[], &[&program, "prompt"]).code, 0);
+    assert_eq!(world.run(&ask, &[&program, "prompt"]).code, 0);
     assert_eq!(world.of_kind("issue"), issued);
 }
 

@@ -211,3 +211,47 @@ fn the_token_of_a_set_up_outlasts_a_working_day() {
     assert_eq!(tokens[0]["left"]["calls"], 100_000);
     assert_eq!(tokens[0]["agent"], "coder");
 }
+
+/// No refusal is the end of the road: what the tool counts as, who said no, the command that goes
+/// on; and that command does.
+#[test]
+fn a_refusal_names_the_command_that_goes_on() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let home = hooked.home.path();
+    let stranger = |id: &str| claude("PreToolUse", id, "mcp__evil__read", json!({}));
+    let reason = denied(hooked.hook(&stranger("toolu_01")));
+    assert!(reason.contains("class: external_write"), "{reason}");
+    let (_, command) = reason.split_once("`syscap ").expect("a command");
+    let words = command.split_once('`').expect("its end").0.split(' ').collect::<Vec<_>>();
+    assert_eq!(words[..3], ["token", "reissue", &home]);
+    run(&words).fine();
+    let reason = denied(hooked.hook(&stranger("toolu_02")));
+    assert_eq!(hooked.last()["kind"], "ask", "granted now: {reason}");
+    assert!(reason.contains("constraint: ") && reason.contains("class: external_write"));
+    hooked.end();
+}
+
+/// Tools that start others are known: the set-up grants them.
+#[test]
+fn agents_and_skills_are_among_the_clients_tools() {
+    let hooked = Hooked::new("claude-code", &[]);
+    for (n, tool) in ["Task", "Skill"].into_iter().enumerate() {
+        let event = claude("PreToolUse", &format!("t{n}"), tool, json!({ "prompt": "x" }));
+        assert_eq!(hooked.hook(&event).fine().out, "", "{tool}");
+        assert_eq!(hooked.last()["kind"], "intent", "{tool}");
+    }
+    hooked.end();
+}
+
+/// Nothing is started for a home that is not there, and nothing is made.
+#[test]
+fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("nohome").to_str().unwrap().to_owned();
+    let event = read("PreToolUse", "toolu_01").to_string();
+    let words = ["hook", &home, "--agent", "coder", "--client", "claude-code"];
+    let hooked = crate::support::run_with(words, event.as_bytes());
+    assert_eq!((hooked.code, &*hooked.out), (2, ""));
+    assert!(hooked.err.contains(&format!("syscap init {home}")), "{}", hooked.err);
+    assert!(!std::path::Path::new(&home).exists());
+}

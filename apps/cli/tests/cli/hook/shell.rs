@@ -316,3 +316,22 @@ fn a_pattern_grants_what_was_seen() {
     assert!(denied(hooked.hook(&find("t6", "mcp__other__find"))).contains("not_granted ("));
     hooked.end();
 }
+
+/// Why a command can't be told stands in the refusal and in the call, and nothing of its text.
+#[test]
+fn why_a_command_is_unknown_is_told() {
+    let mut shell = Shell::new();
+    shell.is_denied("t1", "eval frobnicate", "(eval)");
+    shell.is_denied("t2", "frobnicate x", "(program_not_known)");
+    shell.is_denied("t6", "grep x src/a", "(program_not_found)");
+    shell.shell = "/bin/zsh";
+    shell.is_denied("t3", "cat src/a", "(shell)");
+    let ask = shell.hooked.last()["seq"].to_string();
+    let shown = crate::support::run(["log", "show", &shell.hooked.home.path(), &ask]).fine();
+    assert!(shown.out.contains(r#""unclear":["shell"]"#), "{}", shown.out);
+    // A command that is told needs no such word.
+    shell.shell = "/bin/bash";
+    shell.is_denied("t4", "cat /etc/hostname", "out_of_scope (");
+    assert!(!denied(shell.run("t5", "cat /etc/hostname")).contains("can't be told"));
+    shell.hooked.end();
+}
