@@ -106,10 +106,17 @@ const AUTOMATION: &[&str] = &[
 /// What it is to write a file of this path, by the names in it: [`Mark::Hides`] where git, shells,
 /// editors or agents go by it later, [`Mark::Automation`] where a forge runs it.
 ///
-/// Letters of both cases are one, as some file systems have it. Links are not seen.
+/// Letters of both cases are one, as some file systems have it. Links are not seen. What lies in a
+/// working tree below `.claude/worktrees`, where an agent's client makes them, is like what lies in
+/// any other.
 pub fn write_marks<'a>(components: impl IntoIterator<Item = &'a str>) -> BTreeSet<Mark> {
+    let mut parts: Vec<&str> = components.into_iter().collect();
+    let tree = |four: &[&str]| matches!(four, [".claude", "worktrees", _, _]);
+    if let Some(at) = parts.windows(4).rposition(tree) {
+        parts.drain(at..at.saturating_add(3));
+    }
     let (mut marks, mut last) = (BTreeSet::new(), None);
-    for component in components {
+    for component in parts {
         let name = component.to_lowercase();
         if PLANTED.contains(&name.as_str()) {
             marks.insert(Mark::Hides);

@@ -521,3 +521,19 @@ fn folders_of_builds_come_back() {
         assert!(has(text, Mark::Irreversible) || has(text, Mark::Unknown), "{text}");
     }
 }
+
+/// Where an agent's client keeps its working trees work goes on; what it goes by itself stays
+/// marked.
+#[test]
+fn a_working_tree_is_like_any_other() {
+    assert!(said("touch .claude/worktrees/x/src/a").marks.is_empty());
+    for text in [
+        "touch .claude/worktrees/x",
+        "touch .claude/worktrees/x/.claude/settings.json",
+        "touch .claude/worktrees/x/.git",
+        "touch .vscode/.claude/worktrees/x/a",
+        "touch .claude/a/worktrees/x",
+    ] {
+        assert!(has(text, Mark::Hides), "{text}");
+    }
+}
