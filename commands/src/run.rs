@@ -108,11 +108,13 @@ const AUTOMATION: &[&str] = &[
 ///
 /// Letters of both cases are one, as some file systems have it. Links are not seen. What lies in a
 /// working tree below `.claude/worktrees`, where an agent's client makes them, is like what lies in
-/// any other.
+/// any other, unless the path climbs.
 pub fn write_marks<'a>(components: impl IntoIterator<Item = &'a str>) -> BTreeSet<Mark> {
     let mut parts: Vec<&str> = components.into_iter().collect();
+    parts.retain(|part| !matches!(*part, "" | "."));
     let tree = |four: &[&str]| matches!(four, [".claude", "worktrees", _, _]);
-    if let Some(at) = parts.windows(4).rposition(tree) {
+    let stays = !parts.contains(&"..");
+    if let Some(at) = parts.windows(4).rposition(tree).filter(|_| stays) {
         parts.drain(at..at.saturating_add(3));
     }
     let (mut marks, mut last) = (BTreeSet::new(), None);

@@ -4,7 +4,9 @@
 #[path = "seen/place.rs"]
 mod place;
 
-use syscap_commands::{Effect, Mark, Place, Repository, Said, analyse, is_plain_config};
+use syscap_commands::{
+    Effect, Mark, Place, Repository, Said, analyse, is_plain_config, write_marks,
+};
 
 use place::{has, place, said};
 
@@ -512,9 +514,12 @@ fn folders_of_builds_come_back() {
     }
     for text in [
         "rm -rf ../target",
+        "rm -rf ../node_modules",
         "rm -rf /p/target/..",
         "rm -rf target src",
         "rm -rf targets",
+        "rm -rf src/target",
+        "mv src target && rm -rf target",
         "rm -rf target/*",
         "rm -rf $x/target",
     ] {
@@ -536,4 +541,8 @@ fn a_working_tree_is_like_any_other() {
     ] {
         assert!(has(text, Mark::Hides), "{text}");
     }
+    for path in ["/h/.claude/worktrees/../settings.json", "/h/.claude//worktrees/x/../../hooks/a"] {
+        assert!(write_marks(path.split('/')).contains(&Mark::Hides), "{path}");
+    }
+    assert!(write_marks("/h/./.claude//worktrees/x/a".split('/')).is_empty());
 }

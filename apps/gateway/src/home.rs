@@ -398,7 +398,6 @@ impl HomeKernel {
         newest.is_some_and(|newest| newest.id == token.id)
     }
 
-    /// Notes that one took the place of another: what was issued here goes on as that.
     /// A budget is of a token that is issued here; one that there is has its own.
     fn say_that_limits_are_unheard(&self, token: &TokenInfo) {
         if self.options.limits.iter().all(|(of, most)| token.limits.get(*of) == *most) {
@@ -423,6 +422,7 @@ impl HomeKernel {
         ));
     }
 
+    /// Notes that one took the place of another: what was issued here goes on as that.
     fn is_issued(&self, before: TokenId, now: TokenId) {
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         if *issued == Some(before) {

@@ -62,6 +62,7 @@ mod names;
 mod news;
 mod next;
 mod notice;
+mod numbers;
 mod offer;
 mod options;
 mod passing;

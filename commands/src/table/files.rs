@@ -82,7 +82,8 @@ fn listed(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
     run.listed(spec, args);
 }
 
-/// Folders below this one that builds and tests make, and make again.
+/// Folders below this one that builds and tests make, and make again. Of two of these names
+/// programs have modules of their own too, in folders below.
 fn is_built(word: &Piece) -> bool {
     const BUILT: &[&str] = &[
         ".mypy_cache",
@@ -98,7 +99,11 @@ fn is_built(word: &Piece) -> bool {
     ];
     let name = literal(word).map(|text| text.trim_end_matches('/'));
     let last = name.and_then(|text| text.rsplit('/').next());
-    is_below(word) && last.is_some_and(|last| BUILT.contains(&last))
+    let own = !name.is_some_and(|text| text.trim_start_matches("./").contains('/'));
+    is_below(word)
+        && last.is_some_and(|last| {
+            BUILT.contains(&last) && (own || !matches!(last, "target" | "htmlcov"))
+        })
 }
 
 /// One file by its name is like one that is written over; what is more can't be undone.

@@ -12,7 +12,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, getpid, wait};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, test_kill_process, wait, waitid};
 
 use crate::sys::{self, Onward};
 
@@ -37,6 +37,8 @@ pub(crate) struct Trace {
     /// for has its place still.
     known: BTreeSet<i32>,
     most: usize,
+    /// Whether each was looked for in this turn.
+    looked: bool,
 }
 
 impl Trace {
@@ -46,7 +48,12 @@ impl Trace {
         let woken = sys::children_wake().ok()?;
         sys::seize(program).ok()?;
         let known = BTreeSet::from([program.as_raw_nonzero().get()]);
-        Some(Self { woken, known, most: usize::try_from(most).unwrap_or(usize::MAX) })
+        Some(Self {
+            woken,
+            known,
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            looked: false,
+        })
     }
 
     /// What is to be polled.
@@ -61,7 +68,12 @@ impl Trace {
         match rustix::io::read(&self.woken, &mut bytes) {
             Ok(_) | Err(_) => {}
         }
+        self.looked = false;
         for _ in 0..AT_A_TIME {
+            // That takes longer the more may be: then the clock has its turn.
+            if self.looked {
+                break;
+            }
             let (pid, status) = match wait(WaitOptions::NOHANG | all()) {
                 Ok(Some((pid, status))) => (pid, status.as_raw()),
                 Ok(None) => return Turn::Done,
@@ -100,8 +112,8 @@ impl Trace {
     fn begins(&mut self, pid: i32) -> bool {
         self.known.insert(pid);
         if self.known.len() > self.most {
-            let own = format!("TracerPid:\t{}", getpid().as_raw_nonzero());
-            self.known.retain(|pid| is_there(*pid, &own));
+            self.known.retain(|pid| is_there(*pid));
+            self.looked = true;
         }
         self.known.len() <= self.most
     }
@@ -113,9 +125,21 @@ pub(crate) fn all() -> WaitOptions {
 }
 
 /// Whether this number is one that is traced still, or has ended and waits for its parent. Numbers
-/// are used again.
-fn is_there(pid: i32, own: &str) -> bool {
-    let Ok(status) = fs::read(format!("/proc/{pid}/status")) else { return false };
-    let status = String::from_utf8_lossy(&status);
-    status.lines().any(|line| line == own || line.starts_with("State:\tZ"))
+/// are used again. What can't be seen counts: a program can hide its own from `/proc`.
+fn is_there(pid: i32) -> bool {
+    let Some(id) = Pid::from_raw(pid) else { return false };
+    let wall = WaitIdOptions::from_bits_retain(libc::__WALL.unsigned_abs());
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | wall;
+    match waitid(WaitId::Pid(id), look) {
+        Err(Errno::CHILD) => {}
+        _ => return true,
+    }
+    // No child of this process, nor traced by it any more: it has ended, or is another's.
+    test_kill_process(id).is_ok() && fs::read(format!("/proc/{pid}/stat")).map_or(true, is_over)
+}
+
+/// `proc_pid_stat(5)`: whether the state, behind the name in its parentheses, is that of a zombie.
+fn is_over(stat: Vec<u8>) -> bool {
+    let text = String::from_utf8_lossy(&stat);
+    text.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }

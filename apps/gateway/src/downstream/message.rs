@@ -17,7 +17,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::numbers::inexact;
+use crate::numbers::inexact;
 
 /// What a line says.
 pub(crate) enum Heard {

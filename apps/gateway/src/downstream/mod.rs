@@ -5,7 +5,6 @@
 
 mod input;
 mod message;
-mod numbers;
 mod outbox;
 mod straight;
 

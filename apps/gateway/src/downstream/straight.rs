@@ -18,7 +18,8 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{InFlight, numbers::inexact};
+use super::InFlight;
+use crate::numbers::inexact;
 
 /// The plain form of a call.
 #[derive(Deserialize)]

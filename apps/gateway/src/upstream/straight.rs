@@ -70,10 +70,15 @@ impl Straight {
         }
     }
 
+    /// Whether a message may be the answer to one of ours.
+    pub(super) fn has_made(message: &Value) -> bool {
+        message.get("id").and_then(Value::as_i64).is_some_and(|id| id >= FIRST_ID)
+    }
+
     /// Hands an answer on, where it is one to a call of ours.
     pub(super) fn take(&self, message: &mut Value) -> bool {
         let Some(id) = message.get("id").and_then(Value::as_i64) else { return false };
-        if id < FIRST_ID {
+        if !Self::has_made(message) {
             return false;
         }
         let answer = if let Some(error) = message.get_mut("error") {

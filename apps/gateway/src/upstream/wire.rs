@@ -29,6 +29,7 @@ use super::straight::{Lines, Straight, WriteLine};
 use crate::{
     flight::Flight,
     notice::{ChangedList, Changes, Missed, Notice, WaitingNotice},
+    numbers::changes,
 };
 
 /// Longest line that a server may send.
@@ -285,7 +286,14 @@ where
                 return None;
             }
             // What is no JSON is what programs print by mistake; it is passed over.
-            let (message, bytes) = (serde_json::from_slice(&self.line), self.line.len());
+            let mut message: serde_json::Result<Value> = serde_json::from_slice(&self.line);
+            if let Ok(message) = &mut message
+                && Straight::has_made(message)
+                && changes(&self.line)
+            {
+                refuse_result(message);
+            }
+            let bytes = self.line.len();
             self.line.clear();
             if let Some(message) = message.ok().and_then(|message| self.sort(message, bytes)) {
                 return Some(message);
@@ -300,11 +308,47 @@ where
     }
 }
 
+/// The result of a call of which an integer was read as another number is none. Of other answers
+/// none is a record's.
+fn refuse_result(message: &mut Value) {
+    let Some(answer) = message.as_object_mut().filter(|answer| answer.contains_key("result"))
+    else {
+        return;
+    };
+    answer.remove("result");
+    let words = "the server's result has an integer outside [-2^63, 2^64-1]";
+    let error = ErrorData::internal_error(words, None);
+    answer.insert("error".to_owned(), serde_json::to_value(error).unwrap_or_default());
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// No integer of a result comes as another number.
+    #[test]
+    fn a_result_with_an_integer_beyond_the_range_is_an_error() {
+        let none = ClientCapabilities::default();
+        let said = |n: &str| {
+            let id = Arc::<Straight>::default().begin().id;
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"n\":{n}}}}}\n");
+            let line: &[u8] = line.into_bytes().leak();
+            let (mut wire, _reports) = Wire::new(line, tokio::io::sink(), none.clone());
+            let mut out = wire.straight.begin();
+            assert_eq!(out.id, id);
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            assert!(runtime.block_on(wire.receive()).is_none());
+            out.answer.try_recv().unwrap()
+        };
+        assert_eq!(said("18446744073709551615"), Ok(json!({"n": u64::MAX})));
+        assert_eq!(said("1e30"), Ok(json!({"n": 1e30})));
+        for n in ["18446744073709551616", "-9223372036854775809", "[{\"a\":99999999999999999999}]"]
+        {
+            assert_eq!(said(n).unwrap_err().code, ErrorCode::INTERNAL_ERROR, "{n}");
+        }
+    }
 
     /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is
     /// not forgotten.

@@ -3,6 +3,20 @@
 /// How many integers of a JSON text are outside [-2^63, 2^64-1], or `-0`: who reads them makes
 /// floats of them. A literal with a point or an exponent is a float as it stands.
 pub(crate) fn inexact(text: &[u8]) -> usize {
+    count(text, is_inexact)
+}
+
+/// Whether an integer of a JSON text means another number once it was read: one that is beyond the
+/// range and a float all the same, as JavaScript writes large ones, does not.
+pub(crate) fn changes(text: &[u8]) -> bool {
+    let changes = |literal: &[u8]| {
+        let float = str::from_utf8(literal).ok().and_then(|literal| literal.parse::<f64>().ok());
+        is_inexact(literal) && float.is_none_or(|float| float.to_string().as_bytes() != literal)
+    };
+    count(text, changes) > 0
+}
+
+fn count(text: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
     let (mut count, mut rest) = (0_usize, text.iter().copied().enumerate().peekable());
     while let Some((start, byte)) = rest.next() {
         match byte {
@@ -23,7 +37,7 @@ pub(crate) fn inexact(text: &[u8]) -> usize {
                     end = place.saturating_add(1);
                 }
                 let literal = text.get(start..end).unwrap_or_default();
-                count = count.saturating_add(usize::from(is_inexact(literal)));
+                count = count.saturating_add(usize::from(is(literal)));
             }
             _ => {}
         }
@@ -55,6 +69,19 @@ mod tests {
             ("", 0),
         ] {
             assert_eq!(inexact(text.as_bytes()), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_a_float_all_the_same_does_not_change() {
+        for (text, changed) in [
+            ("[1, 18446744073709551615, 1e30, -0.0]", false),
+            ("[18446744073709552000, 100000000000000000000, -0, -9223372036854776000]", false),
+            ("18446744073709551616", true),
+            ("[0, {\"a\": -99999999999999999999}]", true),
+            ("\"18446744073709551616\"", false),
+        ] {
+            assert_eq!(changes(text.as_bytes()), changed, "{text}");
         }
     }
 }
