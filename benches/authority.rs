@@ -26,7 +26,7 @@ use syscap::{
         cbor::{Canonical, MapBuilder},
         control::Role,
         id::{Seq, TokenId},
-        record::{Answer, ApprovalBody, HomeLimits, Means},
+        record::{Answer, ApprovalBody, HomeLimits, Kind, Means},
         token::TokenBody,
     },
     kernel::kernel::Event,
@@ -129,7 +129,7 @@ fn asked() -> Figure {
         let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
         let control = sim.signed_by(&body, Role::Approver);
         let ticket = sim.ticket();
-        sim.event(Event::Approve(ticket, control, None, None));
+        sim.event(Event::Control(ticket, Kind::Approval, control, None, None));
         sim.commit();
         sim.submit_json(session, call);
         sim.commit();

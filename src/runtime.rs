@@ -45,11 +45,11 @@ use self::{
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
-        Answered, Ask, Begin, Leave, Looked, SessionTicket, Settle, client::Step,
+        Answered, Ask, Begin, Leave, Looked, Prompted, SessionTicket, Settle, client::Step,
         limits::ANSWER_TIME,
     },
     holding::Holding,
-    host::uses::{Begun, Reported, ToolUse},
+    host::uses::{Begun, Prompt, Reported, ToolUse},
     provide::{Offer, Provider},
     state::states,
     view::{Stamp, ToolDetail, View, Whose, manifests},
@@ -370,6 +370,20 @@ impl Runtime {
             |holding: &Holding| holding.desk().settle(token, used, reported.clone()).map(Answered);
         let ask = Ask::Settle(Box::new(settle));
         self.act_within(self.answer_time, &ask, here).map(|Answered(answer)| answer)
+    }
+
+    /// Puts on record what a user said in a conversation with an agent's client, as
+    /// [`Session::heard`] does: in the session of [`Runtime::begin_use`], with that token.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token of that agent, the text is empty or too long
+    /// ([`Reason::TooLarge`](syscap_format::reason::Reason)), or the holder has no room;
+    /// [`Error::HolderGone`].
+    pub fn heard(&self, token: TokenId, prompt: &Prompt) -> Result<Seq, Error> {
+        let ask = Ask::Prompted(Box::new(Prompted { token, prompt: prompt.clone() }));
+        self.act_within(self.answer_time, &ask, |holding| {
+            holding.desk().heard(holding, token, prompt)
+        })
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.

@@ -1,5 +1,6 @@
 //! A session, in this process or at the holder.
 
+mod heard;
 mod recent;
 mod submit;
 mod wait;

@@ -88,7 +88,7 @@ impl Holding {
             (Kind::Revoke | Kind::Cancel, Beside::Why(why)) => {
                 let (kind, why) = (*kind, why.clone());
                 self.submit_as(control, |ticket, control, ancestor| {
-                    Event::Because(ticket, kind, control, ancestor, why)
+                    Event::Control(ticket, kind, control, ancestor, Some(why))
                 })
             }
             // The kernel refuses what is of no such kind, on the record.

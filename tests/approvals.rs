@@ -24,7 +24,7 @@ use syscap::{
         control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},
         id::Seq,
         manifest::EffectClass,
-        record::{Answer, ApprovalBody, Body, HomeLimits, Means, Record, RefusalKind},
+        record::{Answer, ApprovalBody, Body, HomeLimits, Kind, Means, Record, RefusalKind},
         sign::{Signature, preimage},
         vault::VaultText,
     },
@@ -286,20 +286,20 @@ fn an_answer_that_does_not_count_changes_nothing() {
     turned.body = syscap::format::control::ControlBody::to_bytes(&good);
     cases.push((turned, None, Reason::BadSignature));
     for (control, why, reason) in cases {
-        let event = Event::Approve(ticket, control, None, why);
+        let event = Event::Control(ticket, Kind::Approval, control, None, why);
         assert_eq!(answered(&mut sim, event), Err(reason));
         assert_eq!(sim.kernel.asks().next().unwrap().approved, Some(0));
     }
     sim::refused_with(&mut sim, session, CALL, Reason::Asked);
     // It goes on as if nothing had been tried.
     let control = sim.signed_by(&said, approver);
-    let event = Event::Approve(ticket, control.clone(), None, Some(text("yes", 7)));
+    let event = Event::Control(ticket, Kind::Approval, control.clone(), None, Some(text("yes", 7)));
     assert!(answered(&mut sim, event).is_ok());
     // Neither the same once more, nor another.
-    let event = Event::Approve(ticket, control, None, Some(text("yes", 7)));
+    let event = Event::Control(ticket, Kind::Approval, control, None, Some(text("yes", 7)));
     assert_eq!(answered(&mut sim, event), Err(Reason::StaleCounter));
     let late = by(&mut sim, &good, approver);
-    let event = Event::Approve(ticket, late, None, None);
+    let event = Event::Control(ticket, Kind::Approval, late, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::UnknownAsk));
     let ticket = sim.submit_json(session, CALL);
     sim.commit();
@@ -322,7 +322,7 @@ fn an_ask_expires() {
     sim.boottime += 86_400_000;
     let control = sim.signed_by(&good, Role::Approver);
     let ticket = sim.ticket();
-    let event = Event::Approve(ticket, control, None, None);
+    let event = Event::Control(ticket, Kind::Approval, control, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::ApprovalExpired));
     let ticket = sim.submit_json(session, CALL);
     sim.commit();
@@ -333,7 +333,9 @@ fn an_ask_expires() {
         ApprovalBody { expires: Some(sim.kernel.now().plus(1_000)), ..body(&sim, Answer::Once) };
     let control = sim.signed_by(&until, Role::Approver);
     let ticket = sim.ticket();
-    assert!(answered(&mut sim, Event::Approve(ticket, control, None, None)).is_ok());
+    assert!(
+        answered(&mut sim, Event::Control(ticket, Kind::Approval, control, None, None)).is_ok()
+    );
     sim.wall += 1_000;
     sim.boottime += 1_000;
     let ticket = sim.submit_json(session, CALL);
@@ -369,11 +371,11 @@ fn as_many_approve_as_the_role_asks_for() {
     let change = approvers(&sim, &keys, 2);
     let control = sim.signed(&change);
     let ticket = sim.ticket();
-    let event = Event::Control(ticket, syscap::format::record::Kind::Key, control, None);
+    let event = Event::Control(ticket, Kind::Key, control, None, None);
     assert!(answered(&mut sim, event).is_ok());
     // Who was asked before the change is not who is an approver now, and nothing waits for them.
     let control = sim.signed_by(&old, Role::Approver);
-    let event = Event::Approve(ticket, control, None, None);
+    let event = Event::Control(ticket, Kind::Approval, control, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::BadSignature));
     assert_eq!(sim.kernel.asks().count(), 0);
     let ask = |sim: &mut Sim, units: u64| {
@@ -387,7 +389,7 @@ fn as_many_approve_as_the_role_asks_for() {
         let body = ApprovalBody { ask: leaf, answer, ..old.clone() };
         let control = sim.signed_with(&body, &keys[key]);
         let ticket = sim.ticket();
-        answered(sim, Event::Approve(ticket, control, None, None)).map(drop)
+        answered(sim, Event::Control(ticket, Kind::Approval, control, None, None)).map(drop)
     };
     let (call, first) = ask(&mut sim, 53);
     assert_eq!(give(&mut sim, first, 0, Answer::Once), Ok(()));

@@ -180,7 +180,7 @@ fn who_is_not_an_operator_gives_nothing() {
     for role in [syscap::format::control::Role::Issuer, syscap::format::control::Role::Revoker] {
         let control = sim.signed_by(&change, role);
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Credit, control, None));
+        sim.event(Event::Control(ticket, Kind::Credit, control, None, None));
         sim.commit();
         let refused = sim.acked(ticket).unwrap().as_ref().unwrap_err();
         assert_eq!(refused.reason(), Reason::BadSignature);

@@ -265,7 +265,7 @@ fn a_part_waits_for_the_time_as_its_root_does() {
     let now = sim.kernel.now();
     let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, control, None));
+    sim.event(Event::Control(ticket, Kind::Config, control, None, None));
     sim::ok(&mut sim, session);
 }
 

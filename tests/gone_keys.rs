@@ -65,7 +65,7 @@ fn approvers(sim: &mut Sim, keys: &[SigningKey], threshold: u64) {
     let change = KeyChange { set: RoleSet { threshold, ..set }, proofs, cut_off: None };
     let control = sim.signed(&change);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Key, control, None));
+    sim.event(Event::Control(ticket, Kind::Key, control, None, None));
     sim.commit();
     assert!(sim.acked(ticket).unwrap().is_ok(), "{:?}", sim.acked(ticket));
 }
@@ -80,7 +80,7 @@ fn say(
     let body = ApprovalBody { ask, answer, means: Means::Signer, scopes, uses, expires, reason };
     let control = sim.signed_with(&body, by);
     let ticket = sim.ticket();
-    sim.event(Event::Approve(ticket, control, None, None));
+    sim.event(Event::Control(ticket, Kind::Approval, control, None, None));
     sim.commit();
     match sim.acked(ticket).unwrap() {
         Ok(Ack::Recorded(_)) => Ok(()),

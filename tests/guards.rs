@@ -351,7 +351,7 @@ fn a_key_is_not_over_by_a_time_that_nobody_confirmed() {
     let confirmed = ConfigChange { confirm_time: Some(UnixMillis::new(before)) };
     let signed = sim.signed(&confirmed);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, signed, None));
+    sim.event(Event::Control(ticket, Kind::Config, signed, None, None));
     sim.commit();
     verifies(&mut sim);
     run(&mut sim, session, call);
@@ -476,7 +476,7 @@ fn a_resolution_says_what_was_signed() {
     let [first, second] = recovered[..] else { panic!("{recovered:?}") };
     let signed = sim.signed(&Resolution { intent: first, verdict: Recovered::NotDone });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Recovery, signed, None));
+    sim.event(Event::Control(ticket, Kind::Recovery, signed, None, None));
     sim.commit();
     let last = records(&mut sim).pop().unwrap();
     let whole = sim.store.into_inner();

@@ -32,7 +32,7 @@ fn list(sim: &mut Sim, version: u64, as_of: UnixMillis, tokens: &[TokenId]) -> R
 fn listed(sim: &mut Sim, list: &RevocationList) -> Result<(), Reason> {
     let control = sim.signed(list);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, control, None));
+    sim.event(Event::Control(ticket, Kind::Revoke, control, None, None));
     sim.commit();
     sim.acked(ticket).unwrap().as_ref().map(drop).map_err(|refused| refused.reason())
 }

@@ -250,7 +250,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     let now = sim.kernel.now();
     let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, control, None));
+    sim.event(Event::Control(ticket, Kind::Config, control, None, None));
     ok(&mut sim, session);
 }
 
@@ -287,28 +287,34 @@ fn bad_control_events_are_refused_on_record() {
     let mut forged = good.clone();
     forged.signatures[0].signature = Signature::from_bytes([1; 64]);
     let ticket = sim.ticket();
-    cases.push((Event::Control(ticket, Kind::Revoke, forged, None), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Freeze, good.clone(), None), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Key, good.clone(), None), Reason::BadSignature));
-    cases.push((Event::Control(ticket, Kind::Intent, good.clone(), None), Reason::BadControl));
+    cases.push((Event::Control(ticket, Kind::Revoke, forged, None, None), Reason::BadSignature));
+    cases.push((
+        Event::Control(ticket, Kind::Freeze, good.clone(), None, None),
+        Reason::BadSignature,
+    ));
+    cases.push((Event::Control(ticket, Kind::Key, good.clone(), None, None), Reason::BadSignature));
+    cases
+        .push((Event::Control(ticket, Kind::Intent, good.clone(), None, None), Reason::BadControl));
     let mut stale = good.clone();
     stale.signatures[0].counter = 0;
-    cases.push((Event::Control(ticket, Kind::Revoke, stale, None), Reason::StaleCounter));
+    cases.push((Event::Control(ticket, Kind::Revoke, stale, None, None), Reason::StaleCounter));
     let missing = sim.signed(&Revocation::subtree(TokenId::from_bytes([3; 32])));
-    cases.push((Event::Control(ticket, Kind::Revoke, missing, None), Reason::UnknownToken));
+    cases.push((Event::Control(ticket, Kind::Revoke, missing, None, None), Reason::UnknownToken));
     // What would stop, confirm or resolve nothing is refused rather than acknowledged.
     let alias = Freeze {
         target: FreezeTarget::Tool,
         name: Box::from("no_such_tool"),
         change: FreezeChange::Freeze,
     };
-    cases
-        .push((Event::Control(ticket, Kind::Freeze, sim.signed(&alias), None), Reason::BadControl));
+    cases.push((
+        Event::Control(ticket, Kind::Freeze, sim.signed(&alias), None, None),
+        Reason::BadControl,
+    ));
     let nothing = sim.signed(&ConfigChange { confirm_time: None });
-    cases.push((Event::Control(ticket, Kind::Config, nothing, None), Reason::BadControl));
+    cases.push((Event::Control(ticket, Kind::Config, nothing, None, None), Reason::BadControl));
     let boot = Resolution { intent: Seq::new(1), verdict: Recovered::Done };
     cases.push((
-        Event::Control(ticket, Kind::Recovery, sim.signed(&boot), None),
+        Event::Control(ticket, Kind::Recovery, sim.signed(&boot), None, None),
         Reason::BadControl,
     ));
 
@@ -379,7 +385,7 @@ fn a_replaced_key_signs_nothing() {
     let change = key_change(&sim, Role::Revoker, Role::Approver);
     let control = sim.signed(&change);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, KeyChange::KIND, control, None));
+    sim.event(Event::Control(ticket, KeyChange::KIND, control, None, None));
     sim.commit();
     sim.revoke(token);
     sim.commit();

@@ -271,7 +271,7 @@ fn a_revocation_that_is_not_sound_ends_nothing() {
         let signature = Signature::from_bytes(signature);
         let control = Control::by_one(head, body, Signed { key, counter, signature });
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Revocation::KIND, control, None));
+        sim.event(Event::Control(ticket, Revocation::KIND, control, None, None));
         refused(sim, ticket).0
     };
     assert_eq!(by(&mut sim, Role::Issuer, 9), Reason::BadSignature);

@@ -86,7 +86,7 @@ fn event_over<B: ControlBody>(sim: &Sim, head: Head, keys: &[&SigningKey], body:
 
 fn submit(sim: &mut Sim, kind: Kind, control: Control) -> Result<Seq, Refused> {
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, kind, control, None));
+    sim.event(Event::Control(ticket, kind, control, None, None));
     sim.commit();
     match sim.acked(ticket).unwrap().clone()? {
         Ack::Recorded(seq) => Ok(seq),

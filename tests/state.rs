@@ -397,7 +397,7 @@ fn who_may_not_call_may_not_change() {
     let freeze = |sim: &mut Sim, target, name: &str, change| {
         let control = sim.signed(&Freeze { target, name: Box::from(name), change });
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Freeze, control, None));
+        sim.event(Event::Control(ticket, Kind::Freeze, control, None, None));
         sim.commit();
     };
     for (target, name) in [(FreezeTarget::Agent, "a0"), (FreezeTarget::Kernel, "")] {

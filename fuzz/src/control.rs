@@ -85,7 +85,7 @@ fn body<B: ControlBody>(data: &[u8]) -> Option<B> {
     sim.event(match B::KIND {
         Kind::Policy => Event::Policy(ticket, control, None, Vec::new()),
         Kind::Tools => Event::Tools(ticket, control, None, ToolsDelta::default()),
-        kind => Event::Control(ticket, kind, control, None),
+        kind => Event::Control(ticket, kind, control, None, None),
     });
     sim.commit();
     let answer = sim.acked(ticket).expect("answered").clone();

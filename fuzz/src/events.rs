@@ -457,7 +457,7 @@ fn propose(sim: &mut Sim, input: &mut Bytes<'_>) {
 
 fn signed<B: ControlBody>(sim: &mut Sim, body: &B) {
     let (control, ticket) = (sim.signed(body), sim.ticket());
-    sim.event(Event::Control(ticket, B::KIND, control, None));
+    sim.event(Event::Control(ticket, B::KIND, control, None, None));
 }
 
 fn revoke(sim: &mut Sim, input: &mut Bytes<'_>) {

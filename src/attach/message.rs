@@ -5,6 +5,7 @@ use syscap_format::{
     cbor::Canonical,
     field::{choice, shape},
     id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
+    label::Label,
     limits::PROVENANCE_INPUTS_MAX,
     manifest::Manifest,
     object::PolicyObject,
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     grant::Grant,
-    host::uses::{Reported, ToolUse},
+    host::uses::{Prompt, Reported, ToolUse},
     provide::{Cancel, HostCall},
     sent::Sent,
     submit::{Configured, Submission},
@@ -69,6 +70,8 @@ choice! {
         23 => Configure(Box<Configured>),
         24 => ViewOf(Box<Looked>),
         25 => Stamp,
+        26 => Heard(Box<Heard>),
+        27 => Prompted(Box<Prompted>),
     }
 }
 
@@ -145,6 +148,23 @@ shape! {
         3 => pub(crate) inputs: Vec<Seq> [..PROVENANCE_INPUTS_MAX + 1],
         4 => pub(crate) base: Option<SnapshotId>,
         5 => pub(crate) changes: Canonical,
+    }
+}
+
+shape! {
+    /// What a user said to a session's agent.
+    pub(crate) struct Heard {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) text: String,
+        3 => pub(crate) label: Label,
+    }
+}
+
+shape! {
+    /// What a user said, in a conversation of an agent's client.
+    pub(crate) struct Prompted {
+        1 => pub(crate) token: TokenId,
+        2 => pub(crate) prompt: Prompt,
     }
 }
 

@@ -49,7 +49,10 @@ mod work;
 pub(crate) use self::{
     frozen::Command,
     hello::Lane,
-    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Looked, Opening, Proposed, Settle},
+    message::{
+        Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Looked, Opening, Prompted, Proposed,
+        Settle,
+    },
     reply::{Answered, Leave, Taken},
 };
 pub use self::{

@@ -23,7 +23,9 @@ use super::{
         ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
         TRY_PAUSE,
     },
-    message::{Aborted, AgentAsk, Ask, Begin, Call, Charge, Opening, Proposed, Settle},
+    message::{
+        Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Prompted, Proposed, Settle,
+    },
     peer::Peer,
     relay::Relay,
     reply::{Answered, Leave, Offers, Reply, Taken},
@@ -241,6 +243,15 @@ impl Seat {
             Ask::Settle(asked) => {
                 let Settle { token, used, reported } = *asked;
                 Reply::of(runtime.desk().settle(token, &used, reported).map(Answered))
+            }
+            Ask::Heard(said) => {
+                let Heard { session, text, label } = *said;
+                let session = self.session(session);
+                Reply::of(session.and_then(|session| session.heard(&text, label)))
+            }
+            Ask::Prompted(said) => {
+                let Prompted { token, prompt } = *said;
+                Reply::of(runtime.desk().heard(runtime, token, &prompt))
             }
             Ask::View => Reply::done(&View::of(runtime)),
             Ask::ViewOf(looked) => {

@@ -28,7 +28,7 @@ impl Holding {
             self.stands(|view| view.leaf == body.ask)?;
         }
         let submitted = self.submit_as(control, |ticket, control, ancestor| {
-            Event::Approve(ticket, control, ancestor, why)
+            Event::Control(ticket, Kind::Approval, control, ancestor, why)
         });
         self.answers().ring();
         submitted
@@ -71,7 +71,9 @@ impl Holding {
         let signed = self.sign_made(
             Kind::Approval,
             || Ok(body.to_bytes()),
-            |ticket, control, ancestor| Event::Approve(ticket, control, ancestor, why),
+            |ticket, control, ancestor| {
+                Event::Control(ticket, Kind::Approval, control, ancestor, why)
+            },
         );
         self.answers().ring();
         signed

@@ -18,6 +18,7 @@ use syscap_format::{
     cbor::{Canonical, Kind, MapBuilder},
     envelope::{ToolResult, TxOutcome},
     id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId},
+    label::Label,
     manifest::{EffectClass, Manifest},
     provenance::Source,
     reason::{Reason, Refused},
@@ -29,7 +30,7 @@ use crate::{
     guard::caught,
     host::{
         closure::{done, unsure},
-        uses::{Begun, Reported, ToolUse},
+        uses::{Begun, Prompt, Reported, ToolUse},
     },
     provide::{Cancel, HostCall, HostRan, Provider, Standing},
     sent::{Sent, Written},
@@ -114,8 +115,7 @@ impl Desk {
         (token, used): (TokenId, ToolUse),
         manifest: Manifest,
     ) -> Result<Begun, Error> {
-        let named = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len());
-        if !named(&used.conversation) || !used.id.as_deref().is_none_or(named) {
+        if !is_name(&used.conversation) || !used.id.as_deref().is_none_or(is_name) {
             return Err(refused(Reason::BadField, "conversation"));
         }
         if manifest.tool != used.tool {
@@ -123,7 +123,7 @@ impl Desk {
         }
         let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, manifest)?;
-        let session = self.seat(runtime, token, &used)?;
+        let session = self.seat(runtime, token, (&used.agent, &used.conversation))?;
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
         let (number, at) = (0, session.number());
         let one = Use {
@@ -151,6 +151,21 @@ impl Desk {
         }
         let shared = &*self.0;
         shared.come(shared.lock(), tag, Until::Out)
+    }
+
+    /// Puts on record what a user said in a conversation, which begins with it where it has not.
+    pub(crate) fn heard(
+        &self,
+        runtime: &Holding,
+        token: TokenId,
+        prompt: &Prompt,
+    ) -> Result<Seq, Error> {
+        let Prompt { agent, conversation, text } = prompt;
+        if !is_name(conversation) {
+            return Err(refused(Reason::BadField, "conversation"));
+        }
+        // The user's own words, which add nothing to what else the conversation has been given.
+        self.seat(runtime, token, (agent, conversation))?.heard(text, Label::PUBLIC)
     }
 
     /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
@@ -229,9 +244,9 @@ impl Desk {
         &self,
         runtime: &Holding,
         token: TokenId,
-        used: &ToolUse,
+        (agent, conversation): (&AgentId, &str),
     ) -> Result<Arc<LocalSession>, Error> {
-        let key = (used.agent.clone(), token, used.conversation.clone());
+        let key = (agent.clone(), token, conversation.to_owned());
         let mut state = self.0.lock();
         state.last = state.last.saturating_add(1);
         let now = state.last;
@@ -251,7 +266,7 @@ impl Desk {
             runtime.unbind(session.number());
             session.end()?;
         }
-        let session = Arc::new(runtime.session(used.agent.as_str(), token)?);
+        let session = Arc::new(runtime.session(agent.as_str(), token)?);
         runtime.bind(session.number(), DESK);
         let mut state = self.0.lock();
         let (kept, _) = state.seats.entry(key).or_insert_with(|| (Arc::clone(&session), now));
@@ -483,6 +498,11 @@ fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
         None => map,
     };
     map.finish().into_bytes()
+}
+
+/// Whether a client may call a conversation, or a use, so.
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
 }
 
 fn refused(reason: Reason, field: &str) -> Error {

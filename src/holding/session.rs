@@ -9,11 +9,15 @@ use syscap_format::{
     budget::Amounts,
     cbor::{Canonical, Item, MapBuilder, Profile},
     envelope::{Form, ToolResult},
-    id::{AgentId, Seq, SnapshotId, TokenId},
+    id::{AgentId, Salt, Seq, SnapshotId, TokenId},
     json::{self, Escapes},
-    limits::ENVELOPE_BYTES_MAX,
+    label::Label,
+    limits::{ENVELOPE_BYTES_MAX, TEXT_BYTES_MAX},
     provenance::Source,
+    reason::{Reason, Refused},
+    record::Input,
     token::Proof,
+    vault::VaultText,
 };
 use syscap_kernel::{
     halt::Halt,
@@ -29,6 +33,11 @@ use crate::{
     state::Changed,
     tools::Providers,
 };
+
+/// The key under which what a user said is committed to.
+const TEXT: u64 = 12;
+/// Most parts that something which a user said has: a mebibyte in all.
+const PARTS_MAX: usize = (1 << 20) / TEXT_BYTES_MAX;
 
 /// A session, bound to one agent and one token. Calls through it may name no others.
 pub(crate) struct LocalSession {
@@ -171,6 +180,35 @@ impl LocalSession {
         acknowledged(self.core.request(|ticket| Event::Charge(ticket, self.number, amounts)))
     }
 
+    /// Puts on record what a user said: in parts, where it is longer than a text may be. They are
+    /// committed together; the record of the first is given back.
+    pub(crate) fn heard(&self, said: &str, label: Label) -> Result<Seq, Error> {
+        let salts = parts(said).map(|_| self.core.salts.bytes().map(Salt::from_bytes));
+        let salts = salts.collect::<Result<Vec<_>, _>>()?;
+        if !(1..=PARTS_MAX).contains(&salts.len()) {
+            return Err(Refused::new(Reason::TooLarge).field("text").into());
+        }
+        let count = salts.len();
+        let mut waiting = parts(said).zip(salts);
+        let event = |ticket| {
+            let (text, salt) = waiting.next()?;
+            let text = VaultText { salt, field: TEXT, text: Box::from(text) };
+            let (session, agent) = (self.number, self.agent.clone());
+            let input = Input { session, agent, text: text.hash(), label };
+            Some(Event::Heard(ticket, Box::new(input), text))
+        };
+        let mut answers = Vec::new();
+        answers.resize_with(count, || None);
+        self.core.request_all(count, event, &Cancel::new(), |number, answer| {
+            if let Some(place) = answers.get_mut(number) {
+                *place = Some(acknowledged(Ok(answer)));
+            }
+        })?;
+        let all = answers.into_iter().map(|answer| answer.unwrap_or(Err(Halt::Halted.into())));
+        let all = all.collect::<Result<Vec<Seq>, Error>>()?;
+        all.first().copied().ok_or(Error::Halted(Halt::Halted))
+    }
+
     /// Cancels a call of the session.
     pub(crate) fn cancel(&self, intent: Seq) -> Result<Seq, Error> {
         acknowledged(self.core.request(|ticket| Event::Cancel(ticket, self.number, intent)))
@@ -224,6 +262,15 @@ impl LocalSession {
     pub(crate) fn end(&self) -> Result<Seq, Error> {
         acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
     }
+}
+
+/// A text in parts, none longer than a text of the vault may be.
+fn parts(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (part, rest) = text.split_at(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text = rest;
+        Some(part).filter(|part| !part.is_empty())
+    })
 }
 
 /// An envelope as the kernel takes it, who brings it about, and the caller's name for it.

@@ -207,7 +207,7 @@ impl Holding {
     /// [`Error::Refused`], with the reason on record.
     pub(crate) fn control<B: ControlBody>(&self, body: &B) -> Result<Seq, Error> {
         self.sign(body, |ticket, control, ancestor| {
-            Event::Control(ticket, B::KIND, control, ancestor)
+            Event::Control(ticket, B::KIND, control, ancestor, None)
         })
     }
 
@@ -221,14 +221,14 @@ impl Holding {
         let text = VaultText { salt, field: B::CAUSE, text: Box::from(why) };
         let body = body(text.hash());
         self.sign(&body, |ticket, control, ancestor| {
-            Event::Because(ticket, B::KIND, control, ancestor, text)
+            Event::Control(ticket, B::KIND, control, ancestor, Some(text))
         })
     }
 
     /// See [`Runtime::submit`](crate::Runtime::submit).
     pub(crate) fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
         self.submit_as(control, |ticket, control, ancestor| {
-            Event::Control(ticket, kind, control, ancestor)
+            Event::Control(ticket, kind, control, ancestor, None)
         })
     }
 

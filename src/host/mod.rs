@@ -56,5 +56,5 @@ pub use self::{
     offered::HostTools,
     transaction::{Transactional, TransactionalPlan, TransactionalTool},
     typed::{Planned, Typed, TypedPlan, TypedTool},
-    uses::{Begun, Reported, ToolUse},
+    uses::{Begun, Prompt, Reported, ToolUse},
 };

@@ -30,6 +30,18 @@ shape! {
     }
 }
 
+shape! {
+    /// What a user said, as an agent's client tells of it.
+    pub struct Prompt {
+        /// The agent.
+        1 => pub agent: AgentId,
+        /// The client's name for the conversation, as in [`ToolUse`].
+        2 => pub conversation: String,
+        /// What was said.
+        3 => pub text: String,
+    }
+}
+
 /// What the kernel says of a use before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {

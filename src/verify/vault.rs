@@ -202,6 +202,7 @@ fn texts(body: &Body) -> Vec<TextHash> {
             ask.resources.iter().copied().chain(seen.flatten()).collect()
         }
         Body::Session(change) => change.principal.into_iter().collect(),
+        Body::Input(input) => [input.text].into(),
         Body::Approval(event) => {
             let said = ApprovalBody::from_bytes(&event.control.body).ok();
             said.and_then(|said| said.reason).into_iter().collect()

@@ -85,7 +85,7 @@ pub(crate) fn run(sim: &mut Sim, session: Seq, json: &str) -> Ticket {
 fn resolve(sim: &mut Sim, intent: Seq, verdict: Recovered) -> Result<(), Reason> {
     let signed = sim.signed(&Resolution { intent, verdict });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Recovery, signed, None));
+    sim.event(Event::Control(ticket, Kind::Recovery, signed, None, None));
     sim.commit();
     match sim.acked(ticket).unwrap() {
         Ok(_) => Ok(()),

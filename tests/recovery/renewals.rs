@@ -67,7 +67,7 @@ fn who_renews_a_token_answers_its_keys() {
     let third = renew(&mut sim, new, |_| ()).unwrap();
     let revoked = sim.signed(&Revocation::subtree(old));
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None));
+    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None, None));
     sim.commit();
     sim.crash().unwrap();
     sim.boot();
@@ -142,7 +142,7 @@ fn what_may_not_be_renewed_is_refused() {
     assert_eq!(renew(&mut sim, part, |_| ()), Err(Reason::BadToken));
     let revoked = sim.signed(&Revocation::subtree(old));
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None));
+    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None, None));
     sim.commit();
     assert_eq!(renew(&mut sim, old, |_| ()), Err(Reason::Revoked));
 }

@@ -23,7 +23,7 @@ fn words(field: u64, text: &str) -> VaultText {
 
 fn because<B: ControlBody>(sim: &mut Sim, body: &B, text: VaultText) -> Ticket {
     let (control, ticket) = (sim.signed(body), sim.ticket());
-    sim.event(Event::Because(ticket, B::KIND, control, None, text));
+    sim.event(Event::Control(ticket, B::KIND, control, None, Some(text)));
     ticket
 }
 

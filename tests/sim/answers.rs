@@ -31,6 +31,12 @@ impl Sim {
         let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
         let control = self.signed_by(&body, by);
         let ticket = self.ticket();
-        self.event(Event::Approve(ticket, control, None, None));
+        self.event(Event::Control(
+            ticket,
+            syscap::format::record::Kind::Approval,
+            control,
+            None,
+            None,
+        ));
     }
 }

@@ -28,7 +28,7 @@ impl Sim {
         let agent = AgentId::new(agent).unwrap();
         let control = self.signed(&CreditChange { agent, added });
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Credit, control, None));
+        self.event(Event::Control(ticket, Kind::Credit, control, None, None));
         self.commit();
         self.acked(ticket)
     }

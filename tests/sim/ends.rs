@@ -14,7 +14,7 @@ use super::Sim;
 impl Sim {
     pub fn control<B: ControlBody>(&mut self, body: &B) -> Ticket {
         let (control, ticket) = (self.signed(body), self.ticket());
-        self.event(Event::Control(ticket, B::KIND, control, None));
+        self.event(Event::Control(ticket, B::KIND, control, None, None));
         ticket
     }
 

@@ -443,14 +443,14 @@ impl Sim {
     pub fn revoke(&mut self, token: TokenId) {
         let control = self.signed(&Revocation::subtree(token));
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Revoke, control, None));
+        self.event(Event::Control(ticket, Kind::Revoke, control, None, None));
     }
 
     pub fn freeze(&mut self, change: FreezeChange) {
         let freeze = Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
         let control = self.signed(&freeze);
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Freeze, control, None));
+        self.event(Event::Control(ticket, Kind::Freeze, control, None, None));
     }
 
     /// Ends a held-back job.

@@ -169,7 +169,7 @@ fn happened() -> Host {
         change: FreezeChange::Freeze,
     };
     let control = host.signed(&freeze);
-    host.acknowledged(Event::Control(host.ticket(), Freeze::KIND, control, None));
+    host.acknowledged(Event::Control(host.ticket(), Freeze::KIND, control, None, None));
     let proposal = Proposal {
         ticket: host.ticket(),
         session,
@@ -199,7 +199,7 @@ fn happened() -> Host {
     let set = RoleSet::any_of(Role::Revoker, keys);
     let (home, head) = (host.kernel.home(), host.kernel.durable().unwrap());
     let control = event(&home, head, &KeyChange { set, proofs, cut_off: None }, &[RECOVERY]);
-    host.acknowledged(Event::Control(host.ticket(), KeyChange::KIND, control, None));
+    host.acknowledged(Event::Control(host.ticket(), KeyChange::KIND, control, None, None));
     host
 }
 

@@ -1,7 +1,7 @@
 //! `syscap hook`: an agent's client asks before each use of a tool, and tells of it afterwards.
 //!
 //! Whatever goes wrong before a use means that it must not be made: exit code 2, which clients
-//! take for no. What goes wrong afterwards changes nothing.
+//! take for no. What goes wrong afterwards, or with what a user says, changes nothing.
 
 mod asked;
 mod class;
@@ -32,7 +32,7 @@ use syscap::{
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
-    host::{Begun, Reported, ToolUse},
+    host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
     view::TokenInfo,
 };
@@ -41,7 +41,7 @@ use self::{
     asked::{Ask, Taken},
     class::ClassRule,
     client::Client,
-    event::{Event, Phase},
+    event::{Event, Phase, Told},
     watch::Watch,
 };
 use crate::{
@@ -64,7 +64,8 @@ const TOKENS_MAX: usize = 16;
 #[command(after_long_help = "\
 Begin with `syscap hook HOME --agent NAME --client CLIENT --setup`: it puts the client's tools on
 record, issues a token for them, and prints what belongs into the client's settings. The client
-then runs the command with one event on standard input before and after each use of a tool.
+then runs the command with one event on standard input before and after each use of a tool, and
+when its user says something, which is put on record and decides nothing.
 
 Before: what the kernel lets through is out, with its intent on record, until the client tells of
 it; all else is denied with the reason. What the policy asks a person about waits for the answer;
@@ -142,11 +143,18 @@ impl Hook {
         let since = Instant::now();
         // First of all: the client may also be slow to say what it wants.
         let begun = Watch::start(self.patience).and_then(|watch| {
-            let event = Event::read(self.client, &read()?)?;
-            Ok((watch, event))
+            let told = Told::read(self.client, &read()?)?;
+            Ok((watch, told))
         });
         let (watch, event) = match begun {
-            Ok(begun) => begun,
+            Ok((watch, Told::Use(event))) => (watch, event),
+            Ok((watch, Told::Prompt { conversation, text })) => {
+                watch.is_after();
+                return self.heard(conversation, text, out).unwrap_or_else(|problem| {
+                    diagnose(&format!("what the user said could not be recorded: {problem}"));
+                    Exit::Failed
+                });
+            }
             Err(problem) => {
                 diagnose(&format!("{problem}; denied"));
                 return Exit::Blocked;
@@ -185,6 +193,22 @@ impl Hook {
         }
     }
 
+    /// What the client's user says is put on record. Where it can't be the user is told, and goes
+    /// on: nothing is done by that.
+    fn heard(&self, conversation: String, text: String, out: &mut Out) -> Result<Exit, String> {
+        let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
+        let token = match self.token {
+            Some(token) => token,
+            None => newest(&access, &self.agent, |tool| self.client.runs(tool))?,
+        };
+        let prompt = Prompt { agent: self.agent.clone(), conversation, text };
+        access.heard(token, &prompt).map_err(|error| error.to_string())?;
+        let said = self.client.heard().map_or(Ok(()), |said| out.line(said));
+        said.and_then(|()| out.flush()).map_err(|failure| failure.to_string())?;
+        access.close().map_err(|error| error.to_string())?;
+        Ok(Exit::Done)
+    }
+
     fn before(&self, event: &Event, since: Instant, out: &mut Out) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
@@ -198,7 +222,7 @@ impl Hook {
         let set_up = self.set_up_again().map_err(|failure| failure.to_string())?;
         let token = match self.token {
             Some(token) => token,
-            None => newest(&access, &self.agent, &used.tool)
+            None => newest(&access, &self.agent, |tool| *tool == used.tool)
                 .map_err(|none| format!("{none}; an operator issues one: {set_up}"))?,
         };
         let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
@@ -351,15 +375,20 @@ fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Err
     Ok(tokens)
 }
 
-/// The newest token of an agent that lives; of several one that grants the tool and has calls left:
-/// others may be a gateway's.
-fn newest(access: &Runtime, agent: &AgentId, tool: &ToolId) -> Result<TokenId, String> {
+/// The newest token of an agent that lives; of several one that grants such a tool and has calls
+/// left: others may be a gateway's.
+fn newest(
+    access: &Runtime,
+    agent: &AgentId,
+    is_it: impl Fn(&ToolId) -> bool,
+) -> Result<TokenId, String> {
     let view = access.view().map_err(|error| error.to_string())?;
     let lives = |token: &&TokenInfo| {
         let gives = !token.tools.is_empty() && token.agent == *agent;
         gives && token.is_live(view.now)
     };
-    let fits = |token: &TokenInfo| (token.tools.contains(tool), !token.is_spent(), token.issued);
+    let fits =
+        |token: &TokenInfo| (token.tools.iter().any(&is_it), !token.is_spent(), token.issued);
     let newest = view.tokens.iter().filter(lives).max_by_key(|token| fits(token));
     let none = || format!("{agent} has no token that lives");
     newest.map(|token| token.id).ok_or_else(none)

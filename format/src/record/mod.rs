@@ -22,10 +22,9 @@ pub use life::{
 };
 
 pub use reserved::{
-    Answer, ApprovalBody, Ask, Checkpoint, Declassify, Input, Means, Prune, PruneBody, Redact,
-    RedactBody,
+    Answer, ApprovalBody, Ask, Checkpoint, Declassify, Means, Prune, PruneBody, Redact, RedactBody,
 };
-pub use state::StateChange;
+pub use state::{Input, StateChange};
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -62,7 +61,7 @@ code! {
         Tools = 10 "tools",
         /// The configuration changed.
         Config = 11 "config",
-        /// Reserved: input committed by a user.
+        /// What a user said to an agent.
         Input = 12 "input",
         /// An agent's state changed.
         State = 13 "state",
@@ -191,7 +190,7 @@ bodies! {
     written Policy 2 SignedEvent,
     written Tools 2 SignedEvent,
     written Config 2 SignedEvent,
-    reserved Input 2 Input,
+    written Input 2 Input,
     written State 2 StateChange,
     reserved Declassify 2 Declassify,
     written Ask 2 Ask,

@@ -7,27 +7,13 @@ use super::{ArgumentLabel, CallFields, Precondition};
 use crate::{
     control::Control,
     field::{code, shape},
-    id::{AgentId, ConstraintId, Leaf, Seq, StateHash, TextHash},
+    id::{ConstraintId, Leaf, Seq, StateHash, TextHash},
     label::Label,
     manifest::EffectClass,
     sign::PublicKey,
     time::UnixMillis,
     token::Grants,
 };
-
-shape! {
-    /// What a user said: values that are found in it count as the user's.
-    pub struct Input {
-        /// The session that it was said to.
-        10 => pub session: Seq,
-        /// Its agent.
-        11 => pub agent: AgentId,
-        /// Commitment to the text, which lies in the vault.
-        12 => pub text: TextHash,
-        /// What it carries.
-        13 => pub label: Label,
-    }
-}
 
 shape! {
     /// A result's label was lowered for its session, by a rule of the policy.

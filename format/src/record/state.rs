@@ -1,11 +1,12 @@
-//! Records of the agents' states.
+//! Records of the agents' states, and of what users say to them.
 
 use super::CallFields;
 use alloc::vec::Vec;
 
 use crate::{
     field::shape,
-    id::{FactKey, SnapshotId},
+    id::{AgentId, FactKey, Seq, SnapshotId, TextHash},
+    label::Label,
     provenance::Source,
 };
 
@@ -26,5 +27,21 @@ shape! {
         33 => pub set: Vec<FactKey>,
         /// The keys that were taken away, sorted.
         34 => pub removed: Vec<FactKey>,
+    }
+}
+
+shape! {
+    /// What a user said to an agent, by the word of the host that brought it. A longer text than
+    /// [`TEXT_BYTES_MAX`](crate::limits::TEXT_BYTES_MAX) bytes is several of them, one after the
+    /// other.
+    pub struct Input {
+        /// The session that it was said to.
+        10 => pub session: Seq,
+        /// Its agent.
+        11 => pub agent: AgentId,
+        /// Commitment to the text, which lies in the vault.
+        12 => pub text: TextHash,
+        /// What it carries.
+        13 => pub label: Label,
     }
 }

@@ -2,12 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{
-    answer::Reply,
-    events::{Ack, Submit},
-    machine::Kernel,
-    people::People,
-};
+use super::{answer::Reply, events::Submit, machine::Kernel, people::People};
 use crate::{
     call::{
         Stopped,
@@ -19,8 +14,6 @@ use crate::{
         asks::{Standing, Unanswerable},
         sets::RESOURCES,
     },
-    store::Ancestor,
-    ticket::Ticket,
 };
 use syscap_format::{
     cbor::Canonical,
@@ -31,7 +24,7 @@ use syscap_format::{
     id::{AgentId, Leaf, ObjectId, Salt, Seq, ToolId},
     limits::ASK_LIFE_MS,
     reason::{ErrorKind, Reason, Refused},
-    record::{Answer, Ask, BodyView, CallFields, Kind, Means, SignedEvent},
+    record::{Answer, Ask, BodyView, CallFields, Means},
     sign::PublicKey,
     time::UnixMillis,
     token::Grants,
@@ -192,28 +185,12 @@ impl Kernel {
         })
     }
 
-    /// What a person has answered, signed, with the reason that was given.
-    pub(super) fn approve(
-        &mut self,
-        ticket: Ticket,
-        (control, ancestor): (Control, Option<Ancestor>),
-        why: Option<VaultText>,
-    ) -> Result<(), Halt> {
-        let checked = self.authorised(Kind::Approval, &control, ancestor);
-        let checked = checked.and_then(|()| self.answerable(&control, why.as_ref()));
-        if let Err(refused) = checked {
-            return self.refuse_control(ticket, refused);
-        }
-        let event = SignedEvent { control };
-        let (seq, _) = self.append(BodyView::Approval(&event))?;
-        if let Some(why) = why {
-            self.pending.keep(VaultWrite::texts(seq, [why].into()));
-        }
-        self.acknowledge(seq, ticket, Ack::Recorded(seq));
-        Ok(())
-    }
-
-    fn answerable(&self, control: &Control, why: Option<&VaultText>) -> Result<(), Refused> {
+    /// A person may answer so, with that reason: it is the one that the answer commits to.
+    pub(super) fn answerable(
+        &self,
+        control: &Control,
+        why: Option<&VaultText>,
+    ) -> Result<(), Refused> {
         let body = self.state.answers(control, self.now()).map_err(|why| match why {
             Unanswerable::Form => Refused::new(Reason::BadControl).field("body"),
             Unanswerable::Unknown => Refused::new(Reason::UnknownAsk).field("ask"),

@@ -20,13 +20,16 @@ use syscap_format::{
     object::Object,
     reason::{Reason, Refused},
     record::{
-        BodyView, Cancel, CancelBody, Charge, Head, Issue, Kind, Opened, Recovery, SessionChange,
-        SessionPhase, SignedEvent,
+        BodyView, Cancel, CancelBody, Charge, Head, Input, Issue, Kind, Opened, Recovery,
+        SessionChange, SessionPhase, SignedEvent,
     },
     snapshot::Snapshot,
     token::{Opening, Token, TokenBody, attenuates},
     vault::{VaultText, VaultWrite},
 };
+
+/// The key under which what a user said is committed to.
+const TEXT: u64 = 12;
 
 /// What a change of policy leads to.
 struct NewEngines {
@@ -56,6 +59,7 @@ impl Kernel {
         let checked = self.authorised(kind, &control, ancestor);
         let checked = checked.and_then(|()| self.sensible(kind, &control));
         let checked = checked.and_then(|()| match &text {
+            text if kind == Kind::Approval => self.answerable(&control, text.as_ref()),
             Some(text) => is_the_cause(kind, &control.body, text),
             // A commitment without its text stands as one whose text was erased: nothing that
             // stops is turned away for its words.
@@ -64,7 +68,6 @@ impl Kernel {
         if let Err(refused) = checked {
             return self.refuse_control(ticket, refused);
         }
-        let texts = |seq| text.map(|text| VaultWrite::texts(seq, [text].into()));
         let event = SignedEvent { control };
         let body = match kind {
             Kind::Key => BodyView::Key(&event),
@@ -72,23 +75,55 @@ impl Kernel {
             Kind::Freeze => BodyView::Freeze(&event),
             Kind::Config => BodyView::Config(&event),
             Kind::Credit => BodyView::Credit(&event),
+            Kind::Approval => BodyView::Approval(&event),
             Kind::Recovery => return self.resolve(ticket, event.control),
             Kind::Cancel => {
                 let intent = CancelBody::from_bytes(&event.control.body).map(|body| body.intent);
                 let intent =
                     intent.map_err(|_| Halt::Contradiction { seq: self.state.head.seq })?;
                 let control = Some(event.control);
-                let seq = self.cancel(ticket, &Cancel { intent, session: None, control })?;
-                texts(seq).into_iter().for_each(|write| self.pending.keep(write));
-                return Ok(());
+                let cancel = Cancel { intent, session: None, control };
+                return self.record(ticket, BodyView::Cancel(&cancel), text);
             }
             _ => return self.refuse_control(ticket, Refused::new(Reason::BadControl)),
         };
         self.gap &= !confirms_time(kind, &event.control.body);
+        self.record(ticket, body, text)
+    }
+
+    /// Puts a record in the log, and the text that it commits to in the vault. Once they are
+    /// durable whoever asked is told.
+    fn record(
+        &mut self,
+        ticket: Ticket,
+        body: BodyView<'_>,
+        text: Option<VaultText>,
+    ) -> Result<(), Halt> {
         let (seq, _) = self.append(body)?;
-        texts(seq).into_iter().for_each(|write| self.pending.keep(write));
-        self.acknowledge(seq, ticket, Ack::Recorded(seq));
+        text.into_iter().for_each(|text| self.pending.keep(VaultWrite::texts(seq, [text].into())));
+        let ack = match body {
+            BodyView::Cancel(cancel) => Ack::Cancelled(seq, cancel.intent),
+            _ => Ack::Recorded(seq),
+        };
+        self.acknowledge(seq, ticket, ack);
         Ok(())
+    }
+
+    /// A user has said something to an agent, through a session of it that is open.
+    pub(super) fn heard(
+        &mut self,
+        ticket: Ticket,
+        input: &Input,
+        text: VaultText,
+    ) -> Result<(), Halt> {
+        let open = self.state.sessions.get(&input.session);
+        let its = open.is_some_and(|open| open.agent == input.agent);
+        let said = (text.field, text.hash(), text.is_short()) == (TEXT, input.text, true);
+        match self.takes_work() {
+            Err(reason) => self.refuse_control(ticket, reason.into()),
+            Ok(()) if its && said => self.record(ticket, BodyView::Input(input), Some(text)),
+            Ok(()) => self.refuse_control(ticket, Refused::new(Reason::BadControl).field("input")),
+        }
     }
 
     /// A session cancels a call of its own.
@@ -100,19 +135,11 @@ impl Kernel {
     ) -> Result<(), Halt> {
         match self.state.cancellable(intent, Some(session)) {
             Ok(intent) => {
-                let session = Some(session);
-                self.cancel(ticket, &Cancel { intent, session, control: None }).map(drop)
+                let cancel = Cancel { intent, session: Some(session), control: None };
+                self.record(ticket, BodyView::Cancel(&cancel), None)
             }
             Err(refused) => self.refuse_control(ticket, refused),
         }
-    }
-
-    /// A call is cancelled, by its session or by a signed event. Once that is durable whoever asked
-    /// is told, and tells the run.
-    fn cancel(&mut self, ticket: Ticket, cancel: &Cancel) -> Result<Seq, Halt> {
-        let (seq, _) = self.append(BodyView::Cancel(cancel))?;
-        self.acknowledge(seq, ticket, Ack::Cancelled(seq, cancel.intent));
-        Ok(seq)
     }
 
     /// Keys of the role signed it, as many as it asks for, each with a counter that has grown,
@@ -207,9 +234,7 @@ impl Kernel {
         };
         let control = Some(control);
         let recovery = Recovery { intent, verdict, used: Amounts::ZERO, control };
-        let (seq, _) = self.append(BodyView::Recovery(&recovery))?;
-        self.acknowledge(seq, ticket, Ack::Recorded(seq));
-        Ok(())
+        self.record(ticket, BodyView::Recovery(&recovery), None)
     }
 
     /// Another policy, another shadow, or both, in one record. The kernel hashes the engines' own
@@ -483,9 +508,7 @@ impl Kernel {
             return self.refuse_control(ticket, refused.allowed("llm_tokens, credits_micro"));
         };
         let charge = Charge { token, session, amounts };
-        let (seq, _) = self.append(BodyView::Charge(&charge))?;
-        self.acknowledge(seq, ticket, Ack::Recorded(seq));
-        Ok(())
+        self.record(ticket, BodyView::Charge(&charge), None)
     }
 
     pub(super) fn acknowledge(&mut self, seq: Seq, ticket: Ticket, ack: Ack) {

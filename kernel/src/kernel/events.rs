@@ -21,7 +21,7 @@ use syscap_format::{
     label::Label,
     provenance::Source,
     reason::Refused,
-    record::{Durability, Kind, Opened},
+    record::{Durability, Input, Kind, Opened},
     token::{Opening, Proof},
     vault::{CallSalts, VaultEntry, VaultText},
 };
@@ -99,17 +99,15 @@ pub enum Event {
     GivenBack(Box<Job>),
     /// A batch is durable.
     Stored(Stored),
-    /// A signed event: of kind `key`, `revoke`, `freeze`, `config`, `cancel` or `recovery`. Where
-    /// the head that it names is none that
-    /// [the kernel remembers](crate::kernel::Kernel::remembers), the proof that it is durable; so
-    /// with those below.
-    Control(Ticket, Kind, Control, Option<Ancestor>),
-    /// A signed event of kind `approval`: what a person answers to a call that waits. With it the
-    /// text of the reason that it commits to, where it does.
-    Approve(Ticket, Control, Option<Ancestor>, Option<VaultText>),
-    /// The same of kind `revoke` or `cancel`, with the text of the cause that it commits to: it is
-    /// kept in the vault, under the record.
-    Because(Ticket, Kind, Control, Option<Ancestor>, VaultText),
+    /// A signed event: of kind `key`, `revoke`, `freeze`, `config`, `credit`, `cancel`, `recovery`
+    /// or `approval`, which is what a person answers to a call that waits. Where the head that it
+    /// names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the proof that
+    /// it is durable; so with those below. With one that revokes, cancels or answers, the text
+    /// that it commits to: it is kept in the vault, under the record.
+    Control(Ticket, Kind, Control, Option<Ancestor>, Option<VaultText>),
+    /// What a user has said to a session's agent, by the host's word, and the text that it commits
+    /// to.
+    Heard(Ticket, Box<Input>, VaultText),
     /// A session cancels a call of its own: the session, the intent.
     Cancel(Ticket, Seq, Seq),
     /// A signed event of kind `policy`, and those of the engines that it names which the kernel

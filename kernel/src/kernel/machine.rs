@@ -103,13 +103,10 @@ impl Kernel {
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
-            Event::Control(ticket, kind, event, past) => {
-                self.control(ticket, kind, (event, past), None)
+            Event::Control(ticket, kind, event, past, text) => {
+                self.control(ticket, kind, (event, past), text)
             }
-            Event::Approve(ticket, event, past, why) => self.approve(ticket, (event, past), why),
-            Event::Because(ticket, kind, event, past, text) => {
-                self.control(ticket, kind, (event, past), Some(text))
-            }
+            Event::Heard(ticket, input, text) => self.heard(ticket, &input, text),
             Event::Cancel(ticket, session, intent) => self.cancel_own(ticket, session, intent),
             Event::Policy(ticket, event, past, engines) => {
                 self.policy(ticket, (event, past), engines)

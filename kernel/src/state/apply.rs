@@ -180,9 +180,13 @@ impl State {
                 let intent = self.cancellable(cancel.intent, cancel.session).ok()?;
                 self.open.get_mut(&intent)?.cancelled = true;
             }
+            BodyView::Input(input) => {
+                let its = |session: &&mut Session| session.agent == input.agent;
+                let session = self.sessions.get_mut(&input.session).filter(its)?;
+                session.label = session.label.join(input.label);
+            }
             // Reserved: not decoded.
-            BodyView::Input(_)
-            | BodyView::Declassify(_)
+            BodyView::Declassify(_)
             | BodyView::Redact(_)
             | BodyView::Prune(_)
             | BodyView::Checkpoint(_) => return None,

@@ -321,12 +321,11 @@ impl Ledger {
             Body::Ask(body) => self.ask(&mut entry, *body, leaf),
             Body::Approval(event) => self.approval(&mut entry, &event.control, source)?,
             Body::Cancel(body) => self.cancel(&mut entry, &body, source)?,
+            Body::Input(body) => self.input(&mut entry, &body),
             // The decoder gives out none.
-            Body::Input(_)
-            | Body::Declassify(_)
-            | Body::Redact(_)
-            | Body::Prune(_)
-            | Body::Checkpoint(_) => entry.fault(Fault::Reserved),
+            Body::Declassify(_) | Body::Redact(_) | Body::Prune(_) | Body::Checkpoint(_) => {
+                entry.fault(Fault::Reserved)
+            }
         }
         self.time = time.max(self.time);
         self.boot = boot;

@@ -7,7 +7,7 @@ use syscap_format::{
     control::Role,
     object::ObjectKind,
     reason::Reason,
-    record::{Charge, Issue, SessionChange, SessionPhase},
+    record::{Charge, Input, Issue, SessionChange, SessionPhase},
     snapshot::Snapshot,
     token::{Token, TokenBody, attenuates},
 };
@@ -170,5 +170,14 @@ impl Ledger {
         entry.expect(session.token == charge.token, Fault::ChargeForm);
         self.accounts.charge(session.account, &charge.amounts);
         self.credits.pay(&session.agent, entry.seq, &charge.amounts);
+    }
+
+    /// What a user said, to a session that is open and that agent's.
+    pub(super) fn input(&mut self, entry: &mut Entry<'_>, input: &Input) {
+        let Some(session) = self.sessions.get_mut(&input.session) else {
+            return entry.fault(Fault::UnknownSession);
+        };
+        entry.expect(session.agent == input.agent, Fault::NotBound);
+        session.label = session.label.join(input.label);
     }
 }

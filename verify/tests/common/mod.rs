@@ -351,7 +351,7 @@ impl<S: Store> Driver<S> {
     ) -> Result<Ack, Refused> {
         let control = self.sign(key, body.kind(), body.bytes());
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, body.kind(), control, None));
+        self.event(Event::Control(ticket, body.kind(), control, None, None));
         self.acked(ticket)
     }
 

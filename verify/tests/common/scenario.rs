@@ -134,7 +134,7 @@ pub(crate) fn answer_uses<S: Store>(driver: &mut Driver<S>, answer: Answer, uses
     let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
     let control = driver.sign(&key(Role::Approver), Kind::Approval, body.to_bytes());
     let ticket = driver.ticket();
-    driver.event(Event::Approve(ticket, control, None, None));
+    driver.event(Event::Control(ticket, Kind::Approval, control, None, None));
     driver.acked(ticket).unwrap();
 }
 
@@ -288,7 +288,7 @@ fn control<S: Store>(driver: &mut Driver<S>) {
     let stale =
         signed(&driver.kernel.home(), &key(Role::Operator), 1, Kind::Config, confirm.to_bytes());
     let ticket = driver.ticket();
-    driver.event(Event::Control(ticket, Kind::Config, stale, None));
+    driver.event(Event::Control(ticket, Kind::Config, stale, None, None));
     driver.acked(ticket).unwrap_err();
 }
 

@@ -69,7 +69,7 @@ fn as_many_keys_sign_as_the_role_asks_for() {
         let keys = [(&one, 1), (&two, 1)];
         let control = signed_by(&home, head, &keys, &bob(FreezeChange::Freeze));
         let ticket = driver.ticket();
-        driver.event(Event::Control(ticket, Kind::Freeze, control, None));
+        driver.event(Event::Control(ticket, Kind::Freeze, control, None, None));
         driver.acked(ticket).unwrap();
     }));
     let by = |r: &mut Vec<Record>, keys: &[(&SigningKey, u64)]| {

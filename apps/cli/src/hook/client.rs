@@ -8,9 +8,9 @@ use crate::output::Object;
 /// An agent's client that runs a command before and after each use of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Client {
-    /// Claude Code: PreToolUse, PostToolUse, PostToolUseFailure.
+    /// Claude Code: PreToolUse, PostToolUse, PostToolUseFailure, UserPromptSubmit.
     ClaudeCode,
-    /// Gemini CLI: BeforeTool, AfterTool.
+    /// Gemini CLI: BeforeTool, AfterTool, BeforeAgent.
     GeminiCli,
 }
 
@@ -111,6 +111,27 @@ impl Client {
         match plain {
             true => ToolId::new(&format!("{prefix}.tool.{name}")),
             false => ToolId::new(&format!("{prefix}.spelt.n{}", spelt(name))),
+        }
+    }
+
+    /// The event that tells of what its user says.
+    pub(super) const fn prompt_event(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "UserPromptSubmit",
+            Self::GeminiCli => "BeforeAgent",
+        }
+    }
+
+    /// Whether a tool is one that it runs itself.
+    pub(super) fn runs(self, tool: &ToolId) -> bool {
+        tool.as_str().strip_prefix(self.prefix()).is_some_and(|rest| rest.starts_with('.'))
+    }
+
+    /// What is printed of a prompt: the model would read any words.
+    pub(super) const fn heard(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode => None,
+            Self::GeminiCli => Some("{}"),
         }
     }
 

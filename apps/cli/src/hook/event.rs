@@ -10,6 +10,19 @@ use syscap::{
 
 use super::client::Client;
 
+/// What a client tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A use of a tool.
+    Use(Event),
+    /// What its user says.
+    Prompt {
+        /// The client's name for the conversation.
+        conversation: String,
+        text: String,
+    },
+}
+
 /// Before or after a use of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
@@ -31,7 +44,7 @@ pub(super) enum Phase {
     After(Reported),
 }
 
-impl Event {
+impl Told {
     /// Reads one JSON object. What else stands there is the client's affair; a model wrote part of
     /// it, so nothing in it is an escape.
     pub(super) fn read(client: Client, text: &[u8]) -> Result<Self, String> {
@@ -41,6 +54,17 @@ impl Event {
             return Err("the event is no JSON object".to_owned());
         }
         let name = text_of(map, "hook_event_name")?;
+        if client.prompt_event() == name {
+            let (conversation, text) = (text_of(map, "session_id")?, text_of(map, "prompt")?);
+            let (conversation, text) = (conversation.to_owned(), text.to_owned());
+            return Ok(Self::Prompt { conversation, text });
+        }
+        Event::of(client, name, map).map(Self::Use)
+    }
+}
+
+impl Event {
+    fn of(client: Client, name: &str, map: Item<'_>) -> Result<Self, String> {
         let args = map.get("tool_input").filter(|args| args.kind() == Kind::Map);
         let id = match client {
             Client::ClaudeCode => Some(text_of(map, "tool_use_id")?.to_owned()),
@@ -59,7 +83,7 @@ impl Event {
                     None => Phase::After(response(map)),
                 }
             }
-            _ => return Err(format!("{name} is not an event before or after a tool")),
+            _ => return Err(format!("{name} is no event before or after a tool, and no prompt")),
         };
         Ok(Self {
             phase,
@@ -97,7 +121,31 @@ mod tests {
     use super::*;
 
     fn event(client: Client, text: &str) -> Result<Event, String> {
-        Event::read(client, text.as_bytes())
+        match Told::read(client, text.as_bytes())? {
+            Told::Use(event) => Ok(event),
+            told => Err(format!("{told:?}")),
+        }
+    }
+
+    /// Each client has its own name for it, and the other's says nothing.
+    #[test]
+    fn a_prompt_is_told_of() {
+        for (client, name) in
+            [(Client::ClaudeCode, "UserPromptSubmit"), (Client::GeminiCli, "BeforeAgent")]
+        {
+            let read = |name: &str| {
+                let text =
+                    format!(r#"{{"hook_event_name":"{name}","session_id":"s","prompt":"a\nb"}}"#);
+                Told::read(client, text.as_bytes())
+            };
+            let prompt = Told::Prompt { conversation: "s".into(), text: "a\nb".into() };
+            assert_eq!(read(name), Ok(prompt));
+            for other in ["UserPromptSubmit", "BeforeAgent", "Stop"] {
+                assert_eq!(read(other).is_ok(), other == name, "{other}");
+            }
+        }
+        let unsaid = r#"{"hook_event_name":"UserPromptSubmit","session_id":"s"}"#;
+        Told::read(Client::ClaudeCode, unsaid.as_bytes()).unwrap_err();
     }
 
     #[test]

@@ -276,10 +276,14 @@ impl Client {
             }
         };
         let hook = hook.uint("timeout", timeout).finish();
-        let entry = Object::new().text("matcher", every).json("hooks", &array([hook])).finish();
+        let entry =
+            Object::new().text("matcher", every).json("hooks", &array([hook.clone()])).finish();
         let hooks = events
             .iter()
             .fold(Object::new(), |object, event| object.json(event, &array([entry.clone()])));
+        // What its user says is of no tool.
+        let said = Object::new().json("hooks", &array([hook])).finish();
+        let hooks = hooks.json(self.prompt_event(), &array([said]));
         Object::new().json("hooks", &hooks.finish()).finish()
     }
 }

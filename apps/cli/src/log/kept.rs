@@ -3,7 +3,7 @@
 use syscap::{
     audit::sqlite::SqliteReader,
     format::{
-        cbor::Canonical,
+        cbor::{Canonical, MapBuilder},
         envelope::Status,
         id::Seq,
         record::{Body, CallFields, Record},
@@ -50,7 +50,7 @@ impl Kept {
     }
 }
 
-/// Both sides of a call.
+/// Both sides of a call; of what a user said, that as an argument.
 #[derive(Clone, Debug)]
 pub(super) struct Sides {
     pub(super) arguments: Kept,
@@ -81,6 +81,17 @@ impl Sides {
                     (Kept::Erased, Kept::There(_)) => Self { arguments: Kept::Unkept, ..sides },
                     _ => sides,
                 }
+            }
+            Body::Input(input) => {
+                let entry = vault_entry(reader, at, at)?;
+                let said = entry.text(&input.text);
+                let said = said.map(|said| MapBuilder::new().text("said", said).finish());
+                let arguments = match said {
+                    Some(said) => Kept::There(said),
+                    None if entry.texts.is_empty() => Kept::Erased,
+                    None => Kept::Altered,
+                };
+                Self { arguments, delivered: Kept::Never }
             }
             _ => return Ok(None),
         }))

@@ -40,6 +40,7 @@ pub(super) fn line(record: &Record, sides: Option<&Sides>, asked: Option<Asked>)
             let came = format!("was answered as by record {}, and not run again", repeat.outcome);
             of(&repeat.call, sides, &came)
         }
+        Body::Input(input) => (input.agent.to_string(), said(sides)),
         _ => row::event(record, asked),
     };
     columns(&seq, &time, &agent, &what)
@@ -70,6 +71,20 @@ fn shown(arguments: &Kept) -> String {
         Kept::Never => String::new(),
         kept => format!("(arguments {})", kept.word()),
     }
+}
+
+/// `the user said: ..`.
+fn said(sides: Option<&Sides>) -> String {
+    let what = match sides.map(|sides| &sides.arguments) {
+        None => return "the user said something".to_owned(),
+        Some(Kept::There(map)) => {
+            let text = map.item().get("said").and_then(Item::as_text).unwrap_or_default();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            cut(&text, ARGUMENTS)
+        }
+        Some(kept) => format!("(what is {})", kept.word()),
+    };
+    format!("the user said: {what}")
 }
 
 /// `ok: ..`, `the tool failed: ..`, `failed: not_found, path: "a"`.

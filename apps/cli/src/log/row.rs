@@ -122,6 +122,10 @@ impl Columns {
                 let agent = change.agent.to_string();
                 Self { agent, ..Self::default() }.status(change.phase.name())
             }
+            Body::Input(input) => {
+                let (agent, session) = (input.agent.to_string(), input.session);
+                Self { agent, ..Self::default() }.status(&format!("in session {session}"))
+            }
             Body::Charge(charge) => Self { used: charge.amounts.to_string(), ..Self::default() },
             Body::Late(late) => Self::default().status(late.status.name()),
             Body::Recovery(recovery) => {

@@ -92,7 +92,7 @@ fn text(
         for (name, value) in tools::changes(reader, record).map_err(failed)? {
             say(name, &value)?;
         }
-        return Ok(());
+        return sides.map_or(Ok(()), |sides| arguments(&sides.arguments, out));
     };
     for (name, value) in of_call(call) {
         say(name, &value)?;
