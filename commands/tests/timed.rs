@@ -21,7 +21,7 @@ fn what_is_timed_may_stay_where_it_is() {
     }
     assert_eq!(writes("time ! cd a || touch x"), ["/p/a/x", "/p/x"]);
     assert!(has("! time cd a; touch x", Mark::Unknown));
-    assert_eq!(writes("time (cd a; touch x)"), ["/p/a/x"]);
+    assert_eq!(writes("time (cd a && touch x)"), ["/p/a/x"]);
     assert_eq!(writes("time touch a; touch b"), ["/p/a", "/p/b"]);
     // Only the first command of a pipeline is timed by the program.
     assert_eq!(writes("time true | touch a"), ["/p/a"]);
