@@ -36,6 +36,7 @@ use syscap::{
     kernel::store::StoreError,
     view::TokenInfo,
 };
+use syscap_commands::Mark;
 
 use self::{
     asked::{Ask, Taken},
@@ -212,10 +213,16 @@ impl Hook {
             begun = begin()?;
         }
         let said = match begun {
-            Begun::Out(_) if taken == Taken::ToTheClient || self.plants(event) => {
-                self.client.asked(&used.tool)
+            Begun::Out(_) if taken == Taken::ToTheClient => {
+                let why = format!("the policy wants a person to approve {}", used.tool);
+                self.client.asked(&why)
             }
-            Begun::Out(_) => self.client.let_through(self.allow),
+            Begun::Out(intent) => match self.plants(event) {
+                Some(what) if !self.is_approved(intent) => {
+                    self.client.asked(&format!("{} writes {what}", used.tool))
+                }
+                _ => self.client.let_through(self.allow),
+            },
             Begun::Answered(answer) => {
                 // What a command that is understood counts as, the record says.
                 let class = (!shell || !unclear.is_empty()).then_some(manifest.effect);
@@ -237,14 +244,19 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    /// Whether one of the client's own tools for files writes what is run or gone by later: a
+    /// What one of the client's own tools for files writes where that is run or gone by later: a
     /// policy that knows nothing of marks lets that through, or nothing says that it is a path. So
-    /// the client's user is asked, whatever `--allow` says.
-    fn plants(&self, event: &Event) -> bool {
+    /// the client's user is asked, whatever `--allow` says, where nobody was.
+    fn plants(&self, event: &Event) -> Option<&'static str> {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
-        let argument = self.client.file_argument(&event.tool).filter(|_| writes);
-        let path = argument.and_then(|name| event.args.item().get(name)?.as_text());
-        path.is_some_and(|path| !syscap_commands::write_marks(path.split('/')).is_empty())
+        let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
+        let path = event.args.item().get(argument)?.as_text()?;
+        let marks = syscap_commands::write_marks(path.split('/'));
+        match (marks.is_empty(), marks.contains(&Mark::Hides)) {
+            (true, _) => None,
+            (false, true) => Some("what git, shells, editors or agents go by later"),
+            (false, false) => Some("what a forge runs on its own"),
+        }
     }
 
     /// Why the home can't be reached, with the command that makes one where there is none.

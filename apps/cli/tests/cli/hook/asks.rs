@@ -3,6 +3,14 @@
 use std::{fs, thread, time::Duration};
 
 use serde_json::{Value, json};
+use syscap::{
+    Runtime,
+    approvals::answer_in_client,
+    format::{
+        id::Seq,
+        record::{Answer, Means},
+    },
+};
 
 use super::{
     claude::denied,
@@ -21,8 +29,7 @@ fn with_means(hooked: &Hooked, means: &[&str]) {
     policy["params"]["client_means"] = json!(means);
     let file = hooked.home.beside("policy.json");
     fs::write(&file, policy.to_string()).unwrap();
-    let set = run(["policy", "set", &hooked.home.path(), file.to_str().unwrap()]);
-    assert_eq!(set.code, 0, "{}", set.err);
+    hooked.go_by(file.to_str().unwrap());
 }
 
 /// Runs the hook while an operator answers what it asks.
@@ -76,6 +83,32 @@ fn a_use_becomes_the_clients_prompt_where_the_policy_says_so() {
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask");
     let approval = &hooked.of_kind("approval")[0];
     assert_eq!(approval["control"]["says"]["means"], "client_prompt", "{approval}");
+    assert_eq!(hooked.last()["kind"], "intent");
+    hooked.end();
+}
+
+/// Its approval is on record before the client asks: a use of the same file that finds one of a
+/// hook that came no further is asked about all the same.
+#[test]
+fn a_prompt_that_nobody_saw_is_no_approval_of_a_file() {
+    let (mut hooked, root) = Hooked::rooted(&[]);
+    let shown = run(["policy", "show", "preset:coder"]).fine();
+    let mut policy: Value = serde_json::from_str(&shown.out).unwrap();
+    policy["params"]["client_means"] = json!(["client_prompt"]);
+    hooked.go_by(&hooked.home.file("coder.json", &policy.to_string()));
+    hooked.hold();
+    let write = |id: &str| {
+        let input = json!({ "file_path": format!("{root}/.github/a.yml"), "content": "x" });
+        hooked.hook(&claude("PreToolUse", id, "Write", input))
+    };
+    assert!(denied(write("toolu_01")).contains("asked ("));
+    let ask = Seq::new(hooked.of_kind("ask")[0]["seq"].as_u64().unwrap());
+    let home = hooked.home.beside("home");
+    let access = Runtime::attach(&home).unwrap().unwrap();
+    answer_in_client(&home, &access, ask, (Answer::Once, Means::ClientPrompt)).unwrap();
+    access.close().unwrap();
+    let said = write("toolu_02").fine().one();
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask", "{said}");
     assert_eq!(hooked.last()["kind"], "intent");
     hooked.end();
 }
