@@ -28,7 +28,7 @@ use syscap::{
     format::envelope::ToolResult,
     format::{
         cbor::{Canonical, Item, MapBuilder},
-        id::{AgentId, TokenId, ToolId},
+        id::{AgentId, Seq, TokenId, ToolId},
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
@@ -204,12 +204,14 @@ impl Hook {
         };
         let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
         let mut begun = begin()?;
-        let asked = match &begun {
-            Begun::Answered(answer) => answer.ask(),
-            Begun::Out(_) => None,
-        };
-        let taken = asked.map_or(Taken::Waits, |ask| self.taken_up(&access, ask, since));
-        if taken != Taken::Waits {
+        let (mut taken, mut before) = (Taken::Waits, None);
+        // What is over asks anew: then it is waited for that, by a question that is another.
+        while let Some(ask) = asked(&begun).filter(|ask| before != Some(*ask)) {
+            before = Some(ask);
+            taken = self.taken_up(&access, ask, since);
+            if taken == Taken::Waits {
+                break;
+            }
             begun = begin()?;
         }
         let said = match begun {
@@ -329,6 +331,14 @@ impl Hook {
             },
             place: None,
         })
+    }
+}
+
+/// The question by which a use waits.
+fn asked(begun: &Begun) -> Option<Seq> {
+    match begun {
+        Begun::Answered(answer) => answer.ask(),
+        Begun::Out(_) => None,
     }
 }
 

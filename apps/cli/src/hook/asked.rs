@@ -50,7 +50,7 @@ impl Ask {
 /// What became of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It was answered: the same use, begun again, goes on or is told why not.
+    /// It was answered, or is over: the same use, begun again, goes on or is told why not.
     Answered,
     /// The client's prompt is the approval, on record as that: the client must ask.
     ToTheClient,
@@ -74,8 +74,8 @@ impl Hook {
             return Taken::Waits;
         }
         match AskWatch::new(&self.home, ask).wait(left) {
-            Ok(Waited::Approved | Waited::Denied) => Taken::Answered,
-            Ok(_) => Taken::Waits,
+            Ok(Waited::Waiting) => Taken::Waits,
+            Ok(_) => Taken::Answered,
             Err(error) => {
                 diagnose(&format!("how a use stands that waits is not known: {error}"));
                 Taken::Waits

@@ -59,6 +59,27 @@ fn a_use_waits_for_the_answer() {
     hooked.end();
 }
 
+/// What waits for a tool that is set anew meanwhile is decided by the tool as it is then.
+#[test]
+fn a_use_whose_tool_is_set_anew_goes_by_that() {
+    let hooked = Hooked::new("claude-code", &["--ask", "wait"]);
+    let class = |class: &str| {
+        run(["tools", "class", &hooked.home.path(), "claude_code.web_fetch", class]).fine();
+    };
+    class("external_write");
+    let event = claude("PreToolUse", "toolu_01", "WebFetch", json!({ "url": "https://a.example" }));
+    thread::scope(|scope| {
+        let hook = scope.spawn(|| hooked.hook(&event));
+        hooked.until("ask", 1);
+        thread::sleep(Duration::from_millis(300));
+        assert!(!hook.is_finished());
+        class("read");
+        assert_eq!(hook.join().unwrap().fine().out, "");
+    });
+    assert_eq!((hooked.of_kind("ask").len(), hooked.of_kind("intent").len()), (1, 1));
+    hooked.end();
+}
+
 /// Where nobody answers in time it is denied, with the command; the question stays.
 #[test]
 fn a_use_is_denied_where_nobody_answers() {
