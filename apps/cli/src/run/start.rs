@@ -23,7 +23,7 @@ use super::{
     paths::{Guarded, Place, Scratch},
     record,
     screen::Screen,
-    signals, token,
+    shim, signals, token,
 };
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
@@ -116,6 +116,14 @@ impl Prepared {
             return Err(Failure::Usage { what: place, advice: what });
         }
         Ok(())
+    }
+
+    /// Where the program lies, if in no folder that is opened.
+    fn alone(&self) -> Option<PathBuf> {
+        let granted = self.granted.iter().map(|(place, _)| place);
+        let opened = granted.chain([&self.workspace]).any(|place| place.contains(&self.program));
+        let known = opened || environment::is_the_systems(&self.program);
+        (!known).then(|| self.program.real().ok()).flatten()
     }
 
     /// The plan of it, without streams.
@@ -229,7 +237,13 @@ pub(super) fn run(
     {
         diagnose(&format!("the end of the run is not on record: {failure}"));
     }
-    Ok(code(&over.map_err(launched)?))
+    let ended = code(&over.map_err(launched)?);
+    if let Exit::Program(code) = ended
+        && let Some(advice) = prepared.alone().and_then(|path| shim::advice(&path, code))
+    {
+        diagnose(&advice);
+    }
+    Ok(ended)
 }
 
 /// Hears of it to its end.
