@@ -20,7 +20,7 @@ use super::{
     Run,
     client::Known,
     door, environment,
-    paths::{Guarded, Place, Scratch},
+    paths::{Guarded, Place},
     record,
     screen::Screen,
     shim, signals, token,
@@ -29,6 +29,7 @@ use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     hook::setup::quoted,
     lane, runtime,
+    scratch::Scratch,
 };
 
 /// What is opened to the program, all of it looked at.
@@ -58,7 +59,7 @@ impl Prepared {
             return Err(Failure::Usage { what, advice: "names no folder".to_owned() });
         }
         guarded.expect_apart(&workspace)?;
-        let scratch = Scratch::new()?;
+        let scratch = Scratch::new("run")?;
         let (config, temporary) = (scratch.folder("config")?, scratch.folder("tmp")?);
         let state = match &run.state {
             Some(state) => state.clone(),

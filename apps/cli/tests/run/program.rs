@@ -31,8 +31,8 @@ fn its_exit_code_is_the_runs() {
     assert_eq!(world.run(&[], &[file.to_str().unwrap()]).code, 126);
 }
 
-/// What pyenv and asdf put into PATH starts programs that lie elsewhere: what is missing is said, and
-/// what is said helps.
+/// What pyenv and asdf put into PATH starts programs that lie elsewhere: what is missing is said,
+/// and what is said helps.
 #[test]
 fn a_script_that_starts_what_is_not_opened_says_so() {
     let Some(world) = World::new() else { return };
