@@ -77,6 +77,8 @@ impl AskWatch {
         let found = log.waiting()?.into_iter().find(|call| call.ask == self.ask);
         Ok(match found {
             Some(call) if call.denied => Waited::Denied,
+            // No yes to it is taken any more; the same call asks anew.
+            Some(call) if call.superseded => Waited::Over,
             Some(call) if call.approved.is_none() => Waited::Approved,
             Some(call) if now >= call.expires => Waited::Expired,
             Some(_) => Waited::Waiting,

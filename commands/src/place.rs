@@ -65,6 +65,25 @@ impl Place {
         // Found through a link: no folder that is looked through can be written to.
         Origin::System
     }
+
+    /// Whether a program of that name may be an agent's. One that is not found is nobody's, unless
+    /// an agent could put it there.
+    pub(crate) fn may_be_agents(&self, name: &str) -> bool {
+        match self.program(name) {
+            Origin::System => false,
+            Origin::Writable => true,
+            Origin::Unknown if self.found.contains_key(name) => true,
+            Origin::Unknown => {
+                let own: Option<Vec<Absolute>> =
+                    self.writable.iter().map(|folder| Absolute::plain(folder)).collect();
+                let Some(own) = own.filter(|_| !self.search.is_empty()) else { return true };
+                self.search.iter().any(|folder| {
+                    Absolute::plain(folder)
+                        .is_none_or(|folder| own.iter().any(|own| folder.is_within(own)))
+                })
+            }
+        }
+    }
 }
 
 /// Where a program comes from.

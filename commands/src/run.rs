@@ -145,11 +145,13 @@ pub(crate) struct Run<'r, 'w> {
     pub(crate) piped: bool,
     /// Whether a program runs it, and not the shell, whose own commands it then has not.
     pub(crate) outside: bool,
+    /// Whether a program may run it, as `time` does to some shells.
+    pub(crate) timed: bool,
 }
 
 impl<'r, 'w> Run<'r, 'w> {
     pub(crate) fn of(walk: &'r mut Walk<'w>, piped: bool) -> Self {
-        Self { walk, piped, outside: false }
+        Self { walk, piped, outside: false, timed: false }
     }
 
     pub(crate) fn said(&mut self) -> &mut Said {
@@ -195,7 +197,7 @@ impl<'r, 'w> Run<'r, 'w> {
         }
         let (place, table) = (walk.place, walk.table);
         let mut inner = Walk { place, said: &mut *walk.said, bases, depth, table };
-        let run = Run { walk: &mut inner, piped, outside: true };
+        let run = Run { walk: &mut inner, piped, outside: true, timed: false };
         // Where it ends is its own affair.
         drop(run.command(&given));
         self.said().moved.next();
@@ -217,7 +219,7 @@ impl<'r, 'w> Run<'r, 'w> {
 
     /// A command that the shell has itself; else a program.
     pub(crate) fn builtin(&mut self, name: &str) {
-        match self.outside {
+        match self.outside || self.timed {
             true => drop(self.program(name)),
             false => drop(self.said().programs.insert(name.to_owned())),
         }

@@ -49,13 +49,16 @@ impl Walk<'_> {
         if names_a_descriptor(command) {
             self.unknown("{NAME} before a redirection, which sets a variable");
         }
+        if standing.timed && !simple.assignments.is_empty() {
+            self.unknown("time: a variable, which may be the name of a program");
+        }
         let (words, piped) = (simple.words.clone(), simple.piped);
         if !self.tell(simple) {
             return Ends::in_place(&self.bases.clone());
         }
         match words.is_empty() {
             true => Ends::in_place(&self.bases.clone()),
-            false => Run::of(self, piped).command(&words),
+            false => Run { timed: standing.timed, ..Run::of(self, piped) }.command(&words),
         }
     }
 
@@ -94,7 +97,7 @@ impl Walk<'_> {
         let (place, table) = (self.place, self.table);
         let mut inner = Walk { place, said: self.said, bases, depth, table };
         // Its input or output is the command's.
-        inner.list(&shell.list, Standing { piped: true, background: true });
+        inner.list(&shell.list, Standing { piped: true, background: true, timed: false });
     }
 
     fn assign(&mut self, assignment: &Assignment) -> String {

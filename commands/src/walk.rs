@@ -63,6 +63,8 @@ pub(crate) struct Standing {
     /// Another command's output is its input.
     pub(crate) piped: bool,
     pub(crate) background: bool,
+    /// `time` comes before it, which to some shells is a program that runs it.
+    pub(crate) timed: bool,
 }
 
 /// One reading of a text.
@@ -150,15 +152,22 @@ impl Walk<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, standing: Standing) -> Ends {
-        let Pipeline { timed: _, bang, seq } = pipeline;
+        let Pipeline { timed, bang, seq } = pipeline;
+        let standing = Standing { timed: false, ..standing };
+        let timed = timed.is_some();
+        if timed {
+            self.timed(*bang, seq.first());
+        }
+        let stayed = self.bases.clone();
         let ends = match &**seq {
-            [one] => self.command(one, standing),
+            [one] => self.command(one, Standing { timed, ..standing }),
             many => {
                 let before = self.bases.clone();
                 for (at, command) in many.iter().enumerate() {
                     self.bases = before.clone();
                     let piped = at > 0 || standing.piped;
-                    let after = self.command(command, Standing { piped, ..standing });
+                    let timed = timed && at == 0;
+                    let after = self.command(command, Standing { piped, timed, ..standing });
                     // Shells differ in whether the last one runs in the shell itself.
                     let after = after.either();
                     self.bases = before.clone().or(&after);
@@ -166,9 +175,34 @@ impl Walk<'_> {
                 Ends::in_place(&self.bases.clone())
             }
         };
+        // A program leaves the shell where it is.
+        let ends = match timed {
+            true => Ends { done: ends.done.or(&stayed), failed: ends.failed.or(&stayed) },
+            false => ends,
+        };
         match bang {
             true => Ends { done: ends.failed, failed: ends.done },
             false => ends,
+        }
+    }
+
+    /// `time`: a word of bash's, and a program to others, which then runs what follows by its name.
+    fn timed(&mut self, bang: bool, first: Option<&Command>) {
+        let word = match first {
+            _ if bang => Some("!"),
+            Some(Command::Compound(CompoundCommand::BraceGroup(_), _)) => Some("{"),
+            Some(Command::Compound(CompoundCommand::ForClause(_), _)) => Some("for"),
+            Some(Command::Compound(CompoundCommand::IfClause(_), _)) => Some("if"),
+            Some(Command::Compound(CompoundCommand::WhileClause(_), _)) => Some("while"),
+            Some(Command::Compound(CompoundCommand::UntilClause(_), _)) => Some("until"),
+            // Others are unknown, or an error to those shells.
+            Some(_) | None => None,
+        };
+        for name in ["time"].into_iter().chain(word) {
+            self.said.needs.insert(name.to_owned());
+            if self.place.may_be_agents(name) {
+                self.unknown(format!("time: {name} may be a program of the agent's"));
+            }
         }
     }
 

@@ -29,8 +29,8 @@ pub enum Waited {
     Denied,
     /// Nobody has answered in time, which is no no: the same call, made again, asks anew.
     Expired,
-    /// There is nothing to wait for any more: it has run, or what was approved has ended, or it
-    /// was never asked.
+    /// There is nothing to wait for any more: it has run, or what was approved has ended, or its
+    /// tool has been set anew, or it was never asked. The same call, made again, is decided afresh.
     Over,
     /// It waits still.
     Waiting,

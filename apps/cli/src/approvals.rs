@@ -140,8 +140,22 @@ fn found(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     Ok((call.ok_or_else(none)?, now))
 }
 
-/// One that can still be answered: nobody is asked for a passphrase for another.
+/// One that can still be approved: nobody is asked for a passphrase for another.
 fn unanswered(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
+    let (call, now) = open(home, ask)?;
+    if call.superseded {
+        let advice = format!(
+            "{} has been set anew since, or another definition of it was accepted: nobody can \
+             approve this any more; the same call, made again, asks anew",
+            call.tool
+        );
+        return Err(Failure::Usage { what: format!("{ask}"), advice });
+    }
+    Ok((call, now))
+}
+
+/// One that nobody has answered yet.
+fn open(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     let (call, now) = found(home, ask)?;
     if call.approved.is_some() {
         return Ok((call, now));
@@ -207,7 +221,11 @@ impl Give {
         // What is answered is what is shown. What a no ends was shown when it was given.
         let ends = answer == Answer::Deny && sets::stands(&home, ask)?;
         if !ends {
-            let (call, _) = unanswered(&home, ask)?;
+            let (call, _) = match answer {
+                // What is over by its tool may be put away by a no.
+                Answer::Deny => open(&home, ask)?,
+                Answer::Once | Answer::Set => unanswered(&home, ask)?,
+            };
             if out.form() == Form::Text {
                 text(out, &call)?;
                 if let Some(terms) = terms {

@@ -2,7 +2,6 @@
 
 mod attempts;
 mod effects;
-mod scratch;
 mod stage;
 mod tamper;
 
@@ -11,11 +10,12 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::Runtime;
 
-use self::{scratch::Scratch, stage::Stage};
+use self::stage::Stage;
 use crate::{
     exit::{Ended, Failure},
     init,
     output::Out,
+    scratch::Scratch,
 };
 
 /// Where to do it.
@@ -28,7 +28,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let scratch = Scratch::new()?;
+        let scratch = Scratch::new("demo")?;
         let ended = self.play(&scratch, out);
         let removed = scratch.remove();
         let exit = ended?;
@@ -38,7 +38,7 @@ impl Demo {
 
     fn play(&self, scratch: &Scratch, out: &mut Out) -> Ended {
         let home = self.keep.clone().unwrap_or_else(|| scratch.path().join("home"));
-        let secret = scratch.secret()?;
+        let secret = effects::secret(scratch)?;
         init::expect_empty(&home)?;
         let runtime = Runtime::create(&home).map_err(Failure::home(&home))?;
         let mut stage = Stage::new(out);

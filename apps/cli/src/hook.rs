@@ -28,7 +28,7 @@ use syscap::{
     format::envelope::ToolResult,
     format::{
         cbor::{Canonical, Item, MapBuilder},
-        id::{AgentId, TokenId, ToolId},
+        id::{AgentId, Seq, TokenId, ToolId},
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
@@ -36,6 +36,7 @@ use syscap::{
     kernel::store::StoreError,
     view::TokenInfo,
 };
+use syscap_commands::Mark;
 
 use self::{
     asked::{Ask, Taken},
@@ -227,19 +228,27 @@ impl Hook {
         };
         let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
         let mut begun = begin()?;
-        let asked = match &begun {
-            Begun::Answered(answer) => answer.ask(),
-            Begun::Out(_) => None,
-        };
-        let taken = asked.map_or(Taken::Waits, |ask| self.taken_up(&access, ask, since));
-        if taken != Taken::Waits {
+        let (mut taken, mut before) = (Taken::Waits, None);
+        // What is over asks anew: then it is waited for that, by a question that is another.
+        while let Some(ask) = asked(&begun).filter(|ask| before != Some(*ask)) {
+            before = Some(ask);
+            taken = self.taken_up(&access, ask, since);
+            if taken == Taken::Waits {
+                break;
+            }
             begun = begin()?;
         }
         let said = match begun {
-            Begun::Out(_) if taken == Taken::ToTheClient || self.plants(event) => {
-                self.client.asked(&used.tool)
+            Begun::Out(_) if taken == Taken::ToTheClient => {
+                let why = format!("the policy wants a person to approve {}", used.tool);
+                self.client.asked(&why)
             }
-            Begun::Out(_) => self.client.let_through(self.allow),
+            Begun::Out(intent) => match self.plants(event) {
+                Some(what) if !self.is_approved(intent) => {
+                    self.client.asked(&format!("{} writes {what}", used.tool))
+                }
+                _ => self.client.let_through(self.allow),
+            },
             Begun::Answered(answer) => {
                 // What a command that is understood counts as, the record says.
                 let class = (!shell || !unclear.is_empty()).then_some(manifest.effect);
@@ -261,14 +270,19 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    /// Whether one of the client's own tools for files writes what is run or gone by later: a
+    /// What one of the client's own tools for files writes where that is run or gone by later: a
     /// policy that knows nothing of marks lets that through, or nothing says that it is a path. So
-    /// the client's user is asked, whatever `--allow` says.
-    fn plants(&self, event: &Event) -> bool {
+    /// the client's user is asked, whatever `--allow` says, where nobody was.
+    fn plants(&self, event: &Event) -> Option<&'static str> {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
-        let argument = self.client.file_argument(&event.tool).filter(|_| writes);
-        let path = argument.and_then(|name| event.args.item().get(name)?.as_text());
-        path.is_some_and(|path| !syscap_commands::write_marks(path.split('/')).is_empty())
+        let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
+        let path = event.args.item().get(argument)?.as_text()?;
+        let marks = syscap_commands::write_marks(path.split('/'));
+        match (marks.is_empty(), marks.contains(&Mark::Hides)) {
+            (true, _) => None,
+            (false, true) => Some("what git, shells, editors or agents go by later"),
+            (false, false) => Some("what a forge runs on its own"),
+        }
     }
 
     /// Why the home can't be reached, with the command that makes one where there is none.
@@ -341,6 +355,14 @@ impl Hook {
             },
             place: None,
         })
+    }
+}
+
+/// The question by which a use waits.
+fn asked(begun: &Begun) -> Option<Seq> {
+    match begun {
+        Begun::Answered(answer) => answer.ask(),
+        Begun::Out(_) => None,
     }
 }
 

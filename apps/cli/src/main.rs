@@ -33,6 +33,7 @@ mod recover;
 mod resume;
 mod run;
 mod runtime;
+mod scratch;
 mod secret;
 mod serve;
 mod signing;

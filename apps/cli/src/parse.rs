@@ -28,6 +28,11 @@ pub(crate) enum BadWord {
     Agent,
     #[error("a root is workspace, shared or another name, perhaps with folders: shared/docs")]
     Root,
+    #[error(
+        "a token names a root alone: {0}; which folder that is for a tool `syscap tools argument \
+         HOME TOOL ARGUMENT path --root {1}` says"
+    )]
+    RootFolder(String, String),
     #[error("write a duration as 90s, 15m, 1h or 7d, more than nothing")]
     Duration,
     #[error("a token lives 90 days at most")]
@@ -206,6 +211,10 @@ pub(crate) fn percent(text: &str) -> Result<u64, BadWord> {
 
 /// A root, and perhaps folders below it. Whether there can be such a root is asked later.
 pub(crate) fn root(text: &str) -> Result<String, BadWord> {
+    let first = text.split('/').next().unwrap_or_default();
+    if let Some((root, _)) = first.split_once('=') {
+        return Err(BadWord::RootFolder(root.to_owned(), text.to_owned()));
+    }
     let fine = !text.is_empty() && !text.starts_with('/');
     fine.then(|| text.to_owned()).ok_or(BadWord::Root)
 }

@@ -9,6 +9,7 @@ mod environment;
 mod paths;
 mod record;
 mod screen;
+mod shim;
 mod signals;
 mod start;
 mod token;

@@ -64,7 +64,9 @@ async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
         match waited.await {
             Ok((same, Ok(Waited::Waiting))) => watch = same,
             Ok((_, Ok(Waited::Approved | Waited::Denied))) => return true,
-            Ok((_, Ok(Waited::Expired | Waited::Over))) => return false,
+            // Another like it used the approval up, or the tool is not what it was: it asks anew,
+            // and nobody is sent to a question that can't be answered any more.
+            Ok((_, Ok(Waited::Expired | Waited::Over))) => return true,
             Ok((_, Err(error))) => {
                 say(&format!("how a call stands that waits is not known: {error}"));
                 return false;

@@ -129,10 +129,10 @@ fn review(gateway: &Gateway) -> String {
 fn say_what_is_shown(gateway: &Gateway) {
     let (catalog, granted) = (gateway.catalog(), gateway.granted());
     let shown = catalog.list(&granted).len();
-    let careful = catalog
-        .all()
-        .iter()
-        .filter(|(id, tool)| granted.contains(*id) && tool.effect == EffectClass::ExternalWrite);
+    // Of what an operator has set, by --review or a command, there is nothing to propose.
+    let careful = catalog.all().iter().filter(|(id, tool)| {
+        granted.contains(*id) && tool.effect == EffectClass::ExternalWrite && !tool.set
+    });
     let careful = careful.count();
     let trusted = catalog.all().values().filter(|tool| tool.trusted).count();
     if trusted > 0 {

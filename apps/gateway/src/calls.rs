@@ -28,6 +28,7 @@ use crate::{
     gateway::{Gateway, Open},
     kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached},
     names, next, refusal, renewal, result,
+    twins::Like,
 };
 
 /// Longest id of a request that stands in a key as it is.
@@ -45,9 +46,9 @@ pub(crate) async fn call(
     let args = params.arguments.unwrap_or_default();
     let exact = context.extensions.get::<AsSent>();
     let key = key(&gateway.run, &context.id);
-    let envelope = envelope(&id, (&args, exact), &flight, &key);
+    let (envelope, like) = envelope(gateway, &id, (&args, exact), &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
-    let outcome = match send(gateway, envelope, flight, &context.id).await {
+    let outcome = match send(gateway, (envelope, Some(like)), flight, &context.id).await {
         Ok(outcome) => outcome,
         Err(none) => return Ok(unanswered(gateway, &none).into()),
     };
@@ -98,7 +99,7 @@ async fn refused(
         None => map.item("tool_id", said(name).item()),
     };
     let flight = Arc::new(Flight::new(context, None));
-    match send(gateway, Envelope::Canonical(map.finish()), flight, &context.id).await {
+    match send(gateway, (Envelope::Canonical(map.finish()), None), flight, &context.id).await {
         Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
             let (refused, name) = ((reason, delivered.item(), record), name.as_str());
             let name = name.unwrap_or_default();
@@ -134,14 +135,16 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
     (input != RetryInput::default()).then_some(input)
 }
 
-/// The call as the kernel gets it. What a client answers to a server's questions is no argument,
-/// and is on record all the same.
+/// The call as the kernel gets it, and what it has in common with calls that are the same. What a
+/// client answers to a server's questions is no argument, and is on record all the same.
 fn envelope(
+    gateway: &Gateway,
     id: &str,
     (args, exact): (&JsonObject, Option<&AsSent>),
     flight: &Flight,
     key: &str,
-) -> Envelope {
+) -> (Envelope, Like) {
+    let like = |args: &[u8]| gateway.twins.like(id, args);
     let map = MapBuilder::new().text("tool_id", id).text("idempotency_key", key);
     let map = match flight.trace.as_ref().filter(|trace| trace.len() <= TRACE_BYTES_MAX) {
         Some(trace) => {
@@ -163,12 +166,20 @@ fn envelope(
     };
     // Read, they would be other numbers than were sent.
     if let Some(AsSent(text)) = exact {
-        return Envelope::Text(map.bytes("args", text.as_bytes()).finish());
+        let like = like(text.as_bytes());
+        return (Envelope::Text(map.bytes("args", text.as_bytes()).finish()), like);
     }
     match data::to_args(args) {
-        Ok(args) => Envelope::Canonical(map.item("args", args.item()).finish()),
+        Ok(args) => {
+            let like = like(args.as_bytes());
+            (Envelope::Canonical(map.item("args", args.item()).finish()), like)
+        }
         // The kernel says what is wrong with it.
-        Err(_) => Envelope::Text(map.bytes("args", json!(args).to_string().as_bytes()).finish()),
+        Err(_) => {
+            let text = json!(args).to_string();
+            let like = like(text.as_bytes());
+            (Envelope::Text(map.bytes("args", text.as_bytes()).finish()), like)
+        }
     }
 }
 
@@ -191,7 +202,7 @@ pub(crate) fn key(run: &str, request: &RequestId) -> String {
 
 async fn send(
     gateway: &Arc<Gateway>,
-    envelope: Envelope,
+    envelope: (Envelope, Option<Like>),
     flight: Arc<Flight>,
     id: &RequestId,
 ) -> Result<CallOutcome, NoAnswer> {
@@ -208,20 +219,29 @@ pub(crate) async fn make(
     flight: Arc<Flight>,
     key: &str,
 ) -> Result<CallOutcome, NoAnswer> {
-    let envelope = envelope(id, (args, None), &flight, key);
-    go(gateway, envelope, flight).await
+    let (envelope, _) = envelope(gateway, id, (args, None), &flight, key);
+    go(gateway, (envelope, None), flight).await
 }
 
 async fn go(
     gateway: &Arc<Gateway>,
-    envelope: Envelope,
+    (envelope, like): (Envelope, Option<Like>),
     flight: Arc<Flight>,
 ) -> Result<CallOutcome, NoAnswer> {
-    let boarded = gateway.flights.board(flight);
+    let boarded = gateway.flights.board(Arc::clone(&flight));
     let envelope = Arc::new(envelope);
     let until = Instant::now().checked_add(gateway.options.approval_wait);
+    let mut asked = None;
     loop {
-        let mut outcome = send_by(gateway, &envelope, boarded.tag).await?;
+        if let Some(like) = like {
+            tokio::select! {
+                turn = gateway.twins.turn(like) => flight.has_turn(turn),
+                () = flight.cancel.cancelled() => {}
+            }
+        }
+        let sent = send_by(gateway, &envelope, boarded.tag).await;
+        flight.is_decided();
+        let mut outcome = sent?;
         // What was refused did not run: it is sent again by the token that takes the other's place.
         if let Some(lack) = &outcome.1
             && renewal::go_on(gateway, &outcome.2, lack).await
@@ -230,6 +250,11 @@ async fn go(
         }
         // Nor did what waits for a person: the same call takes the answer up.
         let (outcome, flight) = (outcome.0, gateway.flights.find(boarded.tag));
+        // By a question that has been waited for nothing goes on.
+        if outcome.ask.is_some() && asked == outcome.ask {
+            return Ok(outcome);
+        }
+        asked = outcome.ask;
         let goes_on = match (flight.filter(|flight| !flight.question), until) {
             (Some(flight), Some(until)) => approval::wait(gateway, &outcome, &flight, until).await,
             _ => false,

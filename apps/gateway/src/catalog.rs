@@ -30,6 +30,8 @@ pub(crate) struct ServerTool {
     pub(crate) definition: Definition,
     /// The class on record.
     pub(crate) effect: EffectClass,
+    /// Whether an operator has set what it counts as.
+    pub(crate) set: bool,
     /// Whether its results count as the operator's own word.
     pub(crate) trusted: bool,
     /// Whether it can be called.
@@ -194,7 +196,8 @@ mod tests {
     fn offered(server: usize, name: &str, standing: Standing) -> ServerTool {
         let definition = json!({"name": name, "inputSchema": {"type": "object"}});
         let definition = Definition::read(&definition).unwrap();
-        ServerTool { server, definition, effect: EffectClass::Read, trusted: false, standing }
+        let (effect, set, trusted) = (EffectClass::Read, false, false);
+        ServerTool { server, definition, effect, set, trusted, standing }
     }
 
     fn id(text: &str) -> ToolId {

@@ -16,7 +16,7 @@ use rmcp::{
 use syscap::{SystemEntropy, kernel::ports::Entropy};
 use tokio_util::sync::CancellationToken;
 
-use crate::capabilities::Able;
+use crate::{capabilities::Able, twins::Turn};
 
 /// A request of the client, as far as a server that works for it needs to know.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Flight {
     pub(crate) log: Option<LoggingLevel>,
     /// Whether it is a server's question, and no request of the client's.
     pub(crate) question: bool,
+    /// The turn of a call that has not been decided yet.
+    turn: Mutex<Option<Turn>>,
 }
 
 /// What a client sends with a call that a server had asked more for.
@@ -55,13 +57,25 @@ impl Flight {
             trace: context.meta.get_traceparent().map(String::from),
             log: context.meta.log_level(),
             question: false,
+            turn: Mutex::default(),
         }
     }
 
     /// A server's question to a client that is able to do so much.
     pub(crate) const fn question(able: Able, cancel: CancellationToken) -> Self {
         let (progress, input, trace, log) = (None, None, None, None);
-        Self { cancel, progress, able, input, trace, log, question: true }
+        let turn = Mutex::new(None);
+        Self { cancel, progress, able, input, trace, log, question: true, turn }
+    }
+
+    /// It is decided next, and others like it wait.
+    pub(crate) fn has_turn(&self, turn: Turn) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(turn);
+    }
+
+    /// It runs, or does not: those like it are decided now.
+    pub(crate) fn is_decided(&self) {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// What goes to a server beside the request: no more than is on record, and how much the

@@ -33,6 +33,7 @@ use crate::{
     routes::Routes,
     server::McpServer,
     subscriptions::Subscriptions,
+    twins::Twins,
 };
 
 /// How long it holds that something is let through, or nothing.
@@ -88,6 +89,7 @@ pub(crate) struct Gateway {
     missing: Mutex<BTreeSet<Missing>>,
     /// Turns of calls that are waited for a person for.
     pub(crate) waits: Semaphore,
+    pub(crate) twins: Twins,
     /// When it was last looked whether anything is let through, and that nothing is.
     stop: tokio::sync::Mutex<Option<(Instant, bool)>>,
 }
@@ -120,6 +122,7 @@ impl Gateway {
             restated: Mutex::default(),
             missing: Mutex::default(),
             waits: Semaphore::new(WAITS_MAX),
+            twins: Twins::default(),
             stop: tokio::sync::Mutex::default(),
         }
     }

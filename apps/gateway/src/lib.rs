@@ -78,6 +78,7 @@ mod server;
 mod subscriptions;
 mod survey;
 mod tools;
+mod twins;
 mod upstream;
 mod watch;
 mod words;

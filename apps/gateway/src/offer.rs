@@ -13,7 +13,7 @@ use syscap::{
         manifest::{EffectClass, Manifest},
     },
     provide::{Offer, Provider, Standing},
-    syscalls::stated::{self, carried},
+    syscalls::stated::{self, Stated, carried},
 };
 use tokio::runtime::Handle;
 
@@ -60,7 +60,8 @@ pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
         let definition = definition.clone();
         let trusted = offer.manifest.label == Label::PUBLIC;
         let server = *server;
-        offered.insert(id, ServerTool { server, definition, effect, trusted, standing });
+        let set = Stated::of(&offer.manifest).is_ok_and(|stated| stated.class.is_some());
+        offered.insert(id, ServerTool { server, definition, effect, set, trusted, standing });
     }
     // What no client has seen yet may have another name.
     let before = if gateway.opened.is_cancelled() { &*before } else { &Catalog::default() };

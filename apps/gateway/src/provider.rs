@@ -72,6 +72,9 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
     };
     let flight = gateway.flights.find(call.tag);
+    if let Some(flight) = &flight {
+        flight.is_decided();
+    }
     // Given up by the client, or by the kernel.
     let cancel = flight.as_ref().map(|flight| flight.cancel.child_token()).unwrap_or_default();
     let by_kernel = cancel.clone();

@@ -52,6 +52,9 @@ pub(super) const TOOLS: &[&str] = &[
     "vitest",
 ];
 
+/// Those that can be given their program elsewhere than in a file of the project's.
+const RUNNERS: &[&str] = &["cmake", "just", "make", "ninja", "rake", "task"];
+
 /// A package manager: what runs the project's code, and what also reaches its registry.
 struct Manager {
     name: &'static str,
@@ -170,6 +173,9 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
     if TOOLS.contains(&name) {
         run.program(name);
         run.mark(Mark::ProjectCode, name);
+        if RUNNERS.contains(&name) {
+            given(run, name, args);
+        }
     } else if INTERPRETERS.contains(&name) {
         run.program(name);
         interpret(run, name, args);
@@ -188,6 +194,47 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         }
     }
     true
+}
+
+/// What of their arguments is no code of the project's: a program that comes from the input, or
+/// stands on the command line.
+fn given(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
+    let mut input = false;
+    for text in args.iter().filter_map(literal) {
+        let file = match text.strip_prefix("--") {
+            Some(long) => long.split_once('=').map(|(_, value)| value),
+            None => match text.strip_prefix('-').filter(|flags| !flags.is_empty()) {
+                // Flags may stand before it: `-ksf-`.
+                Some(flags) => flags.split_once('f').map(|(_, value)| value),
+                None => Some(text),
+            },
+        };
+        input |= file.is_some_and(|file| file == "-" || input::is(run, file));
+    }
+    if input {
+        run.unknown(format!("{name}: where its commands come from"));
+        run.mark(Mark::Hides, format!("{name} runs what another command writes"));
+    }
+    let said = |text: &str| match (name, text.strip_prefix("--")) {
+        // Long options may be cut short.
+        ("make", Some(long)) => long.starts_with("ev"),
+        ("make", None) => is_flag(text, "E"),
+        ("rake", Some(long)) => long.starts_with("exec"),
+        ("rake", None) => is_flag(text, "eEp"),
+        _ => false,
+    };
+    if args.iter().filter_map(literal).any(said) {
+        run.unknown(format!("{name}: code that is not a file of the project's"));
+    }
+}
+
+/// Whether one of these is among the flags of a word, before one that takes the rest of it.
+fn is_flag(text: &str, flags: &str) -> bool {
+    let given = text.strip_prefix('-').unwrap_or_default();
+    given
+        .chars()
+        .take_while(|flag| !"CDIORTWfjlor".contains(*flag))
+        .any(|flag| flags.contains(flag))
 }
 
 fn elsewhere(run: &mut Run<'_, '_>, what: &str, outside: Outside) {

@@ -164,7 +164,27 @@ const LISTED: &[Spec] = &[
     Spec { name: "uptime", ..PLAIN },
     Spec { name: "free", flags: "bghkm", ..PLAIN },
     Spec { name: "which", flags: "a", operands: All(Data), ..PLAIN },
-    Spec { name: "ps", flags: "aAefFlujx", operands: Nothing, ..PLAIN },
+    Spec {
+        name: "ps",
+        flags: "aAcdefFHjlMTwy",
+        long: &["forest", "headers", "no-headers"],
+        valued: &[
+            ("-C", Data),
+            ("-G", Data),
+            ("-U", Data),
+            ("-o", Data),
+            ("-p", Data),
+            ("-t", Data),
+            ("-u", Data),
+            ("--cols", Data),
+            ("--format", Data),
+            ("--pid", Data),
+            ("--ppid", Data),
+            ("--sort", Data),
+        ],
+        operands: Nothing,
+        ..PLAIN
+    },
 ];
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
@@ -268,6 +288,7 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         "grep" | "egrep" | "fgrep" => search(run, name, &GREP, args),
         "rg" => search(run, name, &RG, args),
         "date" => date(run, args),
+        "ps" => processes(run, args),
         _ => match LISTED.iter().find(|spec| spec.name == name) {
             Some(spec) => {
                 run.program(name);
@@ -313,6 +334,24 @@ fn search(run: &mut Run<'_, '_>, name: &str, spec: &Spec, args: &[Piece]) {
         (true, []) => run.read_all(&here),
         (true, places) => places.iter().for_each(|place| run.read_all(place)),
         (false, files) => files.iter().for_each(|file| run.read(file)),
+    }
+}
+
+/// Without a dash `ps` has letters, too, of which `e` shows what processes have in their
+/// environment: keys, for one.
+fn processes(run: &mut Run<'_, '_>, args: &[Piece]) {
+    run.program("ps");
+    let letters =
+        |text: &str| !text.is_empty() && text.chars().all(|c| "acfhjlrSTuvwx".contains(c));
+    let rest = match args.split_first() {
+        Some((Piece::Literal(first), rest)) if letters(first) => rest,
+        // With a dash `ux` is no user of that name where there is none.
+        Some((Piece::Literal(first), rest)) if matches!(first.as_str(), "-aux" | "-ax") => rest,
+        _ => args,
+    };
+    match LISTED.iter().find(|spec| spec.name == "ps") {
+        Some(spec) => run.listed(spec, rest),
+        None => run.unknown("ps"),
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) struct Params<'a> {
     pub(super) risk: BTreeMap<ToolId, u8>,
     pub(super) elevated: Option<Level>,
     pub(super) client: Option<Level>,
+    /// Where parameters are left open: how many tests were, so far.
+    pub(super) open: Option<Cell<usize>>,
 }
 
 impl<'a> Params<'a> {
@@ -99,6 +101,11 @@ impl<'a> Params<'a> {
             return Err(node.error(LoadFault::TooManyConstants, name));
         }
         Ok(found.to_vec())
+    }
+
+    /// Notes that a constraint asks for a parameter.
+    pub(super) fn asks_for(&self, node: &Node<'_, '_>, name: &str) -> Result<(), LoadError> {
+        self.find(node, name).map(|_| ())
     }
 
     fn find(&self, node: &Node<'_, '_>, name: &str) -> Result<&Value, LoadError> {

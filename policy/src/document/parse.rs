@@ -1,5 +1,7 @@
 //! Reads a document whole, or says what is wrong with it.
 
+use core::cell::Cell;
+
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
 use syscap_format::{
@@ -41,6 +43,8 @@ pub(crate) struct Parsed<'a> {
     pub(crate) elevated: Option<Level>,
     /// By which means others may approve.
     pub(crate) client: Option<Level>,
+    /// How many tests were left open.
+    opened: usize,
 }
 
 /// What must hold in one scenario.
@@ -91,6 +95,17 @@ fn key_at(text: &[u8], at: usize) -> String {
 
 impl<'a> Parsed<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        Self::read_as(bytes, None)
+    }
+
+    /// The document with each test that a parameter decides left open, where there is one: such a
+    /// test is held against nothing, so that it may go either way.
+    pub(crate) fn opened(bytes: &'a [u8]) -> Option<Document> {
+        let parsed = Self::read_as(bytes, Some(Cell::new(0))).ok()?;
+        (parsed.opened > 0).then_some(parsed.document)
+    }
+
+    fn read_as(bytes: &'a [u8], open: Option<Cell<usize>>) -> Result<Self, LoadError> {
         if bytes.len() > DOCUMENT_BYTES_MAX {
             return Err(Place::TOP.error(LoadFault::TooLarge, &format!("{} bytes", bytes.len())));
         }
@@ -99,10 +114,11 @@ impl<'a> Parsed<'a> {
         let [version, constraints, params] = top.keys(["v", "constraints", "params"])?;
         check_version(&top.below("v", top.need("v", version)?))?;
         let constraints = top.below("constraints", top.need("constraints", constraints)?);
-        let written = match params {
+        let mut written = match params {
             Some(params) => Params::read(&Node { item: params, place: top.place.key("params") })?,
             None => Params::default(),
         };
+        written.open = open;
         let mut found = Found::default();
         let items = constraints.list(CONSTRAINTS_MAX, LoadFault::TooManyConstraints)?;
         for (n, item) in items.into_iter().enumerate() {
@@ -288,7 +304,9 @@ impl<'a> Found<'a> {
         let bytes = bytes.into_bytes().into_boxed_slice();
         let document = Document { constraints, risk: params.risk.clone() };
         let (elevated, client) = (params.elevated.clone(), params.client.clone());
-        Ok(Parsed { document, bytes, examples: self.examples, tools: self.tools, elevated, client })
+        let opened = params.open.as_ref().map_or(0, Cell::get);
+        let (examples, tools) = (self.examples, self.tools);
+        Ok(Parsed { document, bytes, examples, tools, elevated, client, opened })
     }
 }
 

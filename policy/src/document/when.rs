@@ -131,6 +131,9 @@ impl<'a> Reader<'a> {
         let [first, second] = exactly(node, op, args, "an attribute and what it is held against")?;
         let attribute = attribute(&node.at(0, first))?;
         let value = Node { item: second, place: node.place.index(1) };
+        if let Some(open) = self.opened(&attribute, &value)? {
+            return Ok(open);
+        }
         let ask = match op {
             "schema" => Ask::Schema(type_name(&value)?),
             "in" => Ask::In(self.list(&value, &attribute)?),
@@ -140,6 +143,28 @@ impl<'a> Reader<'a> {
             }
         };
         Ok(Test { attribute, ask })
+    }
+
+    /// Where parameters are left open, a test that stands for one that a parameter decides: of an
+    /// argument that nothing else asks about. `params.risk` decides the points of any tool.
+    fn opened(
+        &self,
+        attribute: &Attribute,
+        value: &Node<'_, '_>,
+    ) -> Result<Option<Test>, LoadError> {
+        let Some(count) = &self.params.open else { return Ok(None) };
+        let name = param_name(value)?;
+        if name.is_none() && *attribute != Attribute::Risk {
+            return Ok(None);
+        }
+        if let Some(name) = name {
+            self.params.asks_for(value, name)?;
+        }
+        let number = count.get();
+        count.set(number.saturating_add(1));
+        let argument = Attribute::from_text(&format!("args.open_parameter_{number}"));
+        let test = |attribute| Test { attribute, ask: Ask::Exists };
+        Ok(argument.ok().map(test))
     }
 
     /// The constants of an `in`.

@@ -102,7 +102,8 @@ impl Policy {
 
     /// A policy and its examples, which are not held against it.
     fn read(bytes: &[u8]) -> Result<(Self, Vec<Example<'_>>), LoadError> {
-        let Parsed { document, bytes, examples, tools, elevated, client } = Parsed::read(bytes)?;
+        let Parsed { document, bytes, examples, tools, elevated, client, .. } =
+            Parsed::read(bytes)?;
         let compiled = Compiled::new(&document);
         let tools = tools.into_iter().collect();
         Ok((Self { document, bytes, compiled, tools, elevated, client }, examples))
@@ -112,6 +113,14 @@ impl Policy {
     #[must_use]
     pub const fn written(&self) -> &Document {
         &self.document
+    }
+
+    /// What is written, with each test that a parameter or `params.risk` decides left open, for an
+    /// analysis: what holds of this holds whatever the parameters are. `None` where there is no
+    /// such test.
+    #[must_use]
+    pub fn opened(&self) -> Option<Document> {
+        Parsed::opened(&self.bytes)
     }
 
     /// The canonical document as indented JSON, for people: it reads as the same policy.

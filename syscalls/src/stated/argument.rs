@@ -150,7 +150,7 @@ impl Declared {
         match &self.kind {
             ArgumentKind::Path(roots) | ArgumentKind::Tree(roots) => {
                 let path = PathRoot::read(roots, text).ok_or_else(|| {
-                    let allowed = PathRoot::forms(roots);
+                    let allowed = PathRoot::forms(roots, text);
                     Refused::new(Reason::BadPath).field(argument).got(text).allowed(&allowed)
                 })?;
                 let needs = self.needs.unwrap_or_else(|| needs(class));

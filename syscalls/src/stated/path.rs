@@ -74,16 +74,31 @@ impl PathRoot {
         }
     }
 
-    /// How texts must begin, for whoever wrote another.
-    pub(super) fn forms(roots: &[Self]) -> String {
+    /// How a text must be, for whoever wrote another: what is wrong with that, and what to write.
+    pub(super) fn forms(roots: &[Self], text: &str) -> String {
         let forms: Vec<String> = roots
             .iter()
             .map(|root| match &root.folder {
                 Folder::Relative => "a name without / before it".to_owned(),
-                Folder::At(folder) => format!("{folder}/.."),
+                Folder::At(folder) if folder.is_empty() => "an absolute path".to_owned(),
+                Folder::At(folder) => {
+                    format!("an absolute path that begins with {folder}/")
+                }
             })
             .collect();
-        format!("{}, without `.` or `..`", forms.join(" or "))
+        let forms = forms.join(", or ");
+        // Names are looked at where the rest of the text fits.
+        let below = roots.iter().find_map(|root| root.below(text));
+        let found = below.unwrap_or_else(|| text.strip_prefix('/').unwrap_or(text));
+        let found = found.strip_suffix('/').unwrap_or(found);
+        let mut names = found.split('/');
+        let wrong = match names.clone().any(|name| matches!(name, "." | "..")) {
+            true => "and without `.` or `..` in it",
+            false if text.contains('\\') => "and with / for \\",
+            false if names.any(str::is_empty) && !found.is_empty() => "and without // in it",
+            false => return forms,
+        };
+        format!("{forms}, {wrong}")
     }
 }
 
@@ -173,6 +188,39 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(read(&["docs"], text).as_deref(), leads_to, "{text:?}");
+        }
+    }
+
+    /// Of a root with a folder the path is told whole, and neither `ROOT=FOLDER` nor a relative
+    /// path is what is to be written.
+    #[test]
+    fn whoever_wrote_another_path_is_told_what_to_write() {
+        let docs = "an absolute path that begins with /srv/docs/";
+        for (roots, text, told) in [
+            (&["docs=/srv/docs"][..], "docs=/srv/docs/a", docs.to_owned()),
+            (&["docs=/srv/docs"], "a.txt", docs.to_owned()),
+            (&["docs=/srv/docs"], "", docs.to_owned()),
+            (&["docs=/srv/docs"], "/srv/other", docs.to_owned()),
+            (
+                &["docs=/srv/docs"],
+                "/srv/docs/../a",
+                format!("{docs}, and without `.` or `..` in it"),
+            ),
+            (&["docs=/srv/docs"], "/srv/docs//a", format!("{docs}, and without // in it")),
+            (&["docs=/srv/docs"], "/srv/docs/a\\b", format!("{docs}, and with / for \\")),
+            (&["machine=/"], "etc/passwd", "an absolute path".to_owned()),
+            (
+                &["machine=/"],
+                "/etc/./a",
+                "an absolute path, and without `.` or `..` in it".to_owned(),
+            ),
+            (&["notes"], "/a", "a name without / before it".to_owned()),
+            (&["docs=/srv/docs", "notes"], "/a", format!("{docs}, or a name without / before it")),
+        ] {
+            assert_eq!(read(roots, text), None, "{text}");
+            let roots: Vec<PathRoot> =
+                roots.iter().map(|root| PathRoot::parse(root).unwrap()).collect();
+            assert_eq!(PathRoot::forms(&roots, text), told, "{text}");
         }
     }
 

@@ -14,8 +14,12 @@ use crate::{
 /// A call in one line.
 pub(super) fn listed(call: &WaitingCall, now: UnixMillis) -> String {
     let minutes = call.expires.since(now).div_ceil(60_000);
+    let left = match call.superseded && !call.denied {
+        true => "over: the same call asks anew".to_owned(),
+        false => format!("{minutes} min left"),
+    };
     let (standing, cut) = (standing(call), cut(&arguments(call)));
-    format!("{}  {standing}  {}  {}  {cut}  {minutes} min left", call.ask, call.agent, call.tool)
+    format!("{}  {standing}  {}  {}  {cut}  {left}", call.ask, call.agent, call.tool)
 }
 
 /// What is said of an answer that is on record.

@@ -1,15 +1,27 @@
 //! What is really on the disk afterwards.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use syscap::Runtime;
 
 use super::{
     attempts::{PLAN, workspace},
-    scratch::SECRET,
     stage::Stage,
 };
-use crate::exit::Failure;
+use crate::{exit::Failure, scratch::Scratch};
+
+/// What the file outside holds.
+const SECRET: &str = "the secret that no agent is to see\n";
+
+/// Makes a file outside all that agents are granted.
+pub(super) fn secret(scratch: &Scratch) -> Result<PathBuf, Failure> {
+    let file = scratch.folder("outside")?.join("secret.txt");
+    fs::write(&file, SECRET).map_err(Failure::file(&file))?;
+    Ok(file)
+}
 
 pub(super) fn show(stage: &mut Stage<'_>, runtime: &Runtime, secret: &Path) -> Result<(), Failure> {
     stage.out.text("on the disk:")?;

@@ -13,8 +13,8 @@ use syscap::{
     verify::{Options, TrustSource, Verdict},
 };
 
-use super::{scratch::Scratch, stage::Stage};
-use crate::{exit::Failure, verify};
+use super::stage::Stage;
+use crate::{exit::Failure, scratch::Scratch, verify};
 
 pub(super) fn show(stage: &mut Stage<'_>, home: &Path, scratch: &Scratch) -> Result<(), Failure> {
     stage.out.text("the log:")?;

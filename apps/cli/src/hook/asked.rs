@@ -1,16 +1,22 @@
 //! A use that the policy wants a person to approve: waited for, handed to the client's own prompt,
 //! or denied at once.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use clap::ValueEnum;
 use syscap::{
     Options, Runtime,
     approvals::{AskWatch, Waited, answer_in_client},
+    audit::sqlite::SqliteReader,
     format::{
+        control::ControlBody as _,
         id::Seq,
-        record::{Answer, Means},
+        record::{Answer, ApprovalBody, Body, Means, Record},
     },
+    kernel::store::Next,
 };
 
 use super::{Hook, client::Client};
@@ -44,7 +50,7 @@ impl Ask {
 /// What became of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It was answered: the same use, begun again, goes on or is told why not.
+    /// It was answered, or is over: the same use, begun again, goes on or is told why not.
     Answered,
     /// The client's prompt is the approval, on record as that: the client must ask.
     ToTheClient,
@@ -68,12 +74,36 @@ impl Hook {
             return Taken::Waits;
         }
         match AskWatch::new(&self.home, ask).wait(left) {
-            Ok(Waited::Approved | Waited::Denied) => Taken::Answered,
-            Ok(_) => Taken::Waits,
+            Ok(Waited::Waiting) => Taken::Waits,
+            Ok(_) => Taken::Answered,
             Err(error) => {
                 diagnose(&format!("how a use stands that waits is not known: {error}"));
                 Taken::Waits
             }
+        }
+    }
+
+    /// Whether a person approved this very use: the approval that its intent uses up is for one
+    /// call, and none by the client's own window, which is on record before it is shown. What can't
+    /// be read is no approval.
+    pub(super) fn is_approved(&self, intent: Seq) -> bool {
+        let approval = match record(&self.home, intent) {
+            Ok(Body::Intent(intent)) => intent.approval,
+            Ok(_) => None,
+            Err(error) => {
+                diagnose(&format!("who approved a use is not known: {error}"));
+                None
+            }
+        };
+        let answer = approval.map(|approval| record(&self.home, approval));
+        match answer {
+            Some(Ok(Body::Approval(event))) => {
+                match ApprovalBody::from_bytes(&event.control.body) {
+                    Ok(said) => said.answer == Answer::Once && !said.means.is_a_clients(),
+                    Err(_) => false,
+                }
+            }
+            _ => false,
         }
     }
 
@@ -83,6 +113,19 @@ impl Hook {
         let asks = asks.unwrap_or_default();
         asks.iter().any(|call| call.ask == ask && call.means.contains(&Means::ClientPrompt))
     }
+}
+
+/// What a record of a home says.
+fn record(home: &Path, seq: Seq) -> Result<Body, String> {
+    let mut reader = SqliteReader::open(home).map_err(|error| error.to_string())?;
+    let mut found = None;
+    let read = reader.records(seq, &mut |at, bytes| {
+        found = (at == seq).then(|| Record::decode(bytes));
+        Next::Enough
+    });
+    read.map_err(|error| error.to_string())?;
+    let record = found.ok_or("there is no such record")?.map_err(|error| error.to_string())?;
+    Ok(record.body)
 }
 
 impl Client {

@@ -147,8 +147,8 @@ impl Client {
     }
 
     /// What is printed where the client is to ask its user.
-    pub(super) fn asked(self, tool: &ToolId) -> Option<String> {
-        let why = format!("syscap: the policy wants a person to approve {tool}");
+    pub(super) fn asked(self, why: &str) -> Option<String> {
+        let why = format!("syscap: {why}");
         match self {
             Self::ClaudeCode => Some(decision("ask", &why)),
             // It is never told to.

@@ -13,7 +13,7 @@ use syscap::{
 
 use super::{
     target::{Target, parse},
-    warnings::{self, Warning},
+    warnings::{self, Odd, Warning},
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -24,6 +24,9 @@ use crate::{
 /// What to check, and how strictly.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
+A note is what only holds while the document's parameters are as they are: of a list that is still
+empty, or of risk that no tool has.
+
 Exit codes: 0 sound, 1 not sound, or --strict and there is a warning.")]
 pub(crate) struct Check {
     /// A file or preset:NAME.
@@ -59,14 +62,14 @@ impl Check {
                 return Err(Failure::Unsound { file: None, error, exit });
             }
         };
-        let mut warnings = warnings::of_document(&policy, self.limit);
+        let Odd { mut warnings, notes } = warnings::of_document(&policy, self.limit);
         if let (Some(kernel), Some(home)) = (kernel, &self.home) {
             let tools: Vec<_> = kernel.manifests().collect();
             warnings.extend(warnings::of_home(&policy, &tools, &Home::at(home)));
         }
         let (hash, count) = (policy.hash(), policy.written().constraints.len());
         let failed = self.strict && !warnings.is_empty();
-        let printed = print(out, (hash, count), &warnings);
+        let printed = print(out, (hash, count), &warnings, &notes);
         out.conclude(printed, if failed { Exit::Failed } else { Exit::Done })
     }
 }
@@ -75,17 +78,20 @@ fn print(
     out: &mut Out,
     (hash, count): (PolicyHash, usize),
     warnings: &[Warning],
+    notes: &[Warning],
 ) -> Result<(), Failure> {
     if out.form() == Form::Json {
         let json = Object::new()
             .flag("sound", true)
             .shown("hash", hash)
             .json("constraints", &count.to_string())
-            .json("warnings", &array(warnings.iter().map(Warning::json)));
+            .json("warnings", &array(warnings.iter().map(Warning::json)))
+            .json("notes", &array(notes.iter().map(Warning::json)));
         return out.line(&json.finish());
     }
     out.line(&format!("{hash}  {count} constraints"))?;
-    warnings.iter().try_for_each(|warning| out.line(&format!("warning: {}", warning.says)))
+    warnings.iter().try_for_each(|warning| out.line(&format!("warning: {}", warning.says)))?;
+    notes.iter().try_for_each(|note| out.line(&format!("note: {}", note.says)))
 }
 
 /// What is wrong with a document.

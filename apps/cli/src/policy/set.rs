@@ -119,7 +119,7 @@ fn own(bytes: &[u8]) -> Vec<Warning> {
     match parse(bytes) {
         Ok(policy) if preset_of(policy.hash()).is_none() => {
             match policy.written().constraints.len() {
-                0..=ANALYSED_MAX => warnings::of_document(&policy, NODES_EACH),
+                0..=ANALYSED_MAX => warnings::of_document(&policy, NODES_EACH).warnings,
                 _ => warnings::unanalysed(&policy),
             }
         }

@@ -9,16 +9,22 @@ use syscap::{
         id::{ConstraintId, ToolId},
         manifest::{Extra, Manifest, Param, ParamType},
     },
+    host::MACHINE_ROOT,
     policy::{
         Policy,
-        document::{Ask, Condition, Constant, Constraint, Effect, Subject, Test},
+        document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
     },
 };
+
+use syscap_commands::Mark;
 
 use crate::{
     near::{hint, near},
     output::{Object, quote},
 };
+
+/// Of what other parameters would change.
+const AS_THEY_ARE: &str = " while the parameters are as they are";
 
 /// One thing that is odd.
 pub(super) struct Warning {
@@ -28,9 +34,18 @@ pub(super) struct Warning {
     pub(super) says: String,
 }
 
+/// What is odd about a document, and what is only so because of what its parameters are: a list
+/// that is still empty, a threshold that nothing reaches. They are there to be changed, so that is
+/// no mistake.
+#[derive(Default)]
+pub(super) struct Odd {
+    pub(super) warnings: Vec<Warning>,
+    pub(super) notes: Vec<Warning>,
+}
+
 /// What the analysis finds, and whether anything is allowed at all. The limit is for each
 /// question, in nodes.
-pub(super) fn of_document(policy: &Policy, limit: u64) -> Vec<Warning> {
+pub(super) fn of_document(policy: &Policy, limit: u64) -> Odd {
     let (found, unknown) = match lints(policy.written(), limit) {
         Finding::Holds { .. } => (Vec::new(), None),
         Finding::Fails(found) => (found, None),
@@ -39,13 +54,37 @@ pub(super) fn of_document(policy: &Policy, limit: u64) -> Vec<Warning> {
     let never = |id: &ConstraintId| {
         found.iter().any(|lint| lint.constraint == *id && lint.kind == LintKind::NeverMatches)
     };
-    let mut warnings: Vec<Warning> = nothing_allowed(policy, never).into_iter().collect();
-    warnings.extend(found.iter().map(Warning::of));
-    warnings.extend(unknown.map(|nodes| {
+    let mut odd = Odd::default();
+    odd.warnings.extend(nothing_allowed(policy, never));
+    let opened = if found.is_empty() { None } else { policy.opened() };
+    // What was not looked at whole is not known to be so whatever the parameters are.
+    let whatever = opened.map(|document| match lints(&document, limit) {
+        Finding::Fails(found) => found,
+        Finding::Holds { .. } | Finding::Unknown { .. } => Vec::new(),
+    });
+    for lint in &found {
+        let constraint = policy.written().constraints.iter().find(|one| one.id == lint.constraint);
+        let redundant = found.contains(&Lint { kind: LintKind::Redundant, ..lint.clone() });
+        let rest = constraint.filter(|_| !redundant).and_then(of_the_rest);
+        if whatever.as_ref().is_none_or(|certain| certain.contains(lint)) {
+            odd.warnings.push(Warning::of(lint, rest, ""));
+        } else if lint.kind != LintKind::Redundant || !never(&lint.constraint) {
+            odd.notes.push(Warning::of(lint, rest, AS_THEY_ARE));
+        }
+    }
+    odd.warnings.extend(unknown.map(|nodes| {
         let says = format!("the analysis reached its limit at {nodes} nodes; there may be more");
         Warning { kind: "limit", constraint: None, tool: None, says }
     }));
-    warnings
+    odd
+}
+
+/// What an allow that never matches does all the same.
+fn of_the_rest(constraint: &Constraint) -> Option<&'static str> {
+    match (constraint.effect, constraint.on_fail) {
+        (Effect::Allow, OnFail::Ask | OnFail::Defer) => Some(constraint.on_fail.name()),
+        (Effect::Allow, OnFail::Block | OnFail::Degrade) | (Effect::Deny, _) => None,
+    }
 }
 
 /// What can be said of a document without an analysis.
@@ -61,12 +100,17 @@ fn nothing_allowed(policy: &Policy, never: impl Fn(&ConstraintId) -> bool) -> Op
     let mut allows =
         policy.written().constraints.iter().filter(|one| one.effect == Effect::Allow).peekable();
     let why = if allows.peek().is_some() { "no allow ever matches" } else { "there is no allow" };
+    let asks = |one: &&Constraint| one.effect == Effect::Allow && one.on_fail == OnFail::Ask;
+    let unasked = match policy.written().constraints.iter().any(|one| asks(&one)) {
+        true => " unasked",
+        false => "",
+    };
     let nothing = allows.all(|allow| never(&allow.id));
     nothing.then(|| Warning {
         kind: "nothing_allowed",
         constraint: None,
         tool: None,
-        says: format!("nothing is ever allowed: {why}"),
+        says: format!("nothing is ever allowed{unasked}: {why}"),
     })
 }
 
@@ -77,6 +121,7 @@ pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> 
     for constraint in &policy.written().constraints {
         let mut tests = Vec::new();
         tests_of(&constraint.when, &mut tests);
+        warnings.extend(misspelt(constraint, &tests, manifests));
         if let Subject::Tool(tool) = &constraint.subject
             && let Some(found) = manifests.iter().find(|found| found.tool == *tool)
         {
@@ -123,7 +168,10 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
     }
     let declared: Vec<&str> = manifest.params.iter().map(|param| &*param.name).collect();
     let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
+    // What a command or a script does is put beside its arguments where it is read.
+    let code = manifest.params.iter().any(|param| param.kind == ParamType::Code);
     let unknown = asked.into_iter().filter(|name| !declared.contains(name));
+    let unknown = unknown.filter(|name| !code || !does().any(|does| does == *name));
     let warning = |name: &str| {
         let (id, tool) = (&constraint.id, &manifest.tool);
         let hint = hint(name, "; it has", &declared);
@@ -135,6 +183,35 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
         }
     };
     unknown.map(warning).collect()
+}
+
+/// What policies call that which a command does.
+fn does() -> impl Iterator<Item = &'static str> {
+    let named = ["does_read", "does_write", "does_repository", "does_run", "does_reach"];
+    named.into_iter().chain(Mark::ALL.map(Mark::argument))
+}
+
+/// What begins like the name of something that a command does, and is none, nor an argument of any
+/// tool on record: a deny of that would never apply.
+fn misspelt(constraint: &Constraint, tests: &[&Test], manifests: &[&Manifest]) -> Vec<Warning> {
+    let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
+    let is_argument = |name: &str| {
+        manifests.iter().any(|found| found.params.iter().any(|param| *param.name == *name))
+    };
+    let wrong = asked.into_iter().filter(|name| {
+        name.starts_with("does_") && !does().any(|does| does == *name) && !is_argument(name)
+    });
+    let warning = |name: &str| {
+        let all: Vec<&str> = does().collect();
+        let (id, hint) = (&constraint.id, hint(name, "; there is", &all));
+        Warning {
+            kind: "unknown_mark",
+            constraint: Some(id.to_string()),
+            tool: None,
+            says: format!("{id}: nothing that a command does is called {name}{hint}"),
+        }
+    };
+    wrong.map(warning).collect()
 }
 
 /// Whether it can never be said of a path.
@@ -208,10 +285,10 @@ fn paths<'c>(
     asked.into_iter().filter_map(warning).collect()
 }
 
-/// What paths of the home can begin with: `workspace`, and the folders that lie beside the
-/// agents' own; `None` where that can't be looked at.
+/// What paths of the home can begin with: `workspace`, the folders that lie beside the agents' own,
+/// and what stands for the machine's; `None` where that can't be looked at.
 fn roots(home: &Home) -> Option<BTreeSet<String>> {
-    let mut roots = BTreeSet::from(["workspace", "shared"].map(str::to_owned));
+    let mut roots = BTreeSet::from(["workspace", "shared", MACHINE_ROOT].map(str::to_owned));
     for entry in fs::read_dir(home.base().ok()?).ok()? {
         let entry = entry.ok()?;
         if entry.file_type().ok()?.is_dir() && entry.file_name() != "agents" {
@@ -232,24 +309,29 @@ fn tests_of<'c>(condition: &'c Condition, tests: &mut Vec<&'c Test>) {
 }
 
 impl Warning {
-    fn of(lint: &Lint) -> Self {
+    /// `rest`: what it does where it does not match.
+    fn of(lint: &Lint, rest: Option<&str>, given: &str) -> Self {
         let id = &lint.constraint;
         let (kind, tool, says) = match &lint.kind {
-            LintKind::NeverMatches => ("never_matches", None, format!("{id}: no call matches it")),
+            LintKind::NeverMatches => {
+                let rest = rest.map(|fail| format!("; its on_fail, {fail}, counts all the same"));
+                let rest = rest.unwrap_or_default();
+                ("never_matches", None, format!("{id}: no call matches it{given}{rest}"))
+            }
             LintKind::AlwaysMatches => (
                 "always_matches",
                 None,
-                format!("{id}: its tests tell nothing: every call that it is about matches"),
+                format!("{id}: its tests tell nothing{given}: every call that it is about matches"),
             ),
             LintKind::Redundant => {
-                ("redundant", None, format!("{id}: without it nothing would change"))
+                ("redundant", None, format!("{id}: without it nothing would change{given}"))
             }
             LintKind::OutOfReach(tool) => (
                 "out_of_reach",
                 Some(tool.to_string()),
-                format!("{id}: no call of {tool} is ever allowed, degraded or asked about"),
+                format!("{id}: no call of {tool} is ever allowed, degraded or asked about{given}"),
             ),
-            other => ("odd", None, format!("{id}: {other:?}")),
+            other => ("odd", None, format!("{id}: {other:?}{given}")),
         };
         Self { kind, constraint: Some(id.to_string()), tool, says }
     }

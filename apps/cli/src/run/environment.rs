@@ -112,6 +112,12 @@ pub(super) fn find(program: &OsStr) -> Result<Place, Failure> {
         .ok_or_else(not_found)
 }
 
+/// Whether it lies in one of the system's folders, which each program may execute.
+pub(super) fn is_the_systems(program: &Place) -> bool {
+    let mut system = SYSTEM.iter().filter_map(|path| Place::open(Path::new(path)).ok());
+    system.any(|place| place.contains(program))
+}
+
 /// The `PATH` of the program: of the folders here those whose files it may execute, and at last
 /// that of this program itself, of which it may execute no more than that.
 pub(super) fn path(executed: &[&Place], own: &Path) -> OsString {

@@ -2,25 +2,18 @@
 //! by names.
 
 use std::{
-    fs::{self, DirBuilder},
-    io,
+    fs, io,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
-        unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+        unix::ffi::OsStrExt as _,
     },
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
-use syscap::{
-    Home, SystemEntropy,
-    kernel::{ports::Entropy as _, store::StoreError},
-};
+use syscap::{Home, kernel::store::StoreError};
 
-use crate::{
-    exit::{Failure, diagnose},
-    output::hex,
-};
+use crate::exit::Failure;
 
 /// Deepest folder that is taken.
 const DEPTH_MAX: usize = 4_096;
@@ -249,38 +242,6 @@ fn plain(mut field: &[u8]) -> Vec<u8> {
         }
     }
     plain
-}
-
-/// Folders that this run makes, and that go with it.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    pub(super) fn new() -> Result<Self, Failure> {
-        let mut random = [0; 8];
-        SystemEntropy.fill(&mut random).map_err(syscap::Error::from)?;
-        let path = std::env::temp_dir().join(format!("syscap-run-{}", hex(&random)));
-        // Not recursive, so it fails where something has this name, a link included.
-        DirBuilder::new().mode(0o700).create(&path).map_err(Failure::file(&path))?;
-        Ok(Self { path: std::path::absolute(&path).map_err(Failure::file(&path))? })
-    }
-
-    /// A new folder in it.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
-        let path = self.path.join(name);
-        DirBuilder::new().mode(0o700).create(&path).map_err(Failure::file(&path))?;
-        Ok(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if fs::remove_dir_all(&self.path).is_err() {
-            diagnose(&format!("{} is left behind", self.path.display()));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -20,15 +20,16 @@ use super::{
     Run,
     client::Known,
     door, environment,
-    paths::{Guarded, Place, Scratch},
+    paths::{Guarded, Place},
     record,
     screen::Screen,
-    signals, token,
+    shim, signals, token,
 };
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     hook::setup::quoted,
     lane, runtime,
+    scratch::Scratch,
 };
 
 /// What is opened to the program, all of it looked at.
@@ -58,7 +59,7 @@ impl Prepared {
             return Err(Failure::Usage { what, advice: "names no folder".to_owned() });
         }
         guarded.expect_apart(&workspace)?;
-        let scratch = Scratch::new()?;
+        let scratch = Scratch::new("run")?;
         let (config, temporary) = (scratch.folder("config")?, scratch.folder("tmp")?);
         let state = match &run.state {
             Some(state) => state.clone(),
@@ -116,6 +117,14 @@ impl Prepared {
             return Err(Failure::Usage { what: place, advice: what });
         }
         Ok(())
+    }
+
+    /// Where the program lies, if in no folder that is opened.
+    fn alone(&self) -> Option<PathBuf> {
+        let granted = self.granted.iter().map(|(place, _)| place);
+        let opened = granted.chain([&self.workspace]).any(|place| place.contains(&self.program));
+        let known = opened || environment::is_the_systems(&self.program);
+        (!known).then(|| self.program.real().ok()).flatten()
     }
 
     /// The plan of it, without streams.
@@ -229,7 +238,13 @@ pub(super) fn run(
     {
         diagnose(&format!("the end of the run is not on record: {failure}"));
     }
-    Ok(code(&over.map_err(launched)?))
+    let ended = code(&over.map_err(launched)?);
+    if let Exit::Program(code) = ended
+        && let Some(advice) = prepared.alone().and_then(|path| shim::advice(&path, code))
+    {
+        diagnose(&advice);
+    }
+    Ok(ended)
 }
 
 /// Hears of it to its end.

@@ -104,10 +104,10 @@ pub(crate) struct Reissue {
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     tool: Vec<String>,
     /// A root to read below, for all its tools besides those that they have; may be given again.
-    #[arg(long, value_name = "ROOT")]
+    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     read: Vec<String>,
     /// A root to write below, in the same way.
-    #[arg(long, value_name = "ROOT")]
+    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
     /// What its tools may touch in another dimension besides; may be given again.
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]

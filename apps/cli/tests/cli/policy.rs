@@ -6,6 +6,7 @@ mod documents;
 mod engines;
 mod force;
 mod hostile;
+mod odd;
 mod replay;
 mod tables;
 

@@ -19,7 +19,7 @@ use syscap::{
 };
 
 use crate::{
-    support::{Run, Serving, TestHome, reason, run},
+    support::{Run, Serving, TestHome, reason, run, run_with},
     terminal::{self, Person, sealed},
 };
 
@@ -131,7 +131,24 @@ fn a_declared_path_needs_a_root_and_the_command_that_grants_it_is_told() {
     assert_eq!(said.code, 0, "{}", said.err);
     assert_eq!(said.one()["names"], "path");
     assert_eq!(reason(&call(&home, &token, "/srv/my docs/a")), "out_of_scope");
-    assert_eq!(reason(&call(&home, &token, "/srv/my docs/../a")), "bad_path");
+    let bad = call(&home, &token, "docs=/srv/my docs/a");
+    assert_eq!(reason(&bad), "bad_path");
+    let allowed = "an absolute path that begins with /srv/my docs/";
+    assert_eq!(bad["error"]["allowed"], allowed);
+    assert!(!bad["error"]["hint"].as_str().unwrap().contains("Use a relative path"), "{bad}");
+    let bad = call(&home, &token, "/srv/my docs/../a");
+    let allowed = format!("{allowed}, and without `.` or `..` in it");
+    assert_eq!((reason(&bad), &bad["error"]["allowed"]), ("bad_path", &json!(allowed)));
+    // A token names the root alone, and whoever writes more is told so.
+    for words in
+        [&["token", "issue", &path, "--agent", "a"][..], &["token", "reissue", &path, &token]]
+    {
+        for flag in ["--read", "--write"] {
+            let failed = run([words, &["--tool", "notes.get", flag, "docs=/srv/docs"]].concat());
+            assert_eq!(failed.code, 2, "{}", failed.err);
+            assert!(failed.err.contains("a root alone: docs;"), "{}", failed.err);
+        }
+    }
     let lines = run(["tools", "show", &path, "notes.get"]).fine().out;
     assert!(lines.contains("names       at: a path below docs=/srv/my docs"), "{lines}");
     assert!(lines.contains("permission  path"), "{lines}");
@@ -260,5 +277,61 @@ fn without_a_terminal_only_what_was_said_is_confirmed() {
     assert_eq!(said.code, 0, "{}", said.err);
     let effects = ["get_note", "look", "put"].map(|tool| effect(&path, &format!("notes.{tool}")));
     assert_eq!(effects, ["external_write", "read", "external_write"]);
+    assert_eq!(home.verify(), 0);
+}
+
+/// What was shown and confirmed is not shown again at each start.
+#[test]
+fn what_was_reviewed_is_not_said_again() {
+    let home = TestHome::new();
+    let path = home.path();
+    let server = server(home.beside("home").parent().unwrap());
+    let notes = || {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}});
+        let lines = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+        ];
+        let input = lines.map(|line| format!("{line}\n")).concat();
+        let said = run_with(mcp(&path, &[], &server), input.as_bytes());
+        assert!(said.err.contains("is granted"), "{}", said.err);
+        said.err.lines().filter(|line| line.contains("count as external_write")).count()
+    };
+    assert_eq!(notes(), 1);
+    let said = run(mcp(&path, &["--review", "--confirm-hints"], &server));
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(notes(), 0);
+    run(["tools", "class", &path, "notes.put", "--unset"]).fine();
+    assert_eq!(notes(), 1);
+}
+
+/// A call that waits for a tool that is another now is over: nobody is asked for a yes to it, nor
+/// sent to accept anything.
+#[test]
+fn a_call_whose_tool_was_set_anew_is_over() {
+    let home = TestHome::new();
+    let path = home.path();
+    let serving = Serving::of(&path, &[]);
+    let provided = offer(&path);
+    let token = home.token("a", &["--tool", "notes.get"]);
+    assert_eq!(reason(&call(&home, &token, "x")), "asked");
+    let list = || run(["approvals", "list", &path]).fine().out;
+    assert!(list().contains("  waits  ") && list().contains(" min left"), "{}", list());
+    let ask = list().split_whitespace().next().unwrap().to_owned();
+    run(["tools", "class", &path, "notes.get", "local_write"]).fine();
+    assert!(list().contains("  superseded  ") && !list().contains(" min left"), "{}", list());
+    let records = home.log().len();
+    let said = run(["approvals", "approve", &path, &ask]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("notes.get has been set anew"), "{}", said.err);
+    assert!(said.err.contains("asks anew") && !said.err.contains("accept it"), "{}", said.err);
+    assert_eq!(home.log().len(), records);
+    // A no is taken, and the call itself is decided by the tool as it is now.
+    assert_eq!(run(["approvals", "deny", &path, &ask]).code, 0);
+    assert_eq!(call(&home, &token, "x")["status"], "ok");
+    provided.close().unwrap();
+    serving.stop();
     assert_eq!(home.verify(), 0);
 }

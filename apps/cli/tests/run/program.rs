@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::fd::AsFd as _,
+    os::{fd::AsFd as _, unix::fs::PermissionsExt as _},
     process::Stdio,
 };
 
@@ -29,6 +29,39 @@ fn its_exit_code_is_the_runs() {
     let file = world.work().join("text");
     fs::write(&file, "text").unwrap();
     assert_eq!(world.run(&[], &[file.to_str().unwrap()]).code, 126);
+}
+
+/// What pyenv and asdf put into PATH starts programs that lie elsewhere: what is missing is said,
+/// and what is said helps.
+#[test]
+fn a_script_that_starts_what_is_not_opened_says_so() {
+    let Some(world) = World::new() else { return };
+    let root = world.home.beside("versions");
+    for (name, line) in [
+        ("libexec/go", "echo went".to_owned()),
+        (
+            "shims/tool",
+            format!("exec {}/libexec/go", root.canonicalize().unwrap_or(root.clone()).display()),
+        ),
+        ("shims/fails", "exit 7".to_owned()),
+    ] {
+        let file = root.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let [tool, fails] = ["tool", "fails"].map(|name| root.join("shims").join(name));
+    let [tool, fails] = [&tool, &fails].map(|path| path.to_str().unwrap());
+    let ran = world.run(&[], &[tool]);
+    let option = format!("--exec {}", root.display());
+    assert!(ran.code != 0 && ran.err.contains(&option), "{} {}", ran.code, ran.err);
+    let helped = world.run(&["--exec", root.to_str().unwrap()], &[tool]);
+    assert_eq!((helped.code, &*helped.out), (0, "went\n"), "{}", helped.err);
+    // Of what fails by itself nothing is said.
+    let ran = world.run(&[], &[fails]);
+    assert!(ran.code == 7 && !ran.err.contains("--exec"), "{}", ran.err);
+    let missing = world.run(&[], &["/bin/sh", "-c", "no-such-program"]);
+    assert!(missing.code == 127 && !missing.err.contains("--exec"), "{}", missing.err);
 }
 
 #[test]

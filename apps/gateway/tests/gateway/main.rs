@@ -17,5 +17,6 @@ mod others;
 mod pins;
 mod questions;
 mod several;
+mod twins;
 mod waits;
 mod wires;

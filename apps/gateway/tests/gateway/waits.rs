@@ -17,7 +17,7 @@ use syscap::{
 use crate::bench::{Bench, GatewayProcess, refusal, text, until};
 
 /// A gateway before whose tools the policy asks.
-fn gateway(bench: &Bench, more: &[&str]) -> GatewayProcess {
+pub(crate) fn gateway(bench: &Bench, more: &[&str]) -> GatewayProcess {
     let server = format!("server=odd:{}", bench.server("odd").display());
     let mut words = vec![server.as_str()];
     words.extend(more);
@@ -25,13 +25,13 @@ fn gateway(bench: &Bench, more: &[&str]) -> GatewayProcess {
 }
 
 /// The record by which the newest call waits, once one does.
-fn waits(bench: &Bench, count: usize) -> Seq {
+pub(crate) fn waits(bench: &Bench, count: usize) -> Seq {
     until("it waits", || bench.count("Ask") == count);
     let asks = bench.records().into_iter().filter(|one| matches!(one.body, Body::Ask(_)));
     asks.last().unwrap().seq
 }
 
-fn answer(bench: &Bench, ask: Seq, answer: Answer) {
+pub(crate) fn answer(bench: &Bench, ask: Seq, answer: Answer) {
     // The gateway holds the home: answered as the operator's command does.
     let log = Options::new().inspect(bench.home()).unwrap();
     let keys = syscap::FileKeys::open(&syscap::Home::at(bench.home()).keys()).unwrap();
@@ -54,7 +54,7 @@ fn answers(bench: &Bench) -> Vec<(Answer, Means)> {
     all.map(|body| (body.answer, body.means)).collect()
 }
 
-fn begin(gateway: &mut GatewayProcess, text: &str) -> Value {
+pub(crate) fn begin(gateway: &mut GatewayProcess, text: &str) -> Value {
     let id = gateway.id();
     let params = json!({"name": "echo", "arguments": {"text": text},
         "_meta": {"progressToken": "p"}});
@@ -62,7 +62,7 @@ fn begin(gateway: &mut GatewayProcess, text: &str) -> Value {
     id
 }
 
-fn calls(bench: &Bench) -> usize {
+pub(crate) fn calls(bench: &Bench) -> usize {
     bench.got_method("odd", "tools/call")
 }
 

@@ -3,6 +3,14 @@
 use std::{fs, thread, time::Duration};
 
 use serde_json::{Value, json};
+use syscap::{
+    Runtime,
+    approvals::answer_in_client,
+    format::{
+        id::Seq,
+        record::{Answer, Means},
+    },
+};
 
 use super::{
     claude::denied,
@@ -21,8 +29,7 @@ fn with_means(hooked: &Hooked, means: &[&str]) {
     policy["params"]["client_means"] = json!(means);
     let file = hooked.home.beside("policy.json");
     fs::write(&file, policy.to_string()).unwrap();
-    let set = run(["policy", "set", &hooked.home.path(), file.to_str().unwrap()]);
-    assert_eq!(set.code, 0, "{}", set.err);
+    hooked.go_by(file.to_str().unwrap());
 }
 
 /// Runs the hook while an operator answers what it asks.
@@ -52,6 +59,27 @@ fn a_use_waits_for_the_answer() {
     hooked.end();
 }
 
+/// What waits for a tool that is set anew meanwhile is decided by the tool as it is then.
+#[test]
+fn a_use_whose_tool_is_set_anew_goes_by_that() {
+    let hooked = Hooked::new("claude-code", &["--ask", "wait"]);
+    let class = |class: &str| {
+        run(["tools", "class", &hooked.home.path(), "claude_code.web_fetch", class]).fine();
+    };
+    class("external_write");
+    let event = claude("PreToolUse", "toolu_01", "WebFetch", json!({ "url": "https://a.example" }));
+    thread::scope(|scope| {
+        let hook = scope.spawn(|| hooked.hook(&event));
+        hooked.until("ask", 1);
+        thread::sleep(Duration::from_millis(300));
+        assert!(!hook.is_finished());
+        class("read");
+        assert_eq!(hook.join().unwrap().fine().out, "");
+    });
+    assert_eq!((hooked.of_kind("ask").len(), hooked.of_kind("intent").len()), (1, 1));
+    hooked.end();
+}
+
 /// Where nobody answers in time it is denied, with the command; the question stays.
 #[test]
 fn a_use_is_denied_where_nobody_answers() {
@@ -76,6 +104,32 @@ fn a_use_becomes_the_clients_prompt_where_the_policy_says_so() {
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask");
     let approval = &hooked.of_kind("approval")[0];
     assert_eq!(approval["control"]["says"]["means"], "client_prompt", "{approval}");
+    assert_eq!(hooked.last()["kind"], "intent");
+    hooked.end();
+}
+
+/// Its approval is on record before the client asks: a use of the same file that finds one of a
+/// hook that came no further is asked about all the same.
+#[test]
+fn a_prompt_that_nobody_saw_is_no_approval_of_a_file() {
+    let (mut hooked, root) = Hooked::rooted(&[]);
+    let shown = run(["policy", "show", "preset:coder"]).fine();
+    let mut policy: Value = serde_json::from_str(&shown.out).unwrap();
+    policy["params"]["client_means"] = json!(["client_prompt"]);
+    hooked.go_by(&hooked.home.file("coder.json", &policy.to_string()));
+    hooked.hold();
+    let write = |id: &str| {
+        let input = json!({ "file_path": format!("{root}/.github/a.yml"), "content": "x" });
+        hooked.hook(&claude("PreToolUse", id, "Write", input))
+    };
+    assert!(denied(write("toolu_01")).contains("asked ("));
+    let ask = Seq::new(hooked.of_kind("ask")[0]["seq"].as_u64().unwrap());
+    let home = hooked.home.beside("home");
+    let access = Runtime::attach(&home).unwrap().unwrap();
+    answer_in_client(&home, &access, ask, (Answer::Once, Means::ClientPrompt)).unwrap();
+    access.close().unwrap();
+    let said = write("toolu_02").fine().one();
+    assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask", "{said}");
     assert_eq!(hooked.last()["kind"], "intent");
     hooked.end();
 }

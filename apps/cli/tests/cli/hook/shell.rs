@@ -122,11 +122,7 @@ fn a_command_is_judged_by_what_it_does() {
 /// With `--root` the client's own tools for files are held to it as its shell is.
 #[test]
 fn files_of_the_clients_tools_are_held_to_the_roots() {
-    let hooked = Hooked::loose("claude-code", &[]);
-    let project = hooked.home.beside("project");
-    fs::create_dir(&project).unwrap();
-    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
-    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+    let (hooked, root) = Hooked::rooted(&[]);
     let uses = |id: &str, tool: &str, path: &str| {
         let event = claude("PreToolUse", id, tool, json!({ "file_path": path, "content": "x" }));
         hooked.hook(&event)
@@ -149,14 +145,8 @@ fn files_of_the_clients_tools_are_held_to_the_roots() {
 /// agents and shells go by, and what a forge runs.
 #[test]
 fn files_that_are_run_later_are_guarded_from_the_clients_tools() {
-    let hooked = Hooked::loose("claude-code", &[]);
-    let project = hooked.home.beside("project");
-    fs::create_dir(&project).unwrap();
-    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
-    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
-    let file = hooked.home.beside("policy.json");
-    fs::write(&file, run(["policy", "show", "preset:coder"]).fine().out).unwrap();
-    run(["policy", "set", &hooked.home.path(), file.to_str().unwrap()]).fine();
+    let (hooked, root) = Hooked::rooted(&[]);
+    hooked.go_by("preset:coder");
     let uses = |id: &str, tool: &str, path: &str| {
         let path = format!("{root}/{path}");
         let event = claude("PreToolUse", id, tool, json!({ "file_path": path, "content": "x" }));
@@ -198,20 +188,44 @@ fn the_set_up_says_that_a_shell_is_not_read() {
 /// What git, editors or a forge run later is a person's to write, by whatever tool.
 #[test]
 fn a_file_that_is_run_later_asks_the_clients_user() {
-    let hooked = Hooked::loose("claude-code", &[]);
-    let project = hooked.home.beside("project");
-    fs::create_dir(&project).unwrap();
-    let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
-    assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+    let (hooked, root) = Hooked::rooted(&[]);
     let names = [".git/hooks/pre-commit", ".GIT/config", ".vscode/tasks.json", ".github/w.yml"];
     for (n, name) in names.into_iter().enumerate() {
         for tool in ["Write", "Edit", "Read"] {
             let input = json!({ "file_path": format!("{root}/{name}"), "content": "x" });
             let said = hooked.hook(&claude("PreToolUse", &format!("{tool}{n}"), tool, input));
-            let asks = said.fine().out.contains(r#""permissionDecision":"ask""#);
+            let said = said.fine().out;
+            let asks = said.contains(r#""permissionDecision":"ask""#);
             assert_eq!(asks, tool != "Read", "{tool} {name}");
+            // The policy wants nobody to approve it.
+            let why = if name.starts_with(".github") { "a forge runs" } else { "go by later" };
+            assert!(!asks || said.contains(why) && !said.contains("the policy"), "{said}");
         }
     }
+    hooked.end();
+}
+
+/// Who has approved this very use has been asked. A prompt of the client's that may not have been
+/// shown is no such approval, nor one for many uses.
+#[test]
+fn a_file_that_a_person_approved_is_not_asked_about_again() {
+    let (hooked, root) = Hooked::rooted(&[]);
+    hooked.go_by("preset:coder");
+    let home = hooked.home.path();
+    let uses = |id: &str, name: &str| {
+        let input = json!({ "file_path": format!("{root}/.github/{name}"), "content": "x" });
+        hooked.hook(&claude("PreToolUse", id, "Write", input))
+    };
+    let asked = |name: &str| {
+        assert!(denied(uses(&format!("ask-{name}"), name)).contains("asked ("), "{name}");
+        hooked.of_kind("ask").last().unwrap()["seq"].to_string()
+    };
+    run(["approvals", "approve", &home, &asked("a.yml")]).fine();
+    assert_eq!(uses("a", "a.yml").fine().out, "");
+    assert_eq!(hooked.last()["kind"], "intent");
+    run(["approvals", "approve", &home, &asked("b.yml"), "--uses", "3", "--for", "1h"]).fine();
+    let said = uses("b", "b.yml").fine().out;
+    assert!(said.contains(r#""permissionDecision":"ask""#), "{said}");
     hooked.end();
 }
 

@@ -1,6 +1,7 @@
 //! A home with an agent's client set up, and a process that holds it.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
     process::{Child, Stdio},
 };
@@ -27,6 +28,22 @@ impl Hooked {
         let set_up = hooked.set_up(&[]);
         assert_eq!(set_up.code, 0, "{}", set_up.err);
         hooked
+    }
+
+    /// Claude Code set up with a folder of its own, and held by nobody; and that folder.
+    pub(super) fn rooted(flags: &[&str]) -> (Self, String) {
+        let hooked = Self::loose("claude-code", flags);
+        let project = hooked.home.beside("project");
+        fs::create_dir(&project).unwrap();
+        let root = project.canonicalize().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(hooked.set_up(&["--root", &root]).code, 0);
+        (hooked, root)
+    }
+
+    /// Puts a policy in force.
+    pub(super) fn go_by(&self, policy: &str) {
+        let set = run(["policy", "set", &self.home.path(), policy]);
+        assert_eq!(set.code, 0, "{}", set.err);
     }
 
     /// Set up, and held until the test ends.

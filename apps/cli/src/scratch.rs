@@ -1,4 +1,4 @@
-//! A folder for the demo alone, gone when it ends.
+//! A folder that this process makes for itself, gone when it ends.
 
 use std::{
     fs::{self, DirBuilder},
@@ -9,24 +9,26 @@ use std::{
 
 use syscap::{SystemEntropy, kernel::ports::Entropy as _};
 
-use crate::{exit::Failure, output::hex};
+use crate::{
+    exit::{Failure, diagnose},
+    output::hex,
+};
 
-/// What the file outside holds.
-pub(super) const SECRET: &str = "the secret that no agent is to see\n";
-
-/// A folder that this process made, with a name that nobody can guess.
-pub(super) struct Scratch {
+/// A folder with a name that nobody can guess, which only this user may enter.
+#[derive(Debug)]
+pub(crate) struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    pub(super) fn new() -> Result<Self, Failure> {
+    /// `what`: what it is for, as its name says.
+    pub(crate) fn new(what: &str) -> Result<Self, Failure> {
         let mut random = [0; 8];
         SystemEntropy.fill(&mut random).map_err(syscap::Error::from)?;
-        let path = std::env::temp_dir().join(format!("syscap-demo-{}", hex(&random)));
+        let path = std::env::temp_dir().join(format!("syscap-{what}-{}", hex(&random)));
         // Not recursive, so it fails where something has this name, a link included.
         DirBuilder::new().mode(0o700).create(&path).map_err(Failure::file(&path))?;
-        // Without links in it, as the attempts name it.
+        // Without links in it, as those who are held to it name it.
         match fs::canonicalize(&path) {
             Ok(path) => Ok(Self { path }),
             Err(error) => {
@@ -36,33 +38,31 @@ impl Scratch {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a file outside all that agents are granted.
-    pub(super) fn secret(&self) -> Result<PathBuf, Failure> {
-        let folder = self.path.join("outside");
-        let file = folder.join("secret.txt");
-        fs::create_dir(&folder).map_err(Failure::file(&folder))?;
-        fs::write(&file, SECRET).map_err(Failure::file(&file))?;
-        Ok(file)
+    /// A new folder in it.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        DirBuilder::new().mode(0o700).create(&path).map_err(Failure::file(&path))?;
+        Ok(path)
     }
 
     /// Removes it, and says so where that fails.
-    pub(super) fn remove(self) -> Result<(), Failure> {
+    pub(crate) fn remove(self) -> Result<(), Failure> {
         let removed = fs::remove_dir_all(&self.path);
         removed.map_err(Failure::file(&self.path))
     }
 }
 
 impl Drop for Scratch {
-    /// For a demo that breaks off. There is nobody left to tell.
+    /// For what breaks off. There is nobody left to tell.
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            crate::exit::diagnose(&format!("{} is left behind", self.path.display()));
+            diagnose(&format!("{} is left behind", self.path.display()));
         }
     }
 }
