@@ -1,6 +1,6 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
-mod limit;
+pub(crate) mod limit;
 
 use std::{
     cell::RefCell,

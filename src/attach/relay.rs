@@ -19,6 +19,7 @@ use super::{
     message::Order,
     peer::Peer,
     reply::{Ran, Reply},
+    turn,
 };
 use crate::{
     guard::caught,
@@ -43,7 +44,7 @@ impl Provider for Relay {
         drop(order);
         let (peer, run) = (Arc::clone(&self.peer), pending.id);
         cancel.on_cancel(move || tell(peer, run));
-        match pending.wait() {
+        match turn::wait(&self.peer, pending) {
             Ok(Reply::Done(body)) => match take::<Ran>(&body) {
                 Ok(ran) => ran.into(),
                 Err(_) => {
