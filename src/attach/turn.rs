@@ -10,18 +10,24 @@ use std::{
 };
 
 use super::{
-    peer::{Lost, Peer, Pending},
+    peer::{Lost, NotSent, Peer, Pending},
     reply::Reply,
     wire::Broken,
 };
 use crate::{
     pool,
-    run::limit::{Limited, limit},
+    run::{
+        self,
+        limit::{Limited, limit},
+    },
 };
 
-/// How long a connection is not read while its thread makes a call: longer than nearly all take that
-/// wait for nobody, and too short to be noticed by who gives a call up.
-const UNREAD_MAX: Duration = Duration::from_millis(3);
+/// How long a connection is not read while its thread makes a call: longer than one takes that waits
+/// for nothing but its turn of a busy machine.
+const UNREAD_MAX: Duration = Duration::from_millis(100);
+/// The same where the call's tool runs here: too short to be noticed by who gives the call up, or
+/// makes another.
+const UNREAD_RUN_MAX: Duration = Duration::from_millis(3);
 
 /// A call that has come, to be made on a thread that it may block.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
@@ -66,6 +72,8 @@ struct Makes;
 impl Makes {
     fn begin(laid: &Arc<Laid>) -> Self {
         LAID.set(Some(Arc::clone(laid)));
+        let runs = Arc::clone(laid);
+        run::before(Some(Box::new(move || runs.limit(UNREAD_RUN_MAX))));
         Self
     }
 }
@@ -73,6 +81,7 @@ impl Makes {
 impl Drop for Makes {
     fn drop(&mut self) {
         LAID.set(None);
+        run::before(None);
     }
 }
 
@@ -85,10 +94,19 @@ impl Laid {
     /// Lays it down. `false` where no other thread will take it up.
     fn lay(self: &Arc<Self>, turn: Turn) -> bool {
         self.held().turn = Some(turn);
-        let unread = limit(UNREAD_MAX, self.read_on());
-        let limited = unread.is_some();
-        self.held().unread = unread;
-        limited
+        self.limit(UNREAD_MAX);
+        self.held().unread.is_some()
+    }
+
+    /// From here on it lies there for so long at most.
+    fn limit(self: &Arc<Self>, most: Duration) {
+        let unread = limit(most, self.read_on());
+        let before = match unread {
+            Some(unread) => self.held().unread.replace(unread),
+            // The one before is as good.
+            None => None,
+        };
+        before.map(Limited::ends);
     }
 
     fn take(&self) -> Option<Turn> {
@@ -133,14 +151,36 @@ fn make(turn: Turn, call: (u64, Job)) -> Option<Turn> {
     Some(turn)
 }
 
-/// Waits for the answer of a peer, on a thread that may have to read it itself.
-pub(super) fn wait(peer: &Arc<Peer>, pending: Pending) -> Result<Reply, Lost> {
+/// Asks a peer for something and waits for its answer, on a thread that may have to read it itself.
+pub(super) fn ask(
+    peer: &Arc<Peer>,
+    ask: impl FnOnce() -> Result<Pending, NotSent>,
+    asked: impl FnOnce(&Pending),
+) -> Result<Result<Reply, Lost>, NotSent> {
     let laid = LAID.with_borrow(Option::clone).filter(|laid| Arc::ptr_eq(&laid.peer, peer));
+    // Before it asks: the other side may answer before this thread goes on.
     let taken = laid.and_then(|laid| Some((laid.take()?, laid)));
-    let Some((mut turn, laid)) = taken else { return pending.wait() };
+    let pending = match (ask(), taken) {
+        (Ok(pending), Some((turn, laid))) => {
+            asked(&pending);
+            return Ok(read_for(&laid, turn, pending));
+        }
+        (pending, taken) => {
+            if let Some((turn, laid)) = taken {
+                lay_down(&laid, turn);
+            }
+            pending?
+        }
+    };
+    asked(&pending);
+    Ok(pending.wait())
+}
+
+/// Reads until an answer has come.
+fn read_for(laid: &Arc<Laid>, mut turn: Turn, pending: Pending) -> Result<Reply, Lost> {
     loop {
         if let Some(answer) = pending.come() {
-            lay_down(&laid, turn);
+            lay_down(laid, turn);
             return answer;
         }
         match turn.next() {
