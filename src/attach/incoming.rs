@@ -193,3 +193,133 @@ fn read_meanwhile(shared: &Weak<Shared>, over: &AtomicBool) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        sync::mpsc::{Receiver, channel},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::attach::wire::Writer;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Told {
+        Frame(Vec<u8>),
+        Finished,
+        Ended,
+    }
+
+    fn frame(item: &[u8]) -> Vec<u8> {
+        let mut frame = u32::try_from(item.len()).unwrap().to_be_bytes().to_vec();
+        frame.extend(item);
+        frame
+    }
+
+    fn connection() -> (Incoming, Arc<UnixStream>, UnixStream, Receiver<Told>) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let near = Arc::new(near);
+        let (tell, told) = channel();
+        let [frames, finished, ended] = [tell.clone(), tell.clone(), tell];
+        let mut reader = Reader::new(Arc::clone(&near)).unwrap();
+        reader.take_long_frames(1 << 20, Arc::default());
+        let reading = Reading {
+            reader,
+            take: Box::new(move |frame| {
+                frames.send(Told::Frame(frame.to_vec())).unwrap();
+                if frame == b"bad" { Err(Broken::Form) } else { Ok(()) }
+            }),
+            finish: Box::new(move || finished.send(Told::Finished).unwrap()),
+            ended: Box::new(move || ended.send(Told::Ended).unwrap()),
+        };
+        (Incoming::new(Arc::clone(&near), reading), near, far, told)
+    }
+
+    /// Frames are taken as they come whole, and nothing waits for the rest of one.
+    #[test]
+    fn what_has_come_is_taken() {
+        let (incoming, _near, mut far, told) = connection();
+        assert_eq!(incoming.drain(), Drained::All(None));
+        let two = [frame(b"one"), frame(b"two")].concat();
+        far.write_all(&two[..9]).unwrap();
+        let Drained::All(Some(until)) = incoming.drain() else { panic!("no rest is waited for") };
+        assert!(until > Instant::now());
+        assert_eq!(told.try_recv().unwrap(), Told::Frame(b"one".to_vec()));
+        assert!(told.try_recv().is_err());
+        far.write_all(&two[9..]).unwrap();
+        assert_eq!(incoming.drain(), Drained::All(None));
+        assert_eq!(told.try_recv().unwrap(), Told::Frame(b"two".to_vec()));
+        // Much at once.
+        let long = frame(&vec![7; 200_000]);
+        let writes = std::thread::spawn(move || {
+            far.write_all(&long).unwrap();
+            far
+        });
+        let since = Instant::now();
+        loop {
+            assert_ne!(incoming.drain(), Drained::Over);
+            if told.try_recv().is_ok() {
+                break;
+            }
+            assert!(since.elapsed() < LONG);
+        }
+        drop(writes.join().unwrap());
+        assert_eq!(incoming.drain(), Drained::Over);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Finished);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Ended);
+        assert_eq!(incoming.drain(), Drained::Over);
+        drop(incoming);
+        assert!(told.recv_timeout(LONG).is_err());
+    }
+
+    #[test]
+    fn what_breaks_a_rule_ends_it() {
+        for bad in [frame(b"bad"), frame(b""), u32::MAX.to_be_bytes().to_vec()] {
+            let (incoming, _near, mut far, told) = connection();
+            far.write_all(&bad).unwrap();
+            assert_eq!(incoming.drain(), Drained::Over);
+            let told: Vec<Told> = told.iter().collect();
+            assert_eq!(told[told.len() - 2..], [Told::Finished, Told::Ended]);
+        }
+    }
+
+    /// Whoever lets go of it leaves it to a thread, with what has begun to come.
+    #[test]
+    fn a_thread_reads_on() {
+        let (incoming, _near, mut far, told) = connection();
+        let one = frame(b"one");
+        far.write_all(&one[..5]).unwrap();
+        assert!(matches!(incoming.drain(), Drained::All(Some(_))));
+        drop(incoming);
+        far.write_all(&one[5..]).unwrap();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Frame(b"one".to_vec()));
+        drop(far);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Finished);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Ended);
+    }
+
+    /// Both sides write more than the socket holds, and neither reads before it has written: here
+    /// another thread does.
+    #[test]
+    fn it_is_read_while_a_write_waits() {
+        let (incoming, near, mut far, told) = connection();
+        let mut writer = Writer::new(near).unwrap();
+        writer.meanwhile(Box::new(incoming.meanwhile()));
+        let many = vec![7; 900_000];
+        let theirs = frame(&many);
+        let far = std::thread::spawn(move || {
+            far.write_all(&theirs).unwrap();
+            let mut got = vec![0; theirs.len()];
+            far.read_exact(&mut got).unwrap();
+            assert!(got == theirs);
+        });
+        writer.write(&many).unwrap();
+        far.join().unwrap();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Frame(many));
+        drop(incoming);
+    }
+}

@@ -90,6 +90,8 @@ pub(super) struct State {
     pub(super) bytes: usize,
     /// Whether connections are taken.
     listening: bool,
+    /// How many wait until something ends.
+    pub(super) waiting: usize,
 }
 
 impl State {
@@ -433,8 +435,10 @@ impl Hub {
             if left.is_zero() {
                 return false;
             }
+            state.waiting = state.waiting.saturating_add(1);
             let waited = self.ended.wait_timeout(state, left);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting = state.waiting.saturating_sub(1);
         }
         true
     }

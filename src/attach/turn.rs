@@ -27,7 +27,7 @@ use crate::{
 const UNREAD_MAX: Duration = Duration::from_millis(100);
 /// The same where the call's tool runs here: too short to be noticed by who gives the call up, or
 /// makes another.
-const UNREAD_RUN_MAX: Duration = Duration::from_millis(3);
+const UNREAD_RUN_MAX: Duration = Duration::from_millis(10);
 
 /// A call that has come, to be made on a thread that it may block.
 pub(super) type Job = Box<dyn FnOnce() + Send>;

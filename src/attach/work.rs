@@ -227,7 +227,10 @@ impl Drop for Begun {
         self.seat.end(self.bytes);
         let mut state = self.hub.state();
         state.requests = state.requests.saturating_sub(1);
+        let waited_for = state.waiting > 0;
         drop(state);
-        self.hub.ended.notify_all();
+        if waited_for {
+            self.hub.ended.notify_all();
+        }
     }
 }
