@@ -1,8 +1,9 @@
 //! The holder's side: who comes in, what is worked on, and how it closes.
 //!
-//! One thread takes connections, one reads each, and each request has a thread of its own, but for a
-//! call that comes alone, which the reading thread makes (`turn`); an operator's frames that never change are worked on by the thread that reads them, so that they
-//! need no room. None of them holds anything of the kernel's while it waits for a peer.
+//! One thread takes connections, one reads each, and each request has a thread of its own, but for
+//! a call that comes alone, which the thread makes that has read it (`turn`). An operator's frames
+//! that never change are worked on by the thread that reads them too, so that they need no room.
+//! None of them holds anything of the kernel's while it waits for a peer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// How long a connection is not read while its thread makes a call: longer than one takes that waits
-/// for nothing but its turn of a busy machine.
+/// How long a connection is not read while its thread makes a call: longer than one takes that
+/// waits for nothing but its turn of a busy machine.
 const UNREAD_MAX: Duration = Duration::from_millis(100);
 /// The same where the call's tool runs here: too short to be noticed by who gives the call up, or
 /// makes another.

@@ -1,6 +1,6 @@
 //! What is asked of a holder, from its frame to its answer: refused at once where there is no room
-//! for it, else worked on by a thread that has nothing else to do, or of a call by the one that reads
-//! the connection (`turn`).
+//! for it, else worked on by a thread that has nothing else to do; of a call that is the thread
+//! that reads the connection, where that has nothing else (`turn`).
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -45,9 +45,8 @@ impl Work {
 }
 
 impl Hub {
-    /// Takes one frame: hands an answer on, begins to work on a request; a call, which waits for
-    /// nobody else, is left to be made. What is refused is let go of before the peer is told, who may
-    /// not read.
+    /// Takes one frame: hands an answer on, begins to work on a request; a call is left to be made.
+    /// What is refused is let go of before the peer is told, who may not read.
     pub(super) fn take(
         self: &Arc<Self>,
         seat: &Arc<Seat>,
