@@ -103,6 +103,11 @@ pub use crate::{
     state::{AgentState, Changed},
     submit::{Beside, Configured, PolicyPlace},
 };
+/// What comes from a holder, read where a process waits for other things too.
+pub mod incoming {
+    pub use crate::attach::{Drained, Incoming, ReadBy};
+}
+
 /// Calls that wait for a person, and what is answered.
 pub mod approvals {
     pub use crate::asks::{SetTerms, WaitingCall, reason_given};

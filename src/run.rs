@@ -1,6 +1,6 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
-mod limit;
+pub(crate) mod limit;
 
 use std::{
     cell::RefCell,
@@ -20,11 +20,18 @@ use crate::{clock::thread_cpu_us, guard::caught, pool, provide::Cancel};
 thread_local! {
     /// Says that the run on this thread was given up.
     static GIVEN_UP: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+    /// What this thread does before it runs something that may block.
+    static BEFORE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
 /// What says that the run on this thread was given up. A run that can't be never hears of it.
 pub(crate) fn given_up() -> Cancel {
     GIVEN_UP.with_borrow(|cancel| cancel.clone()).unwrap_or_default()
+}
+
+/// Says what this thread does before it runs something that may block.
+pub(crate) fn before(act: Option<Box<dyn Fn()>>) {
+    BEFORE.set(act);
 }
 
 /// How a run ended.
@@ -57,6 +64,7 @@ pub(crate) fn run(cancels: &Cancels, job: Job, means: Means, cancel: &Cancel) ->
     let Means { late, stand_in } = means;
     if let Some(limited) = stand_in.and_then(|one| limited(one, job.intent(), limit, &own)) {
         GIVEN_UP.set(Some(own));
+        BEFORE.with_borrow(|before| before.iter().for_each(|act| act()));
         let event = run_here(job);
         // The thread's next job is another's.
         GIVEN_UP.set(None);

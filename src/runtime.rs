@@ -45,7 +45,7 @@ use self::{
 use crate::{
     AgentState, Args, Changed, Counts, Error, Home, Options, Session,
     attach::{
-        Answered, Ask, Begin, Leave, Looked, Prompted, SessionTicket, Settle, client::Step,
+        Answered, Ask, Begin, Leave, Looked, Prompted, ReadBy, SessionTicket, Settle, client::Step,
         limits::ANSWER_TIME,
     },
     holding::Holding,
@@ -110,6 +110,22 @@ impl Runtime {
     /// As [`Options::share`].
     pub fn share(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Options::new().share(folder)
+    }
+
+    /// As [`Options::share`]; what comes from a holder is read by `by`, and by a thread only where
+    /// that lets go of it.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn share_read_by(
+        options: Options,
+        folder: impl AsRef<Path>,
+        by: ReadBy,
+    ) -> Result<Self, Error> {
+        let failover = Failover::new(Home::at(folder.as_ref()), Mode::Serve, options);
+        failover.read_by(by);
+        failover.up()?;
+        Self::by(failover)
     }
 
     /// The same for a command that soon ends, as [`Options::command`] with the defaults.

@@ -19,6 +19,8 @@ mod records;
 mod share;
 #[path = "attach/sockets.rs"]
 mod sockets;
+#[path = "attach/turns.rs"]
+mod turns;
 #[path = "seen/verdict.rs"]
 mod verdict;
 #[path = "attach/wire.rs"]

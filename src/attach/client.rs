@@ -24,6 +24,7 @@ use super::{
     frame::{Carries, Frame, Message},
     frozen::{self, Command, HolderStatus, Phase},
     hello::{Greeting, Hello, Lane, is_frozen},
+    incoming::{Incoming, ReadBy, Reading},
     limits::{
         AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
         REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
@@ -100,10 +101,12 @@ struct State {
     runs: BTreeMap<u64, Cancel>,
 }
 
-/// Attaches to the holder of a home. When the connection ends, `ended` is called.
+/// Attaches to the holder of a home, and has what comes from it read by somebody, or by a thread.
+/// When the connection ends, `ended` is called.
 pub(crate) fn attach(
     home: &Path,
     entry: Entry,
+    by: Option<&ReadBy>,
     ended: impl FnOnce() + Send + 'static,
 ) -> Result<Found, Error> {
     let path = home.join(SOCKET_FILE);
@@ -121,7 +124,7 @@ pub(crate) fn attach(
     }
     let stream = Arc::new(stream);
     let peer = Peer::new(Arc::clone(&stream)).map_err(at(&path))?;
-    let mut reader = Reader::new(stream).map_err(at(&path))?;
+    let mut reader = Reader::new(Arc::clone(&stream)).map_err(at(&path))?;
     let greeted = match entry {
         Entry::Lane(lane) => hello(&peer, &mut reader, lane)?,
         Entry::Bare => look(&peer, &mut reader)?,
@@ -136,13 +139,21 @@ pub(crate) fn attach(
     }
     let ending = AtomicBool::new(false);
     let holder = Arc::new(Holder { peer, home, ending, state: Mutex::default() });
-    let reading = Arc::clone(&holder);
-    let started = thread::Builder::new().name("syscap-holder".to_owned()).spawn(move || {
-        reading.read(reader);
-        drop(reading);
-        ended();
-    });
-    started.map_err(at(&path))?;
+    let (takes, finishes) = (Arc::clone(&holder), Arc::clone(&holder));
+    let reading = Reading {
+        reader,
+        take: Box::new(move |frame| takes.take(frame)),
+        finish: Box::new(move || finishes.finish()),
+        ended: Box::new(ended),
+    };
+    let incoming = Incoming::new(stream, reading);
+    match by {
+        Some(by) => {
+            holder.peer.meanwhile(Box::new(incoming.meanwhile()));
+            by(incoming);
+        }
+        None => incoming.on_a_thread().map_err(at(&path))?,
+    }
     Ok(Found::Holder(holder))
 }
 
@@ -364,12 +375,8 @@ impl Holder {
         self.peer.break_off();
     }
 
-    fn read(self: &Arc<Self>, mut reader: Reader) {
-        while let Ok(frame) = reader.next(None) {
-            if self.take(&frame).is_err() {
-                break;
-            }
-        }
+    /// Nothing more comes.
+    fn finish(&self) {
         self.peer.finish();
         // Nobody waits for what it asked for.
         let runs = std::mem::take(&mut self.state().runs);

@@ -15,8 +15,10 @@
 //! | `socket` | the socket: made, found, checked, removed |
 //! | `server` | the holder's side: who comes in, and how it closes |
 //! | `work` | what is asked of the holder, from its frame to its answer |
+//! | `turn` | which thread reads a connection |
 //! | `seat` | one attached process, as the holder has it |
 //! | `lend` | sessions that an operator has opened for agents |
+//! | `incoming` | what comes from a holder, and who reads it |
 //! | `client` | the attached side |
 //! | `relay` | a tool's run, carried to the process that offered it |
 //!
@@ -31,6 +33,7 @@ mod frozen;
 #[cfg(any(fuzzing, test))]
 pub(crate) mod fuzz;
 mod hello;
+mod incoming;
 mod lend;
 pub(crate) mod limits;
 mod message;
@@ -42,6 +45,7 @@ pub(crate) mod server;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod turn;
 pub(crate) mod versions;
 pub(crate) mod wire;
 mod work;
@@ -57,6 +61,7 @@ pub(crate) use self::{
 };
 pub use self::{
     frozen::{HolderStatus, Phase},
+    incoming::{Drained, Incoming, ReadBy},
     lend::SessionTicket,
     versions::Versions,
 };

@@ -10,14 +10,14 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
     },
     time::Duration,
 };
 
 use super::{
     reply::Reply,
-    wire::{Broken, Writer},
+    wire::{Broken, Meanwhile, Writer},
 };
 
 /// Why a request was not sent: nothing of it was carried out.
@@ -90,6 +90,15 @@ impl Slot {
 impl Pending {
     pub(super) fn wait(self) -> Result<Reply, Lost> {
         self.answer.recv().map_err(|_| Lost)
+    }
+
+    /// The answer, or that there is none, where that has come.
+    pub(super) fn come(&self) -> Option<Result<Reply, Lost>> {
+        match self.answer.try_recv() {
+            Ok(reply) => Some(Ok(reply)),
+            Err(TryRecvError::Disconnected) => Some(Err(Lost)),
+            Err(TryRecvError::Empty) => None,
+        }
     }
 
     /// `None` where it took longer.
@@ -179,6 +188,11 @@ impl Peer {
     /// From here on no frame is written that is longer.
     pub(super) fn write_at_most(&self, bytes: usize) {
         self.out().writer.write_at_most(bytes);
+    }
+
+    /// From here on this is done where a write waits for the other side.
+    pub(super) fn meanwhile(&self, act: Meanwhile) {
+        self.out().writer.meanwhile(act);
     }
 
     /// Writes a frame that never changes, and ends the connection where it can't.

@@ -17,8 +17,9 @@ use syscap_format::{
 use super::{
     frame::{Message as _, take},
     message::Order,
-    peer::Peer,
+    peer::{Peer, Pending},
     reply::{Ran, Reply},
+    turn,
 };
 use crate::{
     guard::caught,
@@ -37,13 +38,18 @@ impl Provider for Relay {
     fn run(&self, call: HostCall) -> HostRan {
         let cancel = call.cancel.clone();
         let order = Order::Run(Box::new(call.into()));
-        let Ok(pending) = self.peer.ask(|id| order.frame(id)) else {
+        let asked = |pending: &Pending| {
+            let (peer, run) = (Arc::clone(&self.peer), pending.id);
+            cancel.on_cancel(move || tell(peer, run));
+        };
+        let ask = || {
+            let order = order;
+            self.peer.ask(|id| order.frame(id))
+        };
+        let Ok(answer) = turn::ask(&self.peer, ask, asked) else {
             return ended(Reason::ProviderGone, TxOutcome::NoOp);
         };
-        drop(order);
-        let (peer, run) = (Arc::clone(&self.peer), pending.id);
-        cancel.on_cancel(move || tell(peer, run));
-        match pending.wait() {
+        match answer {
             Ok(Reply::Done(body)) => match take::<Ran>(&body) {
                 Ok(ran) => ran.into(),
                 Err(_) => {

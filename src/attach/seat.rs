@@ -29,12 +29,14 @@ use super::{
     peer::Peer,
     relay::Relay,
     reply::{Answered, Leave, Offers, Reply, Taken},
+    turn::Job,
     wire::Broken,
 };
 use crate::{
     Error,
     guard::caught,
     holding::{Holding, LocalSession},
+    pool,
     provide::{Cancel, Offer, Provider, Standing},
     tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
     view::{Stamp, ToolDetail, View, manifests},
@@ -119,6 +121,11 @@ impl Seat {
         self.state().requests == 0
     }
 
+    /// Whether nothing but one thing that it asked for is worked on.
+    pub(super) fn is_alone(&self) -> bool {
+        self.state().requests <= 1
+    }
+
     pub(super) fn end(&self, bytes: usize) {
         let mut state = self.state();
         state.requests = state.requests.saturating_sub(1);
@@ -169,6 +176,13 @@ impl Seat {
     /// The call of this id is over, or never began.
     pub(super) fn settled(&self, id: u64) {
         self.state().calls.remove(&id);
+    }
+
+    /// Has a request worked on by a thread of the pool; the process is told where there is none.
+    pub(super) fn make_apart(&self, (id, job): (u64, Job)) {
+        if pool::spawn(job).is_err() {
+            self.peer.answer(id, Reply::refused(Reason::Overloaded));
+        }
     }
 
     /// Does what is asked, and tells `done` the answer: on this thread or, of a call that takes

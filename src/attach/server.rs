@@ -1,8 +1,9 @@
 //! The holder's side: who comes in, what is worked on, and how it closes.
 //!
-//! One thread takes connections, one reads each, and each request has a thread of its own; an
-//! operator's frames that never change are worked on by the thread that reads them, so that they
-//! need no room. None of them holds anything of the kernel's while it waits for a peer.
+//! One thread takes connections, one reads each, and each request has a thread of its own, but for
+//! a call that comes alone, which the thread makes that has read it (`turn`). An operator's frames
+//! that never change are worked on by the thread that reads them too, so that they need no room.
+//! None of them holds anything of the kernel's while it waits for a peer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,6 +33,7 @@ use super::{
     peer::Peer,
     seat::{Seat, Sessions},
     socket::{SOCKET_FILE, Socket, is_ours},
+    turn::{self, Job, Reads},
     versions::Versions,
     wire::{Broken, Partial, Reader},
 };
@@ -89,6 +91,8 @@ pub(super) struct State {
     pub(super) bytes: usize,
     /// Whether connections are taken.
     listening: bool,
+    /// How many wait until something ends.
+    pub(super) waiting: usize,
 }
 
 impl State {
@@ -230,7 +234,7 @@ impl Hub {
             drop(state);
             counters.connected();
             let attached = Attached { hub: Arc::clone(self), seat };
-            let serve = move || attached.hub.serve(&attached.seat, reader);
+            let serve = move || serve(attached, reader);
             // Where there is no thread to be had it has left already.
             spawn("syscap-attached", serve).unwrap_or(());
         } else {
@@ -238,28 +242,6 @@ impl Hub {
         }
         if let Some(oldest) = oldest {
             oldest.peer.break_off();
-        }
-    }
-
-    /// Reads what a process asks, until its connection ends or it breaks a rule.
-    fn serve(self: &Arc<Self>, seat: &Arc<Seat>, mut reader: Reader) {
-        let Ok(lane) = self.greet(seat, &mut reader) else { return };
-        let (most, partial) = match lane {
-            Lane::Operator => (FRAME_BYTES_MAX, &self.operators_partial),
-            Lane::Agents => (AGENTS_FRAME_BYTES_MAX, &self.agents_partial),
-        };
-        reader.take_long_frames(most, Arc::clone(partial));
-        while let Ok(frame) = reader.next(None) {
-            while seat.is_behind() {
-                thread::sleep(TRY_PAUSE);
-            }
-            let taken = match is_frozen(&frame) {
-                true => Said::read(&frame).and_then(|said| self.operate(seat, lane, said)),
-                false => self.take(seat, lane, frame),
-            };
-            if taken.is_err() {
-                break;
-            }
         }
     }
 
@@ -454,8 +436,10 @@ impl Hub {
             if left.is_zero() {
                 return false;
             }
+            state.waiting = state.waiting.saturating_add(1);
             let waited = self.ended.wait_timeout(state, left);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting = state.waiting.saturating_sub(1);
         }
         true
     }
@@ -475,6 +459,51 @@ struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         self.hub.leave(&self.seat);
+    }
+}
+
+/// What is read of a process that was let in.
+struct Connection {
+    attached: Attached,
+    reader: Reader,
+    lane: Lane,
+}
+
+/// Reads what a process asks, until its connection ends or it breaks a rule.
+fn serve(attached: Attached, mut reader: Reader) {
+    let Ok(lane) = attached.hub.greet(&attached.seat, &mut reader) else { return };
+    let (most, partial) = match lane {
+        Lane::Operator => (FRAME_BYTES_MAX, &attached.hub.operators_partial),
+        Lane::Agents => (AGENTS_FRAME_BYTES_MAX, &attached.hub.agents_partial),
+    };
+    reader.take_long_frames(most, Arc::clone(partial));
+    turn::read(Box::new(Connection { attached, reader, lane }));
+}
+
+impl Reads for Connection {
+    fn next(&mut self) -> Result<Option<(u64, Job)>, Broken> {
+        let frame = self.reader.next(None)?;
+        let Attached { hub, seat } = &self.attached;
+        while seat.is_behind() {
+            thread::sleep(TRY_PAUSE);
+        }
+        match is_frozen(&frame) {
+            true => Said::read(&frame).and_then(|said| hub.operate(seat, self.lane, said))?,
+            false => return hub.take(seat, self.lane, frame),
+        }
+        Ok(None)
+    }
+
+    fn is_alone(&self) -> bool {
+        self.reader.is_empty() && self.attached.seat.is_alone()
+    }
+
+    fn make_apart(&self, call: (u64, Job)) {
+        self.attached.seat.make_apart(call);
+    }
+
+    fn peer(&self) -> &Arc<Peer> {
+        &self.attached.seat.peer
     }
 }
 

@@ -10,12 +10,16 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags, recv, send},
+};
 use syscap_format::cbor::DecodeError;
 
 use super::limits::{
@@ -72,9 +76,22 @@ impl Partial {
     }
 }
 
+/// What was read without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// As much as is read at once.
+    More,
+    /// All that was there.
+    All,
+    /// Nothing: there is no room for the frame that has begun.
+    NoRoom,
+}
+
 /// Reads frames.
 pub(crate) struct Reader {
     stream: Arc<UnixStream>,
+    /// Where it is read without waiting: since when a frame has begun and is not whole.
+    since: Option<Instant>,
     held: Vec<u8>,
     chunk: Vec<u8>,
     /// Longest frame, in bytes.
@@ -94,7 +111,8 @@ impl Reader {
     pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_read_timeout(Some(READ_PAUSE))?;
         let (held, chunk, partial) = (Vec::new(), vec![0; CHUNK], Arc::default());
-        Ok(Self { stream, held, chunk, most: FROZEN_BYTES_MAX, partial, taken: 0 })
+        let most = FROZEN_BYTES_MAX;
+        Ok(Self { stream, since: None, held, chunk, most, partial, taken: 0 })
     }
 
     /// From here on frames may be as long as those of a version: so many bytes. Those that have
@@ -139,8 +157,50 @@ impl Reader {
         }
     }
 
+    /// Reads what has come, and does not wait. The frames that are [whole](Self::whole) by then are
+    /// to be taken before it is called again.
+    pub(crate) fn fill(&mut self) -> Result<Came, Broken> {
+        if !self.has_room() {
+            return Ok(Came::NoRoom);
+        }
+        let count = match recv(&*self.stream, &mut *self.chunk, RecvFlags::DONTWAIT) {
+            Ok((0, _)) if self.held.is_empty() => return Err(Broken::Ended),
+            Ok((0, _)) => return Err(Broken::Cut),
+            Ok((count, _)) => count,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(error) => return Err(Broken::Io(io::Error::from(error).kind())),
+        };
+        self.held.extend_from_slice(self.chunk.get(..count).unwrap_or_default());
+        let late = self.since.is_some_and(|since| since.elapsed() > FRAME_TIME);
+        if late && !self.has_whole() {
+            return Err(Broken::Slow);
+        }
+        Ok(if count == self.chunk.len() { Came::More } else { Came::All })
+    }
+
+    /// By when the frame that has begun must be whole, once those that are have been taken.
+    pub(crate) fn until(&mut self) -> Option<Instant> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        since.checked_add(FRAME_TIME)
+    }
+
+    /// Whether nothing was read that was not taken.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Whether the first frame has arrived whole.
+    fn has_whole(&self) -> bool {
+        let Some(head) = self.held.first_chunk::<HEAD>() else { return false };
+        let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
+        self.held.len() >= length.saturating_add(HEAD)
+    }
+
     /// A frame that has arrived whole.
-    fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+    pub(crate) fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let Some(head) = self.held.first_chunk::<HEAD>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
         if length == 0 || length > self.most {
@@ -153,6 +213,7 @@ impl Reader {
         let rest = self.held.split_off(end);
         let mut frame = std::mem::replace(&mut self.held, rest);
         frame.drain(..HEAD);
+        self.since = None;
         self.partial.give_back(std::mem::take(&mut self.taken));
         Ok(Some(frame))
     }
@@ -175,9 +236,23 @@ impl Reader {
     }
 }
 
+/// Has the other direction read while a write waits for the other side, until it is told that it
+/// waits no more.
+pub(crate) type Meanwhile = Box<dyn Fn(Arc<AtomicBool>) + Send>;
+
+/// A write that waits. When it is dropped it does not any more.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Writes frames.
 pub(crate) struct Writer {
     stream: Arc<UnixStream>,
+    meanwhile: Option<Meanwhile>,
     /// Longest frame, in bytes.
     most: usize,
 }
@@ -185,7 +260,12 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(stream: Arc<UnixStream>) -> io::Result<Self> {
         stream.set_write_timeout(Some(WRITE_TIME))?;
-        Ok(Self { stream, most: FRAME_BYTES_MAX })
+        Ok(Self { stream, meanwhile: None, most: FRAME_BYTES_MAX })
+    }
+
+    /// From here on this is done where a write waits.
+    pub(crate) fn meanwhile(&mut self, act: Meanwhile) {
+        self.meanwhile = Some(act);
     }
 
     pub(crate) const fn longest(&self) -> usize {
@@ -208,8 +288,23 @@ impl Writer {
         frame.extend_from_slice(&length.to_be_bytes());
         frame.extend_from_slice(item);
         let since = Instant::now();
-        let mut left = &frame[..];
+        let (mut left, mut waits) = (&frame[..], None);
         while !left.is_empty() {
+            if let (Some(meanwhile), None) = (&self.meanwhile, &waits) {
+                match send(&*self.stream, left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                    Ok(count) => {
+                        left = left.get(count..).unwrap_or_default();
+                        continue;
+                    }
+                    Err(Errno::AGAIN) => {
+                        let over = Arc::<AtomicBool>::default();
+                        waits = Some(Waits(Arc::clone(&over)));
+                        meanwhile(over);
+                    }
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return Err(Broken::Io(io::Error::from(error).kind())),
+                }
+            }
             match (&*self.stream).write(left) {
                 Ok(0) => return Err(Broken::Cut),
                 Ok(count) => left = left.get(count..).unwrap_or_default(),

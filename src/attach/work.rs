@@ -1,5 +1,6 @@
 //! What is asked of a holder, from its frame to its answer: refused at once where there is no room
-//! for it, else worked on by a thread that has nothing else to do.
+//! for it, else worked on by a thread that has nothing else to do; of a call that is the thread
+//! that reads the connection, where that has nothing else (`turn`).
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -15,9 +16,10 @@ use super::{
     reply::Reply,
     seat::{Asked, Seat},
     server::Hub,
+    turn::Job,
     wire::Broken,
 };
-use crate::{guard::caught, pool};
+use crate::guard::caught;
 
 /// What a request is, for the bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,14 +45,14 @@ impl Work {
 }
 
 impl Hub {
-    /// Takes one frame: hands an answer on, begins to work on a request. What is refused is let go
-    /// of before the peer is told, who may not read.
+    /// Takes one frame: hands an answer on, begins to work on a request; a call is left to be made.
+    /// What is refused is let go of before the peer is told, who may not read.
     pub(super) fn take(
         self: &Arc<Self>,
         seat: &Arc<Seat>,
         lane: Lane,
         frame: Vec<u8>,
-    ) -> Result<(), Broken> {
+    ) -> Result<Option<(u64, Job)>, Broken> {
         let bytes = frame.len();
         let read = Frame::read(&frame)?;
         let id = read.id;
@@ -59,7 +61,7 @@ impl Hub {
             // It is not even looked at. The connection stays: other calls of it may be out.
             Carries::Ask if lane == Lane::Agents => Err(Reason::WrongLane),
             Carries::Ask => Ok(Asked::Operator(read.take()?)),
-            _ => return seat.peer.settle(id, Reply::read(&read)?),
+            _ => return seat.peer.settle(id, Reply::read(&read)?).map(|()| None),
         };
         drop(frame);
         let begun = match asked {
@@ -67,7 +69,7 @@ impl Hub {
                 // By this thread: it waits for nothing, and a flood of them is one thread's.
                 seat.cancel(call);
                 seat.peer.answer(id, Reply::nothing());
-                return Ok(());
+                return Ok(None);
             }
             Ok(asked) => self.begin(seat, lane, (id, bytes), asked),
             Err(reason) => Err(Refusal::Told(reason)),
@@ -76,15 +78,17 @@ impl Hub {
             Ok(begun) => begun,
             Err(Refusal::Told(reason)) => {
                 seat.peer.answer(id, Reply::refused(reason));
-                return Ok(());
+                return Ok(None);
             }
             Err(Refusal::Broken(broken)) => return Err(broken),
         };
-        let started = pool::spawn(move || begun.work(asked));
-        if started.is_err() {
-            seat.peer.answer(id, Reply::refused(Reason::Overloaded));
+        let is_call = begun.kind == Work::Call;
+        let job: (u64, Job) = (id, Box::new(move || begun.work(asked)));
+        if is_call {
+            return Ok(Some(job));
         }
-        Ok(())
+        seat.make_apart(job);
+        Ok(None)
     }
 
     fn begin(
@@ -222,7 +226,10 @@ impl Drop for Begun {
         self.seat.end(self.bytes);
         let mut state = self.hub.state();
         state.requests = state.requests.saturating_sub(1);
+        let waited_for = state.waiting > 0;
         drop(state);
-        self.hub.ended.notify_all();
+        if waited_for {
+            self.hub.ended.notify_all();
+        }
     }
 }

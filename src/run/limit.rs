@@ -1,5 +1,5 @@
-//! Limits of runs that have no thread of their own: one thread looks after all of them, and sees to
-//! it that one that outlasts its own is given up.
+//! Limits of what has no thread of its own, runs above all: one thread looks after all of them, and
+//! sees to it that one that outlasts its own is given up.
 
 use std::{
     collections::BTreeMap,
@@ -52,12 +52,12 @@ impl State {
     }
 }
 
-/// A run that has a limit.
-pub(super) struct Limited(u64);
+/// A run, or whatever else, that has a limit.
+pub(crate) struct Limited(u64);
 
 /// Begins to look after a run. `give_up` is called, on a thread of its own, unless it has
 /// [ended](Limited::ends) before. `None` where no thread can be had: then somebody else must.
-pub(super) fn limit(after: Duration, give_up: impl FnOnce() + Send + 'static) -> Option<Limited> {
+pub(crate) fn limit(after: Duration, give_up: impl FnOnce() + Send + 'static) -> Option<Limited> {
     let until = Instant::now().checked_add(after)?;
     let mut state = WATCH.state();
     if !state.runs {
@@ -77,7 +77,7 @@ pub(super) fn limit(after: Duration, give_up: impl FnOnce() + Send + 'static) ->
 
 impl Limited {
     /// It has ended; whether that was before it was given up.
-    pub(super) fn ends(self) -> bool {
+    pub(crate) fn ends(self) -> bool {
         let mut state = WATCH.state();
         let give_up = state.out.remove(&self.0);
         drop(state);

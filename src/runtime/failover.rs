@@ -23,7 +23,7 @@ use super::held::{Held, Working};
 use crate::{
     Error, Options,
     attach::{
-        Command, Lane,
+        Command, Lane, ReadBy,
         client::{Entry, Found, Holder, Step, attach},
         limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME},
         server::Server,
@@ -74,6 +74,8 @@ pub(crate) struct Failover {
     mode: Mode,
     /// What this process holds the home with, where it comes to that.
     options: Mutex<Options>,
+    /// Who reads what comes from a holder, where that is no thread.
+    read_by: OnceLock<ReadBy>,
     me: Weak<Self>,
     /// The home's id, once a holder was found: no other home is meant by the folder's name.
     home: OnceLock<HomeId>,
@@ -132,6 +134,7 @@ impl Failover {
             home_at: home,
             mode,
             options: Mutex::new(options),
+            read_by: OnceLock::new(),
             me: Weak::clone(me),
             home: OnceLock::new(),
             closed: AtomicBool::new(false),
@@ -139,6 +142,11 @@ impl Failover {
             state: Mutex::new(State { term: None, number: 0 }),
             offered: Mutex::default(),
         })
+    }
+
+    /// Has what comes from holders read by this. Said once, before there is one.
+    pub(crate) fn read_by(&self, by: ReadBy) {
+        self.read_by.get_or_init(|| by);
     }
 
     pub(crate) const fn home(&self) -> &Home {
@@ -432,7 +440,7 @@ impl Failover {
 
     fn attach(&self) -> Result<Found, Error> {
         let me = Weak::clone(&self.me);
-        let found = attach(self.folder(), self.mode.entry(), move || {
+        let found = attach(self.folder(), self.mode.entry(), self.read_by.get(), move || {
             // Others call what this process offers: it must not wait until it needs the home.
             while let Some(me) = me.upgrade() {
                 if me.offered().is_empty() || me.check_open().is_err() || me.up().is_ok() {

@@ -132,6 +132,11 @@ impl Gate {
         self.state.1.notify_all();
     }
 
+    /// From here on calls wait again.
+    pub(crate) fn shut(&self) {
+        self.state.0.lock().unwrap().open = false;
+    }
+
     pub(crate) fn came(&self) -> Vec<(Seq, Seq, u64)> {
         self.state.0.lock().unwrap().came.clone()
     }

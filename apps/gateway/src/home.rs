@@ -21,6 +21,7 @@ use syscap::{
         record::{Answer, Means},
         time::UnixMillis,
     },
+    incoming::ReadBy,
     plain::shell_word,
     provide::{Offer, Provider},
     view::{Stamp, TokenInfo, View, Whose},
@@ -57,13 +58,14 @@ fn unreached(error: Error) -> Unreached {
 }
 
 impl HomeKernel {
-    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+    /// Opens it; what comes from its holder, where that is another process, is read by `by`.
+    pub(crate) fn open(options: &Options, by: ReadBy) -> Result<Self, Error> {
         let held = syscap::Options::new();
         let held = match options.people {
             People::Asked => held,
             People::Absent => held.headless(),
         };
-        let runtime = held.share(&options.home)?;
+        let runtime = Runtime::share_read_by(held, &options.home, by)?;
         let (renewed, issued) = (AtomicU32::new(0), Mutex::default());
         let since = OnceLock::new();
         Ok(Self { runtime, options: options.clone(), renewed, issued, since })

@@ -27,6 +27,7 @@
 //! home home_session | client | server upstream   the kernel | the one client | each server
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! downstream                                lines from and to the client, each way with a bound
+//! incoming                                  what comes from the home's holder, read by the runtime
 //! capabilities manifest missing names ..     plain data and pure functions
 //! ```
 #![deny(clippy::as_conversions)]
@@ -50,6 +51,7 @@ mod flight;
 mod gateway;
 mod home;
 mod home_session;
+mod incoming;
 mod keep;
 mod kernelside;
 mod life;

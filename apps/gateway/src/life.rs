@@ -17,6 +17,7 @@ use crate::{
     face::Face,
     gateway::Gateway,
     home::HomeKernel,
+    incoming,
     kernelside::{Kernelside, blocking},
     names,
     options::Options,
@@ -42,13 +43,13 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
             return Err(Error::Name(server.name.clone()));
         }
     }
-    let home = Arc::new(HomeKernel::open(&options)?);
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(THREADS_MAX)
         .enable_all()
         .build()
         .map_err(Error::Threads)?;
+    let home = Arc::new(HomeKernel::open(&options, incoming::read_by(runtime.handle()))?);
     let kernel: Arc<dyn Kernelside> = Arc::<HomeKernel>::clone(&home);
     let gateway = Arc::new(Gateway::new(options, kernel));
     let served = runtime.block_on(serve(&gateway));
