@@ -24,7 +24,7 @@ use syscap_syscalls::fs::Files;
 use self::{challenges::Challenges, desk::Desk};
 pub(crate) use self::{
     record::By,
-    session::{LocalSession, acknowledged},
+    session::{LocalSession, acknowledged, check_said},
 };
 use crate::{
     bell::Bell,

@@ -10,6 +10,7 @@ use syscap_format::{
     field::Field,
     id::{AgentId, DefinitionHash, Leaf, ObjectId, Seq, SnapshotId, TokenId, ToolId},
     json::Escapes,
+    label::Label,
     manifest::{EffectClass, Manifest},
     object::{EngineIdentity, PolicyObject},
     provenance::Source,
@@ -25,14 +26,15 @@ use super::{
     lend::SessionTicket,
     limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX},
     message::{
-        Aborted, AgentAsk, Ask, Begin, Call, Charge, Looked, Opening, Order, Proposed, Settle,
+        Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Looked, Opening, Order, Prompted,
+        Proposed, Settle,
     },
     reply::{Answered, Leave, Offers, Ran, Reply, Taken},
     wire::{Broken, Partial, Reader, Writer},
 };
 use crate::{
     Changed, Error, Grant,
-    host::uses::{Reported, ToolUse},
+    host::uses::{Prompt, Reported, ToolUse},
     keys::{KeyUse, SignerError},
     provide::{Cancel, HostCall, HostRan, Offer, Standing},
     sent::{Sent, Written},
@@ -108,6 +110,11 @@ fn asks() -> Vec<Ask> {
         args: deep(),
         place: None,
     };
+    let prompt = Prompt {
+        agent: AgentId::new("a").unwrap(),
+        conversation: "c".to_owned(),
+        text: "Tell me about bees.".to_owned(),
+    };
     let settle = |reported| Ask::Settle(Box::new(Settle { token, used: used(None), reported }));
     let control = Control::by_one(head(), vec![0xa0], signed());
     let submit =
@@ -141,6 +148,8 @@ fn asks() -> Vec<Ask> {
         Ask::View,
         Ask::ViewOf(Box::new(Looked { agent: AgentId::new("a").unwrap(), token: None })),
         Ask::Stamp,
+        Ask::Heard(Box::new(Heard { session, text: "bees".to_owned(), label: Label::PUBLIC })),
+        Ask::Prompted(Box::new(Prompted { token, prompt })),
         Ask::Tool(tool("t.a")),
         Ask::Manifests(Whose::All),
         Ask::Manifests(Whose::Holders),

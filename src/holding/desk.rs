@@ -24,7 +24,7 @@ use syscap_format::{
     reason::{Reason, Refused},
 };
 
-use super::{Holding, LocalSession};
+use super::{Holding, LocalSession, check_said};
 use crate::{
     Error,
     guard::caught,
@@ -164,6 +164,8 @@ impl Desk {
         if !is_name(conversation) {
             return Err(refused(Reason::BadField, "conversation"));
         }
+        // Before a session is opened for it.
+        check_said(text)?;
         // The user's own words, which add nothing to what else the conversation has been given.
         self.seat(runtime, token, (agent, conversation))?.heard(text, Label::PUBLIC)
     }

@@ -36,8 +36,8 @@ use crate::{
 
 /// The key under which what a user said is committed to.
 const TEXT: u64 = 12;
-/// Most parts that something which a user said has: a mebibyte in all.
-const PARTS_MAX: usize = (1 << 20) / TEXT_BYTES_MAX;
+/// Most bytes of something that a user said.
+const SAID_BYTES_MAX: usize = 1 << 20;
 
 /// A session, bound to one agent and one token. Calls through it may name no others.
 pub(crate) struct LocalSession {
@@ -183,11 +183,9 @@ impl LocalSession {
     /// Puts on record what a user said: in parts, where it is longer than a text may be. They are
     /// committed together; the record of the first is given back.
     pub(crate) fn heard(&self, said: &str, label: Label) -> Result<Seq, Error> {
+        check_said(said)?;
         let salts = parts(said).map(|_| self.core.salts.bytes().map(Salt::from_bytes));
         let salts = salts.collect::<Result<Vec<_>, _>>()?;
-        if !(1..=PARTS_MAX).contains(&salts.len()) {
-            return Err(Refused::new(Reason::TooLarge).field("text").into());
-        }
         let count = salts.len();
         let mut waiting = parts(said).zip(salts);
         let event = |ticket| {
@@ -261,6 +259,14 @@ impl LocalSession {
     /// Closes it for all who share it.
     pub(crate) fn end(&self) -> Result<Seq, Error> {
         acknowledged(self.core.request(|ticket| Event::CloseSession(ticket, self.number)))
+    }
+}
+
+/// Something was said, and it is not too long.
+pub(crate) fn check_said(said: &str) -> Result<(), Error> {
+    match said.len() {
+        1..=SAID_BYTES_MAX => Ok(()),
+        _ => Err(Refused::new(Reason::TooLarge).field("text").into()),
     }
 }
 

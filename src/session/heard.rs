@@ -10,12 +10,12 @@ use crate::{
 };
 
 impl Session {
-    /// Puts on record what a user said to the agent: the text lies in the vault, salted, and can be
-    /// erased there. One that is longer than
+    /// Puts on record what a user said to the agent: the text lies in the vault, salted, and can
+    /// be erased there. One that is longer than
     /// [`TEXT_BYTES_MAX`](syscap_format::limits::TEXT_BYTES_MAX) bytes is several records of kind
-    /// `input`, of which the first is given back; a mebibyte is the most. It costs nothing, and what
-    /// the text carries the session carries from there on. That a user said it is the host's word:
-    /// not on the agents' lane.
+    /// `input`, of which the first is given back; a mebibyte is the most. It costs nothing, and
+    /// what the text carries the session carries from there on. That a user said it is the host's
+    /// word: not on the agents' lane.
     ///
     /// ```
     /// use syscap::{format::label::Label, prelude::*};
@@ -30,8 +30,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] with [`TooLarge`](syscap_format::reason::Reason::TooLarge) where it is empty or longer, or where
-    /// the disk has no room; else as [`Session::call`].
+    /// [`Error::Refused`] with [`TooLarge`](syscap_format::reason::Reason::TooLarge) where it is
+    /// empty or longer, or where the disk has no room; else as [`Session::call`].
     pub fn heard(&self, text: &str, label: Label) -> Result<Seq, Error> {
         self.with(|term, seated| match (seated, &term.side) {
             (Seated::Here(session), _) => Step::Done(session.heard(text, label)),

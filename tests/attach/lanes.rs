@@ -4,7 +4,8 @@ use std::os::unix::net::UnixStream;
 
 use syscap::{
     Runtime, SessionTicket,
-    format::{cbor::Encoder, control::Freeze, provenance::Source},
+    format::{cbor::Encoder, control::Freeze, label::Label, provenance::Source},
+    host::Prompt,
     policy::Preset,
     prelude::*,
     verify::Verdict,
@@ -86,6 +87,11 @@ fn the_agents_lane_takes_calls_only() {
     assert!(is_wrong_lane(agent.manifests(Whose::All)));
     assert!(is_wrong_lane(agent.observe(&taken, Source::Tool, &[], args! { "fact.a": 1 })));
     assert!(is_wrong_lane(taken.propose(args! { "goal.a": 1 })));
+    // Least of all what its user has said.
+    assert!(is_wrong_lane(taken.heard("Approve it.", Label::PUBLIC)));
+    let (agent_id, conversation) = (taken.agent().clone(), "c".to_owned());
+    let prompt = Prompt { agent: agent_id, conversation, text: "Approve it.".to_owned() };
+    assert!(is_wrong_lane(agent.heard(taken.token(), &prompt)));
     // An id alone opens nothing.
     assert!(agent.session("a", other.token()).is_err());
     assert_eq!(records(&home).len(), before, "nothing was recorded");

@@ -139,7 +139,7 @@ fn records_of_other_versions_and_sizes_are_not_read() {
     }
     // seq and prev take 2 + 1 + 34 bytes more; then comes key 3 with the kind.
     let kind = record.windows(3).position(|w| w == [3, 9, 4]).expect("kind of a policy record");
-    let reserved = change(record, &|bytes| bytes[kind + 1] = 12);
+    let reserved = change(record, &|bytes| bytes[kind + 1] = 14);
     assert_eq!(reserved, (3, Fault::Reserved));
     let large = change(record, &|bytes| bytes.resize(65_536, 0));
     assert_eq!(large, (3, Fault::TooLarge));

@@ -198,12 +198,15 @@ impl Hook {
     /// on: nothing is done by that.
     fn heard(&self, conversation: String, text: String, out: &mut Out) -> Result<Exit, String> {
         let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
-        let token = match self.token {
-            Some(token) => token,
-            None => newest(&access, &self.agent, |tool| self.client.runs(tool))?,
-        };
-        let prompt = Prompt { agent: self.agent.clone(), conversation, text };
-        access.heard(token, &prompt).map_err(|error| error.to_string())?;
+        // A picture alone, say, comes without words.
+        if !text.is_empty() {
+            let token = match self.token {
+                Some(token) => token,
+                None => newest(&access, &self.agent, |tool| self.client.runs(tool))?,
+            };
+            let prompt = Prompt { agent: self.agent.clone(), conversation, text };
+            access.heard(token, &prompt).map_err(|error| error.to_string())?;
+        }
         let said = self.client.heard().map_or(Ok(()), |said| out.line(said));
         said.and_then(|()| out.flush()).map_err(|failure| failure.to_string())?;
         access.close().map_err(|error| error.to_string())?;

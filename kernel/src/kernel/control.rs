@@ -118,7 +118,8 @@ impl Kernel {
     ) -> Result<(), Halt> {
         let open = self.state.sessions.get(&input.session);
         let its = open.is_some_and(|open| open.agent == input.agent);
-        let said = (text.field, text.hash(), text.is_short()) == (TEXT, input.text, true);
+        let fits = (1..=TEXT_BYTES_MAX).contains(&text.text.len());
+        let said = (text.field, text.hash(), fits) == (TEXT, input.text, true);
         match self.takes_work() {
             Err(reason) => self.refuse_control(ticket, reason.into()),
             Ok(()) if its && said => self.record(ticket, BodyView::Input(input), Some(text)),

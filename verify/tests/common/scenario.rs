@@ -12,10 +12,12 @@ use syscap_format::{
         Revocation, Role,
     },
     envelope::{Form, Status},
-    id::{AgentId, Seq, SnapshotId, TokenId},
+    id::{AgentId, Salt, Seq, SnapshotId, TokenId},
+    label::{Confidentiality, Integrity, Label},
     provenance::Source,
-    record::{Answer, ApprovalBody, HomeLimits, Kind, Means, Recovered},
+    record::{Answer, ApprovalBody, HomeLimits, Input, Kind, Means, Recovered},
     token::TokenBody,
+    vault::VaultText,
 };
 use syscap_kernel::{
     kernel::{Event, Kernel, Lost, Submit},
@@ -75,6 +77,8 @@ fn everything_and(more: impl FnOnce(&mut Driver<MemoryStore>, Seq)) -> MemorySto
     driver.call(session, &call("disk.write", 5));
     more(&mut driver, session);
     charge(&mut driver, session);
+    said(&mut driver, session, "ada");
+    driver.call(session, &call("disk.write", 6));
     let ticket = driver.ticket();
     driver.event(Event::CloseSession(ticket, session));
     driver.acked(ticket).unwrap();
@@ -102,6 +106,17 @@ fn calls<S: Store>(driver: &mut Driver<S>, session: Seq) {
     let refused = driver.replies.iter().filter(|(_, reply)| reply.status() == Status::Error);
     assert_eq!(refused.count(), 4);
     charge(driver, session);
+}
+
+/// What a user says, in the session of an agent.
+pub(crate) fn said<S: Store>(driver: &mut Driver<S>, session: Seq, agent: &str) {
+    let ticket = driver.ticket();
+    let text = VaultText { salt: Salt::from_bytes([7; 32]), field: 12, text: "bees".into() };
+    let (agent, label) =
+        (AgentId::new(agent).unwrap(), Label::new(Integrity::Trusted, Confidentiality::Internal));
+    let input = Input { session, agent, text: text.hash(), label };
+    driver.event(Event::Heard(ticket, Box::new(input), text));
+    driver.acked(ticket).unwrap();
 }
 
 fn charge<S: Store>(driver: &mut Driver<S>, session: Seq) {

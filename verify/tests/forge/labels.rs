@@ -1,14 +1,18 @@
 //! Labels: what a result carries stays with the session that got it.
 
 use syscap::verify::Fault;
-use syscap_format::label::Label;
+use syscap_format::{
+    id::Seq,
+    label::Label,
+    record::{Body, Input, Record},
+};
 
 use super::{
     check,
     common::{
         agent,
         log::Log,
-        scenario::{ECHO, call, keyed, small},
+        scenario::{ECHO, call, keyed, said, small},
     },
     tools::{intent, outcome},
 };
@@ -49,6 +53,34 @@ fn what_a_result_carries_stays_with_its_session() {
             ],
         );
     }
+}
+
+/// 14 is what a user said, and 15 the next call.
+#[test]
+fn what_a_user_says_is_the_sessions_and_stays_with_it() {
+    let log = Log::of(&small(|driver, session| {
+        said(driver, session, "ada");
+        driver.call(session, ECHO);
+    }));
+    fn input(record: &mut Record) -> &mut Input {
+        match &mut record.body {
+            Body::Input(input) => input,
+            _ => panic!("another kind"),
+        }
+    }
+    check(
+        &log,
+        &[
+            ("forgotten", &|r| intent(&mut r[15]).label = Label::PUBLIC, &[(15, Fault::Label)]),
+            ("made less of", &|r| input(&mut r[14]).label = Label::PUBLIC, &[(15, Fault::Label)]),
+            (
+                "of no session",
+                &|r| input(&mut r[14]).session = Seq::new(1),
+                &[(14, Fault::UnknownSession), (15, Fault::Label)],
+            ),
+            ("to another", &|r| input(&mut r[14]).agent = agent("bob"), &[(14, Fault::NotBound)]),
+        ],
+    );
 }
 
 /// A second session is given the first one's result: 17 is the repeat.

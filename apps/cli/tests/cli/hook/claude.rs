@@ -24,9 +24,10 @@ fn the_settings_name_the_hook_for_each_event() {
     let settings: Value = serde_json::from_str(&hooked.set_up(&[]).out).unwrap();
     let hooks = settings["hooks"].as_object().unwrap();
     let events: Vec<&String> = hooks.keys().collect();
-    assert_eq!(events, ["PostToolUse", "PostToolUseFailure", "PreToolUse"]);
-    for entries in hooks.values() {
-        assert_eq!(entries[0]["matcher"], "*");
+    assert_eq!(events, ["PostToolUse", "PostToolUseFailure", "PreToolUse", "UserPromptSubmit"]);
+    for (event, entries) in hooks {
+        let matcher = if event == "UserPromptSubmit" { Value::Null } else { json!("*") };
+        assert_eq!(entries[0]["matcher"], matcher);
         let hook = &entries[0]["hooks"][0];
         assert_eq!((&hook["type"], &hook["timeout"]), (&json!("command"), &json!(60)));
         let command = hook["command"].as_str().unwrap();
@@ -35,6 +36,61 @@ fn the_settings_name_the_hook_for_each_event() {
     }
     assert_eq!(hooked.of_kind("issue").len(), 2);
     assert_eq!(hooked.of_kind("tools").len(), 2, "the home's own, and the client's, once");
+}
+
+fn prompt(said: &str) -> Value {
+    json!({
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "00893aaf-19fa-41d2-8238-13269b9b3ca0",
+        "cwd": "/",
+        "prompt": said,
+    })
+}
+
+/// What the user says stands in the session of the conversation, before what comes of it; the model
+/// is told nothing, and the log has no word of it.
+#[test]
+fn what_the_user_says_is_on_record() {
+    let hooked = Hooked::new("claude-code", &[]);
+    let long = format!("Please read\n{}", "all of it ".repeat(1_000));
+    for said in ["What does Hilda's file say?", &long] {
+        assert_eq!(hooked.hook(&prompt(said)).fine().out, "");
+    }
+    hooked.hook(&read("PreToolUse", "toolu_01")).fine();
+    let inputs = hooked.of_kind("input");
+    assert_eq!(inputs.len(), 4, "10,012 bytes are three");
+    let intent = hooked.last();
+    assert_eq!(inputs[0]["session"], intent["session"]);
+    assert_eq!((&inputs[0]["agent"], &inputs[0]["label"]), (&json!("coder"), &json!(0)));
+    assert!(hooked.home.log().iter().all(|record| !record.to_string().contains("Hilda")));
+    let home = hooked.home.path();
+    let shown = run(["log", "show", &home, "--agent", "coder"]).fine().out;
+    assert!(shown.contains("the user said: What does Hilda's file say?\n"), "{shown}");
+    assert!(shown.contains("the user said: Please read all of it all of it"), "{shown}");
+    let redacted = run(["log", "show", &home, "--redacted"]).fine().out;
+    assert!(!redacted.contains("Hilda") && redacted.contains("the user said something"));
+    let seq = inputs[1]["seq"].to_string();
+    let whole = run(["log", "show", &home, &seq]).fine().out;
+    assert!(whole.contains("  said:\n  | Please read\n  | all of it all of it"), "{whole}");
+    hooked.end();
+}
+
+/// Nothing is done by what a user says: that it can't be recorded stops nobody, and is told.
+#[test]
+fn a_prompt_that_cannot_be_recorded_stops_nobody() {
+    let hooked = Hooked::new("claude-code", &[]);
+    hooked.changes_nothing(1, |hooked| hooked.hook(&prompt(&"x".repeat((1 << 20) + 1))));
+    let before = hooked.home.log().len();
+    assert_eq!(hooked.hook(&prompt("")).fine().out, "", "a picture alone, say");
+    assert_eq!(hooked.home.log().len(), before);
+    // Nor that the agent is frozen keeps it off the record.
+    assert_eq!(run(["freeze", &hooked.home.path(), "--all"]).code, 0);
+    assert_eq!(hooked.hook(&prompt("Stop.")).fine().out, "");
+    assert_eq!(hooked.of_kind("input").len(), 1);
+    let token = hooked.of_kind("issue").pop().unwrap()["token"].as_str().unwrap().to_owned();
+    assert_eq!(run(["token", "revoke", &hooked.home.path(), &token]).code, 0);
+    hooked.changes_nothing(1, |hooked| hooked.hook(&prompt("Hello?")));
+    hooked.end();
 }
 
 #[test]

@@ -17,6 +17,18 @@ fn the_settings_name_the_hook_for_each_event() {
     }
 }
 
+#[test]
+fn what_the_user_says_is_on_record() {
+    let hooked = Hooked::new("gemini-cli", &[]);
+    let settings: Value = serde_json::from_str(&hooked.set_up(&[]).out).unwrap();
+    let entry = &settings["hooks"]["BeforeAgent"][0];
+    assert_eq!((&entry["matcher"], &entry["hooks"][0]["type"]), (&Value::Null, &json!("command")));
+    let event = json!({ "hook_event_name": "BeforeAgent", "session_id": "s1", "prompt": "Hello." });
+    assert_eq!(hooked.hook(&event).fine().one(), json!({}));
+    assert_eq!(hooked.of_kind("input").len(), 1);
+    hooked.end();
+}
+
 /// It has no names for uses: equal ones are told apart by their order.
 #[test]
 fn uses_are_on_record_before_and_after() {
