@@ -19,14 +19,15 @@ use syscap::{
             RoleSet, possession,
         },
         hash::leaf,
-        id::{AgentId, Seq, TokenId},
-        label::Confidentiality,
+        id::{AgentId, Salt, Seq, TokenId},
+        label::{Confidentiality, Label},
         object::Object,
         provenance::Source,
-        record::{Answer, Body, HomeLimits, Recovered},
+        record::{Answer, Body, HomeLimits, Input, Recovered},
         scope::Rights,
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
+        vault::VaultText,
     },
     kernel::{
         kernel::{Event, Kernel, Measured},
@@ -180,7 +181,7 @@ pub fn history() -> Vec<u8> {
     let end = |how: u8| [36, how, 0];
     let reopen = [3, 0, 0, 47];
     let ask = [7, 0, 21, 21, 240, 47];
-    let steps: [&[u8]; 29] = [
+    let steps: [&[u8]; 30] = [
         &[25, 0, 200, 36, 0, 0, 47],
         &spend(0),
         &[47],
@@ -204,6 +205,8 @@ pub fn history() -> Vec<u8> {
         &end(0),
         // What the host charges, the time that an operator confirms, an issuer's second key.
         &[58, 0, 1, 0, 5, 57, 5, 0, 55, 0, 1, 0, 100, 100, 47],
+        // What a user says.
+        &[79, 0, 0, 0, 47],
         // A flood of what is no call, and the tick that counts it.
         &[29, 0, 0, 0].repeat(80),
         &[61, 255, 255, 0, 0, 60, 0, 47],
@@ -326,7 +329,8 @@ fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
         // A commit in its parts, so that others come between them.
         71..=74 => sim.take(),
         75..=77 => sim.write(),
-        _ => sim.tell(),
+        78 => sim.tell(),
+        _ => heard(sim, input),
     }
 }
 
@@ -564,6 +568,17 @@ fn charge(sim: &mut Sim, input: &mut Bytes<'_>) {
     let amounts = Amounts::ZERO.with(dimension, u64::from(input.pair()));
     sim.posted += amounts.get(Dimension::CreditsMicro);
     sim.event(Event::Charge(ticket, session, amounts));
+}
+
+fn heard(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let Some(session) = session(sim, input) else { return };
+    let (salt, field) = (Salt::from_bytes([7; 32]), 12 + u64::from(input.byte() > 240));
+    let text = VaultText { salt, field, text: Box::from("bees") };
+    let agent = AgentId::new(&agent(input)).unwrap();
+    let label = Label::UNTRUSTED;
+    let said = Input { session, agent, text: text.hash(), label };
+    let ticket = sim.ticket();
+    sim.event(Event::Heard(ticket, Box::new(said), text));
 }
 
 fn close(sim: &mut Sim, input: &mut Bytes<'_>) {
