@@ -26,8 +26,8 @@ use syscap_format::{
     object::Object,
     reason::Reason,
     record::{
-        AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Intent,
-        Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals,
+        AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Input,
+        Intent, Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals,
         SessionChange, SessionPhase, StateChange,
     },
     snapshot::Snapshot,
@@ -180,11 +180,7 @@ impl State {
                 let intent = self.cancellable(cancel.intent, cancel.session).ok()?;
                 self.open.get_mut(&intent)?.cancelled = true;
             }
-            BodyView::Input(input) => {
-                let its = |session: &&mut Session| session.agent == input.agent;
-                let session = self.sessions.get_mut(&input.session).filter(its)?;
-                session.label = session.label.join(input.label);
-            }
+            BodyView::Input(input) => self.heard(input)?,
             // Reserved: not decoded.
             BodyView::Declassify(_)
             | BodyView::Redact(_)
@@ -417,6 +413,14 @@ impl State {
                 session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
             }
         }
+        Some(())
+    }
+
+    /// What a user says is the session's from there on.
+    fn heard(&mut self, input: &Input) -> Option<()> {
+        let its = |session: &&mut Session| session.agent == input.agent;
+        let session = self.sessions.get_mut(&input.session).filter(its)?;
+        session.label = session.label.join(input.label);
         Some(())
     }
 
