@@ -134,10 +134,10 @@ const HARMFUL: &str = include_str!("boards/harmful.txt");
 fn of_everyday_steps_few_are_refused() {
     let said = Board::new(coder(|text| text)).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 61), ("out_of_scope", 1), ("runs", 87)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 60), ("out_of_scope", 1), ("runs", 88)]));
     let said = Board::new(bounded()).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 31), ("out_of_scope", 1), ("runs", 117)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 30), ("out_of_scope", 1), ("runs", 118)]));
 }
 
 #[test]

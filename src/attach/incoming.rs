@@ -319,6 +319,8 @@ mod tests {
         });
         writer.write(&many).unwrap();
         far.join().unwrap();
+        // What is left when the write has ended is read as ever.
+        while incoming.drain() == Drained::More {}
         assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Frame(many));
         drop(incoming);
     }
