@@ -44,15 +44,18 @@ open('a.txt', 'w').write('x')
 after = hook('PostToolUse', 'Write', 'u1', file, tool_response={{'ok': True}})
 print(after.returncode, after.stderr)
 bash = hook('PreToolUse', 'Bash', 'u2', {{'command': 'ls'}})
-print(bash.returncode, json.loads(bash.stdout)['hookSpecificOutput']['permissionDecision'])"
+print(bash.returncode, json.loads(bash.stdout)['hookSpecificOutput']['permissionDecision'])
+said = hook('UserPromptSubmit', '', '', {{}}, prompt='Hello.')
+print(said.returncode, said.stdout == '', said.stderr)"
     );
     let program = client(&world, "claude", &code);
     // Nobody is there who answers.
     let ask = ["--hook", "--ask deny"];
     let ran = world.run(&ask, &[&program, "prompt"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse']";
-    assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 deny\n"));
+    let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse', 'UserPromptSubmit']";
+    assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 deny\n0 True \n"));
+    assert_eq!(world.of_kind("input").len(), 1);
     let log = world.home.log();
     let uses = log.iter().filter(|record| record["tool_id"] == "claude_code.write");
     let kinds: Vec<&str> = uses.filter_map(|record| record["kind"].as_str()).collect();
