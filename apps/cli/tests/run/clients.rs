@@ -55,7 +55,7 @@ print(said.returncode, said.stdout == '', said.stderr)"
     assert_eq!(ran.code, 0, "{}", ran.err);
     let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse', 'UserPromptSubmit']";
     assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 deny\n0 True \n"));
-    assert_eq!(world.of_kind("input").len(), 1);
+    assert_eq!(world.of_kind("input"), 1);
     let log = world.home.log();
     let uses = log.iter().filter(|record| record["tool_id"] == "claude_code.write");
     let kinds: Vec<&str> = uses.filter_map(|record| record["kind"].as_str()).collect();
