@@ -8,6 +8,7 @@ mod class;
 pub(crate) mod client;
 mod event;
 mod grant;
+mod halves;
 mod holder;
 mod place;
 pub(crate) mod setup;

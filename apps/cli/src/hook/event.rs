@@ -8,7 +8,7 @@ use syscap::{
     host::Reported,
 };
 
-use super::client::Client;
+use super::{client::Client, halves};
 
 /// What a client tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,26 @@ pub(super) enum Phase {
 impl Told {
     /// Reads one JSON object. What else stands there is the client's affair; a model wrote part of
     /// it, so nothing in it is an escape.
+    ///
+    /// Halves of surrogate pairs, which JavaScript's strings may hold and text can't, become U+FFFD
+    /// in what decides nothing: what a user says, and what a use came to.
     pub(super) fn read(client: Client, text: &[u8]) -> Result<Self, String> {
+        let told = Self::read_whole(client, text);
+        if told.is_ok() {
+            return told;
+        }
+        match halves::replaced(text).map(|mended| Self::read_whole(client, &mended)) {
+            Some(Ok(mended)) if !mended.decides() => Ok(mended),
+            _ => told,
+        }
+    }
+
+    /// Whether something is let through by it, or not.
+    const fn decides(&self) -> bool {
+        matches!(self, Self::Use(Event { phase: Phase::Before, .. }))
+    }
+
+    fn read_whole(client: Client, text: &[u8]) -> Result<Self, String> {
         let map = json::to_data(text).map_err(|error| format!("the event is no JSON: {error}"))?;
         let map = map.item();
         if map.kind() != Kind::Map {
@@ -146,6 +165,36 @@ mod tests {
         }
         let unsaid = r#"{"hook_event_name":"UserPromptSubmit","session_id":"s"}"#;
         Told::read(Client::ClaudeCode, unsaid.as_bytes()).unwrap_err();
+    }
+
+    /// JavaScript cuts its strings between the halves of a character, and a user may paste one: it
+    /// is no reason to stop a user, nor to lose what a use came to. What is to be decided on is
+    /// never another text than the one that runs.
+    #[test]
+    fn half_a_character_denies_uses_alone() {
+        let of = |name: &str, said: &str| {
+            let text = format!(
+                r#"{{"hook_event_name":"{name}","session_id":"s","prompt":"{said}","error":"{said}",
+                    "tool_name":"Read","tool_use_id":"t","tool_input":{{"a":"{said}"}}}}"#
+            );
+            Told::read(Client::ClaudeCode, text.as_bytes())
+        };
+        for (said, read) in [
+            (r"a\ud83d", "a\u{fffd}"),
+            (r"\uDE00\ud83d\n", "\u{fffd}\u{fffd}\n"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+            (r"\ud83d\\ude00\ud83d", "\u{fffd}\\ude00\u{fffd}"),
+        ] {
+            let prompt = Told::Prompt { conversation: "s".into(), text: read.to_owned() };
+            assert_eq!(of("UserPromptSubmit", said), Ok(prompt));
+            let Ok(Told::Use(after)) = of("PostToolUseFailure", said) else { panic!("{said}") };
+            assert_eq!(after.phase, Phase::After(Reported::Failed(read.to_owned())));
+            of("PreToolUse", said).unwrap_err();
+        }
+        // Nothing else is mended.
+        for broken in [r"\ud83", r"\ud83d\x", "\\", r"\ud83d\u"] {
+            of("UserPromptSubmit", broken).unwrap_err();
+        }
     }
 
     #[test]
