@@ -182,14 +182,21 @@ impl Shared {
     }
 }
 
+/// What it took the beginning of it sees to, until that is whole or its time has come: who reads
+/// otherwise does not know of it.
 fn read_meanwhile(shared: &Weak<Shared>, over: &AtomicBool) {
-    while !over.load(Ordering::SeqCst) {
+    let mut begun: Option<Instant> = None;
+    while begun.is_some() || !over.load(Ordering::SeqCst) {
         let Some(shared) = shared.upgrade() else { return };
         let mut fds = [PollFd::new(&*shared.stream, PollFlags::IN)];
         // What it says is found by reading.
         let ready = poll(&mut fds, Some(&LOOK)).is_ok_and(|ready| ready > 0);
-        if ready && shared.drain() == Drained::Over {
-            return;
+        if ready || begun.is_some_and(|until| until <= Instant::now()) {
+            match shared.drain() {
+                Drained::Over => return,
+                Drained::All(until) => begun = until,
+                Drained::More => {}
+            }
         }
     }
 }
@@ -323,5 +330,23 @@ mod tests {
         while incoming.drain() == Drained::More {}
         assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Frame(many));
         drop(incoming);
+    }
+
+    /// Who reads in the place of another sees to what has begun to come, also when that one could
+    /// read again: it does not know of it.
+    #[test]
+    fn who_takes_the_beginning_of_a_frame_sees_to_its_time() {
+        let (incoming, near, mut far, told) = connection();
+        let over = Arc::<AtomicBool>::default();
+        incoming.meanwhile()(Arc::clone(&over));
+        far.write_all(&frame(b"one")[..5]).unwrap();
+        let since = Instant::now();
+        while rustix::io::ioctl_fionread(&*near).unwrap() > 0 {
+            assert!(since.elapsed() < LONG, "nobody reads");
+        }
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Finished);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Told::Ended);
+        assert_eq!(incoming.drain(), Drained::Over);
     }
 }
