@@ -110,13 +110,22 @@ impl Hook {
     }
 }
 
+/// Whether it is a root as tools have them, `ROOT=FOLDER`.
+fn is_named(folder: &Path) -> bool {
+    let named = folder.to_str().and_then(|text| text.split_once('='));
+    named.is_some_and(|(name, folder)| !name.contains('/') && Path::new(folder).is_dir())
+}
+
 /// A folder, by its real path, and what may be done there.
 fn rule(folder: &Path, rights: Rights) -> Result<Rule, Failure> {
-    let real: PathBuf = fs::canonicalize(folder).map_err(Failure::file(folder))?;
     let bad = |advice: &str| Failure::Usage {
         what: folder.display().to_string(),
         advice: advice.to_owned(),
     };
+    let real: PathBuf = fs::canonicalize(folder).map_err(|error| match is_named(folder) {
+        true => bad("is no folder; the hook's roots have no names: --root FOLDER"),
+        false => Failure::file(folder)(error),
+    })?;
     let text = real.to_str().ok_or_else(|| bad("is no UTF-8"))?;
     let mut names = text.split('/').filter(|name| !name.is_empty()).peekable();
     if names.peek().is_none() {

@@ -1,5 +1,7 @@
 //! Claude Code: PreToolUse, PostToolUse, PostToolUseFailure.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::world::{Hooked, claude, with};
@@ -310,4 +312,22 @@ fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
     assert_eq!((hooked.code, &*hooked.out), (2, ""));
     assert!(hooked.err.contains(&format!("syscap init {home}")), "{}", hooked.err);
     assert!(!std::path::Path::new(&home).exists());
+}
+
+/// A root as `syscap mcp` takes it: the hook's have no names.
+#[test]
+fn a_named_root_is_a_mistake_in_the_words() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    let folder = hooked.home.beside("project");
+    fs::create_dir(&folder).unwrap();
+    let named = format!("workspace={}", folder.display());
+    let tokens = hooked.of_kind("mint").len();
+    hooked.set_up(&["--root", &named]).failed(2);
+    // What is not there at all is a file's error.
+    let gone = folder.join("gone").display().to_string();
+    for gone in [&gone, &format!("workspace={gone}")] {
+        hooked.set_up(&["--root", gone]).failed(1);
+    }
+    assert_eq!(hooked.of_kind("mint").len(), tokens);
+    assert_eq!(hooked.set_up(&["--root", folder.to_str().unwrap()]).code, 0);
 }
