@@ -286,6 +286,11 @@ fn a_refusal_names_the_command_that_goes_on() {
     let reason = denied(hooked.hook(&stranger("toolu_02")));
     assert_eq!(hooked.last()["kind"], "ask", "granted now: {reason}");
     assert!(reason.contains("constraint: ") && reason.contains("class: external_write"));
+    // What an operator says it is stands above what the client thinks.
+    let tool = words.last().expect("the tool");
+    run(["tools", "class", &home, tool, "irreversible"]).fine();
+    let reason = denied(hooked.hook(&stranger("toolu_03")));
+    assert!(reason.contains("class: irreversible"), "{reason}");
     hooked.end();
 }
 
