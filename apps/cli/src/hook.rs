@@ -257,8 +257,8 @@ impl Hook {
                 // What a command that is understood counts as, the record says. What is not on
                 // record counts as what it would be put there as.
                 let on_record = || access.tool(&used.tool).map(|it| it.manifest.effect);
-                let class = (!shell || !unclear.is_empty())
-                    .then(|| on_record().unwrap_or(manifest.effect));
+                let class =
+                    (!shell || !unclear.is_empty()).then(|| on_record().unwrap_or(manifest.effect));
                 let home = std::path::absolute(&self.home).unwrap_or_else(|_| self.home.clone());
                 let against = words::Against {
                     home: &setup::quoted(&home.display().to_string()),

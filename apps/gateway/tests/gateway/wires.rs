@@ -1,9 +1,16 @@
 //! Both wires of the protocol, on either side.
 
-use serde_json::{Value, json};
-use syscap::format::reason::Reason;
+use std::time::Duration;
 
-use crate::bench::{Bench, GatewayProcess, NEW, refusal, text};
+use serde_json::{Value, json};
+use syscap::{
+    format::{control::Freeze, reason::Reason},
+    prelude::*,
+};
+
+use crate::bench::{Bench, GatewayProcess, NEW, refusal, text, until};
+
+const MOMENT: Duration = Duration::from_millis(400);
 
 fn new_server(bench: &Bench) -> String {
     format!("server=odd:{} new", bench.server("odd").display())
@@ -194,4 +201,45 @@ fn changes(gateway: &mut GatewayProcess, id: &Value, n: usize) {
     let changed = gateway.hears("notifications/tools/list_changed");
     let meta = &changed["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], *id, "{changed}");
+}
+
+/// A subscription that was refused joined nothing, so it takes nothing with it when it ends: not
+/// what another has joined since.
+#[test]
+fn a_refused_subscription_leaves_anothers_alone() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server, "class=local_write=*"]).stateless();
+    gateway.request("tools/list", json!({}));
+    let beside = Runtime::share(bench.home()).unwrap();
+    let listen = |gateway: &mut GatewayProcess| {
+        let id = gateway.id();
+        let wanted = json!({"notifications": {"resourceSubscriptions": ["odd://any"]}});
+        gateway.send(&id, "subscriptions/listen", wanted);
+        gateway.hears("notifications/subscriptions/acknowledged");
+        id
+    };
+    let refusals = || bench.count("Refusal");
+    let before = refusals();
+    beside.freeze(&Freeze::all()).unwrap();
+    let refused = listen(&mut gateway);
+    until("it is refused", || refusals() > before);
+    beside.freeze(&Freeze::all().thaw()).unwrap();
+    let joined = listen(&mut gateway);
+    assert_eq!(gateway.hears("notifications/resources/updated")["params"]["uri"], "odd://any");
+    // Its join is noted once its outcome is on record.
+    until("it has joined", || bench.outcomes().len() == 1);
+    gateway.has_answer(&joined, MOMENT);
+    let ends = |gateway: &mut GatewayProcess, id: &Value| {
+        gateway.notify("notifications/cancelled", json!({"requestId": id}));
+        gateway.has_answer(id, MOMENT)
+    };
+    ends(&mut gateway, &refused);
+    assert_eq!(bench.got_method("odd", "resources/unsubscribe"), 0);
+    ends(&mut gateway, &joined);
+    until("it is left", || bench.got_method("odd", "resources/unsubscribe") == 1);
+    assert_eq!(bench.got_method("odd", "resources/subscribe"), 1);
+    beside.close().unwrap();
+    assert!(gateway.end().success());
+    bench.settled();
 }
