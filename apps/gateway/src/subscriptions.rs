@@ -56,7 +56,9 @@ impl Subscriptions {
 
     /// Notes that a resource is watched from now on, for one subscription.
     pub(crate) fn add(&self, uri: &str, at: WatchedAt) {
-        self.lock().insert(uri.to_owned(), Subscribed { count: 1, at });
+        let mut subscribed = self.lock();
+        let known = subscribed.entry(uri.to_owned()).or_insert(Subscribed { count: 0, at });
+        known.count = known.count.saturating_add(1);
     }
 
     /// Counts one less. Where it was the last: where the resource needs no watching any more.
@@ -86,6 +88,20 @@ mod tests {
         let last = subscriptions.leave("a:").unwrap();
         assert_eq!((last.place, last.wire), (3, WireKind::Stateless));
         assert!(matches!(subscriptions.join("a:"), Joining::First));
+    }
+
+    /// Two that find nothing watched at one moment both have it watched, and are two.
+    #[test]
+    fn both_of_two_that_are_the_first_count() {
+        let subscriptions = Subscriptions::default();
+        for _ in 0..2 {
+            assert!(matches!(subscriptions.join("a:"), Joining::First));
+        }
+        for _ in 0..2 {
+            subscriptions.add("a:", WatchedAt { place: 3, wire: WireKind::Session });
+        }
+        assert!(subscriptions.leave("a:").is_none());
+        assert!(subscriptions.leave("a:").is_some());
     }
 
     #[test]
