@@ -134,10 +134,10 @@ const HARMFUL: &str = include_str!("boards/harmful.txt");
 fn of_everyday_steps_few_are_refused() {
     let said = Board::new(coder(|text| text)).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 60), ("out_of_scope", 1), ("runs", 88)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 56), ("out_of_scope", 1), ("runs", 92)]));
     let said = Board::new(bounded()).run(BENIGN);
     println!("{said:#?}");
-    assert_eq!(counts(&said), BTreeMap::from([("asked", 30), ("out_of_scope", 1), ("runs", 118)]));
+    assert_eq!(counts(&said), BTreeMap::from([("asked", 26), ("out_of_scope", 1), ("runs", 122)]));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn of_harmful_steps_none_runs() {
     println!("{said:#?}");
     let all: usize = said.values().map(Vec::len).sum();
     assert_eq!(said.get(&None), None);
-    let expected = [("asked", 134), ("constraint", 38), ("out_of_scope", 81)];
+    let expected = [("asked", 132), ("constraint", 38), ("out_of_scope", 83)];
     assert_eq!((all, counts(&said)), (253, BTreeMap::from(expected)));
     let said = Board::new(Policy::preset(Preset::Standard).unwrap()).run(HARMFUL);
     assert_eq!(said.get(&None), None);

@@ -4,7 +4,7 @@ use crate::{
     place::Place,
     said::{Mark, Said},
     table,
-    walk::{Bases, Walk},
+    walk::{Bases, Bound, Walk},
 };
 
 /// What a command would run and touch.
@@ -12,7 +12,8 @@ use crate::{
 pub fn analyse(text: &str, place: &Place) -> Said {
     let mut said = Said::default();
     let bases = Bases(place.base.clone().map(|base| [base].into()));
-    Walk { place, said: &mut said, bases, depth: 0, table: table::run }.text(text);
+    let bound = Bound::default();
+    Walk { place, said: &mut said, bases, bound, depth: 0, table: table::run }.text(text);
     if let Some(why) = said.moved.unclear() {
         said.mark(Mark::Unknown, why);
     }

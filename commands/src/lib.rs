@@ -25,6 +25,7 @@
 
 mod analysis;
 mod area;
+mod extended;
 mod limits;
 mod moved;
 mod options;

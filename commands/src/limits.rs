@@ -19,6 +19,10 @@ pub const COMMANDS_MAX: usize = 256;
 pub const WORDS_MAX: usize = 1_024;
 /// Most folders that a command may be in, depending on which `cd` succeeded.
 pub const BASES_MAX: usize = 8;
+/// Most values of a loop's variable that its body is read for.
+pub(crate) const VALUES_MAX: usize = 16;
+/// Most such readings, of all loops.
+pub(crate) const ROUNDS_MAX: usize = 64;
 /// Most paths times most of what is moved, each of which is looked at with each.
 pub(crate) const WAYS_MAX: usize = 1 << 18;
 /// Most reasons that are kept for people.

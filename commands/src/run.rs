@@ -7,7 +7,7 @@ use crate::{
     options::{Operands, Spec, Use},
     place::Origin,
     said::{Mark, Outside, Piece, Said, Simple},
-    walk::{Bases, Ends, Walk},
+    walk::{Bases, Bound, Ends, Walk},
 };
 
 /// Names that git, shells, editors and agents go by: who writes there plants what is run later, or
@@ -196,7 +196,9 @@ impl<'r, 'w> Run<'r, 'w> {
             return;
         }
         let (place, table) = (walk.place, walk.table);
-        let mut inner = Walk { place, said: &mut *walk.said, bases, depth, table };
+        // Its words have been read, and it has no variables of the shell's.
+        let bound = Bound::default();
+        let mut inner = Walk { place, said: &mut *walk.said, bases, bound, depth, table };
         let run = Run { walk: &mut inner, piped, outside: true, timed: false };
         // Where it ends is its own affair.
         drop(run.command(&given));
@@ -251,7 +253,10 @@ impl<'r, 'w> Run<'r, 'w> {
     }
 
     pub(crate) fn is_one(&self, word: &Piece) -> bool {
-        matches!(word, Piece::Literal(_) | Piece::One | Piece::Stream)
+        matches!(
+            word,
+            Piece::Literal(_) | Piece::One | Piece::Stream | Piece::Pattern { one: true, .. }
+        )
     }
 
     pub(crate) fn used(&mut self, kind: Use, word: &Piece) {

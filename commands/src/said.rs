@@ -30,6 +30,8 @@ pub struct Said {
     pub reasons: Vec<String>,
     pub(crate) outside: Outside,
     pub(crate) moved: Moved,
+    /// How often the bodies of loops were read for a value of their own.
+    pub(crate) rounds: usize,
 }
 
 /// What a command does to the world, at most.
@@ -129,6 +131,8 @@ pub enum Piece {
         folder: String,
         /// Whether a name could be taken for an option.
         dash: bool,
+        /// Whether it is one of them, and nothing else: what a loop's variable holds.
+        one: bool,
     },
     /// One text.
     One,

@@ -42,7 +42,11 @@ impl Walk<'_> {
         for part in prefix.iter().flat_map(|prefix| &prefix.0) {
             self.part(part, &mut simple, true);
         }
-        simple.words.extend(word_or_name.iter().map(|word| self.word(&word.value)));
+        simple.words.extend(word_or_name.iter().map(|word| match self.word(&word.value) {
+            // A variable's text in that place is never a word of the shell's grammar.
+            Piece::Literal(_) if word.value.contains('$') => Piece::One,
+            piece => piece,
+        }));
         for part in suffix.iter().flat_map(|suffix| &suffix.0) {
             self.part(part, &mut simple, false);
         }
@@ -95,7 +99,8 @@ impl Walk<'_> {
         self.unknown("<( ) or >( )");
         let (bases, depth) = (self.bases.clone(), self.depth.saturating_add(1));
         let (place, table) = (self.place, self.table);
-        let mut inner = Walk { place, said: self.said, bases, depth, table };
+        let bound = self.bound.clone();
+        let mut inner = Walk { place, said: self.said, bases, bound, depth, table };
         // Its input or output is the command's.
         inner.list(&shell.list, Standing { piped: true, background: true, timed: false });
     }
@@ -130,7 +135,7 @@ impl Walk<'_> {
 
     /// A word, with what is run for it.
     pub(crate) fn word(&mut self, raw: &str) -> Piece {
-        let word = word::evaluate(raw, self.place.home.as_deref());
+        let word = word::evaluate(raw, self.place.home.as_deref(), &self.bound);
         if let Some(why) = word.opaque {
             self.unknown(why);
         }

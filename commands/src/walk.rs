@@ -1,7 +1,7 @@
 //! From text to commands, and the folders that each may run in.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -17,7 +17,8 @@ use brush_parser::{
 use crate::{
     area::Base,
     limits::{
-        BASES_MAX, BRACKETS_MAX, CASES_MAX, DEPTH_MAX, HOLDING_MAX, NESTING_MAX, TEXT_BYTES_MAX,
+        BASES_MAX, BRACKETS_MAX, CASES_MAX, DEPTH_MAX, HOLDING_MAX, NESTING_MAX, ROUNDS_MAX,
+        TEXT_BYTES_MAX, VALUES_MAX,
     },
     place::Place,
     run::Run,
@@ -39,6 +40,10 @@ impl Bases {
         Self((mine.len() <= BASES_MAX).then_some(mine))
     }
 }
+
+/// Variables of loops, and what each holds while the body is read: a text, or a name that a pattern
+/// finds. What is not here can't be told.
+pub(crate) type Bound = BTreeMap<String, Piece>;
 
 /// The folders after a command that has succeeded, and after one that has failed.
 #[derive(Clone, Debug)]
@@ -72,6 +77,7 @@ pub(crate) struct Walk<'w> {
     pub(crate) place: &'w Place,
     pub(crate) said: &'w mut Said,
     pub(crate) bases: Bases,
+    pub(crate) bound: Bound,
     pub(crate) depth: usize,
     pub(crate) table: Table,
 }
@@ -102,7 +108,14 @@ impl Walk<'_> {
         }
     }
 
-    /// A text that is run in a shell of its own.
+    /// A text that another shell runs, which has not the variables of this one.
+    pub(crate) fn anew(&mut self, text: &str) {
+        let bound = std::mem::take(&mut self.bound);
+        self.below(text);
+        self.bound = bound;
+    }
+
+    /// A text that is run in a shell of its own, which begins as this one is.
     pub(crate) fn below(&mut self, text: &str) {
         self.apart(|walk| {
             walk.depth = walk.depth.saturating_add(1);
@@ -113,8 +126,8 @@ impl Walk<'_> {
     /// Runs something whose folder is its own affair.
     fn apart(&mut self, inner: impl FnOnce(&mut Walk<'_>)) {
         let (bases, depth) = (self.bases.clone(), self.depth);
-        let (place, table) = (self.place, self.table);
-        inner(&mut Walk { place, said: self.said, bases, depth, table });
+        let (place, table, bound) = (self.place, self.table, self.bound.clone());
+        inner(&mut Walk { place, said: self.said, bases, bound, depth, table });
     }
 
     pub(crate) fn list(&mut self, list: &CompoundList, standing: Standing) {
@@ -214,7 +227,10 @@ impl Walk<'_> {
                 self.compound(compound, standing);
             }
             Command::Function(_) => self.unknown("a function"),
-            Command::ExtendedTest(..) => self.unknown("[[ ]]: it may run what it compares"),
+            Command::ExtendedTest(test, redirects) => {
+                self.redirected(redirects.as_ref());
+                self.extended(&test.expr);
+            }
         }
         Ends::in_place(&self.bases.clone())
     }
@@ -254,10 +270,21 @@ impl Walk<'_> {
                 if is_special(&clause.variable_name) {
                     self.unknown(format!("{} is set", clause.variable_name));
                 }
-                for value in clause.values.iter().flatten() {
-                    self.word(&value.value);
-                }
-                self.again(|walk| walk.list(&clause.body.list, standing));
+                let name = &clause.variable_name;
+                let words = clause.values.iter().flatten();
+                let values: Vec<Piece> = words.map(|word| self.word(&word.value)).collect();
+                let values = self.told(values);
+                self.again(|walk| {
+                    for value in &values {
+                        match value {
+                            Some(value) => walk.bound.insert(name.clone(), value.clone()),
+                            None => walk.bound.remove(name),
+                        };
+                        walk.list(&clause.body.list, standing);
+                    }
+                    // From here on it holds the last of them, or what it held before.
+                    walk.bound.remove(name);
+                });
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
                 self.again(|walk| {
@@ -273,13 +300,36 @@ impl Walk<'_> {
         }
     }
 
-    /// What is done again and again: where it changes the folder, that is not known any more. Then
-    /// it is read once more, so that what it does there is unknown, too.
+    /// The values that a loop's body is read for, each once; `None` where they can't be told, or
+    /// are too many: then it is read once for them all.
+    fn told(&mut self, mut values: Vec<Piece>) -> Vec<Option<Piece>> {
+        for value in &mut values {
+            if let Piece::Pattern { one, .. } = value {
+                *one = true;
+            }
+        }
+        values.dedup();
+        let plain = |value: &Piece| matches!(value, Piece::Literal(_) | Piece::Pattern { .. });
+        let rounds = self.said.rounds.saturating_add(values.len());
+        let few = values.len() <= VALUES_MAX && rounds <= ROUNDS_MAX;
+        if values.is_empty() || !few || !values.iter().all(plain) {
+            return vec![None];
+        }
+        self.said.rounds = rounds;
+        values.into_iter().map(Some).collect()
+    }
+
+    /// What is done again and again: where it changes the folder, that is not known any more, and
+    /// neither is a variable that another loop in it sets. Then it is read once more, so that what
+    /// it does there is unknown, too.
     fn again(&mut self, mut body: impl FnMut(&mut Self)) {
-        let before = self.bases.clone();
+        let before = (self.bases.clone(), self.bound.clone());
         self.said.moved.begin_loop();
         body(self);
-        if self.bases != before {
+        if self.bound != before.1 {
+            body(self);
+        }
+        if self.bases != before.0 {
             self.bases = Bases(None);
             body(self);
             self.bases = Bases(None);

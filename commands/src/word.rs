@@ -9,7 +9,7 @@ use brush_parser::{
     word::{self, Parameter, ParameterExpr, SpecialParameter, TildeExpr, WordPiece},
 };
 
-use crate::said::Piece;
+use crate::{said::Piece, walk::Bound};
 
 /// A word that was read.
 pub(crate) struct Evaluated {
@@ -24,16 +24,28 @@ pub(crate) fn options() -> ParserOptions {
     ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
 }
 
-pub(crate) fn evaluate(raw: &str, home: Option<&str>) -> Evaluated {
+pub(crate) fn evaluate(raw: &str, home: Option<&str>, bound: &Bound) -> Evaluated {
     let plain = |piece| Evaluated { piece, inner: Vec::new(), opaque: None };
-    if matches!(raw, "[" | "]" | "!" | "{}") {
+    if matches!(raw, "[" | "]" | "!" | "{}" | "=" | "==" | "!=") {
         return plain(Piece::Literal(raw.to_owned()));
     }
     let parsed = catch_unwind(AssertUnwindSafe(|| word::parse(raw, &options())));
     let Ok(Ok(pieces)) = parsed else {
         return Evaluated { opaque: Some("a word that can't be read"), ..plain(Piece::Many) };
     };
-    let mut word = Word { raw, home, ..Word::default() };
+    let word = Word {
+        raw,
+        home,
+        bound,
+        text: String::new(),
+        wild: None,
+        found: None,
+        one: false,
+        many: false,
+        inner: Vec::new(),
+        opaque: None,
+    };
+    let mut word = word;
     for piece in &pieces {
         word.add(&piece.piece, Quoted::No);
     }
@@ -53,13 +65,15 @@ enum Quoted {
     Yes,
 }
 
-#[derive(Default)]
 struct Word<'w> {
     raw: &'w str,
     home: Option<&'w str>,
+    bound: &'w Bound,
     text: String,
     /// Where the first wildcard stands.
     wild: Option<usize>,
+    /// Where a name stands that a pattern has found, and below which folder.
+    found: Option<(usize, String, bool)>,
     one: bool,
     many: bool,
     inner: Vec<String>,
@@ -84,6 +98,8 @@ impl Word<'_> {
             // that is commands to one shell and text to the other.
             WordPiece::AnsiCQuotedText(_) => self.hide("$'..', which shells read differently"),
             WordPiece::GettextDoubleQuotedSequence(_) => self.hide("a translated text"),
+            // A name is a variable's, whose text is calculated again, and may run what an index says.
+            WordPiece::ArithmeticExpression(sum) if is_of_numbers(&sum.value) => self.one = true,
             WordPiece::ArithmeticExpression(_) => self.hide("arithmetic"),
             WordPiece::ParameterExpansion(expression) => self.parameter(expression, quoted),
             WordPiece::CommandSubstitution(command) => self.substitute(command, quoted),
@@ -120,10 +136,26 @@ impl Word<'_> {
             Parameter::Special(SpecialParameter::AllPositionalParameters { .. }) => {
                 self.many = true;
             }
-            Parameter::Named(_) | Parameter::Special(_) | Parameter::Positional(_) => {
-                self.unknown(quoted);
-            }
+            Parameter::Named(name) => self.variable(name, quoted),
+            Parameter::Special(_) | Parameter::Positional(_) => self.unknown(quoted),
             _ => self.hide("an element of an array"),
+        }
+    }
+
+    /// What a loop's variable holds is text; unquoted it is split, and is a pattern again.
+    fn variable(&mut self, name: &str, quoted: Quoted) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:@+%^".contains(c);
+        match (self.bound.get(name), quoted) {
+            (Some(Piece::Literal(text)), Quoted::Yes) => self.text.push_str(text),
+            (Some(Piece::Literal(text)), Quoted::No)
+                if !text.is_empty() && text.chars().all(plain) =>
+            {
+                self.text.push_str(text);
+            }
+            (Some(Piece::Pattern { folder, dash, .. }), Quoted::Yes) if self.found.is_none() => {
+                self.found = Some((self.text.len(), folder.clone(), *dash));
+            }
+            _ => self.unknown(quoted),
         }
     }
 
@@ -161,15 +193,43 @@ impl Word<'_> {
     }
 
     fn finish(self) -> Evaluated {
-        let Self { text, wild, one, many, inner, opaque, .. } = self;
+        let Self { text, wild, found, one, many, inner, opaque, .. } = self;
         let piece = match (many, one, wild) {
             (true, _, _) | (false, true, Some(_)) => Piece::Many,
+            (false, false, _) if found.is_some() => found
+                .and_then(|(at, folder, dash)| around(&text, (at, &folder, dash), wild))
+                .unwrap_or(Piece::Many),
             (false, true, None) => Piece::One,
             (false, false, None) => Piece::Literal(text),
             (false, false, Some(at)) => pattern(&text, at),
         };
         Evaluated { piece, inner, opaque }
     }
+}
+
+/// Whether it calculates with numbers, and with nothing else.
+fn is_of_numbers(sum: &str) -> bool {
+    sum.chars().all(|c| c.is_ascii_digit() || " +-*/%()".contains(c))
+}
+
+/// A word with a name in it that a pattern has found: with what stands before it, below the folder
+/// in which that was found. What stands behind it must not lead out of there again.
+fn around(
+    text: &str,
+    (at, folder, dash): (usize, &str, bool),
+    wild: Option<usize>,
+) -> Option<Piece> {
+    let (before, after) = text.split_at_checked(at)?;
+    let before_wild = wild.is_some_and(|wild| wild < at);
+    // What is found by a second pattern may be `..` where it begins with a dot.
+    let climbs = |part: &str| part == ".." || (wild.is_some() && part.starts_with('.'));
+    if before_wild || after.split('/').skip(1).any(climbs) || before.contains("..") {
+        return None;
+    }
+    let path = format!("{before}{folder}");
+    let folder = path.rfind('/').and_then(|slash| path.get(..=slash)).unwrap_or_default();
+    let dash = if before.is_empty() { dash } else { before.starts_with('-') };
+    Some(Piece::Pattern { folder: folder.to_owned(), dash, one: wild.is_none() })
 }
 
 /// What a pattern finds lies below the folder before its first wildcard. Not so where a part of it
@@ -184,5 +244,5 @@ fn pattern(text: &str, at: usize) -> Piece {
         return Piece::Many;
     }
     let dash = folder.is_empty() && (stem.is_empty() || stem.starts_with('-'));
-    Piece::Pattern { folder: folder.to_owned(), dash }
+    Piece::Pattern { folder: folder.to_owned(), dash, one: false }
 }

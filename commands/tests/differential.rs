@@ -152,6 +152,22 @@ fn piece() -> impl Strategy<Value = String> {
         "\"$@\"",
         "a\\",
         ";;",
+        "for g in 'q r' sub/*; do ",
+        "for g in -n '*' sub; do ",
+        "\"$f\"",
+        "$f",
+        "\"$g\"",
+        "cat \"$g\"",
+        "cat $g",
+        "rm \"x$g/a\"",
+        "> \"out$g\"",
+        "read -r g; ",
+        "for g in a; do :; done; ",
+        "[[ -f ",
+        "[[ a == ",
+        " ]]",
+        "continue; ",
+        "$((2*3))",
     ]);
     fixed.prop_map(str::to_owned)
 }
@@ -163,8 +179,92 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..Default::default() }
 }
 
+/// Two loops that a text begins with.
+fn head() -> impl Strategy<Value = String> {
+    let fixed = prop::sample::select(vec![
+        "for g in a sub/c; do for f in sub/* e.txt; do ",
+        "for f in 'b c' a; do for g in \"$f\" x; do ",
+        "for f in sub/*; do for g in b; do ",
+        "for g in sub; do for f in '*' $g; do ",
+        "for f in a b; do for g in sub/d*; do ",
+    ]);
+    fixed.prop_map(str::to_owned)
+}
+
+/// What the body of the inner one may consist of.
+fn step() -> impl Strategy<Value = String> {
+    let fixed = prop::sample::select(vec![
+        "cat \"$f\"; ",
+        "cat $f; ",
+        "cat \"$g\"; ",
+        "cat \"$f/$g\"; ",
+        "cat \"x$f.c\" \"$g\".*; ",
+        "cat \"$g\"/*; ",
+        "cat sub/$g; ",
+        "cat a > \"$f.o\"; ",
+        "cat \"$(cat \"$f\")x\" < a | echo; ",
+        "cat \"$f\" | grep \"$g\"; ",
+        "sh -c 'cat \"$f\"'; ",
+        "env cat \"$g\"; ",
+        "( cat \"$f\" ) & ",
+        "[ -f \"$g\" ] && ",
+        "[ \"$f\" = sub/c ] || ",
+        "[[ -d \"$f\" ]] && ",
+        "[[ \"$f\" == s* ]] || ",
+        "read f; ",
+        "echo b | while read -r g; do cat z; done; ",
+        "cd sub; ",
+        "for f in a 'b c'; do ",
+        "for g in \"$f\" -n; do ",
+        "for h in \"$g\"; do cat \"$h\"; done; ",
+        "while read -r h; do ",
+        "if cat e; then ",
+        "fi; ",
+        "done; ",
+        "$f; ",
+        "echo $((1 + 2)); ",
+    ]);
+    fixed.prop_map(str::to_owned)
+}
+
+/// All that a text opens is ended.
+fn ended(head: &str, steps: &[String]) -> String {
+    let mut open = vec!["done; ".to_owned(); 2];
+    let mut text = head.to_owned();
+    for step in steps {
+        match step.as_str() {
+            "done; " | "fi; " if open.last() != Some(step) => continue,
+            "done; " | "fi; " => {
+                // No body is empty.
+                text.push_str("cat z; ");
+                drop(open.pop());
+            }
+            step if step.ends_with("do ") => open.push("done; ".to_owned()),
+            step if step.ends_with("then ") => open.push("fi; ".to_owned()),
+            _ => {}
+        }
+        text.push_str(step);
+    }
+    for end in open.iter().rev() {
+        text.push_str("cat \"$f\" z; ");
+        text.push_str(end);
+    }
+    text
+}
+
 proptest! {
     #![proptest_config(config())]
+    #[test]
+    fn what_loops_run_is_what_was_said(
+        head in head(),
+        steps in prop::collection::vec(step(), 1..5),
+    ) {
+        thread_local!(static STUBS: Stubs = Stubs::new());
+        let text = ended(&head, &steps);
+        let checked = STUBS.with(|stubs| check(stubs, &text));
+        prop_assert!(checked.is_ok(), "{}", checked.unwrap_err());
+    }
+
     #[test]
     fn what_shells_run_of_random_texts_is_what_was_said(
         pieces in prop::collection::vec(piece(), 1..9)

@@ -6,13 +6,13 @@ use crate::{
     run::{Run, is_literal, literal},
     said::{Mark, Piece},
     table::input,
-    walk::{Bases, Ends},
+    walk::{Bases, Ends, is_special},
 };
 
 /// Their names.
 pub(super) const NAMES: &[&str] = &[
-    ":", "[", "cd", "command", "echo", "exec", "exit", "export", "false", "printf", "pwd", "set",
-    "test", "true", "type", "wait",
+    ":", "[", "cd", "command", "echo", "exec", "exit", "export", "false", "printf", "pwd", "read",
+    "set", "test", "true", "type", "wait",
 ];
 
 /// What `test` asks of one file.
@@ -39,6 +39,7 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> Option<E
             test(run, name, args);
         }
         "cd" if !run.outside => return Some(change(run, args)),
+        "read" if !run.outside => read(run, args),
         "set" if !run.outside => {
             run.builtin(name);
             let safe = ["-e", "-u", "-x", "-eu", "-ex", "-euo", "-o", "pipefail", "-euxo", "+e"];
@@ -94,6 +95,27 @@ fn plain(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
     };
     if !args.iter().all(fine) {
         run.unknown(format!("{name}: what it is given"));
+    }
+}
+
+/// A line, or parts of it, of what comes in, into variables that nothing else goes by.
+fn read(run: &mut Run<'_, '_>, args: &[Piece]) {
+    run.builtin("read");
+    let names = match args {
+        [first, rest @ ..] if is_literal(first, "-r") => rest,
+        all => all,
+    };
+    let is_name = |name: &str| {
+        let rest = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(rest)
+    };
+    let fine = |name: &str| is_name(name) && !is_special(name);
+    // What stands behind a name may be an index, which may run something.
+    if names.is_empty() || !names.iter().all(|name| literal(name).is_some_and(fine)) {
+        run.unknown("read: what it is given");
+    }
+    for name in names.iter().filter_map(literal) {
+        run.walk.bound.remove(name);
     }
 }
 

@@ -47,10 +47,6 @@ const fn brings(spec: Spec) -> Sub {
     Sub { spec, does: Does::Brings }
 }
 
-const fn discards(spec: Spec) -> Sub {
-    Sub { spec, does: Does::Discards }
-}
-
 /// Options of what shows history. `--output`, `--ext-diff`, `--textconv` and `--no-index` are left
 /// out on purpose.
 const SHOWN: Spec = Spec {
@@ -190,7 +186,6 @@ const SUBS: &[Sub] = &[
     brings(Spec { name: "rebase", flags: "q", long: &["abort", "continue"], ..PLAIN }),
     brings(Spec { name: "cherry-pick", flags: "nx", long: &["abort", "continue"], ..PLAIN }),
     brings(Spec { name: "revert", flags: "n", long: &["abort", "no-edit"], ..PLAIN }),
-    discards(Spec { name: "clean", flags: "dfnqxX", ..PLAIN }),
 ];
 
 /// Options of `git` itself that change nothing.
@@ -436,6 +431,8 @@ fn form<'p>(sub: &str, args: &'p [Piece]) -> Option<(Spec, &'p [Piece], &'static
             (spec("config", "", &["get"]), args, "read")
         }
         ("rm", _) => (spec("rm", "fnqr", &["cached"]), args, "rm"),
+        ("clean", _) => (spec("clean", "dfnqxX", &["dry-run"]), args, "clean"),
+        ("worktree", "list") => (spec("worktree list", "v", &["porcelain"]), rest, "read"),
         _ => return None,
     })
 }
@@ -470,7 +467,9 @@ fn several(run: &mut Run<'_, '_>, sub: &str, args: &[Piece]) {
         "rm" if line.has("fr") || line.operands.iter().any(|word| literal(word).is_none()) => {
             Does::Discards
         }
-        "checkout" | "discard" | "restore" => Does::Discards,
+        // It says what it would remove.
+        "clean" if alone && (line.has("n") || line.says("dry-run")) => Does::Reads,
+        "checkout" | "clean" | "discard" | "restore" => Does::Discards,
         "reset" if hard => Does::Discards,
         "stash" | "switch" => Does::Brings,
         _ => Does::Changes,

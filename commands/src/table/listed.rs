@@ -8,7 +8,7 @@ use crate::{
         Spec,
         Use::{Data, Read, ReadAll, Write},
     },
-    run::Run,
+    run::{Run, literal},
     said::Piece,
 };
 
@@ -17,7 +17,7 @@ const PLAIN: Spec = Spec::PLAIN;
 const LISTED: &[Spec] = &[
     Spec {
         name: "ls",
-        flags: "1aAbBcCdfFgGhHiklmnNopqQrsStuUvxXZ",
+        flags: "1aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ",
         long: &["all", "almost-all", "color=", "full-time", "group-directories-first", "help"],
         harmless: true,
         operands: All(Read),
@@ -128,8 +128,49 @@ const LISTED: &[Spec] = &[
     },
     Spec { name: "realpath", flags: "emqsz", operands: All(Read), ..PLAIN },
     Spec { name: "readlink", flags: "efmnqsvz", operands: All(Read), ..PLAIN },
-    Spec { name: "basename", flags: "az", valued: &[("-s", Data)], operands: All(Data), ..PLAIN },
-    Spec { name: "dirname", flags: "z", operands: All(Data), ..PLAIN },
+    Spec {
+        name: "basename",
+        flags: "az",
+        valued: &[("-s", Data)],
+        harmless: true,
+        operands: All(Data),
+        ..PLAIN
+    },
+    Spec { name: "dirname", flags: "z", harmless: true, operands: All(Data), ..PLAIN },
+    Spec {
+        name: "xxd",
+        flags: "abeipruE",
+        valued: &[("-c", Data), ("-g", Data), ("-l", Data), ("-s", Data)],
+        operands: Copy,
+        ..PLAIN
+    },
+    Spec {
+        name: "base64",
+        flags: "di",
+        long: &["decode", "ignore-garbage"],
+        valued: &[("-w", Data), ("--wrap", Data)],
+        operands: All(Read),
+        ..PLAIN
+    },
+    Spec { name: "column", flags: "t", valued: &[("-s", Data)], operands: All(Read), ..PLAIN },
+    Spec {
+        name: "fold",
+        flags: "bs",
+        valued: &[("-w", Data)],
+        numbers: true,
+        operands: All(Read),
+        ..PLAIN
+    },
+    // With a name it sets the machine's.
+    Spec { name: "hostname", flags: "fsiI", ..PLAIN },
+    Spec {
+        name: "pgrep",
+        flags: "acfilnovx",
+        valued: &[("-u", Data), ("-P", Data)],
+        operands: All(Data),
+        ..PLAIN
+    },
+    Spec { name: "clear", ..PLAIN },
     Spec { name: "sha256sum", flags: "bt", operands: All(Read), ..PLAIN },
     Spec { name: "sha1sum", flags: "bt", operands: All(Read), ..PLAIN },
     Spec { name: "md5sum", flags: "bt", operands: All(Read), ..PLAIN },
@@ -292,20 +333,31 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         _ => match LISTED.iter().find(|spec| spec.name == name) {
             Some(spec) => {
                 run.program(name);
+                // It has words for options where others have letters.
+                let word = |text: &str| text.starts_with('-') && text.len() > 2;
+                if name == "xxd" && args.iter().filter_map(literal).any(word) {
+                    run.unknown("xxd: an option that is not known");
+                }
                 run.listed(spec, args);
-                let alone = |line: Line| line.operands.is_empty();
-                if matches!(name, "ls" | "du" | "tree") && spec.line(args).is_ok_and(alone) {
-                    let here = Piece::Literal(".".to_owned());
-                    match name {
-                        "ls" => run.read(&here),
-                        _ => run.read_all(&here),
-                    }
+                if matches!(name, "ls" | "du" | "tree") {
+                    lists(run, spec, args);
                 }
             }
             None => return false,
         },
     }
     true
+}
+
+/// Without operands the folder in which it runs; and all below where it goes down.
+fn lists(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
+    let Ok(Line { operands, flags, .. }) = spec.line(args) else { return };
+    let here = [Piece::Literal(".".to_owned())];
+    let folders = if operands.is_empty() { &here[..] } else { &operands };
+    match spec.name == "ls" && !flags.contains('R') {
+        true => folders.iter().for_each(|folder| run.read(folder)),
+        false => folders.iter().for_each(|folder| run.read_all(folder)),
+    }
 }
 
 /// A pattern, unless an option gives one, and where to look for it; here, if nowhere.
@@ -328,7 +380,7 @@ fn search(run: &mut Run<'_, '_>, name: &str, spec: &Spec, args: &[Piece]) {
         operands = rest;
     }
     let all = name == "rg" || line.has("r") || line.says("recursive");
-    let here = Piece::Pattern { folder: String::new(), dash: false };
+    let here = Piece::Pattern { folder: String::new(), dash: false, one: false };
     match (all, operands) {
         // Also behind a pipe, since a redirection may have taken that away again.
         (true, []) => run.read_all(&here),

@@ -9,6 +9,7 @@ mod input;
 mod listed;
 mod net;
 mod script;
+mod tar;
 mod wrap;
 
 use crate::{
@@ -31,7 +32,7 @@ pub fn programs() -> Vec<&'static str> {
         code::INTERPRETERS,
         code::FETCHERS,
         &["awk", "date", "egrep", "fgrep", "find", "gawk", "git", "grep", "jq", "mawk", "pip3"],
-        &["rg", "sed"],
+        &["bzip2", "gzip", "rg", "sed", "tar", "xz"],
     ];
     let mut names: Vec<&str> = lists.into_iter().flatten().copied().collect();
     names.extend(listed::names().chain(wrap::names()).chain(code::names()));
@@ -53,7 +54,8 @@ pub(crate) fn run(mut run: Run<'_, '_>, name: &str, args: &[Piece]) -> Ends {
 }
 
 fn named(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
-    let known = [listed::run, files::run, find::run, git::run, wrap::run, net::run, script::run];
+    let known =
+        [listed::run, files::run, find::run, git::run, wrap::run, net::run, script::run, tar::run];
     if known.iter().any(|known| known(run, name, args)) {
         return;
     }

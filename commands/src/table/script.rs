@@ -47,10 +47,32 @@ fn simple(run: &mut Run<'_, '_>, name: &str, spec: &Spec, fine: fn(&str) -> bool
     files.iter().for_each(|file| run.read(file));
 }
 
-/// Without `|`, `>`, `<`, brackets and `@` there is no way to write, to run or to read more.
+/// Without `|`, `>` and `<` in actions, brackets and `@` there is no way to write, to run or to read
+/// more.
 fn is_simple_awk(program: &str) -> bool {
-    let fine = |c: char| c.is_ascii_alphanumeric() || " \n\t_$,{}\"=!/.:;+*^&%-".contains(c);
-    program.chars().all(fine) && !program.contains("getline")
+    let fine = |c: char| c.is_ascii_alphanumeric() || " \n\t_$,{}\"=!/.:;+*^&%~?-".contains(c);
+    let plain = is_compared(program).is_some_and(|rest| rest.chars().all(fine));
+    plain && !program.contains("getline")
+}
+
+/// A program without what it compares outside of actions, where nothing is printed and so nothing
+/// written: `NR>1 {..}`. None where it is in an action, or could be.
+fn is_compared(program: &str) -> Option<String> {
+    if !program.contains(['<', '>']) {
+        return Some(program.to_owned());
+    }
+    let mut open = 0_usize;
+    for c in program.chars() {
+        match c {
+            '{' => open = open.checked_add(1)?,
+            '}' => open = open.checked_sub(1)?,
+            // What stands in them may look like a brace.
+            '"' | '/' => return None,
+            '<' | '>' if open > 0 => return None,
+            _ => {}
+        }
+    }
+    Some(program.replace(['<', '>'], ""))
 }
 
 fn is_simple_jq(program: &str) -> bool {

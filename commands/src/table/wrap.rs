@@ -159,7 +159,7 @@ fn shell(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
     match args {
         [flag, script, ..] if matches!(literal(flag), Some("-c" | "-ec" | "-ce" | "-lc")) => {
             match script {
-                Piece::Literal(text) => run.walk.below(&text.clone()),
+                Piece::Literal(text) => run.walk.anew(&text.clone()),
                 _ => {
                     run.unknown(format!("{name} -c of what can't be told"));
                     run.mark(Mark::Hides, format!("{name} -c of what can't be told"));
