@@ -98,7 +98,7 @@ impl Word<'_> {
             // that is commands to one shell and text to the other.
             WordPiece::AnsiCQuotedText(_) => self.hide("$'..', which shells read differently"),
             WordPiece::GettextDoubleQuotedSequence(_) => self.hide("a translated text"),
-            // A name is a variable's, whose text is calculated again, and may run what an index says.
+            // A variable's text is calculated again, and may run what an index says.
             WordPiece::ArithmeticExpression(sum) if is_of_numbers(&sum.value) => self.one = true,
             WordPiece::ArithmeticExpression(_) => self.hide("arithmetic"),
             WordPiece::ParameterExpansion(expression) => self.parameter(expression, quoted),

@@ -47,8 +47,8 @@ fn simple(run: &mut Run<'_, '_>, name: &str, spec: &Spec, fine: fn(&str) -> bool
     files.iter().for_each(|file| run.read(file));
 }
 
-/// Without `|`, `>` and `<` in actions, brackets and `@` there is no way to write, to run or to read
-/// more.
+/// Without `|`, `>` and `<` in actions, brackets and `@` there is no way to write, to run or to
+/// read more.
 fn is_simple_awk(program: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || " \n\t_$,{}\"=!/.:;+*^&%~?-".contains(c);
     let plain = is_compared(program).is_some_and(|rest| rest.chars().all(fine));

@@ -1,5 +1,5 @@
-//! `tar`, as far as it lists an archive or makes one. What it unpacks may be anything, and some of its
-//! options run programs.
+//! `tar`, as far as it lists an archive or makes one. What it unpacks may be anything, and some of
+//! its options run programs.
 
 use crate::{
     run::{Run, literal},

@@ -1,4 +1,4 @@
-//! Halves of surrogate pairs in JSON (RFC 8259 §8.2): text that is UTF-8 can't hold them.
+//! Halves of surrogate pairs in JSON (RFC 8259 section 8.2): text that is UTF-8 can't hold them.
 
 /// The text with U+FFFD for each escape that is half of a pair; `None` where there is none. What is
 /// otherwise no JSON stays that.
