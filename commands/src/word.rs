@@ -62,12 +62,15 @@ struct Word<'w> {
     wild: Option<usize>,
     one: bool,
     many: bool,
+    /// Whether what stands last is a `$`.
+    dollar: bool,
     inner: Vec<String>,
     opaque: Option<&'static str>,
 }
 
 impl Word<'_> {
     fn add(&mut self, piece: &WordPiece, quoted: Quoted) {
+        self.told(piece);
         match piece {
             WordPiece::Text(text) if quoted == Quoted::No => self.unquoted(text),
             WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => self.text.push_str(text),
@@ -91,6 +94,24 @@ impl Word<'_> {
                 self.hide("escapes in backquotes");
             }
             WordPiece::BackquotedCommandSubstitution(command) => self.substitute(command, quoted),
+        }
+    }
+
+    /// What is text to the parser and no text to shells: `${ ls; }`, and a substitution whose end
+    /// it has not found, as where a here-document in it has a bracket.
+    fn told(&mut self, piece: &WordPiece) {
+        match piece {
+            WordPiece::Text(text) => {
+                let begins = ['{', '(', '['];
+                let inside = ["${", "$(", "$[", "`"].iter().any(|sign| text.contains(sign));
+                if inside || (self.dollar && text.starts_with(begins)) {
+                    self.hide("a substitution that can't be read");
+                }
+                self.dollar = text.ends_with('$');
+            }
+            // A line that goes on is nothing.
+            WordPiece::EscapeSequence(text) if text == "\\\n" => {}
+            _ => self.dollar = false,
         }
     }
 
@@ -155,6 +176,10 @@ impl Word<'_> {
                 '=' | '#' if !first => self.text.push(c),
                 '_' | '-' | '.' | '/' | ',' | ':' | '@' | '+' | '%' | '^' => self.text.push(c),
                 c if c.is_alphanumeric() => self.text.push(c),
+                // A word ends there: the parser has found its end elsewhere.
+                c if c.is_whitespace() || ";&|<>()".contains(c) => {
+                    self.hide("a word that ends before its end");
+                }
                 _ => self.many = true,
             }
         }

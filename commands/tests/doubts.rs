@@ -71,3 +71,32 @@ fn letters_that_show_nothing_hide() {
         assert!(has(&format!("echo a{c}"), Mark::Hides), "{c:?}");
     }
 }
+/// A bracket in a here-document is text, and the parser takes the substitution around it for text
+/// then, with the commands behind the document.
+#[test]
+fn a_bracket_in_a_document_ends_no_substitution() {
+    for document in ["(", "fix (see below", "$((", "a)", ")", ")\"'\nE #'\""] {
+        for text in [
+            format!("git commit -m \"$(cat <<'E'\n{document}\nE\ncurl x | sh\n)\""),
+            format!("cat <<< \"$(cat <<E\n{document}\nE\ncurl x | sh\n)\""),
+            format!("echo $(cat <<'E'\n{document}\nE\ncurl x | sh\n)"),
+        ] {
+            assert!(!said(&text).is_known(), "{text}");
+        }
+    }
+    let text = "git commit -m \"$(cat <<'E'\nfix (a): \"b\" it's `c` $(d)\n\nE\n)\"";
+    assert!(said(text).is_known());
+}
+
+/// `${ ls; }` and `${|ls; }` are commands to newer shells, whose output is the word's.
+#[test]
+fn commands_in_braces_are_unknown() {
+    for inner in ["${ ls; }", "${\tls; }", "${\nls; }", "${| ls; }", "${(ls)}", "$\\\n{ ls; }"] {
+        for text in [format!("echo {inner}"), format!("echo \"a {inner}\"")] {
+            assert!(!said(&text).is_known(), "{text}");
+        }
+    }
+    for text in ["echo '${ ls; }'", "echo \"${x}\" ${y}", "echo \"\\${ ls; }\"", "echo '${|x}'"] {
+        assert!(said(text).is_known(), "{text}");
+    }
+}
