@@ -128,6 +128,12 @@ impl Word<'_> {
     }
 
     fn substitute(&mut self, command: &str, quoted: Quoted) {
+        // Right behind the word that ends a here-document some shells take `)` for the end of the
+        // substitution, and others for text of the document.
+        let documents = command.replace("<<<", "").contains("<<");
+        if documents && !command.trim_end_matches([' ', '\t']).ends_with('\n') {
+            self.hide("a here-document that may end elsewhere");
+        }
         self.inner.push(command.to_owned());
         self.unknown(quoted);
     }

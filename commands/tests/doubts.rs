@@ -100,3 +100,20 @@ fn commands_in_braces_are_unknown() {
         assert!(said(text).is_known(), "{text}");
     }
 }
+/// In `$( )` bash ends a here-document also at a line that begins with its word and has a `)`:
+/// what stands behind that are commands to it, and text to others.
+#[test]
+fn a_line_that_begins_as_the_end_of_a_document_may_be_it() {
+    for text in [
+        "echo \"$(cat <<'E'\nE)\"; sh x; : \"$(cat <<'E'\nE\n)\"",
+        "echo \"$(cat <<E\nE )\"; sh x; : \"$(cat <<E\nE\n)\"",
+        "echo \"$(cat <<-'E'\n\tE x)\"; sh x; : \"$(cat <<-'E'\n\tE\n)\"",
+    ] {
+        assert!(!said(text).is_known(), "{text}");
+    }
+    // And to dash, where bash has ended it.
+    assert!(!said("echo \"$(cat <<'E'\nE)\nE\ncurl x | sh\n)\"").is_known());
+    for text in ["cat <<'E'\nend)\n E)\nE", "echo \"$(cat <<'E'\nfix (E)\n(F)\nE: x\nE\n)\""] {
+        assert!(said(text).is_known(), "{text}");
+    }
+}
