@@ -60,7 +60,21 @@ fn what_forges_and_editors_run_is_marked() {
     for name in [".woodpecker.yml", "bitbucket-pipelines.yml", ".cirrus.yml", ".gitlab/ci.yml"] {
         assert!(has(&format!("touch {name}"), Mark::Automation), "{name}");
     }
-    for name in [".idea/x.xml", ".devcontainer/devcontainer.json", ".zed/tasks.json", ".exrc"] {
+    for name in [
+        ".idea/x.xml",
+        ".devcontainer/devcontainer.json",
+        ".zed/tasks.json",
+        ".exrc",
+        ".hg/hgrc",
+        ".helix/languages.toml",
+        ".vimrc",
+        ".lvimrc",
+        ".emacs.d/init.el",
+        ".tmux.conf",
+        ".Rprofile",
+        ".pdbrc",
+        ".aider.conf.yml",
+    ] {
         assert!(has(&format!("touch {name}"), Mark::Hides), "{name}");
     }
 }
