@@ -345,7 +345,7 @@ impl Use {
         *session == call.session
             && used.agent == call.agent
             && used.tool == call.tool
-            && *args == call.args
+            && is_sent(args, &call.args)
     }
 
     /// Whether it is the use that is meant.
@@ -511,6 +511,13 @@ fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     let Some(place) = &used.place else { return Ok(used.args.clone()) };
     let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
     Ok(map.item(PLACE, place.item()).finish())
+}
+
+/// Whether a call has the arguments that were sent: one that is not there may have been null.
+fn is_sent(sent: &Canonical, called: &Canonical) -> bool {
+    let (sent, called) = (sent.item(), called.item());
+    let there = sent.entries().filter(|(key, value)| !value.is_null() || called.get(key).is_some());
+    there.eq(called.entries())
 }
 
 fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
