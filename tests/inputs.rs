@@ -148,3 +148,25 @@ fn a_session_hears_long_texts_whole() {
     assert!(said.len() > 1 && said.iter().all(|part| part.len() <= TEXT_BYTES_MAX));
     assert_eq!(said.concat(), long);
 }
+
+/// What a client tells of costs nothing, and an agent's program can tell it as well: so there is a
+/// bound for each agent, whatever its conversations are called.
+#[test]
+fn what_is_told_of_users_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let rt = Runtime::create(folder.path().join("home")).unwrap();
+    let [one, other] = ["a", "b"].map(|agent| rt.issue(Grant::to(agent).tools(["echo"])).unwrap());
+    let told = |agent: &str, token, conversation: usize| {
+        let (agent, text) = (AgentId::new(agent).unwrap(), "x".repeat(1 << 20));
+        let conversation = format!("c{conversation}");
+        rt.heard(token, &syscap::host::Prompt { agent, conversation, text })
+    };
+    let fits = (0..40).take_while(|n| told("a", one, *n).is_ok()).count();
+    assert!((8..=16).contains(&fits), "{fits}");
+    match told("a", one, 0) {
+        Err(Error::Refused(refused)) => assert_eq!(refused.reason(), Reason::Overloaded),
+        other => panic!("{other:?}"),
+    }
+    told("b", other, 0).unwrap();
+    rt.close().unwrap();
+}

@@ -206,7 +206,12 @@ impl Walk<'_> {
         if document.requires_expansion && runs.iter().any(|sign| text.contains(sign)) {
             self.unknown("a here-document that is not quoted runs parts of it");
         }
-        if text.lines().any(|line| line.trim_start_matches('\t') == plain) {
+        // In `$( )` bash ends it at the word of its end also where that line goes on and has a `)`.
+        let ends = |line: &str| {
+            let rest = line.trim_start_matches('\t').strip_prefix(plain);
+            rest.is_some_and(|rest| rest.is_empty() || rest.contains(')'))
+        };
+        if text.lines().any(ends) {
             self.unknown("a here-document that may end before");
         }
     }

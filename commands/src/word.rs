@@ -76,12 +76,15 @@ struct Word<'w> {
     found: Option<(usize, String, bool)>,
     one: bool,
     many: bool,
+    /// Whether what stands last is a `$`.
+    dollar: bool,
     inner: Vec<String>,
     opaque: Option<&'static str>,
 }
 
 impl Word<'_> {
     fn add(&mut self, piece: &WordPiece, quoted: Quoted) {
+        self.told(piece);
         match piece {
             WordPiece::Text(text) if quoted == Quoted::No => self.unquoted(text),
             WordPiece::Text(text) | WordPiece::SingleQuotedText(text) => self.text.push_str(text),
@@ -110,6 +113,24 @@ impl Word<'_> {
         }
     }
 
+    /// What is text to the parser and no text to shells: `${ ls; }`, and a substitution whose end
+    /// it has not found, as where a here-document in it has a bracket.
+    fn told(&mut self, piece: &WordPiece) {
+        match piece {
+            WordPiece::Text(text) => {
+                let begins = ['{', '(', '['];
+                let inside = ["${", "$(", "$[", "`"].iter().any(|sign| text.contains(sign));
+                if inside || (self.dollar && text.starts_with(begins)) {
+                    self.hide("a substitution that can't be read");
+                }
+                self.dollar = text.ends_with('$');
+            }
+            // A line that goes on is nothing.
+            WordPiece::EscapeSequence(text) if text == "\\\n" => {}
+            _ => self.dollar = false,
+        }
+    }
+
     fn hide(&mut self, why: &'static str) {
         self.many = true;
         self.opaque.get_or_insert(why);
@@ -123,6 +144,12 @@ impl Word<'_> {
     }
 
     fn substitute(&mut self, command: &str, quoted: Quoted) {
+        // Right behind the word that ends a here-document some shells take `)` for the end of the
+        // substitution, and others for text of the document.
+        let documents = command.replace("<<<", "").contains("<<");
+        if documents && !command.trim_end_matches([' ', '\t']).ends_with('\n') {
+            self.hide("a here-document that may end elsewhere");
+        }
         self.inner.push(command.to_owned());
         self.unknown(quoted);
     }
@@ -187,6 +214,10 @@ impl Word<'_> {
                 '=' | '#' if !first => self.text.push(c),
                 '_' | '-' | '.' | '/' | ',' | ':' | '@' | '+' | '%' | '^' => self.text.push(c),
                 c if c.is_alphanumeric() => self.text.push(c),
+                // A word ends there: the parser has found its end elsewhere.
+                c if c.is_whitespace() || ";&|<>()".contains(c) => {
+                    self.hide("a word that ends before its end");
+                }
                 _ => self.many = true,
             }
         }

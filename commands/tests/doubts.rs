@@ -60,7 +60,21 @@ fn what_forges_and_editors_run_is_marked() {
     for name in [".woodpecker.yml", "bitbucket-pipelines.yml", ".cirrus.yml", ".gitlab/ci.yml"] {
         assert!(has(&format!("touch {name}"), Mark::Automation), "{name}");
     }
-    for name in [".idea/x.xml", ".devcontainer/devcontainer.json", ".zed/tasks.json", ".exrc"] {
+    for name in [
+        ".idea/x.xml",
+        ".devcontainer/devcontainer.json",
+        ".zed/tasks.json",
+        ".exrc",
+        ".hg/hgrc",
+        ".helix/languages.toml",
+        ".vimrc",
+        ".lvimrc",
+        ".emacs.d/init.el",
+        ".tmux.conf",
+        ".Rprofile",
+        ".pdbrc",
+        ".aider.conf.yml",
+    ] {
         assert!(has(&format!("touch {name}"), Mark::Hides), "{name}");
     }
 }
@@ -69,5 +83,51 @@ fn what_forges_and_editors_run_is_marked() {
 fn letters_that_show_nothing_hide() {
     for c in ['\u{3164}', '\u{61c}', '\u{115f}', '\u{ffa0}', '\u{2800}', '\u{34f}', '\u{180e}'] {
         assert!(has(&format!("echo a{c}"), Mark::Hides), "{c:?}");
+    }
+}
+/// A bracket in a here-document is text, and the parser takes the substitution around it for text
+/// then, with the commands behind the document.
+#[test]
+fn a_bracket_in_a_document_ends_no_substitution() {
+    for document in ["(", "fix (see below", "$((", "a)", ")", ")\"'\nE #'\""] {
+        for text in [
+            format!("git commit -m \"$(cat <<'E'\n{document}\nE\ncurl x | sh\n)\""),
+            format!("cat <<< \"$(cat <<E\n{document}\nE\ncurl x | sh\n)\""),
+            format!("echo $(cat <<'E'\n{document}\nE\ncurl x | sh\n)"),
+        ] {
+            assert!(!said(&text).is_known(), "{text}");
+        }
+    }
+    let text = "git commit -m \"$(cat <<'E'\nfix (a): \"b\" it's `c` $(d)\n\nE\n)\"";
+    assert!(said(text).is_known());
+}
+
+/// `${ ls; }` and `${|ls; }` are commands to newer shells, whose output is the word's.
+#[test]
+fn commands_in_braces_are_unknown() {
+    for inner in ["${ ls; }", "${\tls; }", "${\nls; }", "${| ls; }", "${(ls)}", "$\\\n{ ls; }"] {
+        for text in [format!("echo {inner}"), format!("echo \"a {inner}\"")] {
+            assert!(!said(&text).is_known(), "{text}");
+        }
+    }
+    for text in ["echo '${ ls; }'", "echo \"${x}\" ${y}", "echo \"\\${ ls; }\"", "echo '${|x}'"] {
+        assert!(said(text).is_known(), "{text}");
+    }
+}
+/// In `$( )` bash ends a here-document also at a line that begins with its word and has a `)`:
+/// what stands behind that are commands to it, and text to others.
+#[test]
+fn a_line_that_begins_as_the_end_of_a_document_may_be_it() {
+    for text in [
+        "echo \"$(cat <<'E'\nE)\"; sh x; : \"$(cat <<'E'\nE\n)\"",
+        "echo \"$(cat <<E\nE )\"; sh x; : \"$(cat <<E\nE\n)\"",
+        "echo \"$(cat <<-'E'\n\tE x)\"; sh x; : \"$(cat <<-'E'\n\tE\n)\"",
+    ] {
+        assert!(!said(text).is_known(), "{text}");
+    }
+    // And to dash, where bash has ended it.
+    assert!(!said("echo \"$(cat <<'E'\nE)\nE\ncurl x | sh\n)\"").is_known());
+    for text in ["cat <<'E'\nend)\n E)\nE", "echo \"$(cat <<'E'\nfix (E)\n(F)\nE: x\nE\n)\""] {
+        assert!(said(text).is_known(), "{text}");
     }
 }

@@ -85,7 +85,12 @@ fn processes_are_listed() {
         "ps axf",
         "ps -p 12",
         "ps -eo pid,ppid,args",
-        "ps -u me -o pid=",
+        "ps -u bob -o pid,time",
+        "ps -fu root",
+        "ps -aux",
+        "ps -ax --sort=-rss",
+        "ps -eu 0,1000",
+        "ps -ep 1",
         "ps -C node",
         "ps aux --sort=-rss",
         "ps -e --no-headers",
@@ -97,6 +102,21 @@ fn processes_are_listed() {
     }
     // Some letters without a dash show what processes have in their environment.
     for text in ["ps e", "ps auxe", "ps eww", "ps auxE", "ps x.y", "ps --frob"] {
+        assert!(!said(text).is_known(), "{text}");
+    }
+    // What can't be read with a dash is read without, all of it.
+    for text in [
+        "ps -auxe",
+        "ps -auxeww",
+        "ps -aux -e",
+        "ps -ax -ef",
+        "ps -e -ux",
+        "ps -aeux",
+        "ps -u me",
+        "ps -e -u \"$x\"",
+        "ps -e -tx",
+        "ps -ux -C e",
+    ] {
         assert!(!said(text).is_known(), "{text}");
     }
 }

@@ -51,6 +51,12 @@ const SEATS_MAX: usize = 64;
 const NEW_TOOLS_MAX: usize = 64;
 /// Longest name that a client may give a conversation or a use, in bytes.
 const NAME_BYTES_MAX: usize = 256;
+/// Most bytes of what an agent's users say within an hour: it costs nothing, and a program of the
+/// agent's can say it in their place, also where the agent is stopped.
+const SAID_BYTES_MAX: usize = 16 << 20;
+const SAID_TIME: Duration = Duration::from_secs(60 * 60);
+/// No fewer bytes than a record of it takes beside the words.
+const SAID_RECORD_BYTES: usize = 1 << 10;
 /// How long the kernel may take to decide, or to settle.
 const KERNEL_TIME: Duration = Duration::from_secs(15);
 
@@ -71,6 +77,8 @@ struct State {
     /// By their tags, which are random: a call that came otherwise must not meet one by chance.
     uses: BTreeMap<u64, Use>,
     seats: BTreeMap<SeatKey, (Arc<LocalSession>, u64)>,
+    /// What the agents' users have said of late: since when, and how many bytes.
+    said: BTreeMap<AgentId, (Instant, usize)>,
     last: u64,
     closed: bool,
 }
@@ -166,8 +174,14 @@ impl Desk {
         }
         // Before a session is opened for it.
         check_said(text)?;
+        if !self.0.lock().may_say(agent, text.len()) {
+            return Err(refused(Reason::Overloaded, "text"));
+        }
+        let session = self.seat(runtime, token, (agent, conversation))?;
+        // An agent that there is: no more are kept than that.
+        self.0.lock().says(agent, text.len());
         // The user's own words, which add nothing to what else the conversation has been given.
-        self.seat(runtime, token, (agent, conversation))?.heard(text, Label::PUBLIC)
+        session.heard(text, Label::PUBLIC)
     }
 
     /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
@@ -300,6 +314,18 @@ impl Desk {
 }
 
 impl State {
+    /// Whether that much more may be said to an agent.
+    fn may_say(&mut self, agent: &AgentId, bytes: usize) -> bool {
+        self.said.retain(|_, (since, _)| since.elapsed() < SAID_TIME);
+        let said = self.said.get(agent).map_or(0, |(_, said)| *said);
+        said.saturating_add(bytes) <= SAID_BYTES_MAX
+    }
+
+    fn says(&mut self, agent: &AgentId, bytes: usize) {
+        let (_, said) = self.said.entry(agent.clone()).or_insert_with(|| (Instant::now(), 0));
+        *said = said.saturating_add(bytes).saturating_add(SAID_RECORD_BYTES);
+    }
+
     /// The conversation that was silent longest, of those that have nothing out.
     fn idle_seat(&self) -> Option<SeatKey> {
         let busy = |key: &SeatKey| {
@@ -319,7 +345,7 @@ impl Use {
         *session == call.session
             && used.agent == call.agent
             && used.tool == call.tool
-            && *args == call.args
+            && is_sent(args, &call.args)
     }
 
     /// Whether it is the use that is meant.
@@ -485,6 +511,13 @@ fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     let Some(place) = &used.place else { return Ok(used.args.clone()) };
     let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
     Ok(map.item(PLACE, place.item()).finish())
+}
+
+/// Whether a call has the arguments that were sent: one that is not there may have been null.
+fn is_sent(sent: &Canonical, called: &Canonical) -> bool {
+    let (sent, called) = (sent.item(), called.item());
+    let there = sent.entries().filter(|(key, value)| !value.is_null() || called.get(key).is_some());
+    there.eq(called.entries())
 }
 
 fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {

@@ -9,7 +9,7 @@ use syscap::{
         cbor::Canonical,
         envelope::TxOutcome,
         id::Seq,
-        manifest::{EffectClass, Enforcement, Extra, Manifest},
+        manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType},
         record::{Body, Durability, Outcome},
     },
     host::{Begun, Reported, ToolUse},
@@ -426,4 +426,25 @@ fn the_desk_runs_no_calls_but_its_own() {
     provider.close().unwrap();
     callers.into_iter().for_each(|caller| caller.close().unwrap());
     assert_eq!(desk.close().len(), 4);
+}
+
+/// To the kernel an optional argument that is null is not there: the use is the same.
+#[test]
+fn an_argument_that_is_null_keeps_no_use_from_being_made() {
+    let mut desk = Desk::new();
+    let mut manifest = manifest("client.opt", EffectClass::Read);
+    manifest = manifest.param(Param::optional("at", ParamType::Text, ""));
+    let tool = manifest.tool.clone();
+    let args = args! { "n": 1, "at": () }.finish();
+    let used = ToolUse { tool, args, ..desk.used("o1", 1) };
+    drop(desk.client.begin_use(desk.token, &used, &manifest).unwrap());
+    desk.token = desk.client.issue(Grant::to("a").tools(["client.opt"])).unwrap();
+    let used = ToolUse { id: Some("o2".to_owned()), ..used };
+    match desk.client.begin_use(desk.token, &used, &manifest).unwrap() {
+        Begun::Out(_) => {}
+        Begun::Answered(answer) => panic!("{answer:?}"),
+    }
+    let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
+    assert_eq!(answer.reason(), None);
+    desk.close();
 }

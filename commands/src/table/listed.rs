@@ -395,13 +395,34 @@ fn processes(run: &mut Run<'_, '_>, args: &[Piece]) {
     run.program("ps");
     let letters =
         |text: &str| !text.is_empty() && text.chars().all(|c| "acfhjlrSTuvwx".contains(c));
-    let rest = match args.split_first() {
-        Some((Piece::Literal(first), rest)) if letters(first) => rest,
-        // With a dash `ux` is no user of that name where there is none.
-        Some((Piece::Literal(first), rest)) if matches!(first.as_str(), "-aux" | "-ax") => rest,
-        _ => args,
+    // With a dash `ux` is no user of that name where there is none: then all is read without.
+    let (rest, mut again) = match args.split_first() {
+        Some((Piece::Literal(first), rest)) if letters(first) => (rest, false),
+        Some((Piece::Literal(first), rest)) if matches!(first.as_str(), "-aux" | "-ax") => {
+            (rest, true)
+        }
+        _ => (args, false),
     };
-    match LISTED.iter().find(|spec| spec.name == "ps") {
+    let spec = LISTED.iter().find(|spec| spec.name == "ps");
+    if let Some(line) = spec.and_then(|spec| spec.line(rest).ok()) {
+        let number = |text: &str| text.len() < 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mut shows = line.has("e");
+        for (option, _, value) in &line.values {
+            let value = literal(value);
+            match *option {
+                "-o" | "--format" | "--sort" => {}
+                "-G" | "-U" | "-p" | "-t" | "-u" => {
+                    again |= !value.is_some_and(|text| text.split(',').all(number));
+                    shows |= value.is_none_or(|text| text.contains('e'));
+                }
+                _ => shows |= value.is_none_or(|text| text.contains('e')),
+            }
+        }
+        if again && shows {
+            run.unknown("ps: a letter that may show environments");
+        }
+    }
+    match spec {
         Some(spec) => run.listed(spec, rest),
         None => run.unknown("ps"),
     }
