@@ -33,7 +33,7 @@ pub(crate) fn evaluate(raw: &str, home: Option<&str>, bound: &Bound) -> Evaluate
     let Ok(Ok(pieces)) = parsed else {
         return Evaluated { opaque: Some("a word that can't be read"), ..plain(Piece::Many) };
     };
-    let word = Word {
+    let mut word = Word {
         raw,
         home,
         bound,
@@ -42,10 +42,10 @@ pub(crate) fn evaluate(raw: &str, home: Option<&str>, bound: &Bound) -> Evaluate
         found: None,
         one: false,
         many: false,
+        dollar: false,
         inner: Vec::new(),
         opaque: None,
     };
-    let mut word = word;
     for piece in &pieces {
         word.add(&piece.piece, Quoted::No);
     }

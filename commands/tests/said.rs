@@ -28,7 +28,7 @@ fn unknown_never_grants() {
         "f() { ls; }",
         "case a in a) ls;; esac",
         "cat {a,b}",
-        "echo $((1+1))",
+        "echo $((x+1))",
         "cat a &> b",
         "git -c a.b=c status",
         "git --exec-path=x log",

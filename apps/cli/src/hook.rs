@@ -35,6 +35,7 @@ use syscap::{
     },
     host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
+    syscalls::stated::Stated,
     view::TokenInfo,
 };
 use syscap_commands::Mark;
@@ -247,12 +248,14 @@ impl Hook {
                 let why = format!("the policy wants a person to approve {}", used.tool);
                 self.client.asked(&why)
             }
-            Begun::Out(intent) => match self.plants(event) {
-                Some(what) if !self.is_approved(intent) => {
-                    self.client.asked(&format!("{} writes {what}", used.tool))
+            Begun::Out(intent) => {
+                match self.plants(event).or_else(|| strays(event, &access, &used)) {
+                    Some(what) if !self.is_approved(intent) => {
+                        self.client.asked(&format!("{} {what}", used.tool))
+                    }
+                    _ => self.client.let_through(self.allow),
                 }
-                _ => self.client.let_through(self.allow),
-            },
+            }
             Begun::Answered(answer) => {
                 // What a command that is understood counts as, the record says. What is not on
                 // record counts as what it would be put there as.
@@ -287,8 +290,8 @@ impl Hook {
         let marks = syscap_commands::write_marks(path.split('/'));
         match (marks.is_empty(), marks.contains(&Mark::Hides)) {
             (true, _) => None,
-            (false, true) => Some("what git, shells, editors or agents go by later"),
-            (false, false) => Some("what a forge runs on its own"),
+            (false, true) => Some("writes what git, shells, editors or agents go by later"),
+            (false, false) => Some("writes what a forge runs on its own"),
         }
     }
 
@@ -363,6 +366,19 @@ impl Hook {
             place: None,
         })
     }
+}
+
+/// A pattern is no path to a scope, and some lead out of the folder that the use names. Where the
+/// tool is held to roots the client's user is asked.
+fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static str> {
+    let pattern = event.args.item().get("pattern").filter(|_| event.tool == "Glob")?.as_text()?;
+    let begins = |text: &str| text.starts_with(['/', '~']);
+    if !pattern.contains("..") && !pattern.split(['{', ',', '(', '|']).any(begins) {
+        return None;
+    }
+    let stated = access.tool(&used.tool).map(|tool| Stated::of(&tool.manifest));
+    let held = stated.map_or(true, |stated| stated.is_ok_and(|it| !it.arguments.is_empty()));
+    held.then_some("looks outside of the folder that it is given")
 }
 
 /// The question by which a use waits.

@@ -205,6 +205,35 @@ fn a_file_that_is_run_later_asks_the_clients_user() {
     hooked.end();
 }
 
+/// A pattern may lead out of the folder that is named beside it.
+#[test]
+fn a_pattern_that_leads_out_of_its_folder_asks_the_clients_user() {
+    let (held, root) = Hooked::rooted(&[]);
+    let free = Hooked::loose("claude-code", &[]);
+    for (n, (pattern, asks)) in [
+        ("**/*.rs", false),
+        ("src/{a,b}/*", false),
+        ("/etc/*", true),
+        ("../../*", true),
+        ("src/../../*", true),
+        ("{/etc,src}/*", true),
+        ("{src,/etc}/*", true),
+        ("~/*", true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let input = json!({ "pattern": pattern, "path": root });
+        let event = claude("PreToolUse", &format!("t{n}"), "Glob", input);
+        let asked = |hooked: &Hooked| {
+            hooked.hook(&event).fine().out.contains(r#""permissionDecision":"ask""#)
+        };
+        assert_eq!((asked(&held), asked(&free)), (asks, false), "{pattern}");
+    }
+    held.end();
+    free.end();
+}
+
 /// Who has approved this very use has been asked. A prompt of the client's that may not have been
 /// shown is no such approval, nor one for many uses.
 #[test]
