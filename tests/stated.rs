@@ -17,7 +17,7 @@ use std::{
 
 use syscap::{
     Configured,
-    approvals::SetTerms,
+    approvals::{SetTerms, Waited},
     format::{
         budget::Amounts,
         cbor::Canonical,
@@ -438,8 +438,11 @@ fn a_call_that_waits_is_not_approved_for_another_tool() {
     };
     let [first, again] = [ask().unwrap(), ask().unwrap()];
     assert_eq!((first, superseded(first)), (again, Some(false)));
+    let waited = || agent.wait(first, std::time::Duration::ZERO).unwrap();
+    assert_eq!(waited(), Waited::Waiting);
     world.state(|stated| stated.class = Some(EffectClass::Irreversible));
     assert_eq!(superseded(first), Some(true));
+    assert_eq!(waited(), Waited::Over);
     let refused = |answer| match world.rt.answer(first, answer, None) {
         Err(Error::Refused(refused)) => Some(refused.reason()),
         other => other.map(|_| None).unwrap(),

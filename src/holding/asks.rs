@@ -36,7 +36,7 @@ impl Holding {
 
     /// A yes is not taken where it would come to nothing: the tool of the call is another by now,
     /// so that the same call asks anew.
-    fn stands(&self, meant: impl Fn(&AskView) -> bool) -> Result<(), Error> {
+    pub(crate) fn stands(&self, meant: impl Fn(&AskView) -> bool) -> Result<(), Error> {
         let found = self.core.look(|kernel| {
             let view = kernel.asks().find(|view| meant(view))?;
             Some((view.ask, manifest_of(kernel, &view.tool)))

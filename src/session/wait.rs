@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap_format::id::{AgentId, Seq};
+use syscap_format::{
+    id::{AgentId, Seq},
+    reason::Reason,
+};
 use syscap_kernel::kernel::AskStanding;
 
 use super::Session;
@@ -88,7 +91,7 @@ fn wait(home: &Failover, agent: &AgentId, ask: Seq, limit: Duration) -> Result<W
     loop {
         // Nothing of the home is held while this thread sleeps: it can be closed meanwhile.
         let (bell, rung, found) = home.each(|term| match &term.side {
-            Side::Here(held) => Step::Done(Ok(look(&held.holding, agent, ask))),
+            Side::Here(held) => Step::Done(look(&held.holding, agent, ask)),
             Side::There(_) => Step::Done(Err(Error::NotHolder)),
         })?;
         let left = limit.saturating_sub(since.elapsed());
@@ -99,11 +102,16 @@ fn wait(home: &Failover, agent: &AgentId, ask: Seq, limit: Duration) -> Result<W
     }
 }
 
-fn look(holding: &Holding, agent: &AgentId, ask: Seq) -> (Arc<Bell>, u64, Waited) {
+fn look(holding: &Holding, agent: &AgentId, ask: Seq) -> Result<(Arc<Bell>, u64, Waited), Error> {
     let bell = holding.answers();
     let rung = bell.count();
     // The kernel's time is that of its last event.
     holding.tick();
-    let found = holding.look(|kernel| kernel.standing(agent, ask));
-    (bell, rung, found.into())
+    let found = holding.look(|kernel| kernel.standing(agent, ask)).into();
+    let found = match holding.stands(|view| view.ask == ask) {
+        // No yes is taken any more, and none that was given lets it through.
+        Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Waited::Over,
+        stands => stands.map(|()| found)?,
+    };
+    Ok((bell, rung, found))
 }
