@@ -12,6 +12,7 @@ pub(super) enum Unclear {
     ProgramNotFound,
     ProgramNotKnown,
     Given,
+    Name,
     Eval,
     VariableSet,
     Part,
@@ -29,6 +30,7 @@ impl Unclear {
             Self::ProgramNotFound => "program_not_found",
             Self::ProgramNotKnown => "program_not_known",
             Self::Given => "given",
+            Self::Name => "name",
             Self::Eval => "eval",
             Self::VariableSet => "variable_set",
             Self::Part => "part",
@@ -48,8 +50,14 @@ impl Unclear {
             Self::ProgramNotFound => "PATH does not find one of its programs",
             Self::ProgramNotKnown => "one of its programs is not in the table (docs/commands.md)",
             Self::Given => "a program is given an option or operand that is not known",
+            Self::Name => {
+                "a word that is told only when it runs may name any file or be an option: write \
+                 the name, `./*`, or `find .. -exec PROGRAM {} +` in the place of xargs"
+            }
             Self::Eval => "eval or source runs text",
-            Self::VariableSet => "it sets a variable that may decide what runs",
+            Self::VariableSet => {
+                "it sets a variable that may decide what runs: write the value where it is used"
+            }
             Self::Part => "a part of it is known only when it runs",
         }
     }
@@ -72,6 +80,11 @@ impl Unclear {
                 || why.ends_with(" is a program that is not known") =>
             {
                 Self::ProgramNotKnown
+            }
+            _ if why.ends_with("a file whose name can't be told")
+                || why.ends_with(": a word that may be an option") =>
+            {
+                Self::Name
             }
             _ if why.ends_with(": what it is given") => Self::Given,
             _ if why.ends_with(" is set") => Self::VariableSet,

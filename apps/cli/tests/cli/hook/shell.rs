@@ -376,5 +376,11 @@ fn why_a_command_is_unknown_is_told() {
     shell.shell = "/bin/bash";
     shell.is_denied("t4", "cat /etc/hostname", "out_of_scope (");
     assert!(!denied(shell.run("t5", "cat /etc/hostname")).contains("can't be told"));
+    // With what may be written in its place.
+    shell.shell = "/bin/bash";
+    for (id, command) in [("t6", "ls | cat \"$x\""), ("t7", "git add *")] {
+        let said = denied(shell.run(id, command));
+        assert!(said.contains("(name)") && said.contains("-exec PROGRAM {} +"), "{said}");
+    }
     shell.hooked.end();
 }
