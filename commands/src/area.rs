@@ -120,9 +120,11 @@ impl Base {
         Some(Absolute(parts))
     }
 
-    /// Where `cd` leads, which follows `..` by name.
+    /// Where `cd` leads, which follows `..` by name. Who names this very folder, or one above it,
+    /// by its absolute path goes through no more links than there are in it.
     pub(crate) fn enter(&self, text: &str) -> Option<Self> {
         let (mut parts, mut real) = self.begin(text);
+        let known = self.path.0.get(..self.real).unwrap_or_default();
         for part in text.split('/') {
             match part {
                 "" | "." => {}
@@ -131,7 +133,11 @@ impl Base {
                     real = real.min(parts.len());
                 }
                 part if !sane(part) => return None,
-                part => parts.push(part.to_owned()),
+                part => {
+                    let as_known = known.get(real).is_some_and(|known| known == part);
+                    real += usize::from(real == parts.len() && as_known);
+                    parts.push(part.to_owned());
+                }
             }
         }
         Some(Self { path: Absolute(parts), real })

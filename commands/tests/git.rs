@@ -170,3 +170,20 @@ fn what_git_puts_into_the_folders_is_the_projects_code() {
         assert_eq!(said(text).effect(), Effect::LocalWrite, "{text}");
     }
 }
+
+/// Agents write the folder that they are in before the command: that is no other repository.
+#[test]
+fn the_folder_by_its_absolute_path_is_the_same_folder() {
+    for text in ["cd /p && git status", "cd /p/ && git log -3", "cd /p/./ && git diff"] {
+        assert!(!has(text, Mark::ProjectCode), "{text}");
+        assert_eq!(said(text).effect(), Effect::Read, "{text}");
+    }
+    for text in ["cd /q && git status", "cd /p/a && git status", "cd /p && cd a && git log"] {
+        assert!(has(text, Mark::ProjectCode), "{text}");
+    }
+    // What is above it is no link either; what is entered elsewhere may be one.
+    assert!(!has("cd /p && cat ../b", Mark::Unknown));
+    for text in ["cd /p/a && cat ../b", "cd /q && cat ../b"] {
+        assert!(has(text, Mark::Unknown), "{text}");
+    }
+}

@@ -17,6 +17,7 @@ mod watch;
 mod words;
 
 use std::{
+    collections::BTreeSet,
     io::{self, Read as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
@@ -219,10 +220,11 @@ impl Hook {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
         let shell = self.reads_commands(&event.tool);
-        let mut unclear = Vec::new();
+        let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
         if shell {
             let placed = self.client.place(event.folder.as_deref(), event.args.item());
             (used.place, unclear) = (placed.place, placed.unclear);
+            marks = placed.marks;
         }
         let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
         let set_up = self.set_up_again().map_err(|failure| failure.to_string())?;
@@ -269,6 +271,7 @@ impl Hook {
                     token,
                     class,
                     unclear: &unclear,
+                    marks: &marks,
                     set_up: &set_up,
                 };
                 Some(self.client.denied(&words::refusal(&against, &answer)))

@@ -9,7 +9,7 @@ use std::{
 
 use syscap::format::{
     budget::Amounts,
-    cbor::{Canonical, Item},
+    cbor::{Canonical, Item, Kind},
     json,
 };
 
@@ -214,6 +214,21 @@ impl Object {
 /// A path as one word of a command that is told.
 pub(crate) fn word_of(path: &Path) -> String {
     syscap::plain::shell_word(&path.to_string_lossy()).into_owned()
+}
+
+/// The entries of a map for people: what is short before what has parts of its own, so that a
+/// beginning tells one call from another.
+pub(crate) fn plain_first(map: Item<'_>) -> Vec<(&str, Item<'_>)> {
+    let mut entries: Vec<(&str, Item<'_>)> = map.entries().collect();
+    entries.sort_by_key(|(_, value)| matches!(value.kind(), Kind::Map | Kind::Array));
+    entries
+}
+
+/// The same as one text.
+pub(crate) fn plain_first_json(map: Item<'_>) -> String {
+    let entries = plain_first(map).into_iter();
+    let all = entries.map(|(name, value)| format!("{}:{}", quote(name), json::from_data(value)));
+    format!("{{{}}}", all.collect::<Vec<_>>().join(","))
 }
 
 /// Text as JSON.

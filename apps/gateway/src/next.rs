@@ -6,6 +6,7 @@ use syscap::format::{
     cbor::Item,
     envelope::TxOutcome,
     id::{Seq, TokenId, ToolId},
+    manifest::EffectClass,
     reason::Reason,
 };
 
@@ -34,7 +35,7 @@ pub(crate) async fn aside(
         return Aside { effect: Some(TxOutcome::Unknown), intent, next, ..Aside::default() };
     }
     let home = gateway.kernel.home();
-    let asked = Asked { reason, outcome, token, home: &home, tool };
+    let asked = Asked { reason, outcome, token, home: &home, tool, class };
     let next = match reason {
         Reason::Revoked | Reason::Expired | Reason::Exhausted | Reason::OverBudget => {
             Some(ended(gateway, token, &home).await)
@@ -97,6 +98,7 @@ struct Asked<'a> {
     token: TokenId,
     home: &'a str,
     tool: &'a str,
+    class: Option<EffectClass>,
 }
 
 impl Asked<'_> {
@@ -111,7 +113,15 @@ impl Asked<'_> {
         let got = self.outcome.delivered.item().get("got").and_then(Item::as_text);
         let asked = got.unwrap_or_default();
         let words = match self.reason {
-            // Nothing waits then: somebody elevated must approve, and nobody is named.
+            // Nothing waits then: as many of the agent's calls do as may, as a rule.
+            Reason::Asked if asked.is_empty() && self.class != Some(EffectClass::Irreversible) => {
+                format!(
+                    "nobody was asked: as many of this agent's calls wait as may (32), which an \
+                     operator answers: syscap approvals list {home}; or the policy names nobody \
+                     who may approve this: syscap policy show {home}"
+                )
+            }
+            // Somebody elevated must approve, and nobody is named.
             Reason::Asked if asked.is_empty() => format!(
                 "nobody is named who may approve what is as grave as this: an operator names \
                  somebody in the policy (params.elevated, docs/approvals.md), or says that the \

@@ -8,7 +8,7 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Object, Out, array, plain, quote},
+    output::{Object, Out, array, plain, plain_first_json, quote},
 };
 
 /// A call in one line.
@@ -41,9 +41,9 @@ pub(super) fn standing(call: &WaitingCall) -> String {
     }
 }
 
-/// Its arguments as JSON.
+/// Its arguments as JSON, for people.
 pub(super) fn arguments(call: &WaitingCall) -> String {
-    call.args.as_ref().map_or_else(|| "erased".to_owned(), |args| from_data(args.item()))
+    call.args.as_ref().map_or_else(|| "erased".to_owned(), |args| plain_first_json(args.item()))
 }
 
 /// Enough to tell one call from another.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap_commands::{Place, Repository, analyse, is_plain_config};
+use syscap_commands::{Mark, Place, Repository, analyse, is_plain_config};
 
 use super::{client::Client, unclear::Unclear};
 
@@ -33,6 +33,7 @@ impl Client {
             // It has no folder, so it is no place, and the command may do anything.
             place: unclear(MapBuilder::new(), &[why]).map(MapBuilder::finish),
             unclear: vec![why],
+            marks: BTreeSet::new(),
         })
     }
 
@@ -73,9 +74,10 @@ impl Client {
         let programs = found.iter().fold(MapBuilder::new(), |map, (k, v)| map.text(k, v));
         map = map.item("found", programs.finish().item());
         (place.search, place.found) = (search, found);
-        let all = Unclear::all(&analyse(command, &place).reasons);
+        let said = analyse(command, &place);
+        let all = Unclear::all(&said.reasons);
         let place = if all.is_empty() { Some(map) } else { unclear(map, &all) };
-        Ok(Placed { place: place.map(MapBuilder::finish), unclear: all })
+        Ok(Placed { place: place.map(MapBuilder::finish), unclear: all, marks: said.marks })
     }
 
     /// The shell that this client would run here, if its commands can't be read: all of them ask.
@@ -123,6 +125,8 @@ pub(super) struct Placed {
     pub(super) place: Option<Canonical>,
     /// Why it can't be told what it does.
     pub(super) unclear: Vec<Unclear>,
+    /// What else it does.
+    pub(super) marks: BTreeSet<Mark>,
 }
 
 /// Says so in the call too, for who reads the log; it is not what decides.

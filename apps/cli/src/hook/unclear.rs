@@ -1,5 +1,9 @@
 //! Why it can't be told what a shell's command would do: a few words of our own, and nothing that
-//! the command says.
+//! the command says; and what of one that can be told a policy asks about.
+
+use std::collections::BTreeSet;
+
+use syscap_commands::Mark;
 
 /// What of a use can't be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,4 +103,14 @@ pub(super) fn told(unclear: &[Unclear]) -> Option<String> {
         unclear.iter().map(|why| format!("{} ({})", why.words(), why.name())).collect();
     let all = all.join("; ");
     (!unclear.is_empty()).then(|| format!(" What the command does can't be told: {all}."))
+}
+
+/// Why a command that is understood asks where neither its class nor the constraint's name says it,
+/// and what lets it run.
+pub(super) fn asked_for(marks: &BTreeSet<Mark>) -> Option<&'static str> {
+    marks.contains(&Mark::ProjectCode).then_some(
+        " It may run the project's own code (project_code), which can do anything: where the \
+         client runs within a boundary, params.project_code of the preset coder lets it \
+         (docs/commands.md).",
+    )
 }

@@ -1,5 +1,7 @@
 //! A refusal in words that a model can act on.
 
+use std::collections::BTreeSet;
+
 use syscap::{
     format::envelope::ToolResult,
     format::{
@@ -10,6 +12,7 @@ use syscap::{
         reason::Reason,
     },
 };
+use syscap_commands::Mark;
 
 use super::unclear::{self, Unclear};
 
@@ -22,6 +25,8 @@ pub(super) struct Against<'a> {
     /// What the tool counts as; a shell's use by its command, where that can be told.
     pub(super) class: Option<EffectClass>,
     pub(super) unclear: &'a [Unclear],
+    /// What a shell's command does besides, as far as it was read.
+    pub(super) marks: &'a BTreeSet<Mark>,
     /// The command that sets the client up again.
     pub(super) set_up: &'a str,
 }
@@ -51,6 +56,9 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
         text.push_str(&format!(" {hint}"));
     }
     text.push_str(&unclear::told(against.unclear).unwrap_or_default());
+    if reason == Reason::Asked {
+        text.push_str(&unclear::asked_for(against.marks).unwrap_or_default());
+    }
     let ask = answer.ask().map(|ask| ask.to_string());
     if let Some(next) = against.next(reason, ask) {
         text.push_str(&format!(" {next}"));
@@ -70,9 +78,11 @@ impl Against<'_> {
             ));
         }
         Some(match reason {
-            Reason::Asked => {
-                format!("Nobody can be asked; an operator sees why: `syscap policy show {home}`.")
-            }
+            Reason::Asked => format!(
+                "Nobody was asked: as many of the agent's calls wait as may (32), which an \
+                 operator answers (`syscap approvals list {home}`), or the policy names nobody who \
+                 may approve this (`syscap policy show {home}`)."
+            ),
             Reason::Denied | Reason::Constraint | Reason::Obligation | Reason::Reduced => {
                 format!("An operator sees what the policy says: `syscap policy show {home}`.")
             }

@@ -17,7 +17,7 @@ use super::{
     kept::{Kept, Sides},
     row,
 };
-use crate::output::plain;
+use crate::output::{plain, plain_first};
 
 /// How much is shown of an argument, of all of them, and of what came back, in characters.
 const ARGUMENT: usize = 48;
@@ -65,7 +65,7 @@ fn shown(arguments: &Kept) -> String {
             let one = |(name, value): (&str, Item<'_>)| {
                 format!("{}: {}", plain(name), cut(&from_data(value), ARGUMENT))
             };
-            let all: Vec<String> = map.item().entries().map(one).collect();
+            let all: Vec<String> = plain_first(map.item()).into_iter().map(one).collect();
             format!("({})", cut(&all.join(", "), ARGUMENTS))
         }
         Kept::Never => String::new(),

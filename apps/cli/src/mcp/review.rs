@@ -117,8 +117,9 @@ pub(crate) fn review(
             Confirmed::Asked => {
                 out.flush()?;
                 let question = format!(
-                    "Put {} of them on record as proposed? y, n, or another class first, as \
+                    "{}Put {} of them on record as proposed? y, n, or another class first, as \
                      read=get_*,list: ",
+                    grave(&set),
                     set.len()
                 );
                 terminal::ask_shown(&question).map_err(Failure::Stream)?
@@ -143,6 +144,20 @@ pub(crate) fn review(
         }
     }
     Ok(Exit::Failed)
+}
+
+/// What is said before the question: what has nobody who could approve it waits for nobody.
+fn grave(set: &[Manifest]) -> &'static str {
+    let is_grave = |manifest: &Manifest| {
+        Stated::of(manifest).is_ok_and(|stated| stated.class == Some(EffectClass::Irreversible))
+    };
+    match set.iter().any(is_grave) {
+        true => {
+            "What counts as irreversible needs somebody whom the policy names (params.elevated, \
+             docs/approvals.md): the presets name nobody, and refuse it.\n"
+        }
+        false => "",
+    }
 }
 
 fn rows(home: &Path, options: &Options) -> Result<Vec<Row>, Failure> {

@@ -233,7 +233,12 @@ fn the_first_run_at_a_terminal_shows_and_asks() {
     let server = server(home.beside("home").parent().unwrap());
     let before = home.log().len();
     let mut person = Person::runs(mcp(&path, &[], &server));
-    person.sees("read=get_*,list: ").types("n");
+    // What nobody can approve as things stand is said before it is on record.
+    person.sees("read=get_*,list: ").types("irreversible=put");
+    person
+        .sees("irreversible needs somebody whom the policy names")
+        .sees("read=get_*,list: ")
+        .types("n");
     let told = person.end();
     assert_eq!(told.code, Some(1), "{}", told.shown);
     assert_eq!(home.log().len(), before);

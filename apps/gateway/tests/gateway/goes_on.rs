@@ -208,3 +208,21 @@ fn what_nobody_may_approve_names_who_can_change_that() {
     assert!(!next.contains("approvals approve"), "{next}");
     assert!(gateway.end().success());
 }
+
+/// Where as many calls wait as may, a further one says so, and not that nobody may approve it.
+#[test]
+fn what_is_one_too_many_names_those_that_wait() {
+    let bench = Bench::new();
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server]).session();
+    let mut next = |n: u32| {
+        let result = gateway.call("echo", json!({ "n": n }));
+        refusal(&result)["next"].as_str().unwrap().to_owned()
+    };
+    for n in 0..32 {
+        assert!(next(n).contains("approvals approve"));
+    }
+    let next = next(32);
+    assert!(next.contains("syscap approvals list") && !next.contains("elevated"), "{next}");
+    assert!(gateway.end().success());
+}

@@ -384,3 +384,29 @@ fn why_a_command_is_unknown_is_told() {
     }
     shell.hooked.end();
 }
+
+/// What asks although it is understood says why, and what lets it run.
+#[test]
+fn what_of_a_command_asks_is_told() {
+    let shell = Shell::new();
+    program(&shell.project().with_file_name("programs"), "npm");
+    shell.is_denied("t1", "npm test", "params.project_code of the preset coder");
+    assert!(!denied(shell.run("t2", "frobnicate")).contains("project_code"));
+    // The command stands in the line of what waits, before where it would run.
+    let listed = crate::support::run(["approvals", "list", &shell.hooked.home.path()]).fine();
+    assert!(listed.out.contains(r#"{"command":"npm test","#), "{}", listed.out);
+    let log = crate::support::run(["log", "show", &shell.hooked.home.path()]).fine();
+    assert!(log.out.contains(r#"claude_code.bash(command: "npm test", "#), "{}", log.out);
+    shell.hooked.end();
+}
+
+/// Where as many calls wait as may, a further one says so.
+#[test]
+fn what_is_put_to_nobody_says_who_can_change_that() {
+    let shell = Shell::new();
+    for n in 0..32 {
+        shell.is_denied(&format!("t{n}"), &format!("frobnicate {n}"), "approvals approve");
+    }
+    shell.is_denied("t32", "frobnicate x", "`syscap approvals list ");
+    shell.hooked.end();
+}
