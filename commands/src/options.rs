@@ -90,6 +90,12 @@ impl Spec {
                     line.operands.push(arg.clone());
                     continue;
                 }
+                // All that it can be is that option, with a text.
+                Piece::Pattern { option, .. } if !ended && self.takes(option).is_some() => {
+                    let option = self.takes(option).unwrap_or_default();
+                    line.values.push((option, Use::Data, Piece::Many));
+                    continue;
+                }
                 _ if ended || self.harmless => {
                     line.operands.push(arg.clone());
                     continue;
@@ -107,6 +113,13 @@ impl Spec {
             }
         }
         Ok(line)
+    }
+
+    /// The option that begins so, where its value is text.
+    fn takes(&self, begins: &str) -> Option<&'static str> {
+        let (name, _) = begins.split_once('=')?;
+        let found = self.valued.iter().find(|(option, _)| *option == name);
+        found.filter(|(_, kind)| *kind == Use::Data).map(|(option, _)| *option)
     }
 
     fn long<'a>(

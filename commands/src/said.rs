@@ -131,6 +131,8 @@ pub enum Piece {
         folder: String,
         /// Whether a name could be taken for an option.
         dash: bool,
+        /// What each begins with, where that is the beginning of a long option: `--include=`.
+        option: String,
         /// Whether it is one of them, and nothing else: what a loop's variable holds.
         one: bool,
     },

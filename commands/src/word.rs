@@ -260,7 +260,8 @@ fn around(
     let path = format!("{before}{folder}");
     let folder = path.rfind('/').and_then(|slash| path.get(..=slash)).unwrap_or_default();
     let dash = if before.is_empty() { dash } else { before.starts_with('-') };
-    Some(Piece::Pattern { folder: folder.to_owned(), dash, one: wild.is_none() })
+    let (folder, option) = (folder.to_owned(), String::new());
+    Some(Piece::Pattern { folder, dash, option, one: wild.is_none() })
 }
 
 /// What a pattern finds lies below the folder before its first wildcard. Not so where a part of it
@@ -275,5 +276,6 @@ fn pattern(text: &str, at: usize) -> Piece {
         return Piece::Many;
     }
     let dash = folder.is_empty() && (stem.is_empty() || stem.starts_with('-'));
-    Piece::Pattern { folder: folder.to_owned(), dash, one: false }
+    let option = if dash && stem.starts_with("--") { stem.to_owned() } else { String::new() };
+    Piece::Pattern { folder: folder.to_owned(), dash, option, one: false }
 }

@@ -277,7 +277,12 @@ fn interpret(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) {
         [Piece::Literal(version)]
             if matches!(version.as_str(), "--version" | "-V") || (version == "-v" && !python) =>
         {
-            run.mark(Mark::ProjectCode, format!("{name} {version}"));
+            // A version manager's own goes by what the project says; no such thing lies there.
+            let file = run.walk.place.found.get(name);
+            let plain = |file: &String| file.strip_prefix("/usr/bin/") == Some(name);
+            if !file.is_some_and(plain) || matches!(name, "ts-node" | "tsx") {
+                run.mark(Mark::ProjectCode, format!("{name} {version}"));
+            }
         }
         [Piece::Literal(flag), Piece::Literal(module), rest @ ..] if python && flag == "-m" => {
             if MODULES.contains(&module.as_str()) {

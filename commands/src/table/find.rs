@@ -137,7 +137,7 @@ fn found(place: &Piece) -> Piece {
     match place {
         Piece::Literal(text) => {
             let folder = format!("{}/", text.trim_end_matches('/'));
-            Piece::Pattern { folder, dash: false, one: false }
+            Piece::Pattern { folder, dash: false, option: String::new(), one: false }
         }
         other => other.clone(),
     }

@@ -380,7 +380,8 @@ fn search(run: &mut Run<'_, '_>, name: &str, spec: &Spec, args: &[Piece]) {
         operands = rest;
     }
     let all = name == "rg" || line.has("r") || line.says("recursive");
-    let here = Piece::Pattern { folder: String::new(), dash: false, one: false };
+    let here =
+        Piece::Pattern { folder: String::new(), dash: false, option: String::new(), one: false };
     match (all, operands) {
         // Also behind a pipe, since a redirection may have taken that away again.
         (true, []) => run.read_all(&here),
