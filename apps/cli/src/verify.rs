@@ -15,7 +15,7 @@ use syscap::{
     format::{export::RECORDS_FILE, id::Seq},
     kernel::store::StoreError,
     verify::{
-        Altered, Anchor, AnchorNeed, End, Options, Report, Trust, TrustSource, VaultReport,
+        Altered, Anchor, AnchorNeed, End, Fault, Options, Report, Trust, TrustSource, VaultReport,
         Verdict, VerifyError, verify_export, verify_home, verify_vault,
     },
 };
@@ -239,7 +239,11 @@ fn print(
         }
     }
     for finding in &report.findings {
-        out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
+        let why = match finding.fault {
+            Fault::Foreign => ", the trust file is another home's, or the log was replaced",
+            _ => "",
+        };
+        out.line(&format!("fault    record {}: {:?}{why}", finding.seq, finding.fault))?;
     }
     match report.findings_count.saturating_sub(counted(report.findings.len())) {
         0 => Ok(()),
