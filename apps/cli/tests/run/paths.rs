@@ -113,9 +113,17 @@ fn a_mount_of_the_home_in_the_workspace_is_found() {
     }
     let (home, work) = (world.home.path(), world.home.text_beside("work"));
     fs::create_dir(world.work().join("a b")).unwrap();
-    for (from, code) in [(&*home, 2), (&format!("{home}/keys"), 2), ("/usr/share", 0)] {
+    fs::write(world.work().join("file"), "").unwrap();
+    for (from, to, code) in [
+        (&*home, "a b", 2),
+        (&format!("{home}/keys"), "a b", 2),
+        ("/usr/share", "a b", 0),
+        // Of one file no folder is above.
+        (&format!("{home}/keys/operator.key"), "file", 2),
+        ("/etc/passwd", "file", 0),
+    ] {
         let line = format!(
-            "mount --bind '{from}' '{work}/a b' && exec \"$0\" run '{home}' --agent {AGENT} \
+            "mount --bind '{from}' '{work}/{to}' && exec \"$0\" run '{home}' --agent {AGENT} \
              --workspace '{work}' -- /bin/true"
         );
         let output =
