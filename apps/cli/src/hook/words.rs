@@ -57,7 +57,7 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
     }
     text.push_str(&unclear::told(against.unclear).unwrap_or_default());
     if reason == Reason::Asked {
-        text.push_str(&unclear::asked_for(against.marks).unwrap_or_default());
+        text.push_str(unclear::asked_for(against.marks).unwrap_or_default());
     }
     let ask = answer.ask().map(|ask| ask.to_string());
     if let Some(next) = against.next(reason, ask) {
