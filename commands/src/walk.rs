@@ -95,6 +95,9 @@ impl Walk<'_> {
             }
             return self.unknown(why);
         }
+        if crate::extended::has_lines(text) {
+            self.unknown("[[ ]]: lines, which shells read differently");
+        }
         if self.depth > DEPTH_MAX {
             return self.unknown("commands within commands, too deep");
         }

@@ -254,6 +254,12 @@ fn around(
     let before_wild = wild.is_some_and(|wild| wild < at);
     // What is found by a second pattern may be `..` where it begins with a dot.
     let climbs = |part: &str| part == ".." || (wild.is_some() && part.starts_with('.'));
+    // What was found may end in a slash, and then a dot behind it begins a name.
+    let first = after.split('/').next().unwrap_or_default();
+    let dots = !first.is_empty() && first.chars().all(|c| c == '.');
+    if dots || climbs(first) {
+        return None;
+    }
     if before_wild || after.split('/').skip(1).any(climbs) || before.contains("..") {
         return None;
     }
@@ -275,7 +281,7 @@ fn pattern(text: &str, at: usize) -> Piece {
     if stem.starts_with('.') || after.split('/').skip(1).any(climbs) {
         return Piece::Many;
     }
-    let dash = folder.is_empty() && (stem.is_empty() || stem.starts_with('-'));
-    let option = if dash && stem.starts_with("--") { stem.to_owned() } else { String::new() };
+    let dash = at == 0 || text.starts_with('-');
+    let option = if text.starts_with("--") { before.to_owned() } else { String::new() };
     Piece::Pattern { folder: folder.to_owned(), dash, option, one: false }
 }

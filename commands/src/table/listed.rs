@@ -338,6 +338,11 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
                 if name == "xxd" && args.iter().filter_map(literal).any(word) {
                     run.unknown("xxd: an option that is not known");
                 }
+                // Behind a file they are the one that it writes.
+                let last = |line: Line| args.ends_with(&line.operands);
+                if name == "xxd" && !spec.line(args).is_ok_and(last) {
+                    run.unknown("xxd: an option behind a file");
+                }
                 run.listed(spec, args);
                 if matches!(name, "ls" | "du" | "tree") {
                     lists(run, spec, args);
@@ -354,7 +359,14 @@ fn lists(run: &mut Run<'_, '_>, spec: &Spec, args: &[Piece]) {
     let Ok(Line { operands, flags, .. }) = spec.line(args) else { return };
     let here = [Piece::Literal(".".to_owned())];
     let folders = if operands.is_empty() { &here[..] } else { &operands };
-    match spec.name == "ls" && !flags.contains('R') {
+    // A file's name may be the option.
+    let may_be = |word: &Piece| match word {
+        Piece::Literal(_) | Piece::Stream => false,
+        Piece::Pattern { dash, .. } => *dash,
+        Piece::One | Piece::Many => true,
+    };
+    let down = flags.contains('R') || operands.iter().any(may_be);
+    match spec.name == "ls" && !down {
         true => folders.iter().for_each(|folder| run.read(folder)),
         false => folders.iter().for_each(|folder| run.read_all(folder)),
     }

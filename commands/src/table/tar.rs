@@ -30,7 +30,9 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
         Piece::Pattern { dash, .. } => !dash,
         Piece::One | Piece::Many | Piece::Stream => false,
     };
-    if !plain(archive) || !run.is_one(archive) || !rest.iter().all(plain) {
+    // A file that a pattern finds may have a name with a colon; behind a slash that is no host.
+    let far = matches!(archive, Piece::Pattern { folder, .. } if !folder.contains('/'));
+    if far || !plain(archive) || !run.is_one(archive) || !rest.iter().all(plain) {
         run.unknown("tar: what it is given");
     }
     match makes {
@@ -39,9 +41,25 @@ pub(super) fn run(run: &mut Run<'_, '_>, name: &str, args: &[Piece]) -> bool {
             rest.iter().for_each(|file| run.read_all(file));
         }
         // The others are names in the archive.
-        false => run.read(archive),
+        false => {
+            run.read(archive);
+            unpackers(run);
+        }
     }
     true
+}
+
+/// It looks at what it reads, and runs what that was packed with.
+fn unpackers(run: &mut Run<'_, '_>) {
+    const NAMES: &[&str] = &[
+        "bzip2", "compress", "grzip", "gzip", "lrzip", "lz4", "lzip", "lzma", "lzop", "xz", "zstd",
+    ];
+    for name in NAMES {
+        run.said().needs.insert((*name).to_owned());
+        if run.walk.place.may_be_agents(name) {
+            run.unknown(format!("tar: {name} may be a program of the agent's"));
+        }
+    }
 }
 
 /// Its letters, with or without a dash: whether it makes an archive, and what packs it. `f` is the
