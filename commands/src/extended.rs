@@ -49,15 +49,6 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a line may end right behind `[[`, or right before `]]`: to other shells another command
-/// begins there.
-pub(crate) fn has_lines(text: &str) -> bool {
-    let mut opened = text.split("[[").skip(1).map(|rest| rest.trim_start_matches([' ', '\t']));
-    let ends = |rest: &str| rest.starts_with(['\n', '#', '\\']);
-    let closes = |line: &str| line.trim_start().starts_with("]]");
-    opened.any(ends) || (text.contains("[[") && text.lines().any(closes))
-}
-
 const fn is_of_a_file(of: &UnaryPredicate) -> bool {
     matches!(
         of,

@@ -95,7 +95,7 @@ impl Walk<'_> {
             }
             return self.unknown(why);
         }
-        if crate::extended::has_lines(text) {
+        if has_lines(text) {
             self.unknown("[[ ]]: lines, which shells read differently");
         }
         if self.depth > DEPTH_MAX {
@@ -387,6 +387,15 @@ const INVISIBLE: [RangeInclusive<char>; 17] = [
 fn is_invisible(c: char) -> bool {
     INVISIBLE.iter().any(|range| range.contains(&c))
         || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Whether a line may end right behind `[[`, or right before `]]`: to other shells another command
+/// begins there.
+fn has_lines(text: &str) -> bool {
+    let mut opened = text.split("[[").skip(1).map(|rest| rest.trim_start_matches([' ', '\t']));
+    let ends = |rest: &str| rest.starts_with(['\n', '#', '\\']);
+    let closes = |line: &str| line.trim_start().starts_with("]]");
+    opened.any(ends) || (text.contains("[[") && text.lines().any(closes))
 }
 
 /// Why a text is not read at all.
