@@ -43,9 +43,9 @@ pub(crate) enum Approvals {
     Show(Show),
     /// Let one run, once or so many times: the agent goes on with it by making the same call again.
     Approve(Approve),
-    /// Refuse one; the agent is told so, and the reason where one is given. Where one was approved
-    /// for more calls, that ends.
-    Deny(Give),
+    /// Refuse one, or more of them; the agent is told so, and the reason where one is given. Where
+    /// one was approved for more calls, that ends.
+    Deny(Deny),
     /// List what was approved for more than one call, and how much of it is left.
     Sets(List),
     /// Watch what waits, and answer it key by key at a terminal; elsewhere print each as it comes.
@@ -82,7 +82,20 @@ pub(crate) struct Give {
     home: PathBuf,
     /// The number of the record that asks.
     ask: u64,
-    /// Why: on record as a commitment, the text in the vault. Of a refusal the agent is told it.
+    /// Why: on record as a commitment, the text in the vault.
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
+}
+
+/// What is refused.
+#[derive(Args, Debug)]
+pub(crate) struct Deny {
+    /// The home.
+    home: PathBuf,
+    /// The numbers of the records that ask: each is answered, up to the first that can't be.
+    #[arg(required = true, value_name = "ASK")]
+    asks: Vec<u64>,
+    /// Why: on record as a commitment, the text in the vault. The agent is told it.
     #[arg(long, value_name = "TEXT")]
     because: Option<String>,
 }
@@ -111,7 +124,7 @@ impl Approvals {
             Self::List(list) => list.run(out),
             Self::Show(show) => show.run(out),
             Self::Approve(approve) => approve.run(out),
-            Self::Deny(give) => give.run(Answer::Deny, None, out),
+            Self::Deny(deny) => deny.run(out),
             Self::Sets(list) => sets::list(&list.home, out),
             Self::Watch(list) => watch::run(&list.home, out),
             Self::Export(show) => carried::export(&show.home, show.ask, out),
@@ -258,6 +271,17 @@ impl Give {
             submit(&home, access, (&key, sign), body, (&beside, Failure::from))
         })?;
         recorded(out, Seq::new(ask), answer, seq)
+    }
+}
+
+impl Deny {
+    fn run(self, out: &mut Out) -> Ended {
+        let Self { home, asks, because } = self;
+        for ask in asks {
+            let give = Give { home: home.clone(), ask, because: because.clone() };
+            give.run(Answer::Deny, None, out)?;
+        }
+        Ok(Exit::Done)
     }
 }
 

@@ -7,6 +7,21 @@ use crate::{
     support::{reason, run},
 };
 
+/// Where many wait they are put away together, up to the first that does not wait.
+#[test]
+fn several_are_refused_at_once() {
+    let (home, token) = asking();
+    let path = home.path();
+    let call = |file: &str| home.call("a", &token, write(file, "x").as_bytes()).remove(0);
+    let asks = ["a.txt", "b.txt", "c.txt"].map(|file| ask(&call(file)));
+    let denied = || home.log().iter().filter(|record| record["kind"] == "approval").count();
+    assert_eq!(run(["approvals", "deny", &path]).code, 2);
+    run(["approvals", "deny", &path, &asks[0], &asks[1], "--because", "no"]).fine();
+    assert_eq!(denied(), 2);
+    assert_eq!(run(["approvals", "deny", &path, &asks[2], &asks[0]]).code, 2);
+    assert_eq!(denied(), 3);
+}
+
 #[test]
 fn the_log_names_what_an_approval_answers() {
     let (home, token) = asking();
