@@ -442,6 +442,40 @@ fn manifests_agree_with_each_other() {
     );
 }
 
+/// The packages of a lock file, and what each rests on.
+fn locked(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let quoted =
+        |line: &str| line.split('"').nth(1).and_then(|it| it.split(' ').next()).map(str::to_owned);
+    let package = |part: &str| {
+        let name = part.lines().find(|line| line.starts_with("name = ")).and_then(quoted)?;
+        let rests = part.lines().filter(|line| line.starts_with(" \"")).filter_map(quoted);
+        Some((name, rests.collect()))
+    };
+    text.split("[[package]]").filter_map(package).collect()
+}
+
+/// What stands apart from the workspace has lock files of its own, which nothing else builds by.
+#[test]
+fn other_lock_files_know_what_the_crates_rest_on() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file");
+    let mut missing = Vec::new();
+    for lock in ["fuzz/Cargo.lock", "benches/compare/Cargo.lock"] {
+        let locked = locked(&read(lock));
+        for file in files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+            let package = tables(&file.text).remove("package").unwrap_or_default();
+            let name = package.get("name").map(|name| name.trim_matches('"').to_owned());
+            let Some(has) = name.and_then(|name| locked.get(&name)) else { continue };
+            // Others may be optional, and are there where a feature wants them.
+            let own = |of: &String| of.starts_with("syscap") && !has.contains(of);
+            let rests = dependencies(&file.text).into_keys().filter(own);
+            missing.extend(rests.map(|of| format!("{lock}: {} rests on {of}", file.path)));
+        }
+    }
+    assert_eq!(missing, [""; 0], "`cargo update --workspace` there");
+    let two = "[[package]]\nname = \"a\"\ndependencies = [\n \"b 1.0\",\n]\n";
+    assert_eq!(locked(two), BTreeMap::from([("a".to_owned(), BTreeSet::from(["b".to_owned()]))]));
+}
+
 #[test]
 fn the_oldest_compiler_is_named() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap_or_default();
