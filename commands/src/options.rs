@@ -84,16 +84,17 @@ impl Spec {
         let mut line = Line::default();
         let (mut args, mut ended) = (args.iter(), false);
         while let Some(arg) = args.next() {
+            // All that it can be is that option, with a text.
+            if let Piece::Pattern { option, .. } = arg
+                && let Some(option) = self.takes(option).filter(|_| !ended)
+            {
+                line.values.push((option, Use::Data, Piece::Many));
+                continue;
+            }
             let text = match arg {
                 Piece::Literal(text) => text,
                 Piece::Pattern { dash: false, .. } | Piece::Stream => {
                     line.operands.push(arg.clone());
-                    continue;
-                }
-                // All that it can be is that option, with a text.
-                Piece::Pattern { option, .. } if !ended && self.takes(option).is_some() => {
-                    let option = self.takes(option).unwrap_or_default();
-                    line.values.push((option, Use::Data, Piece::Many));
                     continue;
                 }
                 _ if ended || self.harmless => {

@@ -178,8 +178,10 @@ impl Desk {
             return Err(refused(Reason::Overloaded, "text"));
         }
         let session = self.seat(runtime, token, (agent, conversation))?;
-        // An agent that there is: no more are kept than that.
-        self.0.lock().says(agent, text.len());
+        // An agent that there is: no more are kept than that. Others may have said something since.
+        if !self.0.lock().says(agent, text.len()) {
+            return Err(refused(Reason::Overloaded, "text"));
+        }
         // The user's own words, which add nothing to what else the conversation has been given.
         session.heard(text, Label::PUBLIC)
     }
@@ -321,9 +323,14 @@ impl State {
         said.saturating_add(bytes) <= SAID_BYTES_MAX
     }
 
-    fn says(&mut self, agent: &AgentId, bytes: usize) {
-        let (_, said) = self.said.entry(agent.clone()).or_insert_with(|| (Instant::now(), 0));
-        *said = said.saturating_add(bytes).saturating_add(SAID_RECORD_BYTES);
+    /// Counts that much more, where it may be said.
+    fn says(&mut self, agent: &AgentId, bytes: usize) -> bool {
+        let may = self.may_say(agent, bytes);
+        if may {
+            let (_, said) = self.said.entry(agent.clone()).or_insert_with(|| (Instant::now(), 0));
+            *said = said.saturating_add(bytes).saturating_add(SAID_RECORD_BYTES);
+        }
+        may
     }
 
     /// The conversation that was silent longest, of those that have nothing out.

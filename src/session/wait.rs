@@ -107,11 +107,13 @@ fn look(holding: &Holding, agent: &AgentId, ask: Seq) -> Result<(Arc<Bell>, u64,
     let rung = bell.count();
     // The kernel's time is that of its last event.
     holding.tick();
-    let found = holding.look(|kernel| kernel.standing(agent, ask)).into();
-    let found = match holding.stands(|view| view.ask == ask) {
-        // No yes is taken any more, and none that was given lets it through.
-        Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Waited::Over,
-        stands => stands.map(|()| found)?,
-    };
+    let mut found = holding.look(|kernel| kernel.standing(agent, ask)).into();
+    if matches!(found, Waited::Waiting | Waited::Approved) {
+        found = match holding.stands(|view| view.ask == ask) {
+            // No yes is taken any more, and none that was given lets it through.
+            Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Waited::Over,
+            stands => stands.map(|()| found)?,
+        };
+    }
     Ok((bell, rung, found))
 }

@@ -379,9 +379,11 @@ fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static st
     if !pattern.contains("..") && !pattern.split(['{', ',', '(', '|']).any(begins) {
         return None;
     }
-    let stated = access.tool(&used.tool).map(|tool| Stated::of(&tool.manifest));
-    let held = stated.map_or(true, |stated| stated.is_ok_and(|it| !it.arguments.is_empty()));
-    held.then_some("looks outside of the folder that it is given")
+    // What can't be told counts as held.
+    let stated = access.tool(&used.tool).ok().and_then(|tool| Stated::of(&tool.manifest).ok());
+    stated
+        .is_none_or(|stated| !stated.arguments.is_empty())
+        .then_some("looks outside of the folder that it is given")
 }
 
 /// The question by which a use waits.

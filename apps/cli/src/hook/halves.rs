@@ -29,7 +29,7 @@ pub(super) fn replaced(text: &[u8]) -> Option<Vec<u8>> {
     found.then_some(out)
 }
 
-const ESCAPE: usize = r"\uXXXX".len();
+const ESCAPE: usize = r"\ud800".len();
 const HIGH_FIRST: u16 = 0xd800;
 const HIGH_LAST: u16 = 0xdbff;
 const LOW_FIRST: u16 = 0xdc00;
