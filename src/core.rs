@@ -65,6 +65,8 @@ pub(crate) struct Core {
     next: AtomicU64,
     /// `None` once the home is closed and nothing runs any more: sessions may outlive it.
     store: Mutex<Option<Held>>,
+    /// Another handle on it, that only reads: no commit waits for it.
+    reader: Mutex<Option<Box<dyn Store>>>,
     clock: Arc<dyn Clock>,
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
@@ -116,7 +118,8 @@ impl Core {
         store: Held,
         clock: Arc<dyn Clock>,
         salts: Salts,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, StoreError> {
+        let reader = store.store.reader()?;
         let shared = Shared {
             kernel,
             callers: BTreeMap::new(),
@@ -128,11 +131,12 @@ impl Core {
             closed: false,
             taken: Vec::new(),
         };
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             shared: Mutex::new(shared),
             inbox: Mutex::default(),
             next: AtomicU64::new(0),
             store: Mutex::new(Some(store)),
+            reader: Mutex::new(reader),
             clock,
             salts,
             counters: Counters::new(),
@@ -141,7 +145,7 @@ impl Core {
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             short: AtomicBool::new(false),
-        })
+        }))
     }
 
     /// Brings an event before the kernel and sees it through to its answer: runs the job, reads
@@ -298,8 +302,8 @@ impl Core {
                 }
                 Brought::Done(Box::new(event), Some(out))
             }
-            Asked::Fetch(wanted) => match self.fetch(&wanted) {
-                Ok(entries) => Brought::Done(Box::new(Event::Fetched(ticket, entries)), None),
+            Asked::Fetch(fetching) => match self.read(|store| Ok(fetching.run(store)?)) {
+                Ok(fetched) => Brought::Done(Box::new(Event::Fetched(ticket, fetched)), None),
                 Err(halt) => Brought::Failed(halt),
             },
             Asked::Resolve(resolving) => {
@@ -456,6 +460,8 @@ impl Core {
         }
         shared.halt(Halt::Halted);
         drop(shared);
+        // Before the store: what closes a database last tidies it up, and can only be who writes.
+        drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -82,7 +82,7 @@ fn see_to(home: &Weak<Core>, notices: &Notices) {
 fn described(core: &Core, asks: &[Seq], (more, notify): (u64, &Notify)) -> String {
     let views: Vec<AskView> =
         core.look(|kernel| kernel.asks().filter(|view| asks.contains(&view.ask)).collect());
-    let calls = core.ask(|store| {
+    let calls = core.read(|store| {
         Ok(views.into_iter().map(|view| asks::shown(store, view)).collect::<Result<Vec<_>, _>>()?)
     });
     // What can't be read is told by its number, as what may not be.

@@ -541,7 +541,7 @@ impl Options {
     fn boot(&self, home: Home, store: Held, opened: Opened) -> Result<Holding, Error> {
         let Opened { kernel, signer, files, providers, absent, probed, office } = opened;
         let salts = Salts::new(Arc::clone(&self.entropy));
-        let core = Core::new(kernel, store, Arc::clone(&self.clock), salts);
+        let core = Core::new(kernel, store, Arc::clone(&self.clock), salts)?;
         let (id, durability) = (core.salts.bytes()?, self.durability);
         let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
         let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };

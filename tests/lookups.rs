@@ -287,10 +287,6 @@ fn references_and_links_are_both_fetched() {
     );
     let ticket = sim.submit_json(session, &sent);
     assert_eq!(sim.lookups.len(), 1);
-    // It does not wait for the vault now, nor does anybody for what was found for nothing.
-    sim.event(Event::Fetched(ticket, Vec::new()));
-    let nobody = sim.ticket();
-    sim.event(Event::Fetched(nobody, Vec::new()));
     assert_eq!(sim.reply_to(ticket).map(|_| ()), None);
     finish(&mut sim);
     let reply = sim.reply_to(ticket).unwrap();

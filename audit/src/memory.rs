@@ -173,6 +173,10 @@ impl Store for MemoryStore {
         Ok(self.log().vault.get(&seq).cloned())
     }
 
+    fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
+        Ok(self.log().vault.get(&seq).map(Vec::len))
+    }
+
     fn room(&mut self) -> Result<Room, StoreError> {
         Ok(self.room.0)
     }

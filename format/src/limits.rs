@@ -25,6 +25,10 @@ pub const PROVENANCE_INPUTS_MAX: usize = 16;
 pub const TRACE_BYTES_MAX: usize = 64;
 /// Most `$ref` values in one call's arguments.
 pub const REFERENCES_MAX: usize = 16;
+/// Most bytes of the vault's rows that the `$ref` values of one call make the host read: one largest
+/// result and the largest arguments of its call, and their framing. Lengths are known before
+/// anything is read.
+pub const FETCHED_BYTES_MAX: usize = 6 << 20;
 /// Most look-ups of an argument's links for one call: its arguments change meanwhile only where
 /// an operator changes the tool.
 pub const LOOKUPS_MAX: u32 = 4;

@@ -32,7 +32,7 @@ use syscap_kernel::{
     kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
     policy::{PolicyEngine, Question},
     registry::{Registry, ToolsDelta},
-    store::{Batch, Next, Room, Store, StoreError, vault_entry},
+    store::{Batch, Next, Room, Store, StoreError},
     time::Reading,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
@@ -184,12 +184,9 @@ impl Host {
                 Some(Effect::Ack(_, ack)) => came = Some(Came::Ack(ack)),
                 Some(Effect::Reply(_, answer)) => came = Some(Came::Answer(answer)),
                 // An earlier result, which the call refers to by `$ref` or asks for again.
-                Some(Effect::Fetch(ticket, wanted)) => {
-                    let read = |(first, outcome): &(Seq, Seq)| {
-                        vault_entry(&mut self.log, *first, *outcome)
-                    };
-                    let entries = wanted.iter().map(read).collect::<Result<_, StoreError>>()?;
-                    self.kernel.handle(Event::Fetched(ticket, entries), clocks());
+                Some(Effect::Fetch(ticket, fetching)) => {
+                    let fetched = fetching.run(&mut self.log)?;
+                    self.kernel.handle(Event::Fetched(ticket, fetched), clocks());
                 }
                 // Links that a path goes through: a tool's own code follows them.
                 Some(Effect::Resolve(ticket, links)) => {

@@ -17,17 +17,16 @@ use syscap_format::{
 /// A reference to an earlier result, by record and path into it.
 pub(crate) struct Reference<'a> {
     pub(crate) record: Seq,
-    path: Item<'a>,
+    pub(crate) path: Item<'a>,
 }
 
 /// What arguments refer to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct References {
-    /// The records, each once, in the order in which they first stand.
-    pub(crate) records: Vec<Seq>,
+    /// The records, and the paths into their results, in the order in which they stand.
+    pub(crate) all: Vec<(Seq, Canonical)>,
     /// Whether there is anything to be replaced at all.
     escapes: bool,
-    count: usize,
 }
 
 /// The references in arguments. One pass: each byte is read once, however deep it lies.
@@ -40,14 +39,12 @@ pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
     walk(&mut reader(args), &mut |piece| match piece {
         Piece::Reference(reference) => {
             found.escapes = true;
-            found.count = found.count.saturating_add(1);
-            if !found.records.contains(&reference.record) {
-                found.records.push(reference.record);
+            if found.all.len() >= REFERENCES_MAX {
+                let most = format!("at most {REFERENCES_MAX} references");
+                return Err(bad_reference().allowed(&most));
             }
-            if found.count <= REFERENCES_MAX {
-                return Ok(());
-            }
-            Err(bad_reference().allowed(&format!("at most {REFERENCES_MAX} references")))
+            found.all.push((reference.record, reference.path.into()));
+            Ok(())
         }
         Piece::Literal(_) => {
             found.escapes = true;
@@ -58,16 +55,14 @@ pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
     Ok(found)
 }
 
-/// Replaces each reference by what `lookup` finds and each `$lit` by its content. What is put
-/// in is never looked at again. `None` where there is nothing to replace.
-pub(crate) fn resolve<F>(
+/// Replaces each reference by its part, in their order, and each `$lit` by its content. What is
+/// put in is never looked at again. `None` where there is nothing to replace.
+pub(crate) fn resolve(
     args: Item<'_>,
     references: &References,
-    mut lookup: F,
-) -> Result<Option<Canonical>, Refused>
-where
-    F: FnMut(&Reference<'_>) -> Result<Canonical, Refused>,
-{
+    parts: &[Canonical],
+) -> Result<Option<Canonical>, Refused> {
+    let mut parts = parts.iter();
     if !references.escapes {
         return Ok(None);
     }
@@ -78,12 +73,10 @@ where
             Piece::Map(count) => encoder.map(count),
             Piece::Key(key) => encoder.text(key),
             Piece::Value(value) | Piece::Literal(value) => encoder.item(value),
-            Piece::Reference(reference) => {
-                encoder.item(lookup(&reference)?.item());
-                // Stops before sixteen large results are put together.
-                if encoder.len() > ENVELOPE_BYTES_MAX {
-                    return Err(too_large(encoder.len()));
-                }
+            // All parts together are no larger than arguments may be.
+            Piece::Reference(_) => {
+                let unknown = || Refused::new(Reason::UnknownReference).field("$ref.record");
+                encoder.item(parts.next().ok_or_else(unknown)?.item());
             }
         }
         Ok(())

@@ -51,10 +51,13 @@ pub(crate) fn keyed(reason: Reason) -> Refused {
 }
 
 /// A record that was not given to this session, and those that were: the nearest first.
-pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
+pub(crate) fn unknown_record(
+    mut wanted: impl Iterator<Item = Seq>,
+    context: &Context<'_>,
+) -> Refused {
     let session = context.session;
     let refused = Refused::new(Reason::UnknownReference).field("$ref.record");
-    let Some(unknown) = wanted.iter().find(|record| session.released(**record).is_none()) else {
+    let Some(unknown) = wanted.find(|record| session.released(*record).is_none()) else {
         return refused;
     };
     let durable = |record: &Seq| *record <= context.durable;
@@ -67,7 +70,7 @@ pub(crate) fn unknown_record(wanted: &[Seq], context: &Context<'_>) -> Refused {
             format!("one of: {}", summary(shown))
         }
     };
-    refused.got(unknown).allowed(&allowed)
+    refused.got(&unknown).allowed(&allowed)
 }
 
 /// A refusal for want of an agent's credits: it names whose account that is.

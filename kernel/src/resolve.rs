@@ -54,6 +54,7 @@ impl fmt::Debug for Resolving {
 }
 
 /// What an argument leads to. Only a look-up makes one.
+#[derive(Clone)]
 #[must_use = "a call waits for it"]
 pub struct Found(pub(crate) String);
 

@@ -1,6 +1,6 @@
 //! The store's side: what is made durable together, and the proof that it was.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use crate::halt::Halt;
 use syscap_format::{
@@ -256,6 +256,25 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError`].
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// How long that row is, in bytes. A store that can tell without reading the row should: what a
+    /// call makes the host read is bounded by this before it is read.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
+        Ok(self.vault(seq)?.map(|row| row.len()))
+    }
+
+    /// Another handle on the same place that only reads, and for which no commit waits: it sees
+    /// what was committed, as soon as it was. Without one, which is the default, reads and commits
+    /// wait for each other.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn reader(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
+        Ok(None)
+    }
 
     /// Whether there is room.
     ///

@@ -9,8 +9,9 @@ use std::{
     thread::{self, Thread},
 };
 
-use syscap_format::{envelope::ToolResult, id::Seq, reason::Refused};
+use syscap_format::{envelope::ToolResult, reason::Refused};
 use syscap_kernel::{
+    fetch::Fetching,
     halt::Halt,
     inspect::Inspecting,
     kernel::{Ack, Event, Ticket},
@@ -126,7 +127,7 @@ pub(super) enum Delivery {
 /// What the kernel asks of whoever made the request.
 pub(super) enum Asked {
     Run(Box<Job>, Out),
-    Fetch(Vec<(Seq, Seq)>),
+    Fetch(Box<Fetching>),
     Resolve(Box<Resolving>),
     Inspect(Box<Inspecting>),
 }

@@ -2,29 +2,39 @@
 
 use std::sync::PoisonError;
 
-use syscap_format::{id::Seq, record::Head, vault::VaultEntry};
+use syscap_format::record::Head;
 use syscap_kernel::{
     halt::Halt,
-    store::{Ancestor, Store, StoreError, vault_entry},
+    store::{Ancestor, Store, StoreError},
 };
 
 use super::Core;
 use crate::guard::caught;
 
 impl Core {
-    pub(super) fn fetch(&self, wanted: &[(Seq, Seq)]) -> Result<Vec<VaultEntry>, Halt> {
-        self.ask(|store| {
-            let read = |(first, outcome): &(Seq, Seq)| vault_entry(store, *first, *outcome);
-            Ok(wanted.iter().map(read).collect::<Result<_, StoreError>>()?)
-        })
-    }
-
     /// Looks whether a head is durable.
     pub(crate) fn ancestor(&self, head: Head) -> Result<Option<Ancestor>, Halt> {
-        self.ask(|store| Ok(Ancestor::find(store, head)?))
+        self.read(|store| Ok(Ancestor::find(store, head)?))
     }
 
-    /// Asks the store. One that panics may be between two states: the kernel must be halted, as
+    /// Reads from the store, by its handle for readers where it has one: then no commit waits.
+    ///
+    /// An error halts the kernel, as one of a commit does.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&mut dyn Store) -> Result<T, Halt>,
+    ) -> Result<T, Halt> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        match reader.as_mut() {
+            Some(reader) => caught(|| read(&mut **reader)).unwrap_or(Err(Halt::Halted)),
+            None => {
+                drop(reader);
+                self.ask(read)
+            }
+        }
+    }
+
+    /// Asks the store that commits. One that panics may be between two states: the kernel must be halted, as
     /// after any error, and then nothing more is written.
     pub(crate) fn ask<T>(
         &self,

@@ -42,7 +42,7 @@ impl Holding {
             Some((view.ask, manifest_of(kernel, &view.tool)))
         });
         let Some((ask, now)) = found else { return Ok(()) };
-        let asked = self.core.ask(|store| Ok(asked_for(store, ask)?))?;
+        let asked = self.core.read(|store| Ok(asked_for(store, ask)?))?;
         // Of a tool that is gone the kernel says what it knows.
         if asked.is_none() || now.is_none() || asked == now {
             return Ok(());

@@ -29,7 +29,7 @@ impl crate::holding::LocalSession {
         let which = Which { agent: None, session, last, cut: Cut::default() };
         let mut walk = Walk::new(self.core().look(|kernel| kernel.head().seq), which);
         // Others commit in between.
-        while self.core().ask(|store| Ok(walk.step(store)?))? == Next::More {}
+        while self.core().read(|store| Ok(walk.step(store)?))? == Next::More {}
         Ok(walk.found.artifacts)
     }
 }

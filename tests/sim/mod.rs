@@ -31,7 +31,7 @@ use syscap::{
         scope::{Rights, Scope},
         sign::{PublicKey, Signature, preimage},
         time::UnixMillis,
-        vault::{CallSalts, VaultEntry},
+        vault::CallSalts,
     },
     kernel::{
         halt::Halt,
@@ -43,7 +43,7 @@ use syscap::{
         probe::Probing,
         registry::{Registry, ToolsDelta},
         resolve::Resolving,
-        store::{Next, Store, vault_entry},
+        store::{Next, Store},
         time::Reading,
         tool::{Job, Ran},
     },
@@ -264,15 +264,12 @@ impl Sim {
                     }
                     self.acks.push((ticket, ack));
                 }
-                Effect::Fetch(ticket, wanted) => {
-                    let entries: Vec<VaultEntry> = wanted
-                        .iter()
-                        .map(|(intent, outcome)| {
-                            vault_entry(&mut self.store, *intent, *outcome).unwrap_or_default()
-                        })
-                        .collect();
+                Effect::Fetch(ticket, fetching) => {
                     let reading = self.reading();
-                    self.kernel.handle(Event::Fetched(ticket, entries), reading);
+                    match fetching.run(&mut self.store) {
+                        Ok(fetched) => self.kernel.handle(Event::Fetched(ticket, fetched), reading),
+                        Err(error) => self.kernel.halt(error.into()),
+                    }
                 }
             }
         }

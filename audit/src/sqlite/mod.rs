@@ -307,6 +307,15 @@ impl Store for SqliteStore {
         rows::vault(&self.connection, seq)
     }
 
+    fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
+        self.usable()?;
+        rows::vault_len(&self.connection, seq)
+    }
+
+    fn reader(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
+        Ok(Some(Box::new(SqliteReader::open(&self.home)?)))
+    }
+
     fn room(&mut self) -> Result<Room, StoreError> {
         self.usable()?;
         let enough = self.free_bytes()? >= self.settings.room_bytes_min;

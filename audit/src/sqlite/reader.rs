@@ -150,6 +150,10 @@ impl Store for SqliteReader {
         rows::vault(&self.connection, seq)
     }
 
+    fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
+        rows::vault_len(&self.connection, seq)
+    }
+
     fn room(&mut self) -> Result<Room, StoreError> {
         Ok(Room::Reserve)
     }

@@ -140,6 +140,15 @@ pub(super) fn vault(connection: &Connection, seq: Seq) -> Result<Option<Vec<u8>>
     row.optional().map_err(from_sqlite)
 }
 
+/// How long that row is: SQLite knows it without reading the row.
+pub(super) fn vault_len(connection: &Connection, seq: Seq) -> Result<Option<usize>, StoreError> {
+    let sql = "SELECT length(row) FROM vault WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
+    let len = statement.query_row(params![number(seq)?], |row| unsigned(row, 0));
+    let len = len.optional().map_err(from_sqlite)?;
+    Ok(len.map(|len| usize::try_from(len).unwrap_or(usize::MAX)))
+}
+
 fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], StoreError> {
     let value = row.get_ref(column).map_err(from_sqlite)?;
     value.as_blob().map_err(|_| StoreError::Damaged)

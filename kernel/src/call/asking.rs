@@ -2,10 +2,11 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{Call, Checked, Planned};
+use super::{Call, Planned};
 use crate::{
     context::Context,
     inspect::{Condition, Inspect},
+    requests::{Requests, SameCall},
     state::{
         asks::{Ask, Standing},
         sets::{Place, Set},
@@ -14,7 +15,6 @@ use crate::{
 };
 use syscap_format::{
     decision::Decision,
-    hash::args_hash,
     id::Seq,
     manifest::EffectClass,
     reason::{Reason, Refused},
@@ -105,110 +105,105 @@ fn about(reason: Reason, ask: Seq) -> Refused {
     Refused::new(reason).field("approval").got(&ask)
 }
 
-/// What may have been answered already of a call: those of the same agent and tool that wait, or
-/// were answered, each of which may be the same call; and the sets that may cover it.
-#[derive(Default)]
-pub(crate) struct Asks<'k> {
-    asks: Vec<(Seq, &'k Ask)>,
-    sets: Vec<(Seq, &'k Set)>,
-}
-
-impl<'k> Call<'_, Checked<'k>> {
-    /// Those that may be the same call; what the vault has of them says which one is.
-    pub(crate) fn asks(&self, context: &Context<'k>) -> Asks<'k> {
-        let tool = self.at.found.tool;
-        let tool = (&tool.manifest.tool, &tool.manifest_id);
-        let place = Place {
-            agent: &context.session.agent,
-            tool: tool.0,
-            manifest: tool.1,
-            token: context.session.token,
-            session: context.number,
-            policy: context.state.policy,
-            label: context.session.label,
-            now: context.now,
-        };
-        let state = context.state;
-        let of = state.asks.of(&context.session.agent, tool, context.now);
-        let token = context.session.token;
-        let known =
-            |(seq, ask): &(Seq, &Ask)| *seq <= context.durable && ask.is_others(state, token);
-        let sets = state.sets.of(&place).filter(|(by, _)| *by <= context.durable);
-        Asks { asks: of.filter(known).collect(), sets: sets.collect() }
-    }
-}
-
-/// What has to be fetched of them.
-pub(crate) fn wanted(asks: &Asks<'_>) -> impl Iterator<Item = (Seq, Seq)> {
-    let of_asks = asks.asks.iter().map(|(seq, ask)| match ask.standing {
-        Standing::Denied(by, _) => (*seq, by),
-        Standing::Pending(..) | Standing::Granted(..) => (*seq, *seq),
-    });
-    of_asks.chain(asks.sets.iter().map(|(_, set)| (set.ask, set.ask)))
-}
+/// Texts that an answer rests on, which only the vault has.
+pub(crate) struct WantsTexts(pub(crate) Seq);
 
 impl<'k> Call<'_, Planned<'k>> {
-    /// What was answered to this very call: the same arguments, by the salt of what waits; or to
-    /// calls that touch what it does.
+    /// What was answered to this very call: the same arguments; or to calls that touch what it
+    /// does. The index finds both; where the answer rests on texts they are those of `texts`, or
+    /// must be fetched first.
     pub(crate) fn answered(
         &self,
-        asks: &Asks<'k>,
-        entries: &[VaultEntry],
-        context: &Context<'_>,
-    ) -> Answered<'k> {
-        let (of_asks, of_sets) = entries.split_at_checked(asks.asks.len()).unwrap_or_default();
-        let covers = |set: &Set, entry: &VaultEntry| {
-            let salt = entry.salts.as_ref().map(|salts| &salts.args);
-            let demands = &self.at.demands;
+        requests: &Requests,
+        texts: Option<&(Seq, VaultEntry)>,
+        context: &Context<'k>,
+    ) -> Result<Answered<'k>, WantsTexts> {
+        if requests.is_empty() && context.state.sets.all().next().is_none() {
+            return Ok(Answered { same: None, sets: Vec::new() });
+        }
+        let same = match self.same(requests, context) {
+            Some((seq, ask)) => self.said((seq, ask), texts, context)?,
+            None => None,
+        };
+        let (session, tool) = (context.session, self.at.resolved.found.tool);
+        let place = Place {
+            agent: &session.agent,
+            tool: &tool.manifest.tool,
+            manifest: &tool.manifest_id,
+            token: session.token,
+            session: context.number,
+            policy: context.state.policy,
+            label: session.label,
+            now: context.now,
+        };
+        let demands = &self.at.demands;
+        let covers = |set: &Set| {
+            let salt = requests.salt(set.ask);
             let covered = |demand: &Demand| set.covers((demand.dimension, &demand.resource), salt);
             // What touches nothing that has a name is in no set.
             !demands.is_empty() && demands.iter().all(covered)
         };
-        let sets = asks.sets.iter().zip(of_sets);
-        let sets = sets.filter(|((_, set), entry)| covers(set, entry)).map(|(found, _)| *found);
-        Answered { same: self.same(&asks.asks, of_asks, context), sets: sets.collect() }
+        let sets = context.state.sets.of(&place);
+        let sets = sets.filter(|(by, set)| *by <= context.durable && covers(set)).collect();
+        Ok(Answered { same, sets })
     }
 
-    fn same(
-        &self,
-        asks: &[(Seq, &Ask)],
-        entries: &[VaultEntry],
-        context: &Context<'_>,
-    ) -> Option<Said> {
-        let resolved = &self.at.resolved;
+    /// The newest request about this very call that counts.
+    fn same(&self, requests: &Requests, context: &Context<'k>) -> Option<(Seq, &'k Ask)> {
+        let (agent, resolved) = (&context.session.agent, &self.at.resolved);
         let tool = resolved.found.tool;
-        let state = context.state;
-        // The same words can name something else under another token.
-        let same = |ask: &Ask, entry: &VaultEntry| {
-            let hash =
-                |salt| args_hash(salt, &tool.manifest.tool, &tool.manifest_id, resolved.args());
-            entry.salts.as_ref().is_some_and(|salts| {
-                hash(&salts.args) == ask.args_hash && ask.shows(&self.at.demands, &salts.args)
-            })
-        };
-        let mut both = asks.iter().zip(entries);
+        let (state, token) = (context.state, context.session.token);
+        let call = SameCall::of(agent, (&tool.manifest.tool, &tool.manifest_id), resolved.args());
         // Whom another policy named does not count for this one: those of now are asked.
         let of_level = |ask: &Ask| !ask.elevated || ask.is_of_level(state.policy);
         let counts = |ask: &Ask| {
             let denied = matches!(ask.standing, Standing::Denied(..));
-            denied || (of_level(ask) && ask.goes_on(state, context.session.token))
+            denied || (of_level(ask) && ask.goes_on(state, token))
         };
-        let found = both.rfind(|((_, ask), entry)| counts(ask) && same(ask, entry));
-        let ((seq, ask), entry) = found?;
-        Some(match &ask.standing {
-            Standing::Pending(..) => Said::Waits(*seq),
+        let found = requests.about(&call).rev().filter(|(seq, _)| *seq <= context.durable);
+        let mut found = found.filter_map(|(seq, salt)| {
+            let ask = state.asks.get(seq, context.now)?;
+            // The same words can name something else under another token.
+            let fits = ask.is_others(state, token) && ask.shows(&self.at.demands, salt);
+            (fits && counts(ask)).then_some((seq, ask))
+        });
+        found.next()
+    }
+
+    /// What was said to it.
+    fn said(
+        &self,
+        (seq, ask): (Seq, &'k Ask),
+        texts: Option<&(Seq, VaultEntry)>,
+        context: &Context<'_>,
+    ) -> Result<Option<Said>, WantsTexts> {
+        let read = |seq| match texts {
+            Some((of, entry)) if *of == seq => Ok(entry),
+            _ => Err(WantsTexts(seq)),
+        };
+        Ok(match &ask.standing {
+            Standing::Pending(..) => Some(Said::Waits(seq)),
             // One that has ended is as none: a person is asked anew.
-            Standing::Granted(_, until) if context.now >= *until => return None,
+            Standing::Granted(_, until) if context.now >= *until => None,
             Standing::Granted(by, _) => {
                 let recorded = ask.preconditions.clone();
-                let conditions = recorded.iter().map(|one| Condition::read(one, entry));
+                let conditions = match &recorded[..] {
+                    [] => Some(Vec::new()),
+                    some => {
+                        let entry = read(seq)?;
+                        some.iter().map(|one| Condition::read(one, entry)).collect()
+                    }
+                };
                 // What was erased can't be held against anything: a person is asked anew.
-                let conditions = conditions.collect::<Option<_>>()?;
-                Said::Granted(Yes { by: *by, of_level: ask.elevated, conditions, recorded })
+                conditions.map(|conditions| {
+                    let of_level = ask.elevated;
+                    Said::Granted(Yes { by: *by, of_level, conditions, recorded })
+                })
             }
-            Standing::Denied(_, why) => {
-                let why = why.as_ref().and_then(|why| entry.text(why));
-                Said::Denied(*seq, why.map(String::from))
+            Standing::Denied(_, None) => Some(Said::Denied(seq, None)),
+            Standing::Denied(by, Some(why)) => {
+                let why = read(*by)?.text(why).map(String::from);
+                Some(Said::Denied(seq, why))
             }
         })
     }

@@ -7,6 +7,7 @@ use crate::{
     args::{self, References},
     context::Context,
     diagnostics::{keyed, named, over_budget, unknown_record, with_tools},
+    fetch::{Part, Stored},
     registry::{Registered, Registry},
     state::{
         keys::{KeySlot, KeyState, Moment},
@@ -15,9 +16,10 @@ use crate::{
 };
 use syscap_format::{
     budget::{Amounts, Dimension},
-    envelope::{Defaults, Form, ToolCall},
+    cbor::Canonical,
+    envelope::{Defaults, Form, Status, ToolCall},
     hash::{call_hash, sent_hash},
-    id::SentHash,
+    id::{SentHash, Seq},
     provenance::Provenance,
     reason::{Reason, Refused},
     record::CallFields,
@@ -145,17 +147,22 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
             };
         }
         self.at.references = args::references(self.at.call.args())?;
-        let wanted = &self.at.references.records;
+        let wanted = &self.at.references.all;
         if wanted.is_empty() {
             return Ok((self, Needs::Nothing));
         }
-        let found: Option<Vec<Released>> =
-            wanted.iter().map(|outcome| context.session.released(*outcome)).collect();
-        let found = found.ok_or_else(|| unknown_record(wanted, context))?;
-        if found.iter().any(|result| result.outcome > context.durable) {
+        let part = |(record, path): &(Seq, Canonical)| {
+            let Released { outcome, intent, result_hash } = context.session.released(*record)?;
+            let of = Stored { intent, outcome, result: Some((result_hash, Status::Ok)) };
+            Some(Part { of, path: path.clone() })
+        };
+        let parts: Option<Vec<Part>> = wanted.iter().map(part).collect();
+        let records = wanted.iter().map(|(record, _)| *record);
+        let parts = parts.ok_or_else(|| unknown_record(records, context))?;
+        if parts.iter().any(|part| part.of.outcome > context.durable) {
             return Err(Refused::new(Reason::ReferenceInFlight).field("$ref.record").into());
         }
-        Ok((self, Needs::Results(found)))
+        Ok((self, Needs::Parts(parts)))
     }
 
     /// Where the call's idempotency key belongs, if it has one.

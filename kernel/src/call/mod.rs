@@ -18,9 +18,10 @@ use self::asking::{Asking, Yes};
 use crate::{
     args::References,
     decide::Kept,
+    fetch::Part,
     registry::{Mode, Registered},
     resolve::AsSent,
-    state::{keys::KeyUse, sessions::Released, tokens::TokenIndex},
+    state::{keys::KeyUse, tokens::TokenIndex},
     tool::{AnyPlan, Demand},
 };
 use syscap_format::{
@@ -195,17 +196,6 @@ pub(crate) enum Needs<'k> {
     Nothing,
     /// The first outcome of an idempotency key: how it was used, and the outcome.
     Repeat(&'k KeyUse, Seq),
-    /// Results that its arguments refer to.
-    Results(Vec<Released>),
-}
-
-impl Needs<'_> {
-    /// The pairs of intent and outcome that must be fetched.
-    pub(crate) fn wanted(&self) -> Vec<(Seq, Seq)> {
-        match self {
-            Self::Nothing => Vec::new(),
-            Self::Repeat(used, outcome) => [(used.intent, *outcome)].into(),
-            Self::Results(found) => found.iter().map(|r| (r.intent, r.outcome)).collect(),
-        }
-    }
+    /// Parts of results that its arguments refer to.
+    Parts(Vec<Part>),
 }

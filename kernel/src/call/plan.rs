@@ -21,7 +21,6 @@ use syscap_format::{
     cbor::Canonical,
     decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
-    id::Seq,
     obligation::Obligation,
     reason::{Reason, Refused},
     record::RefusalKind,
@@ -34,18 +33,13 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
     /// manifest, adds defaults, and commits to what came of it.
     pub(crate) fn resolve(
         self,
-        fetched: &[(Seq, Canonical)],
+        parts: &[Canonical],
         salts: &CallSalts,
     ) -> Stepped<'c, Resolved<'k>> {
         let Self { fields, at: Checked { call, found, references } } = self;
         let manifest = &found.tool.manifest;
         let sent = call.args();
-        let resolved = args::resolve(sent, &references, |reference| {
-            let found = fetched.iter().find(|(outcome, _)| *outcome == reference.record);
-            let unknown = || Refused::new(Reason::UnknownReference).field("$ref.record");
-            let (_, result) = found.ok_or_else(unknown)?;
-            reference.pick(result.item())
-        })?;
+        let resolved = args::resolve(sent, &references, parts)?;
         let given = resolved.as_ref().map_or(sent, Canonical::item);
         let args = args::conform(manifest, given)?.or(resolved);
         let at = Resolved { call, found, args, sent: None };

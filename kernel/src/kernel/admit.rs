@@ -5,23 +5,23 @@ use alloc::{boxed::Box, vec::Vec};
 use super::{
     answer::Reply,
     events::{Effect, Submit},
-    flight::{Awaited, Brought, InFlight, Looked, Parked, Waiting, Wanted},
+    flight::{Awaited, Brought, Gathered, InFlight, Parked, Waiting},
     machine::Kernel,
 };
 use crate::{
     call::{
         Call, Checked, Needs, Reserved, Stopped,
-        asking::{self, Asking},
-        follow::Seen,
+        asking::{Asking, WantsTexts},
     },
     context::Context,
     decide::Engines,
     diagnostics::keyed,
+    fetch::{Fetched, Fetching, Found, Stored, Wanted},
     halt::Halt,
     inspect::Inspecting,
     registry::Mode,
     resolve::{Lookup, Resolving},
-    state::{keys::KeyUse, sessions::Released},
+    state::keys::KeyUse,
     store::Room,
     ticket::Ticket,
     tool::Live,
@@ -33,18 +33,17 @@ use syscap_format::{
     hash::result_hash,
     id::Seq,
     label::Label,
-    limits::RESULT_BYTES_MAX,
     obligation::Obligation,
     provenance::Source,
     reason::{Reason, Refused},
     record::{BodyView, CallFields, Intent, Repeat, RunMode},
-    vault::{Commitment, VaultEntry, VaultWrite},
+    vault::VaultWrite,
 };
 
 /// Why a call is not admitted, or not yet.
 enum Pause {
     Stop(Stopped),
-    Fetch(Box<(Wanted, Option<Seen>)>),
+    Fetch(Wanted),
     Resolve(Lookup, Box<Resolving>),
     Repeat(Box<Repeated>),
 }
@@ -65,9 +64,6 @@ struct Repeated {
     label: Label,
 }
 
-/// What was fetched for a call, and in answer to what.
-type Fetched<'a> = Option<(Wanted, &'a [VaultEntry])>;
-
 impl Kernel {
     /// A call comes in.
     pub(super) fn submit(&mut self, mut submit: Submit) -> Result<(), Halt> {
@@ -75,33 +71,26 @@ impl Kernel {
         if self.is_full() {
             return self.overload(&submit);
         }
-        self.submit_with(submit, None, None, None)
+        self.submit_with(submit, Gathered::default())
     }
 
-    fn submit_with(
-        &mut self,
-        submit: Submit,
-        fetched: Fetched<'_>,
-        seen: Option<Seen>,
-        looked: Option<Looked>,
-    ) -> Result<(), Halt> {
+    fn submit_with(&mut self, submit: Submit, mut gathered: Gathered) -> Result<(), Halt> {
         let mut fields = CallFields::unknown();
-        match self.admit(&submit, &mut fields, fetched.as_ref(), seen) {
+        match self.admit(&submit, &mut fields, &mut gathered) {
             Ok(call) => self.intend(submit, fields, call),
             Err(Pause::Stop(mut stopped)) => match stopped.asking.take() {
-                Some(asking) => self.look_and_ask(submit, fields, stopped, (asking, looked)),
+                Some(asking) => self.look_and_ask(submit, fields, stopped, (asking, gathered)),
                 None => self.refuse(&submit, fields, stopped),
             },
             Err(Pause::Repeat(repeated)) => self.repeat(&submit, fields, *repeated),
-            Err(Pause::Fetch(fetch)) => {
-                let (wanted, seen) = *fetch;
-                self.emit(Effect::Fetch(submit.ticket, wanted.clone()));
-                self.park(submit, Awaited::Vault(wanted, seen), looked);
+            Err(Pause::Fetch(wanted)) => {
+                self.emit(Effect::Fetch(submit.ticket, Box::new(Fetching(wanted.clone()))));
+                self.park(submit, Awaited::Vault(wanted), gathered);
                 Ok(())
             }
             Err(Pause::Resolve(lookup, resolving)) => {
                 self.emit(Effect::Resolve(submit.ticket, resolving));
-                self.park(submit, Awaited::Links(lookup), looked);
+                self.park(submit, Awaited::Links(lookup), gathered);
                 Ok(())
             }
         }
@@ -113,10 +102,10 @@ impl Kernel {
         submit: Submit,
         fields: CallFields,
         stopped: Stopped,
-        (mut asking, looked): (Box<Asking>, Option<Looked>),
+        (mut asking, mut gathered): (Box<Asking>, Gathered),
     ) -> Result<(), Halt> {
         let of = fields.args_hash;
-        match (asking.inspector.take(), looked) {
+        match (asking.inspector.take(), gathered.looked.take()) {
             (None, _) => self.ask(&submit, fields, stopped, (&asking, &[])),
             (Some(_), Some((same, Some(seen)))) if same == of => {
                 self.ask(&submit, fields, stopped, (&asking, &seen.0))
@@ -132,7 +121,9 @@ impl Kernel {
             }
             (Some(inspector), None) => {
                 self.emit(Effect::Inspect(submit.ticket, Box::new(Inspecting(inspector))));
-                self.park(submit, Awaited::Look(of), None);
+                // Links are followed anew after that: much may have happened.
+                gathered.links = None;
+                self.park(submit, Awaited::Look(of), gathered);
                 Ok(())
             }
         }
@@ -140,29 +131,33 @@ impl Kernel {
 
     /// Goes on with a call that had to wait for something. All is checked again: the state may have
     /// moved in between. One that waits for something else goes on waiting for that.
-    pub(super) fn go_on(&mut self, ticket: Ticket, with: Brought<'_>) -> Result<(), Halt> {
-        let Some(Parked { submit, waits_for, looked }) = self.parked.remove(&ticket) else {
+    pub(super) fn go_on(&mut self, ticket: Ticket, with: Brought) -> Result<(), Halt> {
+        let Some(Parked { submit, waits_for, mut gathered }) = self.parked.remove(&ticket) else {
             return Ok(());
         };
         match (waits_for, with) {
-            (Awaited::Vault(wanted, seen), Brought::Entries(entries)) => {
-                self.submit_with(submit, Some((wanted, entries)), seen, looked)
+            (Awaited::Vault(wanted), Brought::Fetched(fetched)) if fetched.wanted == wanted => {
+                match (wanted, fetched.found) {
+                    (Wanted::Texts(seq), Found::Texts(entry)) => {
+                        gathered.texts = Some((seq, entry));
+                    }
+                    (wanted, found) => gathered.results = Some(Fetched { wanted, found }),
+                }
             }
             (Awaited::Links(lookup), Brought::Found(found)) => {
-                self.submit_with(submit, None, Some((lookup, found)), looked)
+                gathered.links = Some((lookup, found));
             }
-            (Awaited::Look(of), Brought::Seen(seen)) => {
-                self.submit_with(submit, None, None, Some((of, seen)))
-            }
+            (Awaited::Look(of), Brought::Seen(seen)) => gathered.looked = Some((of, seen)),
             (waits_for, _) => {
-                self.park(submit, waits_for, looked);
-                Ok(())
+                self.park(submit, waits_for, gathered);
+                return Ok(());
             }
         }
+        self.submit_with(submit, gathered)
     }
 
-    fn park(&mut self, submit: Submit, waits_for: Awaited, looked: Option<Looked>) {
-        self.parked.insert(submit.ticket, Parked { submit, waits_for, looked });
+    fn park(&mut self, submit: Submit, waits_for: Awaited, gathered: Gathered) {
+        self.parked.insert(submit.ticket, Parked { submit, waits_for, gathered });
     }
 
     fn is_full(&self) -> bool {
@@ -175,8 +170,7 @@ impl Kernel {
         &self,
         submit: &Submit,
         fields: &mut CallFields,
-        fetched: Option<&(Wanted, &[VaultEntry])>,
-        seen: Option<Seen>,
+        gathered: &mut Gathered,
     ) -> Result<Reserved, Pause> {
         let context = self.context(submit.session, submit.source);
         let mut context = context.ok_or_else(|| self.no_session())?;
@@ -188,40 +182,37 @@ impl Kernel {
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
-        let asks = match needs {
-            Needs::Repeat(..) => asking::Asks::default(),
-            Needs::Nothing | Needs::Results(_) => checked.asks(context),
-        };
-        let mut wanted = needs.wanted();
-        let of_call = wanted.len();
-        wanted.extend(asking::wanted(&asks));
-        // What was fetched must be what is needed now: in between, another call with the same
-        // key may have come and gone.
-        let entries = match fetched {
-            _ if wanted.is_empty() => &[][..],
-            Some((fetched, entries)) if *fetched == wanted => entries,
-            _ => return Err(Pause::Fetch(Box::new((wanted, seen)))),
-        };
-        let results = match needs {
-            Needs::Nothing => Vec::new(),
+        let parts = match needs {
+            Needs::Nothing => &[][..],
             Needs::Repeat(used, outcome) => {
-                let repeated = first_outcome(&checked, used, outcome, entries.first())?;
+                let (intent, result) = (used.intent, used.result);
+                let wanted = Wanted::Outcome(Stored { intent, outcome, result });
+                let found = gathered.results.take().filter(|found| found.wanted == wanted);
+                let Some(found) = found else { return Err(Pause::Fetch(wanted)) };
+                let repeated = first_outcome(&checked, used, outcome, found)?;
                 return Err(Pause::Repeat(Box::new(repeated)));
             }
-            Needs::Results(released) => {
-                verified(&released, entries.get(..of_call).unwrap_or_default())?
-            }
+            // What was fetched must be what is needed now: in between, another call with the same
+            // key may have come and gone.
+            Needs::Parts(parts) => match &gathered.results {
+                Some(Fetched { wanted: Wanted::Parts(of), found: Found::Parts(found) })
+                    if *of == parts =>
+                {
+                    found.as_deref().map_err(Clone::clone)?
+                }
+                _ => return Err(Pause::Fetch(Wanted::Parts(parts))),
+            },
         };
-        let resolved = checked.resolve(&results, salts)?;
+        let resolved = checked.resolve(parts, salts)?;
         let (ticket, label) = (submit.ticket, context.session.label);
         let live = Live { ticket, session: submit.session, label };
-        let (followed, unseen) = resolved.follow(context, (salts, live), seen)?;
+        let (followed, unseen) = resolved.follow(context, (salts, live), gathered.links.clone())?;
         if let Some((lookup, resolving)) = unseen {
             return Err(Pause::Resolve(lookup, resolving));
         }
-        let of_asks = entries.get(of_call..).unwrap_or_default();
         let planned = followed.plan(context, live)?;
-        let answered = planned.answered(&asks, of_asks, context);
+        let answered = planned.answered(&self.requests, gathered.texts.as_ref(), context);
+        let answered = answered.map_err(|WantsTexts(seq)| Pause::Fetch(Wanted::Texts(seq)))?;
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
         let approved =
             planned.decide(context, Engines { policy: &*self.engine, shadow }, &answered)?;
@@ -370,35 +361,16 @@ fn first_outcome(
     call: &Call<'_, Checked<'_>>,
     used: &KeyUse,
     outcome: Seq,
-    entry: Option<&VaultEntry>,
+    fetched: Fetched,
 ) -> Result<Repeated, Refused> {
     let erased = || keyed(Reason::OutcomeErased);
-    let salts = entry.and_then(|entry| entry.salts.as_ref());
-    if salts.is_some_and(|salts| call.sent_by(salts) != used.sent) {
+    let Found::Outcome { salts, delivered } = fetched.found else { return Err(erased()) };
+    if salts.is_some_and(|salts| call.sent_by(&salts) != used.sent) {
         return Err(keyed(Reason::KeyReused).allowed("a new key, or left out"));
     }
     // It is known to be done, but not what it brought.
-    let (hash, status) = used.result.ok_or_else(|| keyed(Reason::OutcomeLost))?;
-    let entry = entry.filter(|_| salts.is_some()).ok_or_else(erased)?;
-    let delivered = entry.committed(Commitment::Result(hash, status)).ok_or_else(erased)?;
+    let (_, status) = used.result.ok_or_else(|| keyed(Reason::OutcomeLost))?;
+    let delivered = delivered.ok_or_else(erased)?;
     let (degraded, label) = (used.degraded.clone(), used.label);
     Ok(Repeated { intent: used.intent, outcome, delivered, status, degraded, label })
-}
-
-/// Fetched results that are what their records commit to.
-fn verified(wanted: &[Released], entries: &[VaultEntry]) -> Result<Vec<(Seq, Canonical)>, Refused> {
-    let erased = || Refused::new(Reason::ReferenceErased).field("$ref");
-    if wanted.len() != entries.len() {
-        return Err(erased());
-    }
-    let size = |entry: &VaultEntry| entry.result.as_ref().map_or(0, Vec::len);
-    if entries.iter().map(size).fold(0, usize::saturating_add) > RESULT_BYTES_MAX {
-        let refused = Refused::new(Reason::TooLarge).field("$ref");
-        return Err(refused.allowed(&format_args!("at most {RESULT_BYTES_MAX} bytes in all")));
-    }
-    let each = wanted.iter().zip(entries).map(|(released, entry)| {
-        let result = entry.committed(Commitment::Result(released.result_hash, Status::Ok));
-        Ok((released.outcome, result.ok_or_else(erased)?))
-    });
-    each.collect()
 }

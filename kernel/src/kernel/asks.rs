@@ -10,6 +10,7 @@ use crate::{
     },
     halt::Halt,
     inspect::{CONDITIONS_MAX, Condition},
+    requests::SameCall,
     state::{
         asks::{Standing, Unanswerable},
         sets::RESOURCES,
@@ -120,6 +121,13 @@ impl Kernel {
         ask.resources = resources.map(VaultText::hash).collect();
         ask.preconditions = seen.iter().map(|one| one.recorded(submit.salts.args)).collect();
         let (seq, leaf) = self.append(BodyView::Ask(&ask))?;
+        if let (Some(tool), Some(manifest), Some(args)) =
+            (&ask.call.tool_id, &ask.call.manifest, &stopped.args)
+            && let Some(agent) = &ask.call.agent_id
+        {
+            let call = SameCall::of(agent, (tool, manifest), args.item());
+            self.requests.add(seq, call, submit.salts.args, &self.state);
+        }
         let entry = VaultEntry {
             salts: Some(submit.salts),
             args: stopped.args.map(Canonical::into_bytes),

@@ -14,6 +14,7 @@ use crate::{
     policy::{PolicyEngine, object_of},
     probe::{Finding, Probed},
     registry::Registry,
+    requests::Requests,
     state::{
         apply::Objects,
         believe::Past,
@@ -143,8 +144,9 @@ impl Kernel {
         }
         let head: Head = state.head;
         let facts = state::known_facts(&state, store)?;
+        let requests = Requests::read(&state, store)?;
         let mut kernel = Self::with(state, parts, Pending::after(Some(head)));
-        kernel.facts = facts;
+        (kernel.facts, kernel.requests) = (facts, requests);
         Ok(kernel)
     }
 
@@ -160,6 +162,7 @@ impl Kernel {
             aliased,
             shadow: None,
             facts: BTreeMap::new(),
+            requests: Requests::default(),
             registry,
             tools_hash,
             clock: None,

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
+    fetch::{Fetched, Fetching},
     inspect::{Inspected, Inspecting},
     policy::PolicyEngine,
     probe::Probed,
@@ -23,7 +24,7 @@ use syscap_format::{
     reason::Refused,
     record::{Durability, Input, Kind, Opened},
     token::{Opening, Proof},
-    vault::{CallSalts, VaultEntry, VaultText},
+    vault::{CallSalts, VaultText},
 };
 
 /// A call as it comes in.
@@ -84,8 +85,8 @@ pub enum Event {
     },
     /// A call.
     Submit(Submit),
-    /// What [`Effect::Fetch`] asked for, in its order.
-    Fetched(Ticket, Vec<VaultEntry>),
+    /// What came of [`Effect::Fetch`].
+    Fetched(Ticket, Fetched),
     /// What came of [`Effect::Resolve`].
     Resolved(Ticket, Result<Found, Refused>),
     /// What [`Effect::Inspect`] has seen; `None` where the tool broke off.
@@ -156,8 +157,8 @@ pub enum Ack {
 #[derive(Debug)]
 #[must_use = "an effect must be carried out"]
 pub enum Effect {
-    /// Fetch these pairs of intent and outcome from the vault.
-    Fetch(Ticket, Vec<(Seq, Seq)>),
+    /// Read this from the vault.
+    Fetch(Ticket, Box<Fetching>),
     /// Follow these links.
     Resolve(Ticket, Box<Resolving>),
     /// Look at what a call would change that a person will be asked about.

@@ -5,6 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use super::events::{Ack, Submit};
 use crate::{
     call::follow::Seen,
+    fetch::{Fetched, Wanted},
     inspect::{Condition, Inspected},
     resolve::{Found, Lookup},
     state::tokens::TokenIndex,
@@ -22,15 +23,26 @@ use syscap_format::{
     vault::{CallSalts, VaultEntry},
 };
 
-/// Pairs of intent and outcome.
-pub(super) type Wanted = Vec<(Seq, Seq)>;
-
 /// A call that waits for the host.
 pub(super) struct Parked {
     pub(super) submit: Submit,
     pub(super) waits_for: Awaited,
+    pub(super) gathered: Gathered,
+}
+
+/// What the host brought for a call so far: each is asked for once, as long as what it answers does
+/// not change. All of it together is bounded as the call itself is.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// The parts of results that its arguments refer to, or the first outcome of its idempotency
+    /// key.
+    pub(super) results: Option<Fetched>,
+    /// What the links of an argument lead to.
+    pub(super) links: Option<Seen>,
     /// What was seen of what it would change, where that was looked at.
     pub(super) looked: Option<Looked>,
+    /// The texts that an answer of a person rests on, by the record that they lie beside.
+    pub(super) texts: Option<(Seq, VaultEntry)>,
 }
 
 /// What a call would change, as it was seen: for the arguments that are committed to so. `None`
@@ -38,16 +50,16 @@ pub(super) struct Parked {
 pub(super) type Looked = (Option<ArgsHash>, Option<Inspected>);
 
 /// What a call had to wait for.
-pub(super) enum Brought<'a> {
-    Entries(&'a [VaultEntry]),
+pub(super) enum Brought {
+    Fetched(Fetched),
     Found(Result<Found, Refused>),
     Seen(Option<Inspected>),
 }
 
 pub(super) enum Awaited {
-    /// Entries of the vault; with what links led to, where that is known already.
-    Vault(Wanted, Option<Seen>),
-    /// What links lead to. Entries that were fetched before are fetched again: they can be large.
+    /// A read of the vault.
+    Vault(Wanted),
+    /// What links lead to.
     Links(Lookup),
     /// What is there that a call with these arguments would change. It is asked about after that.
     /// Links are followed anew then, since much may have happened.

@@ -17,6 +17,7 @@ use crate::{
     halt::Halt,
     policy::PolicyEngine,
     registry::{Registry, ToolsDelta},
+    requests::Requests,
     state::{credits::AccountView, fold::State, tokens::TokenView},
     store::{Batch, Room},
     ticket::Ticket,
@@ -47,6 +48,8 @@ pub struct Kernel {
     pub(super) shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
     /// The values of the agents' facts: what the state knows by commitment only.
     pub(super) facts: BTreeMap<AgentId, Facts>,
+    /// Which request a call is about.
+    pub(super) requests: Requests,
     pub(crate) registry: Registry,
     pub(super) tools_hash: ToolsHash,
     pub(super) clock: Option<KernelClock>,
@@ -96,7 +99,7 @@ impl Kernel {
                 self.boot(ticket, (id, software, durability), &probed, reading)
             }
             Event::Submit(submit) => self.submit(submit),
-            Event::Fetched(ticket, entries) => self.go_on(ticket, Brought::Entries(&entries)),
+            Event::Fetched(ticket, fetched) => self.go_on(ticket, Brought::Fetched(fetched)),
             Event::Resolved(ticket, found) => self.go_on(ticket, Brought::Found(found)),
             Event::Inspected(ticket, seen) => self.go_on(ticket, Brought::Seen(seen)),
             Event::Ran(ran, measured) => self.ran(ran, measured),

@@ -88,22 +88,24 @@ impl Asks {
         }
     }
 
-    /// Those that are not over, of an agent and a tool as it is now.
-    pub(crate) fn of<'a>(
-        &'a self,
-        agent: &'a AgentId,
-        (tool, manifest): (&'a ToolId, &'a ObjectId),
-        now: UnixMillis,
-    ) -> impl Iterator<Item = (Seq, &'a Ask)> {
-        let same =
-            move |ask: &Ask| ask.agent == *agent && ask.tool == *tool && ask.manifest == *manifest;
-        self.live(now).filter(move |(_, ask)| same(ask))
+    /// One that is not over.
+    pub(crate) fn get(&self, seq: Seq, now: UnixMillis) -> Option<&Ask> {
+        self.0.get(&seq).filter(|ask| now < ask.expires)
+    }
+
+    /// Whether there is one, also where it is over and not forgotten yet.
+    pub(crate) fn has(&self, seq: Seq) -> bool {
+        self.0.contains_key(&seq)
+    }
+
+    /// All, also those that are over and not forgotten yet.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Seq, &Ask)> {
+        self.0.iter().map(|(seq, ask)| (*seq, ask))
     }
 
     /// Those that are not over.
     pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &Ask)> {
-        let all = self.0.iter().map(|(seq, ask)| (*seq, ask));
-        all.filter(move |(_, ask)| now < ask.expires)
+        self.all().filter(move |(_, ask)| now < ask.expires)
     }
 
     /// Whether there is room for one more of an agent.

@@ -280,6 +280,11 @@ impl Sets {
         Some(())
     }
 
+    /// All, also those that are over and not forgotten yet.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Set> {
+        self.0.values()
+    }
+
     pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &Set)> {
         let all = self.0.iter().map(|(by, set)| (*by, set));
         all.filter(move |(_, set)| now < set.until)

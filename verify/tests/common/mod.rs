@@ -281,9 +281,9 @@ impl<S: Store> Driver<S> {
 
     fn effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Fetch(ticket, wanted) => {
-                let entries = wanted.iter().map(|(i, o)| self.entry(*i, *o)).collect();
-                self.kernel.handle(Event::Fetched(ticket, entries), self.reading);
+            Effect::Fetch(ticket, fetching) => {
+                let fetched = fetching.run(&mut self.store).expect("the store reads");
+                self.kernel.handle(Event::Fetched(ticket, fetched), self.reading);
             }
             Effect::Resolve(ticket, links) => {
                 self.kernel.handle(Event::Resolved(ticket, links.run()), self.reading);
