@@ -275,6 +275,29 @@ fn a_wider_set_covers_its_folder_and_no_more() {
     world.end();
 }
 
+/// Its record was too large, and the kernel halted.
+#[test]
+fn approval_with_too_many_rules_is_refused_and_the_home_goes_on() {
+    let world = world();
+    let agent = world.agent();
+    let ask = write(&agent, "a.txt", "1").ask().unwrap();
+    let root = || Root::Workspace(AgentId::new("a").unwrap());
+    let name = "x".repeat(250);
+    let rules = (0..250).map(|n| {
+        let path = RootedPath::new(root(), &[format!("{n}{name}").as_str()]).unwrap();
+        Rule { path, rights: Rights::ALL }
+    });
+    let grant = syscap::format::token::Grant::new().with("path", Scope::paths(rules).unwrap());
+    let scopes = Some(Grants::new().with(ToolId::new("fs.write").unwrap(), grant));
+    let terms = SetTerms { uses: 2, scopes, expires: Some(world.later()) };
+    assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));
+    // It waits still, and the home takes whatever comes.
+    assert_eq!(write(&agent, "a.txt", "1").ask(), Some(ask));
+    world.rt.freeze(&syscap::format::control::Freeze::all()).unwrap();
+    assert_eq!(write(&agent, "a.txt", "1").reason(), Some(Reason::Frozen));
+    world.end();
+}
+
 #[test]
 fn what_can_be_approved_once_only() {
     let world = world();

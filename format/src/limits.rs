@@ -5,6 +5,11 @@
 pub const ENVELOPE_BYTES_MAX: usize = 1 << 20;
 /// Largest record, in bytes: C2SP tlog-tiles frames an entry by a 16-bit length.
 pub const RECORD_BYTES_MAX: usize = 65_535;
+/// Largest body of a signed event, in bytes: with sixteen signatures and its frame it fits into a
+/// record. The largest that is of a bounded form is a list of 1,024 revoked tokens, of 35 KB.
+pub const CONTROL_BODY_BYTES_MAX: usize = 60_000;
+/// Longest text that a host names itself by in a boot record, in bytes; what is longer is cut.
+pub const SOFTWARE_BYTES_MAX: usize = 256;
 /// Largest control document, in bytes: a policy of 10,000 constraints has room.
 pub const OBJECT_BYTES_MAX: usize = 16 << 20;
 /// Largest token wire, in bytes: what Tenuo allows, and four times a large real one.

@@ -29,7 +29,7 @@ use syscap_format::{
     control::{Role, Roles, Trust},
     hash::leaf,
     id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq},
-    limits::{RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
+    limits::{RECORD_BYTES_MAX, SOFTWARE_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     record::{
         Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
@@ -205,7 +205,7 @@ impl Kernel {
             id,
             before: self.state.ended,
             wall: reading.wall,
-            software,
+            software: clipped(software),
             durability,
             open: syscap_format::field::count(self.state.open.len()),
         };
@@ -305,5 +305,17 @@ impl Objects for FromStore<'_> {
 impl Past for FromStore<'_> {
     fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Halt> {
         Ok(leaf_at(self.store, seq)?)
+    }
+}
+
+/// A host's name for itself, as long as a boot record takes it: a home that a host can open must
+/// not be stopped by how the host calls itself.
+fn clipped(software: Box<str>) -> Box<str> {
+    let fits = |end: &usize| software.is_char_boundary(*end);
+    match (0..=SOFTWARE_BYTES_MAX).rev().find(fits) {
+        Some(end) if software.len() > SOFTWARE_BYTES_MAX => {
+            software.get(..end).map_or_else(Box::default, Box::from)
+        }
+        _ => software,
     }
 }

@@ -16,7 +16,7 @@ use syscap_format::{
         PolicyChange, Resolution, Revocation, RevocationList, Role,
     },
     id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId},
-    limits::{OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
+    limits::{CONTROL_BODY_BYTES_MAX, OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
     object::Object,
     reason::{Reason, Refused},
     record::{
@@ -151,6 +151,12 @@ impl Kernel {
         control: &Control,
         ancestor: Option<Ancestor>,
     ) -> Result<(), Refused> {
+        // All of it stands in the record: what is larger than a record may be is refused here,
+        // since where the record is made there is no answer left but a halt.
+        if control.body.len() > CONTROL_BODY_BYTES_MAX {
+            let most = alloc::format!("a body of at most {CONTROL_BODY_BYTES_MAX} bytes");
+            return Err(Refused::new(Reason::BadControl).field("body").allowed(&most));
+        }
         self.is_durable(&control.head, ancestor)?;
         let role = self.state.limits.role_of(kind, &control.body).map_or("", Role::name);
         self.state.authorises(kind, control).map_err(|forgery| unsigned(forgery, role))
