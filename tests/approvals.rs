@@ -84,6 +84,16 @@ fn send(agent: &Session, to: &str) -> ToolResult {
 }
 
 #[test]
+fn denial_for_one_agent_is_none_for_another() {
+    let world = world();
+    let (one, other) = (world.agent("a"), world.agent("b"));
+    let ask = send(&one, "ada").ask().unwrap();
+    world.rt.answer(ask, Answer::Deny, None).unwrap();
+    assert_eq!(send(&one, "ada").reason(), Some(Reason::ApprovalDenied));
+    assert!(send(&other, "ada").ask().is_some());
+}
+
+#[test]
 fn an_approved_call_goes_on_once() {
     let world = world();
     let agent = world.agent("a");
