@@ -13,6 +13,7 @@ use std::sync::{
 use syscap::{
     audit::memory::MemoryStore,
     format::{
+        cbor::Item,
         id::{ObjectId, Seq},
         manifest::{EffectClass, Param, ParamType},
         object::Object,
@@ -207,6 +208,11 @@ fn references_beyond_the_bound_are_refused_unread() {
     assert_eq!(refused.reason(), Some(Reason::TooLarge));
     let (rows, bytes) = world.reads.taken();
     assert!(rows <= 4 && bytes <= 3 * MEGABYTE as u64, "{rows} {bytes}");
+    // Parts are counted as they are taken out: one large result, sixteen times, is never put
+    // together.
+    let refused = world.take(&[records[0]; 16]);
+    let field = refused.delivered().item().get("field").and_then(Item::as_text);
+    assert_eq!((refused.reason(), field), (Some(Reason::TooLarge), Some("$ref")));
 }
 
 #[test]

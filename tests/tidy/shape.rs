@@ -8,7 +8,7 @@ use crate::{File, code, files};
 const CIRCLE_MAX: usize = 3;
 
 /// The most lines of code that the monitor may have, without comments, blank lines and tests.
-const KERNEL_LINES_MAX: usize = 8_000;
+const KERNEL_LINES_MAX: usize = 9_000;
 /// The most public items of a crate, and one more.
 const PUBLIC: [(&str, usize); 2] = [("format/src/", 350), ("kernel/src/", 150)];
 

@@ -64,7 +64,21 @@ pub(super) fn holds_vault(store: &mut dyn Store, kept: &[Kept]) -> Result<(), Fo
     let records = kept.iter().flat_map(|kept| &kept.links).map(|link| link.seq);
     let beyond = records.clone().next_back().map_or(Seq::GENESIS, Seq::next);
     let mut others = records.chain([beyond]).filter(|seq| !has_one.contains(seq));
-    others.try_for_each(|seq| lacks_row(store, seq))
+    others.try_for_each(|seq| lacks_row(store, seq))?;
+    match store.reader()? {
+        Some(mut reader) => read_alike(&mut *reader, kept),
+        None => Ok(()),
+    }
+}
+
+/// The handle for readers has the same rows.
+fn read_alike(reader: &mut dyn Store, kept: &[Kept]) -> Result<(), Found> {
+    for write in kept.iter().flat_map(|kept| &kept.vault) {
+        if !row(reader, Row::Of(write))? {
+            return Err(Found::Vault(write.seq));
+        }
+    }
+    Ok(())
 }
 
 /// Nothing of a batch that was refused, where the log holds these batches.
@@ -95,7 +109,10 @@ enum Row<'a> {
 /// Whether the vault has it. Here alone the kit asks for a row.
 fn row(store: &mut dyn Store, wanted: Row<'_>) -> Result<bool, StoreError> {
     Ok(match wanted {
-        Row::Of(write) => store.vault(write.seq)?.as_ref() == Some(&write.row),
+        Row::Of(write) => {
+            let len = store.vault_len(write.seq)?;
+            store.vault(write.seq)?.as_ref() == Some(&write.row) && len == Some(write.row.len())
+        }
         Row::None(seq) => store.vault(seq)?.is_none(),
     })
 }

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
@@ -40,6 +41,8 @@ pub(crate) enum Fault {
     LosesSmallRows,
     RefusesLargeRows,
     GivesTheRowBefore,
+    TellsAnotherLength,
+    ReadsNothingBeside,
     // Reopen.
     ForgetsTheLastRecord,
     ForgetsObjects,
@@ -331,6 +334,16 @@ impl Store for Broken {
         let log = self.log();
         let found = log.vault.iter().find(|write| before(self.fault, write.seq) == seq);
         Ok(found.map(|write| write.row.clone()))
+    }
+
+    fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
+        let short = usize::from(self.fault == Fault::TellsAnotherLength);
+        Ok(self.vault(seq)?.map(|row| row.len() - short))
+    }
+
+    fn reader(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
+        let empty = self.fault == Fault::ReadsNothingBeside;
+        Ok(empty.then(|| -> Box<dyn Store> { Box::new(MemoryStore::new()) }))
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

@@ -96,6 +96,8 @@ const FAULTS: &[(Rule, &[Fault])] = &[
             Fault::LosesSmallRows,
             Fault::RefusesLargeRows,
             Fault::GivesTheRowBefore,
+            Fault::TellsAnotherLength,
+            Fault::ReadsNothingBeside,
         ],
     ),
     (
