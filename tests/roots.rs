@@ -359,3 +359,52 @@ fn no_agent_makes_a_home() {
 fn it_is_so_where_openat2_is_missing() {
     again::by_cap_std();
 }
+
+/// What lies in the folder of the agents' files, by name.
+fn places(home: &Path) -> Vec<OsString> {
+    let listed = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let files = home.join("files");
+    let mut all = [listed(&files), listed(&files.join("agents"))].concat();
+    all.sort();
+    all
+}
+
+/// A token that the kernel has not taken gives nobody a folder: signed by a stranger, for another
+/// home, with a life that is too long, or no token at all.
+#[test]
+fn token_that_kernel_refuses_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+    let rt = Runtime::create(&here).unwrap();
+    let other = Runtime::create(&there).unwrap();
+    let before = places(&here);
+    let grant = (0..20).fold(Grant::to("a").tools(["fs.read"]), |grant, n| grant.read(&format!("r{n}")));
+    let foreign = other.issue(grant.clone()).unwrap();
+    let body = other.look(|kernel| kernel.token(&foreign).unwrap().body.clone()).unwrap();
+    let stranger = SigningKey::from_bytes(&[9; 32]);
+    let mut own = (*body).clone();
+    own.audience = rt.id();
+    own.head = Some(rt.durable().unwrap());
+    for (body, reason) in [(&*body, Reason::WrongAudience), (&own, Reason::WrongIssuer)] {
+        let bytes = body.to_bytes();
+        let signature = stranger.sign(&preimage(TOKEN_CONTEXT, &bytes)).to_bytes();
+        let wire = Token::wire(&bytes, &Signature::from_bytes(signature));
+        assert_eq!(refused(rt.register(&wire)), reason);
+    }
+    let long = grant.clone().expires_in(Duration::from_secs(91 * 86_400));
+    assert_eq!(refused(rt.issue(long)), Reason::LifeTooLong);
+    assert_eq!(places(&here), before);
+    // The same grant, once the kernel has taken it.
+    rt.issue(grant).unwrap();
+    assert_eq!(places(&here).len(), before.len() + 21 + usize::from(!before.contains(&"agents".into())));
+}
+
+fn refused(said: Result<TokenId, Error>) -> Reason {
+    match said {
+        Err(Error::Refused(why)) => why.reason(),
+        other => panic!("{other:?}"),
+    }
+}

@@ -218,14 +218,37 @@ impl Reason {
         )
     }
 
-    /// Whether a tool may give it for a run that failed: 7xx, without those that only the
-    /// kernel and its host can know.
-    pub const fn is_a_tools(self) -> bool {
+    /// Whether a tool may give it at that stage. All others are the kernel's to say.
+    #[must_use]
+    pub const fn is_a_tools(self, stage: ToolStage) -> bool {
         let kernels =
             matches!(self, Self::Panicked | Self::TimedOut | Self::NotRun | Self::Abandoned);
         let failed_within = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
-        failed_within || (700 <= self.code() && self.code() < 800 && !kernels)
+        let of_a_run = failed_within || (700 <= self.code() && self.code() < 800 && !kernels);
+        match stage {
+            ToolStage::Run => of_a_run,
+            ToolStage::Look => of_a_run || matches!(self, Self::Panicked),
+            ToolStage::Plan => {
+                let arguments = 300 <= self.code() && self.code() < 400;
+                let of_a_plan = matches!(
+                    self,
+                    Self::NotGranted | Self::ToolChanged | Self::NoProvider | Self::NoDelegation
+                );
+                of_a_run || arguments || of_a_plan || matches!(self, Self::Panicked)
+            }
+        }
     }
+}
+
+/// When the kernel asks a tool something that the tool can refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolStage {
+    /// The tool reads the arguments of a call, before the policy decides.
+    Plan,
+    /// The tool follows a link, or looks at what a person is shown. The policy may have decided.
+    Look,
+    /// The tool runs.
+    Run,
 }
 
 impl Field for Reason {
@@ -333,6 +356,13 @@ impl Refused {
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// This refusal as a tool may give it at that stage. Any other reason becomes
+    /// [`Reason::Failed`], without details: a tool can't speak for the kernel or the policy.
+    #[must_use]
+    pub fn by_tool(self, stage: ToolStage) -> Self {
+        if self.reason.is_a_tools(stage) { self } else { Self::new(Reason::Failed) }
     }
 
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.

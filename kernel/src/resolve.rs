@@ -11,7 +11,7 @@ use core::fmt;
 
 use syscap_format::{
     id::ArgsHash,
-    reason::{Reason, Refused},
+    reason::{Refused, ToolStage},
 };
 
 /// Follows the links of one argument. Made without I/O, by [`Tool::resolver`].
@@ -39,11 +39,7 @@ impl Resolving {
     /// # Errors
     /// What is to be told of it.
     pub fn run(self) -> Result<Found, Refused> {
-        // As of a run, a tool speaks of what it did only.
-        let own = |why: Refused| {
-            if why.reason().is_a_tools() { why } else { Refused::new(Reason::Failed) }
-        };
-        self.0.resolve().map(Found).map_err(own)
+        self.0.resolve().map(Found).map_err(|why| why.by_tool(ToolStage::Look))
     }
 }
 
