@@ -155,7 +155,7 @@ fn what_waits_is_asked_anew_after_a_rotation() {
 /// What an approver says of a set: for how many calls, and until when from now.
 type Said = (u64, Option<u64>);
 
-/// A set by two approvers is for the fewest calls, until the earliest end, and ends with the session
+/// A set by two approvers is for the fewest calls, until the earliest end. It ends with the session
 /// where either named no end.
 #[test]
 fn set_of_two_approvers_is_what_both_let_through() {

@@ -218,37 +218,33 @@ impl Reason {
         )
     }
 
-    /// Whether a tool may give it at that stage. All others are the kernel's to say.
+    /// Whether a tool may give it of its run: 7xx but those that only the kernel and its host can
+    /// know, and some that a run finds out late.
     #[must_use]
-    pub const fn is_a_tools(self, stage: ToolStage) -> bool {
+    pub const fn is_of_a_run(self) -> bool {
         let kernels =
             matches!(self, Self::Panicked | Self::TimedOut | Self::NotRun | Self::Abandoned);
-        let failed_within = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
-        let of_a_run = failed_within || (700 <= self.code() && self.code() < 800 && !kernels);
-        match stage {
-            ToolStage::Run => of_a_run,
-            ToolStage::Look => of_a_run || matches!(self, Self::Panicked),
-            ToolStage::Plan => {
-                let arguments = 300 <= self.code() && self.code() < 400;
-                let of_a_plan = matches!(
-                    self,
-                    Self::NotGranted | Self::ToolChanged | Self::NoProvider | Self::NoDelegation
-                );
-                of_a_run || arguments || of_a_plan || matches!(self, Self::Panicked)
-            }
-        }
+        let found_late = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
+        found_late || (700 <= self.code() && self.code() < 800 && !kernels)
     }
-}
 
-/// When the kernel asks a tool something that the tool can refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ToolStage {
-    /// The tool reads the arguments of a call, before the policy decides.
-    Plan,
-    /// The tool follows a link, or looks at what a person is shown. The policy may have decided.
-    Look,
-    /// The tool runs.
-    Run,
+    /// Whether a tool may give it where it follows a link, or looks at what a person is shown. The
+    /// policy may have decided before.
+    #[must_use]
+    pub const fn is_of_a_look(self) -> bool {
+        self.is_of_a_run() || matches!(self, Self::Panicked)
+    }
+
+    /// Whether a tool may give it where it reads the arguments of a call, before the policy decides.
+    #[must_use]
+    pub const fn is_of_a_plan(self) -> bool {
+        let of_arguments = 300 <= self.code() && self.code() < 400;
+        let of_the_tool = matches!(
+            self,
+            Self::NotGranted | Self::ToolChanged | Self::NoProvider | Self::NoDelegation
+        );
+        self.is_of_a_look() || of_arguments || of_the_tool
+    }
 }
 
 impl Field for Reason {
@@ -358,11 +354,12 @@ impl Refused {
         self.reason
     }
 
-    /// This refusal as a tool may give it at that stage. Any other reason becomes
-    /// [`Reason::Failed`], without details: a tool can't speak for the kernel or the policy.
+    /// This refusal as a tool gives it, if `may_give` says that a tool can at that point
+    /// ([`Reason::is_of_a_plan`] and the like). Any other becomes [`Reason::Failed`] without
+    /// details: a tool can't speak for the kernel or the policy.
     #[must_use]
-    pub fn by_tool(self, stage: ToolStage) -> Self {
-        if self.reason.is_a_tools(stage) { self } else { Self::new(Reason::Failed) }
+    pub fn by_tool(self, may_give: fn(Reason) -> bool) -> Self {
+        if may_give(self.reason) { self } else { Self::new(Reason::Failed) }
     }
 
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.

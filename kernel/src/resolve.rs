@@ -11,7 +11,7 @@ use core::fmt;
 
 use syscap_format::{
     id::ArgsHash,
-    reason::{Refused, ToolStage},
+    reason::{Reason, Refused},
 };
 
 /// Follows the links of one argument. Made without I/O, by [`Tool::resolver`].
@@ -39,7 +39,7 @@ impl Resolving {
     /// # Errors
     /// What is to be told of it.
     pub fn run(self) -> Result<Found, Refused> {
-        self.0.resolve().map(Found).map_err(|why| why.by_tool(ToolStage::Look))
+        self.0.resolve().map(Found).map_err(|why| why.by_tool(Reason::is_of_a_look))
     }
 }
 

@@ -23,7 +23,7 @@ use syscap_format::{
     id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
     label::Label,
     manifest::{EffectClass, Enforcement, Manifest},
-    reason::{ErrorKind, Reason, Refused, ToolStage},
+    reason::{ErrorKind, Reason, Refused},
     record::OutcomeFlags,
     scope::Resource,
     token::{Grant, TokenBody},
@@ -272,7 +272,7 @@ impl PermitCore {
                 Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
             }
         });
-        let ended = ended.map_err(|why| why.by_tool(ToolStage::Run));
+        let ended = ended.map_err(|why| why.by_tool(Reason::is_of_a_run));
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),
             Err(refused) => {
@@ -553,16 +553,16 @@ impl<T: Tool> AnyTool for Full<T> {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request).map_err(|why| why.by_tool(ToolStage::Plan))
+        self.0.resolver(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
-        let plan = self.0.plan(request).map_err(|why| why.by_tool(ToolStage::Plan))?;
+        let plan = self.0.plan(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))?;
         Ok(Box::new(Full(plan)))
     }
 
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
-        self.0.inspector(request).map_err(|why| why.by_tool(ToolStage::Look))
+        self.0.inspector(request).map_err(|why| why.by_tool(Reason::is_of_a_look))
     }
 
     fn probe(&self, broken: &Broken<'_>) -> Finding {
@@ -576,11 +576,11 @@ impl<T: ReadTool> AnyTool for Reading<T> {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request).map_err(|why| why.by_tool(ToolStage::Plan))
+        self.0.resolver(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
-        let plan = self.0.plan(request).map_err(|why| why.by_tool(ToolStage::Plan))?;
+        let plan = self.0.plan(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))?;
         Ok(Box::new(Reading(plan)))
     }
 

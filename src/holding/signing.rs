@@ -167,8 +167,8 @@ impl Holding {
         let token = Token::read(wire).ok();
         let head = token.as_ref().and_then(|token| token.body().head);
         let id = self.registered(wire.to_vec(), head)?;
-        // As for a token that is signed here: the roots that it names are there, now that the kernel
-        // has taken it. One that is a home is left alone, and is opened by no call.
+        // As for a token that is signed here: the roots that it names are there once the kernel has
+        // taken it. One that is a home is left alone, and is opened by no call.
         for root in token.iter().flat_map(|token| roots_of(token.body())) {
             match self.inner.files.prepare_root(root.name()) {
                 Ok(()) | Err(FsError::Home) => {}

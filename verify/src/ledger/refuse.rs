@@ -5,7 +5,7 @@ use syscap_format::{
     decision::Verdict,
     id::Seq,
     limits::{AGGREGATE_FIRST, AGGREGATE_MAX, REFUSALS_IN_A_ROW_MAX},
-    reason::{Reason, ToolStage},
+    reason::Reason,
     record::{AggregatePhase, CallFields, Refusal, RefusalKind, Refusals, Repeat},
 };
 
@@ -212,7 +212,7 @@ fn is_consistent(refusal: &Refusal) -> bool {
         ) => verdict.is_none_or(lets_through),
         // Or the tool could not look at what a person would have been asked about.
         (RefusalKind::Refused, reason) => {
-            let looked = reason.is_a_tools(ToolStage::Look);
+            let looked = reason.is_of_a_look();
             verdict.is_none() || (looked && verdict == Some(Verdict::Ask))
         }
     };
