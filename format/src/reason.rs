@@ -235,7 +235,7 @@ impl Reason {
         self.is_of_a_run() || matches!(self, Self::Panicked)
     }
 
-    /// Whether a tool may give it where it reads the arguments of a call, before the policy decides.
+    /// Whether a tool may give it where it reads a call's arguments, before the policy decides.
     #[must_use]
     pub const fn is_of_a_plan(self) -> bool {
         let of_arguments = 300 <= self.code() && self.code() < 400;
