@@ -211,12 +211,12 @@ impl Home {
         Ok(())
     }
 
-    /// Makes the root that a path in a grant begins with. A home is no root for agents, nor does
+    /// Looks at the root that a path in a grant begins with. A home is no root for agents, nor does
     /// one lie on the way; what becomes one later is not opened.
-    pub(crate) fn prepare_root(&self, files: &Files, path: &str) -> Result<(), Error> {
-        match files.prepare_root(path) {
+    pub(crate) fn check_root(&self, files: &Files, path: &str) -> Result<(), Error> {
+        match files.check_root(path) {
             Err(FsError::Home) => Err(Error::BaseContainsHome(self.base()?.join(path))),
-            prepared => Ok(prepared?),
+            checked => Ok(checked?),
         }
     }
 }

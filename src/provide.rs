@@ -48,8 +48,8 @@ pub struct HostCall {
 /// What a run came to.
 #[derive(Debug)]
 pub struct HostRan {
-    /// The result, or what went wrong: by a reason that is a tool's
-    /// ([`Reason::is_a_tools`](syscap_format::reason::Reason::is_a_tools)).
+    /// The result, or what went wrong. A reason that is not a tool's becomes
+    /// [`Failed`](syscap_format::reason::Refused::by_tool).
     pub result: Result<Canonical, Refused>,
     /// What became of the effect.
     pub tx: TxOutcome,

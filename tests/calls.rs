@@ -282,6 +282,26 @@ fn what_has_run_out_is_named() {
     assert_eq!(exhausted(&mut sim, session), "llm_tokens");
 }
 
+/// A host posts tokens of models and credits. All else the kernel counts itself.
+#[test]
+fn charge_of_a_dimension_that_the_kernel_counts_is_refused() {
+    let (mut sim, session) = seated();
+    let left = |sim: &sim::Sim| sim.kernel.token(&sim.tokens[0].0).unwrap().left;
+    for dimension in Dimension::ALL {
+        let before = left(&sim);
+        let posted = matches!(dimension, Dimension::LlmTokens | Dimension::CreditsMicro);
+        // Also beside one that may be posted.
+        let amounts = Amounts::ZERO.with(Dimension::LlmTokens, 1).with(dimension, 1);
+        let ticket = sim.ticket();
+        sim.event(Event::Charge(ticket, session, amounts));
+        sim.commit();
+        let said = sim.acked(ticket).unwrap();
+        let reason = said.as_ref().err().map(|refused| refused.reason());
+        assert_eq!(reason, (!posted).then_some(Reason::BadControl), "{}", dimension.name());
+        assert_eq!(left(&sim) == before, !posted, "{}", dimension.name());
+    }
+}
+
 /// A late return frees its slot of the gauge, and only that.
 #[test]
 fn a_run_given_up_holds_its_slot_until_it_returns() {

@@ -16,7 +16,7 @@ use syscap::{
     format::{
         budget::Amounts,
         cbor::Canonical,
-        control::{ConfigChange, Role},
+        control::{ConfigChange, Freeze, Role},
         id::HomeId,
         record::{Body, Kind, RefusalKind},
         scope::Rights,
@@ -322,4 +322,34 @@ fn what_is_forged_is_not_registered() {
     assert!(matches!(sim.acks.pop().unwrap().1, Ok(Ack::Token(_))));
     let replayed = sim.reopened().unwrap();
     assert_eq!(replayed.state_image(), sim.kernel.state_image());
+}
+
+/// A freeze of an agent stops all below it, also with a token of its own; it stops nobody beside
+/// or above.
+#[test]
+fn frozen_parent_stops_child_agent() {
+    let world = world();
+    let team = world.issue(Grant::to("team").tools(["echo"]).delegable(1));
+    let part = world.rt.attenuate(team, Grant::to("team/x").tools(["echo"])).unwrap();
+    let own = world.issue(Grant::to("team/x").tools(["echo"]));
+    let beside = world.issue(Grant::to("team-x").tools(["echo"]));
+    let session = |agent, token| world.rt.session(agent, token).unwrap();
+    let (parent, other) = (session("team", team), session("team-x", beside));
+    let children = [session("team/x", part), session("team/x", own)];
+    let says = |session: &Session| session.call("echo", args! { "value": 1 }).unwrap().reason();
+    let freeze = Freeze::agent(&AgentId::new("team").unwrap());
+    world.rt.freeze(&freeze).unwrap();
+    for child in &children {
+        assert_eq!(says(child), Some(Reason::Frozen));
+    }
+    assert_eq!((says(&parent), says(&other)), (Some(Reason::Frozen), None));
+    world.rt.freeze(&freeze.thaw()).unwrap();
+    world.rt.freeze(&Freeze::agent(&AgentId::new("team/x").unwrap())).unwrap();
+    for child in &children {
+        assert_eq!(says(child), Some(Reason::Frozen));
+    }
+    assert_eq!((says(&parent), says(&other)), (None, None));
+    drop((parent, other, children));
+    world.rt.close().unwrap();
+    assert_eq!(verdict(&world.home), Verdict::Sound);
 }

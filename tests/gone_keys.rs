@@ -22,6 +22,7 @@ use syscap::{
         time::UnixMillis,
     },
     kernel::kernel::{Ack, Event},
+    verify::{Extent, FromStore, Options as VerifyOptions, verify},
 };
 
 /// The rule asks about 21 units.
@@ -149,6 +150,93 @@ fn what_waits_is_asked_anew_after_a_rotation() {
     say(&mut sim, anew, (Answer::Once, None, None), &own).unwrap();
     assert!(runs(&mut sim, session));
     replays(&mut sim);
+}
+
+/// What an approver says of a set: for how many calls, and until when from now.
+type Said = (u64, Option<u64>);
+
+/// A set by two approvers is for the fewest calls, until the earliest end. It ends with the session
+/// where either named no end.
+#[test]
+fn set_of_two_approvers_is_what_both_let_through() {
+    const MINUTE: u64 = 60_000;
+    let cases: [(Said, Said, (u64, Option<u64>, bool)); 6] = [
+        ((5, Some(2 * MINUTE)), (2, Some(MINUTE)), (2, Some(MINUTE), false)),
+        ((2, Some(MINUTE)), (5, Some(2 * MINUTE)), (2, Some(MINUTE), false)),
+        ((2, Some(2 * MINUTE)), (5, Some(MINUTE)), (2, Some(MINUTE), false)),
+        ((3, None), (5, Some(MINUTE)), (3, Some(MINUTE), true)),
+        ((5, Some(MINUTE)), (3, None), (3, Some(MINUTE), true)),
+        ((2, None), (2, None), (2, None, true)),
+    ];
+    for (one, two, (uses, life, with_session)) in cases {
+        let (mut sim, session) = start();
+        let keys = [seeded(91), seeded(92)];
+        approvers(&mut sim, &keys, 2);
+        let leaf = ask(&mut sim, session);
+        let now = sim.kernel.now();
+        for ((uses, life), key) in [one, two].into_iter().zip(&keys) {
+            assert_eq!(sim.kernel.sets().count(), 0, "one of two is not enough");
+            let end = life.map(|ms| now.plus(ms));
+            say(&mut sim, leaf, (Answer::Set, Some(uses), end), key).unwrap();
+        }
+        let set = sim.kernel.sets().next().unwrap();
+        assert_eq!((set.left, set.session), (uses, with_session.then_some(session)));
+        assert!(life.is_none_or(|ms| set.until == now.plus(ms)), "{:?}", set.until);
+        for _ in 0..uses {
+            assert!(runs(&mut sim, session));
+        }
+        assert!(!runs(&mut sim, session));
+        sound(&mut sim);
+    }
+}
+
+/// Two who name other ends: from the earliest on nothing runs.
+#[test]
+fn set_of_two_approvers_ends_at_the_earliest_end() {
+    let (mut sim, session) = start();
+    let keys = [seeded(91), seeded(92)];
+    approvers(&mut sim, &keys, 2);
+    let leaf = ask(&mut sim, session);
+    for (ms, key) in [120_000, 60_000].into_iter().zip(&keys) {
+        let end = sim.kernel.now().plus(ms);
+        say(&mut sim, leaf, (Answer::Set, Some(9), Some(end)), key).unwrap();
+    }
+    assert!(runs(&mut sim, session));
+    (sim.wall, sim.boottime) = (sim.wall + 60_000, sim.boottime + 60_000);
+    assert!(!runs(&mut sim, session));
+    sound(&mut sim);
+}
+
+/// A set stands for a day at most, and never longer than the token that asked.
+#[test]
+fn set_outlasts_neither_a_day_nor_its_token() {
+    const DAY: u64 = 24 * 3_600_000;
+    // The token lives 500,000 seconds: more than five days. Another lives an hour.
+    for (life, named, most) in [(5 * DAY, 2 * DAY, DAY), (DAY / 24, DAY / 2, DAY / 24)] {
+        let (mut sim, _) = start();
+        let token = sim.issue("a0", 200, 900, life);
+        sim.open("a0", token);
+        sim.commit();
+        let session = *sim.sessions.last().unwrap();
+        let leaf = ask(&mut sim, session);
+        let now = sim.kernel.now();
+        let said = (Answer::Set, Some(9), Some(now.plus(named)));
+        say(&mut sim, leaf, said, &sim::key(Role::Approver)).unwrap();
+        let set = sim.kernel.sets().next().unwrap();
+        assert!(set.until <= now.plus(most), "{:?}", set.until);
+        assert!(runs(&mut sim, session));
+        (sim.wall, sim.boottime) = (sim.wall + most, sim.boottime + most);
+        assert!(!runs(&mut sim, session));
+        assert_eq!(sim.kernel.sets().count(), 0);
+        sound(&mut sim);
+    }
+}
+
+/// The verifier derives the same.
+fn sound(sim: &mut Sim) {
+    replays(sim);
+    let report = verify(&mut FromStore(&mut sim.store), Extent::AtRest, &VerifyOptions::default());
+    assert_eq!(report.unwrap().findings, []);
 }
 
 /// The same log makes the same state.

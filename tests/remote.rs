@@ -6,6 +6,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{
     ProvedSession,
     format::{
+        budget::Amounts,
         cbor::MapBuilder,
         id::{HomeId, Seq},
         sign::{PublicKey, Signature, preimage},
@@ -209,4 +210,32 @@ fn what_is_attached_opens_none() {
     assert!(matches!(opened, Err(Error::NotHolder)));
     attached.close().unwrap();
     holder.close().unwrap();
+}
+
+/// The proof comes before the envelope is read: whoever has only the session's number can't ask
+/// what the token holds, and can't use up its calls.
+#[test]
+fn unproved_call_learns_and_pays_nothing() {
+    let world = world();
+    let (session, _) = world.opened();
+    let left = || world.rt.look(|kernel| kernel.token(&world.token).unwrap().left).unwrap();
+    let (before, known) = (left(), echo("x"));
+    let no_tool = MapBuilder::new().text("tool_id", "none").finish().into_bytes();
+    let not_granted = MapBuilder::new().text("tool_id", "fs.read").finish().into_bytes();
+    let bad_args = MapBuilder::new().text("tool_id", "echo").uint("args", 1).finish().into_bytes();
+    let empty = MapBuilder::new().finish().into_bytes();
+    let mut told = Vec::new();
+    // More than the refusals in a row that have records of their own.
+    for envelope in
+        [known, no_tool, not_granted, bad_args, empty, vec![0xff]].iter().cycle().take(40)
+    {
+        let result = session.call(envelope.clone(), None).unwrap();
+        assert_eq!(result.reason(), Some(Reason::BadProof));
+        assert_eq!(result.receipt().left, Amounts::ZERO);
+        assert_eq!((result.tool(), result.provenance()), (None, None));
+        told.push(result.delivered().clone());
+    }
+    assert!(told.iter().all(|one| *one == told[0]), "each is told the same: {told:?}");
+    assert!(told[0].item().get("allowed").is_none());
+    assert_eq!(left(), before, "its holder pays nothing");
 }

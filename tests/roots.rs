@@ -7,6 +7,7 @@ mod again;
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
@@ -20,7 +21,7 @@ use syscap::{
         id::{AgentId, ToolId},
         record::Durability,
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-        sign::preimage,
+        sign::{PublicKey, Signature, preimage},
         token::{self, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
     },
     keys::Seal,
@@ -358,4 +359,61 @@ fn no_agent_makes_a_home() {
 #[test]
 fn it_is_so_where_openat2_is_missing() {
     again::by_cap_std();
+}
+
+/// What lies in the folder of the agents' files, by name.
+fn places(home: &Path) -> Vec<OsString> {
+    let listed = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let files = home.join("files");
+    let mut all = [listed(&files), listed(&files.join("agents"))].concat();
+    all.sort();
+    all
+}
+
+/// A token that the kernel has not taken gives nobody a folder: signed by a stranger, for another
+/// home, or in the place of one that was revoked.
+#[test]
+fn token_that_kernel_refuses_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+    let rt = Runtime::create(&here).unwrap();
+    let other = Runtime::create(&there).unwrap();
+    let ended = rt.issue(Grant::to("a").tools(["fs.read"])).unwrap();
+    rt.revoke(ended).unwrap();
+    let before = places(&here);
+    let grant =
+        (0..20).fold(Grant::to("a").tools(["fs.read"]), |grant, n| grant.read(&format!("r{n}")));
+    let foreign = other.issue(grant.clone()).unwrap();
+    let foreign = other.look(|kernel| kernel.token(&foreign).unwrap().body.clone()).unwrap();
+    let key = ed25519_dalek::SigningKey::from_bytes(&[9; 32]);
+    let issuer = PublicKey::new(key.verifying_key().to_bytes()).unwrap();
+    let elsewhere = TokenBody { issuer, ..foreign.clone() };
+    let here_now = (rt.id(), Some(rt.durable().unwrap()));
+    let own = TokenBody { audience: here_now.0, head: here_now.1, ..elsewhere.clone() };
+    for (body, reason) in [
+        (foreign, Reason::BadSignature),
+        (elsewhere, Reason::WrongAudience),
+        (own, Reason::WrongIssuer),
+    ] {
+        let bytes = body.to_bytes();
+        let signature = ed25519_dalek::Signer::sign(&key, &preimage(TOKEN_CONTEXT, &bytes));
+        let wire = Token::wire(&bytes, &Signature::from_bytes(signature.to_bytes()));
+        assert_eq!(refused(rt.register(&wire)), reason);
+    }
+    assert_eq!(refused(rt.issue(grant.clone().renews(ended))), Reason::Revoked);
+    assert_eq!(places(&here), before);
+    // The same grant, once the kernel has taken it.
+    rt.issue(grant).unwrap();
+    let made: BTreeSet<OsString> = places(&here).into_iter().collect();
+    assert!((0..20).all(|n| made.contains(&OsString::from(format!("r{n}")))), "{made:?}");
+}
+
+fn refused(said: Result<TokenId, Error>) -> Reason {
+    match said {
+        Err(Error::Refused(why)) => why.reason(),
+        other => panic!("{other:?}"),
+    }
 }

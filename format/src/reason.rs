@@ -218,13 +218,32 @@ impl Reason {
         )
     }
 
-    /// Whether a tool may give it for a run that failed: 7xx, without those that only the
-    /// kernel and its host can know.
-    pub const fn is_a_tools(self) -> bool {
+    /// Whether a tool may give it of its run: 7xx but those that only the kernel and its host can
+    /// know, and some that a run finds out late.
+    #[must_use]
+    pub const fn is_of_a_run(self) -> bool {
         let kernels =
             matches!(self, Self::Panicked | Self::TimedOut | Self::NotRun | Self::Abandoned);
-        let failed_within = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
-        failed_within || (700 <= self.code() && self.code() < 800 && !kernels)
+        let found_late = matches!(self, Self::OutOfScope | Self::BadPath | Self::TooDeep);
+        found_late || (700 <= self.code() && self.code() < 800 && !kernels)
+    }
+
+    /// Whether a tool may give it where it follows a link, or looks at what a person is shown. The
+    /// policy may have decided before.
+    #[must_use]
+    pub const fn is_of_a_look(self) -> bool {
+        self.is_of_a_run() || matches!(self, Self::Panicked)
+    }
+
+    /// Whether a tool may give it where it reads a call's arguments, before the policy decides.
+    #[must_use]
+    pub const fn is_of_a_plan(self) -> bool {
+        let of_arguments = 300 <= self.code() && self.code() < 400;
+        let of_the_tool = matches!(
+            self,
+            Self::NotGranted | Self::ToolChanged | Self::NoProvider | Self::NoDelegation
+        );
+        self.is_of_a_look() || of_arguments || of_the_tool
     }
 }
 
@@ -333,6 +352,14 @@ impl Refused {
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// This refusal as a tool gives it, if `may_give` says that a tool can at that point
+    /// ([`Reason::is_of_a_plan`] and the like). Any other becomes [`Reason::Failed`] without
+    /// details: a tool can't speak for the kernel or the policy.
+    #[must_use]
+    pub fn by_tool(self, may_give: fn(Reason) -> bool) -> Self {
+        if may_give(self.reason) { self } else { Self::new(Reason::Failed) }
     }
 
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.

@@ -29,8 +29,6 @@ pub(crate) struct Context<'a> {
     pub(crate) durable: Seq,
     /// Kernel time.
     pub(crate) now: UnixMillis,
-    /// Whether a proof came with the call where there must be one, and none where not.
-    pub(crate) proved: bool,
 }
 
 impl<'a> Context<'a> {
@@ -47,8 +45,7 @@ impl<'a> Context<'a> {
         token.left = state.credits.bound(&session.agent, token.left);
         let agent = state.agents.get(&session.agent)?;
         let facts = facts.get(&session.agent).unwrap_or(Facts::none());
-        let proved = true;
-        Some(Self { state, session, number, token, agent, facts, source, durable, now, proved })
+        Some(Self { state, session, number, token, agent, facts, source, durable, now })
     }
 
     /// The agent's head snapshot.

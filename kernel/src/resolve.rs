@@ -39,11 +39,7 @@ impl Resolving {
     /// # Errors
     /// What is to be told of it.
     pub fn run(self) -> Result<Found, Refused> {
-        // As of a run, a tool speaks of what it did only.
-        let own = |why: Refused| {
-            if why.reason().is_a_tools() { why } else { Refused::new(Reason::Failed) }
-        };
-        self.0.resolve().map(Found).map_err(own)
+        self.0.resolve().map(Found).map_err(|why| why.by_tool(Reason::is_of_a_look))
     }
 }
 

@@ -272,10 +272,7 @@ impl PermitCore {
                 Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
             }
         });
-        // A tool speaks of its run only: what the kernel alone can say, it can't.
-        let ended = ended.map_err(|why| {
-            if why.reason().is_a_tools() { why } else { Refused::new(Reason::Failed) }
-        });
+        let ended = ended.map_err(|why| why.by_tool(Reason::is_of_a_run));
         let (status, reason, delivered) = match ended {
             Ok(result) => (Status::Ok, None, result),
             Err(refused) => {
@@ -540,7 +537,8 @@ impl<P: ReadPlan> AnyPlan for Reading<P> {
     }
 }
 
-/// A tool whose plan's type is forgotten.
+/// A tool whose plan's type is forgotten. All that a tool refuses before a run passes here, where
+/// [`Refused::by_tool`] checks its reason.
 pub(crate) trait AnyTool: Send + Sync {
     fn manifest(&self) -> &Manifest;
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused>;
@@ -555,15 +553,16 @@ impl<T: Tool> AnyTool for Full<T> {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request)
+        self.0.resolver(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
-        Ok(Box::new(Full(self.0.plan(request)?)))
+        let plan = self.0.plan(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))?;
+        Ok(Box::new(Full(plan)))
     }
 
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
-        self.0.inspector(request)
+        self.0.inspector(request).map_err(|why| why.by_tool(Reason::is_of_a_look))
     }
 
     fn probe(&self, broken: &Broken<'_>) -> Finding {
@@ -577,11 +576,12 @@ impl<T: ReadTool> AnyTool for Reading<T> {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        self.0.resolver(request)
+        self.0.resolver(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused> {
-        Ok(Box::new(Reading(self.0.plan(request)?)))
+        let plan = self.0.plan(request).map_err(|why| why.by_tool(Reason::is_of_a_plan))?;
+        Ok(Box::new(Reading(plan)))
     }
 
     fn inspector(&self, _: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {

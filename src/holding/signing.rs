@@ -20,6 +20,7 @@ use syscap_kernel::{
 };
 
 use syscap_syscalls::{
+    beneath::FsError,
     fs::PATH_DIMENSION,
     org::{Part, workspace_of},
 };
@@ -40,12 +41,11 @@ impl Holding {
         if let Some(parent) = grant.parent {
             return self.derive(&grant, agent, parent);
         }
-        // Refused before folders are made for it.
+        // Refused before anybody is asked to sign.
         let grants = grant.grants(&agent)?;
         self.core.look(|kernel| issuing::named(kernel, &grants))?;
-        self.inner.files.prepare(&agent)?;
         let Inner { home, files, .. } = &*self.inner;
-        grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
+        grant.shared().try_for_each(|path| home.check_root(files, path))?;
         self.prepare(Role::Issuer)?;
         let holder = self.holder_of(&grant)?;
         let _one_at_a_time = self.signing();
@@ -56,7 +56,11 @@ impl Holding {
         })?;
         let (head, body) = (body.head, body.to_bytes());
         let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;
-        self.registered(Token::wire(&body, &signature), head)
+        let token = self.registered(Token::wire(&body, &signature), head)?;
+        // Nothing is made before the kernel has taken the token.
+        files.prepare(&agent)?;
+        grant.shared().try_for_each(|path| files.prepare_root(path))?;
+        Ok(token)
     }
 
     /// See [`Runtime::attenuate`](crate::Runtime::attenuate).
@@ -162,16 +166,16 @@ impl Holding {
         // What is not a token is refused all the same, on the record.
         let token = Token::read(wire).ok();
         let head = token.as_ref().and_then(|token| token.body().head);
-        // As for a token that is signed here: the roots that it names are there. One that is a home
-        // is left alone, and is opened by no call.
-        let Inner { home, files, .. } = &*self.inner;
+        let id = self.registered(wire.to_vec(), head)?;
+        // As for a token that is signed here: the roots that it names are there once the kernel has
+        // taken it. One that is a home is left alone, and is opened by no call.
         for root in token.iter().flat_map(|token| roots_of(token.body())) {
-            match home.prepare_root(files, root.name()) {
-                Ok(()) | Err(Error::BaseContainsHome(_)) => {}
-                Err(error) => return Err(error),
+            match self.inner.files.prepare_root(root.name()) {
+                Ok(()) | Err(FsError::Home) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        self.registered(wire.to_vec(), head)
+        Ok(id)
     }
 
     fn registered(&self, wire: Vec<u8>, head: Option<Head>) -> Result<TokenId, Error> {

@@ -25,8 +25,8 @@ impl Failure {
         Self::because(Refused::new(Reason::Failed).got(what))
     }
 
-    /// Failed for a reason that is a tool's to give
-    /// ([`Reason::is_a_tools`]); any other is recorded as [`Reason::Failed`].
+    /// Failed for a reason that is a tool's to give; any other is recorded as [`Reason::Failed`]
+    /// ([`Refused::by_tool`]).
     #[must_use]
     pub fn because(why: Refused) -> Self {
         // The kernel would take the words of another reason away: they are kept as what was got.

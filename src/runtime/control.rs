@@ -21,13 +21,15 @@ use crate::{
 };
 
 impl Runtime {
-    /// Signs and registers a token. It is valid from now on; the agent's workspace and the
-    /// roots that it names are made where they are missing.
+    /// Signs and registers a token. It is valid from now on. Then the agent's workspace and the
+    /// roots that the token names are made where they are missing.
     ///
     /// # Errors
     /// [`Error::BadName`] or [`Error::Scope`] where the grant is not sound; [`Error::NoSuch`] where
-    /// there is no tool of a name; [`Error::Refused`] where the kernel refuses the token, with the
-    /// reason on record; [`Error::HolderGone`].
+    /// there is no tool of a name; [`Error::BaseContainsHome`] where a root leads into a home;
+    /// [`Error::Refused`] where the kernel refuses the token, with the reason on record;
+    /// [`Error::HolderGone`]. After none of them a folder was made. [`Error::Base`] where the
+    /// workspace or a root can't be made: the token is registered then.
     pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         // What is not sound is said in the same words, whoever holds the home.
         grant.grants(&grant.agent()?)?;
@@ -69,10 +71,12 @@ impl Runtime {
     }
 
     /// Registers a token that was signed elsewhere. It names [a head](Runtime::durable) of this
-    /// home's log, not older than what its issuer has signed since.
+    /// home's log, not older than what its issuer has signed since. Once the kernel has taken it,
+    /// the roots that it names are made where they are missing.
     ///
     /// # Errors
-    /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`], after which it may
+    /// [`Error::Refused`], with the reason on record: no folder was made; [`Error::Base`] where a
+    /// root can't be made: the token is registered then; [`Error::HolderGone`], after which it may
     /// have been done.
     pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
         self.act(&Ask::Register(wire.to_vec()), |holding| holding.register(wire))

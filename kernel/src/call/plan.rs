@@ -162,11 +162,7 @@ fn what_is_asked(
     has_room(context, &hold)?;
     let (agent, args, grant) = (question.agent, question.args, question.grant);
     let request = Request { agent, args, grant, token: context.token.body, live: None };
-    let inspector = found.tool.tool.inspector(&request).map_err(|why| match why.reason() {
-        // As of a run, a tool speaks of what it did only.
-        reason if reason.is_a_tools() || reason == Reason::Panicked => why,
-        _ => Refused::new(Reason::Failed),
-    })?;
+    let inspector = found.tool.tool.inspector(&request)?;
     let resources = question.demands.iter().map(|d| shown(d.dimension, &d.resource)).collect();
     let (effect, call_effect) = (question.manifest.effect, question.effect);
     Ok(Asking { effect, call_effect, resources, inspector })

@@ -30,7 +30,7 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::{Canonical, Item},
     envelope::{Status, TxOutcome},
-    hash::result_hash,
+    hash::{call_hash, result_hash},
     id::Seq,
     label::Label,
     obligation::Obligation,
@@ -173,10 +173,13 @@ impl Kernel {
         gathered: &mut Gathered,
     ) -> Result<Reserved, Pause> {
         let context = self.context(submit.session, submit.source);
-        let mut context = context.ok_or_else(|| self.no_session())?;
-        context.proved = self.remote.contains_key(&submit.session) == submit.proof.is_some();
-        let context = &context;
+        let context = &context.ok_or_else(|| self.no_session())?;
         let (received, salts) = ((&submit.received[..], submit.form), &submit.salts);
+        // Before all that would tell what the token holds.
+        if !self.is_proved(submit) {
+            fields.call_hash = Some(call_hash(&salts.call, received.0));
+            return Err(Refused::new(Reason::BadProof).field("proof").into());
+        }
         let mut place = None;
         let decoded = Call::decode(received, salts, context, &self.registry, fields, &mut place)?;
         let checked = decoded.check(context)?;

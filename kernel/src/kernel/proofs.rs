@@ -21,6 +21,11 @@ impl Kernel {
         (used || !is_its).then(|| Refused::new(Reason::BadProof).field("opening"))
     }
 
+    /// Whether a proof came with the call where there must be one, and none where not.
+    pub(super) fn is_proved(&self, submit: &Submit) -> bool {
+        self.remote.contains_key(&submit.session) == submit.proof.is_some()
+    }
+
     /// Whether a proof is its holder's, and newer than those before: what was sent once is not sent
     /// again, whatever came of it. One that nobody asked for stays, to be refused.
     pub(super) fn takes(&mut self, proof: &Proof, submit: &Submit) -> bool {

@@ -42,7 +42,10 @@ impl Kernel {
         stopped: Stopped,
     ) -> Result<(), Halt> {
         let reason = stopped.refused.reason();
-        let refused = self.write_down((submit.session, &submit.salts), fields, stopped)?;
+        // A caller without a good proof is in no session: it learns nothing of the token, and the
+        // token's holder pays nothing.
+        let session = self.is_proved(submit).then_some(submit.session);
+        let refused = self.write_down((session, &submit.salts), fields, stopped)?;
         let Written { seq, leaf, own, fields, delivered } = refused;
         let reply = Reply {
             ticket: submit.ticket,
@@ -65,12 +68,12 @@ impl Kernel {
     pub(super) fn refuse_proposal(
         &mut self,
         ticket: Ticket,
-        from: (Seq, &CallSalts),
+        (session, salts): (Seq, &CallSalts),
         fields: CallFields,
         refused: Refused,
     ) -> Result<(), Halt> {
         let stopped = Stopped::from(refused.clone());
-        let Written { seq, own, .. } = self.write_down(from, fields, stopped)?;
+        let Written { seq, own, .. } = self.write_down((Some(session), salts), fields, stopped)?;
         let ack = Waiting::Ack(ticket, Err(refused));
         if own {
             self.waiting.push_back((seq, ack));
@@ -83,11 +86,11 @@ impl Kernel {
     /// Puts a refusal in the log, in a record of its own or in an aggregate.
     fn write_down(
         &mut self,
-        (session, salts): (Seq, &CallSalts),
+        (session, salts): (Option<Seq>, &CallSalts),
         mut fields: CallFields,
         stopped: Stopped,
     ) -> Result<Written, Halt> {
-        let session = self.state.sessions.contains_key(&session).then_some(session);
+        let session = session.filter(|session| self.state.sessions.contains_key(session));
         let delivered = stopped.refused.error_object(stopped.error_kind());
         fields.session = session;
         let hash = result_hash(&salts.result, Status::Error.code(), delivered.item());
@@ -222,7 +225,10 @@ impl Kernel {
             reason: Some(Reason::Overloaded),
             delivered,
             tx: TxOutcome::NoOp,
-            left: self.left_of(submit.session),
+            left: match self.is_proved(submit) {
+                true => self.left_of(submit.session),
+                false => Amounts::ZERO,
+            },
             degraded: Vec::new(),
         };
         // There is no record of its own to point to: the last durable one says when it was.

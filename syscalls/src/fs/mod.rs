@@ -73,16 +73,22 @@ impl Files {
         self.base.make_folders(&workspace, FolderMode::Private).map(|_| ())
     }
 
-    /// Makes a named root, where it is missing, and looks at what there is of a path that begins
-    /// with it.
+    /// Makes the named root that a path begins with, where it is missing.
     ///
     /// # Errors
-    /// What the operating system says of the root; [`FsError::Home`] where the root is a home, or
-    /// the path leads into one. It may become one later: then it is not opened.
+    /// What the operating system says of the root.
     pub fn prepare_root(&self, path: &str) -> Result<(), FsError> {
+        let root = path.split('/').find(|name| !name.is_empty());
+        self.base.make_folders(&Location::new(root.as_slice())?, FolderMode::Private).map(|_| ())
+    }
+
+    /// Looks at what there is of a path that begins with a named root. It changes nothing.
+    ///
+    /// # Errors
+    /// [`FsError::Home`] where the root is a home, or the path leads into one; [`FsError`] where it
+    /// is no path. It may become a home later: then it is not opened.
+    pub fn check_root(&self, path: &str) -> Result<(), FsError> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        let root = names.get(..1).unwrap_or_default();
-        self.base.make_folders(&Location::new(root)?, FolderMode::Private)?;
         match self.base.visit(&Location::new(&names)?) {
             Err(FsError::Home) => Err(FsError::Home),
             _ => Ok(()),

@@ -212,7 +212,7 @@ fn is_consistent(refusal: &Refusal) -> bool {
         ) => verdict.is_none_or(lets_through),
         // Or the tool could not look at what a person would have been asked about.
         (RefusalKind::Refused, reason) => {
-            let looked = reason.is_a_tools() || *reason == Reason::Panicked;
+            let looked = reason.is_of_a_look();
             verdict.is_none() || (looked && verdict == Some(Verdict::Ask))
         }
     };

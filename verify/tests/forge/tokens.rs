@@ -232,6 +232,35 @@ fn what_must_be_renewed_was_renewed() {
     assert_eq!(with(&shorter), ended);
 }
 
+/// A token that lapsed stays so, whatever a forged log registers to renew it afterwards.
+#[test]
+fn renewal_after_the_lapse_revives_nothing() {
+    let minute = HOUR_MS / 60;
+    let mut lapse = None;
+    let mut log = Log::of(&small_with(
+        |body| {
+            let end = body.not_before.plus(minute);
+            body.caveats = vec![TokenBody::renew_by_caveat(end)];
+            lapse = Some(end);
+        },
+        |driver, session| {
+            let first = driver.kernel.tokens().next().unwrap().id;
+            let mut body = body(driver.kernel.home(), 9, &agent("ada"));
+            body.head = driver.kernel.durable();
+            body.renews = Some(first);
+            driver.issue(&body);
+            driver.pass(2 * minute);
+            driver.call(session, ECHO);
+        },
+    ));
+    assert_eq!(log.faults(), []);
+    let (place, last) = (log.places(Kind::Issue)[2], *log.places(Kind::Intent).last().unwrap());
+    assert!(place < last);
+    log.forge(|records| records[place].time = lapse.unwrap().plus(1));
+    let ended = [(place, Fault::Revoked), (last, Fault::Revoked), (last + 1, Fault::OutcomeFlags)];
+    assert_eq!(log.faults(), ended);
+}
+
 #[test]
 fn an_issue_says_what_its_token_says() {
     let form: &[(usize, Fault)] = &[(6, Fault::IssueForm)];
