@@ -42,7 +42,10 @@ impl Holding {
         }
         // Refused before folders are made for it.
         let grants = grant.grants(&agent)?;
-        self.core.look(|kernel| issuing::named(kernel, &grants))?;
+        self.core.look(|kernel| {
+            let grants = issuing::named(kernel, &grants)?;
+            issuing::compared(kernel, &grants, grant.renews)
+        })?;
         self.inner.files.prepare(&agent)?;
         let Inner { home, files, .. } = &*self.inner;
         grant.shared().try_for_each(|path| home.prepare_root(files, path))?;
