@@ -326,6 +326,11 @@ impl Refused {
         self.field.as_deref() == Some(field)
     }
 
+    /// What would have been allowed.
+    pub fn what_is_allowed(&self) -> Option<&str> {
+        self.allowed.as_deref()
+    }
+
     /// What stood at the fault.
     pub fn what_stood(&self) -> Option<&str> {
         self.got.as_deref()
