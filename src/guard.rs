@@ -46,6 +46,10 @@ impl<T: Tool> Tool for Guarded<T> {
         self.0.manifest()
     }
 
+    fn never_compared(&self) -> Option<&str> {
+        self.0.never_compared()
+    }
+
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
         caught(|| self.0.resolver(request)).unwrap_or_else(|| Err(Refused::new(Reason::Panicked)))
     }

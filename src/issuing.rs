@@ -1,19 +1,27 @@
 //! What a root token says: made from a grant and the log, by whoever signs it.
 
+use std::collections::BTreeSet;
+
 use syscap_format::{
     budget::Budget,
     cbor::Canonical,
-    id::ToolId,
+    id::{TokenId, ToolId},
     manifest::Manifest,
+    reason::{Reason, Refused},
+    scope::{ScopeDimension, ScopeType},
     sign::PublicKey,
+    summary::nearest,
     time::UnixMillis,
-    token::{Grants, TokenBody},
+    token::{self, Grants, TokenBody},
 };
 use syscap_kernel::{
     kernel::Kernel,
     ports::{Clock as _, Entropy as _},
 };
 
+use syscap_syscalls::fs::PATH_DIMENSION;
+
+use crate::tools::commands::{is_shell, shell_dimensions};
 use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
 
 /// How long a token lives where that is not said.
@@ -35,6 +43,7 @@ pub(crate) struct Signing {
 pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<TokenBody, Error> {
     let agent = grant.agent()?;
     let grants = named(kernel, &grant.grants(&agent)?)?;
+    compared(kernel, &grants, grant.renews)?;
     Ok(TokenBody {
         version: 2,
         nonce: signing.nonce,
@@ -71,6 +80,64 @@ pub(crate) fn named(kernel: &Kernel, grants: &Grants) -> Result<Grants, Error> {
         named = named.with(found, grant.clone());
     }
     Ok(named)
+}
+
+/// Refuses a scope that no granted tool would compare: whoever grants it believes that it bounds
+/// something. Roots are no such scopes, since a grant may name them for whoever it is handed on to;
+/// nor is what the token that this one renews gives the same tool.
+pub(crate) fn compared(
+    kernel: &Kernel,
+    grants: &Grants,
+    renews: Option<TokenId>,
+) -> Result<(), Error> {
+    let renewed = renews.and_then(|token| kernel.token(&token)).map(|it| &it.body.grants);
+    let has_had = |tool: &ToolId, dimension: &str| {
+        renewed.and_then(|old| old.get(tool)).is_some_and(|old| old.scope(dimension).is_some())
+    };
+    let tools: Vec<(&Manifest, &token::Grant)> = kernel
+        .manifests()
+        .filter_map(|manifest| Some((manifest, grants.get(&manifest.tool)?)))
+        .collect();
+    for (own, grant) in &tools {
+        for (dimension, scope) in grant.iter().filter(|(name, _)| *name != PATH_DIMENSION) {
+            if has_had(&own.tool, dimension) {
+                continue;
+            }
+            let with = tools.iter().filter(|(_, grant)| grant.scope(dimension).is_some());
+            let mut takes = with.filter(|(other, _)| declares(other, dimension)).peekable();
+            if takes.peek().is_none() {
+                return Err(undeclared(dimension, &tools).into());
+            }
+            let kinds: Vec<ScopeType> =
+                takes.filter_map(|(other, _)| other.scope_type(dimension)).collect();
+            if let Some(kind) = kinds.first()
+                && !kinds.contains(&scope.scope_type())
+            {
+                let refused = Refused::new(Reason::BadScope).field(dimension);
+                let got = scope.scope_type();
+                return Err(refused.got(got.name()).allowed(kind.name()).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn declares(manifest: &Manifest, dimension: &str) -> bool {
+    manifest.declares(dimension)
+        || (is_shell(manifest)
+            && ScopeDimension::is_declared(dimension, &manifest.tool, &shell_dimensions()))
+}
+
+fn undeclared(dimension: &str, tools: &[(&Manifest, &token::Grant)]) -> Refused {
+    let own = tools.iter().flat_map(|(manifest, _)| manifest.dimensions.iter().map(|it| &**it));
+    let known = ScopeDimension::ALL.iter().map(|known| known.name);
+    let known = known.filter(|name| tools.iter().any(|(tool, _)| declares(tool, name)));
+    let all: BTreeSet<&str> = own.chain(known).collect();
+    let refused = Refused::new(Reason::BadScope).field(dimension).got(dimension);
+    match all.is_empty() {
+        true => refused.allowed("none: the tools take no scope"),
+        false => refused.allowed(&nearest(dimension, all.into_iter())),
+    }
 }
 
 /// What a grant says besides, of a token that begins at that time.

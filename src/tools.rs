@@ -30,7 +30,10 @@ use syscap_kernel::{
     tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
 };
 
-use syscap_syscalls::{net::Network, stated::Stated};
+use syscap_syscalls::{
+    net::Network,
+    stated::{NamedResources, Stated},
+};
 
 use self::place::{Known, Place};
 pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
@@ -216,6 +219,7 @@ pub(crate) struct DelegatedPlan {
     agent: AgentId,
     args: Canonical,
     demands: Demands,
+    untouched: Vec<&'static str>,
     /// What its command does, where it is a shell's.
     effect: Option<EffectClass>,
     /// What the kernel let the call through for.
@@ -248,11 +252,16 @@ impl Tool for Delegated {
         };
         judged.demands.resources.extend(commands::marks(&resources));
         judged.demands.resources.extend(resources);
+        let named = NamedResources::of(&self.manifest, request.args)?;
+        judged.demands.resources.extend(named.resources);
+        let mut untouched = stated.untouched(request);
+        untouched.extend(named.untouched);
         Ok(DelegatedPlan {
             agent: request.agent.clone(),
             args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
                 .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
             demands: judged.demands,
+            untouched,
             effect: judged.effect,
             pinned: self.identity,
             providers: Arc::clone(&self.providers),
@@ -263,6 +272,10 @@ impl Tool for Delegated {
 impl Plan for DelegatedPlan {
     fn demands(&self) -> &Demands {
         &self.demands
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        &self.untouched
     }
 
     fn effect(&self) -> Option<EffectClass> {

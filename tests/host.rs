@@ -4,6 +4,7 @@
 mod host {
     mod closures;
     mod futures;
+    mod needs;
     mod offers;
     mod sessions;
     mod transactions;

@@ -9,8 +9,9 @@ use crate::{
     hash::object_id,
     id::{DefinitionHash, ObjectId, ToolId},
     label::Label,
-    limits::RESULT_BYTES_MAX,
+    limits::{PARAMS_MAX, RESULT_BYTES_MAX},
     obligation::ObligationKind,
+    scope::{ScopeDimension, ScopeType},
 };
 
 code! {
@@ -135,6 +136,42 @@ shape! {
 }
 
 shape! {
+    /// An argument whose values name resources: each must be permitted by the token's scope in the
+    /// dimension.
+    pub struct ArgumentResource {
+        /// The argument: one value, or a list of values.
+        1 => pub argument: Box<str>,
+        /// The dimension.
+        2 => pub dimension: Box<str>,
+        /// The type of the resources, which are no paths.
+        3 => pub kind: ScopeType,
+    }
+}
+
+impl ArgumentResource {
+    /// Whether a value of that type can name resources of this one.
+    #[must_use]
+    pub const fn fits(&self, param: ParamType) -> bool {
+        match self.kind {
+            ScopeType::Names | ScopeType::Hosts | ScopeType::Cidrs => {
+                !matches!(
+                    param,
+                    ParamType::Int
+                        | ParamType::Bool
+                        | ParamType::Bytes
+                        | ParamType::Map
+                        | ParamType::Number
+                )
+            }
+            ScopeType::Ints | ScopeType::Ports => {
+                matches!(param, ParamType::Int | ParamType::List | ParamType::Any)
+            }
+            ScopeType::Paths => false,
+        }
+    }
+}
+
+shape! {
     /// What the kernel knows of a tool. Its id is the hash of its canonical bytes.
     pub struct Manifest {
         /// Version of this form.
@@ -175,6 +212,8 @@ shape! {
             /// What an operator has set it to: a map, of the form that its family has. It is part
             /// of the tool, and no tool of that id is the same with other settings.
             17 => pub settings: Canonical,
+            /// The arguments that name resources, where the tool's own definition says so.
+            18 => pub resources: Vec<ArgumentResource>,
         }
     }
 }
@@ -204,6 +243,7 @@ impl Manifest {
             label: Label::PUBLIC,
             compensated_by: None,
             settings: None,
+            resources: None,
         }
     }
 
@@ -234,6 +274,55 @@ impl Manifest {
     pub fn needs(mut self, dimension: &str) -> Self {
         self.dimensions.push(Box::from(dimension));
         self
+    }
+
+    /// Says that the values of an argument name resources of that type in a dimension, in which the
+    /// tool needs a scope.
+    #[must_use]
+    pub fn resource(mut self, argument: &str, dimension: &str, kind: ScopeType) -> Self {
+        if !self.dimensions.iter().any(|known| **known == *dimension) {
+            self = self.needs(dimension);
+        }
+        let (argument, dimension) = (Box::from(argument), Box::from(dimension));
+        let resource = ArgumentResource { argument, dimension, kind };
+        self.resources.get_or_insert_default().push(resource);
+        self
+    }
+
+    /// The arguments that name resources by the tool's own definition.
+    pub fn argument_resources(&self) -> impl Iterator<Item = &ArgumentResource> {
+        self.resources.iter().flatten()
+    }
+
+    /// Whether each of the [argument resources](Self::argument_resources) is an argument that the
+    /// tool takes, of a type that fits, in a dimension that the tool declares and of the type that
+    /// the [table](ScopeDimension) gives it.
+    #[must_use]
+    pub fn has_sound_resources(&self) -> bool {
+        self.argument_resources().all(|resource| {
+            let known = ScopeDimension::named(&resource.dimension).map(|known| known.kind);
+            let param = self.params.iter().find(|param| param.name == resource.argument);
+            param.is_some_and(|param| resource.fits(param.kind))
+                && known.is_none_or(|kind| kind == resource.kind)
+                && self.dimensions.contains(&resource.dimension)
+        }) && self.resources.as_ref().is_none_or(|resources| {
+            (1..=PARAMS_MAX).contains(&resources.len())
+        })
+    }
+
+    /// Whether a call of the tool may compare a resource in that dimension.
+    #[must_use]
+    pub fn declares(&self, dimension: &str) -> bool {
+        ScopeDimension::is_declared(dimension, &self.tool, &self.dimensions)
+    }
+
+    /// The type of the resources that a call compares in a dimension, as far as it is known: a
+    /// tool may declare a dimension of its own without one.
+    #[must_use]
+    pub fn scope_type(&self, dimension: &str) -> Option<ScopeType> {
+        let mut own = self.argument_resources().filter(|own| *own.dimension == *dimension);
+        let known = || ScopeDimension::named(dimension).map(|known| known.kind);
+        own.next().map(|own| own.kind).or_else(known)
     }
 
     /// Adds an obligation that a run of the tool can keep to.

@@ -123,6 +123,7 @@ reasons! {
     303 BadArgument "bad_argument" Fix "Give the argument that is named as it is allowed."
     304 OutOfScope "out_of_scope" Fix "Change the argument that is named to what the token allows."
     305 BadPath "bad_path" Fix "Give the path as it is allowed, by slashes; relative below a root."
+    306 NotCompared "not_compared" Never "The tool is at fault: it declares a scope and compares none."
     401 PolicyMismatch "policy_mismatch" Fix "Name the policy in force, or leave the field out."
     402 Denied "denied" Never "The policy forbids this call."
     403 Asked "asked" Ask "The policy asks for a person's approval first."
@@ -196,6 +197,7 @@ reasons! {
     818 ApprovalExpired "approval_expired" Fix "It has waited too long; it must be asked anew."
     819 NotEligible "not_eligible" Never "This key may not answer that call, or has answered it."
     820 NotOpen "not_open" Never "No such call is open: it has ended, or was cancelled before."
+    821 BadScope "bad_scope" Fix "Give scopes that the granted tools compare, of their types."
 }
 
 impl Reason {
@@ -341,6 +343,11 @@ impl Refused {
     /// Whether it names this field.
     pub fn is_about(&self, field: &str) -> bool {
         self.field.as_deref() == Some(field)
+    }
+
+    /// What would have been allowed.
+    pub fn what_is_allowed(&self) -> Option<&str> {
+        self.allowed.as_deref()
     }
 
     /// What stood at the fault.

@@ -1,6 +1,6 @@
 //! The tools that a kernel owns.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use syscap_format::{
     id::{ObjectId, ToolId},
@@ -43,8 +43,23 @@ pub enum RegistryError {
     #[error("{0} is registered as a read but is of class {1}")]
     NotARead(ToolId, EffectClass),
     /// A manifest breaks a rule of its form.
-    #[error("the manifest of {0} is too large or too deep, has floats, or has bad parameters")]
+    #[error(
+        "the manifest of {0} is too large or too deep, has floats, has bad parameters, or names \
+         resources by arguments that can't name them"
+    )]
     BadManifest(ToolId),
+    /// A tool declares a dimension, and none of its calls would compare anything with the token's
+    /// scope there.
+    #[error(
+        "{tool} needs a scope in {dimension} and compares no argument with it: say which argument \
+         names the resource, or make a plan that does"
+    )]
+    NotCompared {
+        /// The tool.
+        tool: ToolId,
+        /// The dimension.
+        dimension: Box<str>,
+    },
 }
 
 /// The tools, taken by value: once they are here nothing else reaches them.
@@ -135,6 +150,10 @@ impl Registry {
         // Asked once: what is checked here is what is kept, whatever the tool would say next.
         let manifest = tool.manifest().clone();
         check(&manifest)?;
+        if let Some(dimension) = tool.never_compared() {
+            let (tool, dimension) = (manifest.tool, Box::from(dimension));
+            return Err(RegistryError::NotCompared { tool, dimension });
+        }
         if mode == Mode::WithOutcome && !manifest.effect.is_read_only() {
             return Err(RegistryError::NotARead(manifest.tool, manifest.effect));
         }
@@ -185,7 +204,7 @@ fn check(manifest: &Manifest) -> Result<(), RegistryError> {
     });
     // Bounded, canonical and without floats, so that what goes on record reads back the same.
     let sound = Object::manifest(manifest).is_sound();
-    if !sound || repeated || contradictory {
+    if !sound || repeated || contradictory || !manifest.has_sound_resources() {
         return Err(RegistryError::BadManifest(manifest.tool.clone()));
     }
     Ok(())

@@ -98,6 +98,12 @@ pub trait Tool: Send + Sync + 'static {
     /// What is wrong with them, by [`Refused`].
     fn plan(&self, request: &Request<'_>) -> Result<Self::Plan, Refused>;
 
+    /// A dimension that the manifest declares and that no plan of this tool ever compares, where
+    /// that is known before any call. The kernel takes no such tool.
+    fn never_compared(&self) -> Option<&str> {
+        None
+    }
+
     /// Who looks at what the call would change, before a person is asked about it: what is seen
     /// must be so when it runs ([`Permit::conditions`]). Asked without I/O.
     ///
@@ -119,6 +125,12 @@ pub trait Tool: Send + Sync + 'static {
 pub trait Plan: Send + Sized + 'static {
     /// What it would touch and use.
     fn demands(&self) -> &Demands;
+    /// The dimensions that its tool declares and in which this very call touches nothing: no
+    /// argument named a resource there. In each other one it must demand something, or the kernel
+    /// refuses the call by [`Reason::NotCompared`].
+    fn untouched(&self) -> &[&'static str] {
+        &[]
+    }
     /// What this very call does to the world, where that is less than what the manifest says, as of
     /// a request that only reads. The policy decides by it. More than the manifest it never is.
     fn effect(&self) -> Option<EffectClass> {
@@ -157,6 +169,10 @@ pub trait ReadTool: Send + Sync + 'static {
 pub trait ReadPlan: Send + Sized + 'static {
     /// What it would touch and use.
     fn demands(&self) -> &Demands;
+    /// As [`Plan::untouched`].
+    fn untouched(&self) -> &[&'static str] {
+        &[]
+    }
     /// Runs it.
     fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_>;
 }
@@ -503,6 +519,7 @@ impl fmt::Debug for Job {
 /// was given for another.
 pub(crate) trait AnyPlan: Send {
     fn demands(&self) -> &Demands;
+    fn untouched(&self) -> &[&'static str];
     /// What the call does to the world: never more than the manifest says.
     fn class(&self, manifest: &Manifest) -> EffectClass {
         manifest.effect
@@ -516,6 +533,10 @@ pub(crate) struct Reading<P>(pub(crate) P);
 impl<P: Plan> AnyPlan for Full<P> {
     fn demands(&self) -> &Demands {
         self.0.demands()
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        self.0.untouched()
     }
 
     fn class(&self, manifest: &Manifest) -> EffectClass {
@@ -532,6 +553,10 @@ impl<P: ReadPlan> AnyPlan for Reading<P> {
         self.0.demands()
     }
 
+    fn untouched(&self) -> &[&'static str] {
+        self.0.untouched()
+    }
+
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {
         self.0.run(ReadPermit::seal(core))
     }
@@ -541,6 +566,7 @@ impl<P: ReadPlan> AnyPlan for Reading<P> {
 /// [`Refused::by_tool`] checks its reason.
 pub(crate) trait AnyTool: Send + Sync {
     fn manifest(&self) -> &Manifest;
+    fn never_compared(&self) -> Option<&str>;
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused>;
     fn plan(&self, request: &Request<'_>) -> Result<Box<dyn AnyPlan>, Refused>;
     fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused>;
@@ -550,6 +576,10 @@ pub(crate) trait AnyTool: Send + Sync {
 impl<T: Tool> AnyTool for Full<T> {
     fn manifest(&self) -> &Manifest {
         self.0.manifest()
+    }
+
+    fn never_compared(&self) -> Option<&str> {
+        self.0.never_compared()
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
@@ -573,6 +603,10 @@ impl<T: Tool> AnyTool for Full<T> {
 impl<T: ReadTool> AnyTool for Reading<T> {
     fn manifest(&self) -> &Manifest {
         self.0.manifest()
+    }
+
+    fn never_compared(&self) -> Option<&str> {
+        None
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {

@@ -43,7 +43,10 @@ impl Holding {
         }
         // Refused before anybody is asked to sign.
         let grants = grant.grants(&agent)?;
-        self.core.look(|kernel| issuing::named(kernel, &grants))?;
+        self.core.look(|kernel| {
+            let grants = issuing::named(kernel, &grants)?;
+            issuing::compared(kernel, &grants, grant.renews)
+        })?;
         let Inner { home, files, .. } = &*self.inner;
         grant.shared().try_for_each(|path| home.check_root(files, path))?;
         self.prepare(Role::Issuer)?;

@@ -27,7 +27,13 @@ impl Holding {
         let here = self.core.look(names);
         let table = self.providers.lock();
         let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
-        let fits = |manifest: &Manifest| manifest.dimensions.is_empty();
+        // Nothing of this process compares what the manifest does not say how to compare.
+        let fits = |manifest: &Manifest| {
+            let named = |declared: &Box<str>| {
+                manifest.argument_resources().any(|own| own.dimension == *declared)
+            };
+            manifest.dimensions.iter().all(named)
+        };
         let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
         let new: Vec<Manifest> =
             offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();

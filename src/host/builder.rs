@@ -8,6 +8,7 @@ use syscap_format::{
     label::Label,
     manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
+    scope::ScopeType,
 };
 
 use super::{
@@ -113,9 +114,49 @@ impl HostTool {
         self
     }
 
-    /// Says that it needs a scope in this dimension: what a [`Typed`] plan touches there.
+    /// Says that it needs a scope in this dimension, in which each [`Typed`] plan touches
+    /// something, or says that it does not ([`Planned::untouched`](super::Planned::untouched)). A
+    /// closure makes no plan: it says by [`argument`](Self::argument) which argument names the
+    /// resource, and is no tool without that.
     pub fn needs(mut self, dimension: &str) -> Self {
         self.manifest = self.manifest.needs(dimension);
+        self
+    }
+
+    /// Says that an argument names resources of that type, in a dimension of the argument's name:
+    /// the kernel lets a call through only where the token's scope there permits each of its
+    /// values. The argument is a text, an integer or a list of them, and declared as well; of one
+    /// that is left out nothing is compared. A path needs a [`Typed`] plan.
+    ///
+    /// ```
+    /// use syscap::{
+    ///     format::{manifest::EffectClass, scope::{Scope, ScopeType}},
+    ///     host::HostTool,
+    ///     prelude::*,
+    /// };
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let page = HostTool::new("team.page", EffectClass::LocalWrite)?
+    ///     .text("team", "Whom.")
+    ///     .argument("team", ScopeType::Names)
+    ///     .run(|call| Ok(format!("paged {}", call.text("team")?)));
+    /// let rt = Options::new().tool(page)?.create(folder.path().join("home"))?;
+    /// let grant = Grant::to("clerk").tools(["team.page"]).scope("team", Scope::names(["red"])?);
+    /// let clerk = rt.session("clerk", rt.issue(grant)?)?;
+    /// assert_eq!(clerk.call("team.page", args! { "team": "red" })?.text()?, "paged red");
+    /// let refused = clerk.call("team.page", args! { "team": "blue" })?;
+    /// assert_eq!(refused.reason(), Some(Reason::OutOfScope));
+    /// # rt.close()
+    /// # }
+    /// ```
+    pub fn argument(self, name: &str, kind: ScopeType) -> Self {
+        self.argument_in(name, name, kind)
+    }
+
+    /// The same in a dimension of another name: `to` and `cc` may both name a `recipient`.
+    pub fn argument_in(mut self, name: &str, dimension: &str, kind: ScopeType) -> Self {
+        self.manifest = self.manifest.resource(name, dimension, kind);
         self
     }
 

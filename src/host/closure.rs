@@ -8,8 +8,10 @@ use syscap_format::{
     id::{AgentId, DefinitionHash},
     manifest::{EffectClass, Enforcement, Manifest},
     reason::{Reason, Refused},
+    scope::ScopeDimension,
 };
 use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_syscalls::stated::NamedResources;
 
 use super::{call::ToolCall, failure::Failure};
 use crate::{
@@ -52,9 +54,21 @@ impl Tool for ClosureTool {
         &self.manifest
     }
 
+    fn never_compared(&self) -> Option<&str> {
+        let named = |dimension: &str| {
+            self.manifest
+                .argument_resources()
+                .any(|own| ScopeDimension::compares(&own.dimension, dimension))
+        };
+        self.manifest.dimensions.iter().map(|dimension| &**dimension).find(|it| !named(it))
+    }
+
     fn plan(&self, request: &Request<'_>) -> Result<ClosurePlan, Refused> {
+        let NamedResources { resources, untouched } =
+            NamedResources::of(&self.manifest, request.args)?;
         Ok(ClosurePlan {
-            demands: Demands::default(),
+            demands: Demands { resources, ..Demands::default() },
+            untouched,
             asked: Asked::of(request, &self.manifest),
             body: Arc::clone(&self.body),
         })
@@ -64,6 +78,7 @@ impl Tool for ClosureTool {
 /// A planned call of a [`ClosureTool`].
 pub struct ClosurePlan {
     demands: Demands,
+    untouched: Vec<&'static str>,
     asked: Asked,
     body: Arc<Body>,
 }
@@ -71,6 +86,10 @@ pub struct ClosurePlan {
 impl Plan for ClosurePlan {
     fn demands(&self) -> &Demands {
         &self.demands
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        &self.untouched
     }
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {

@@ -113,8 +113,9 @@ impl<P: Transactional> Tool for TransactionalTool<P> {
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<TransactionalPlan<P>, Refused> {
-        let (value, demands) = P::plan(HostArgs::new(request.args))?.into_parts();
-        Ok(TransactionalPlan { value, demands, asked: Asked::of(request, &self.manifest) })
+        let planned = P::plan(HostArgs::new(request.args))?;
+        let (value, touches) = planned.with_named(&self.manifest, request)?.into_parts();
+        Ok(TransactionalPlan { value, touches, asked: Asked::of(request, &self.manifest) })
     }
 
     fn probe(&self, broken: &Broken<'_>) -> Finding {
@@ -125,13 +126,17 @@ impl<P: Transactional> Tool for TransactionalTool<P> {
 /// A planned call of a [`TransactionalTool`].
 pub struct TransactionalPlan<P> {
     value: P,
-    demands: Demands,
+    touches: Planned<()>,
     asked: Asked,
 }
 
 impl<P: Transactional> Plan for TransactionalPlan<P> {
     fn demands(&self) -> &Demands {
-        &self.demands
+        self.touches.demands()
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        self.touches.dimensions_untouched()
     }
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use syscap_format::{budget::Dimension, manifest::Manifest, reason::Refused, scope::Resource};
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_syscalls::stated::NamedResources;
 
 use super::{
     call::{HostArgs, ToolCall},
@@ -63,17 +64,39 @@ pub trait Typed: Send + Sized + 'static {
 pub struct Planned<P> {
     value: P,
     demands: Demands,
+    untouched: Vec<&'static str>,
 }
 
 impl<P> Planned<P> {
     /// Touches nothing, and uses no more than the manifest sets aside.
     #[must_use]
     pub fn new(value: P) -> Self {
-        Self { value, demands: Demands::default() }
+        Self { value, demands: Demands::default(), untouched: Vec::new() }
     }
 
-    pub(super) fn into_parts(self) -> (P, Demands) {
-        (self.value, self.demands)
+    /// Adds what the arguments name by the manifest.
+    pub(super) fn with_named(
+        mut self,
+        manifest: &Manifest,
+        request: &Request<'_>,
+    ) -> Result<Self, Refused> {
+        let named = NamedResources::of(manifest, request.args)?;
+        self.demands.resources.extend(named.resources);
+        self.untouched.extend(named.untouched);
+        Ok(self)
+    }
+
+    pub(super) fn into_parts(self) -> (P, Planned<()>) {
+        let Self { value, demands, untouched } = self;
+        (value, Planned { value: (), demands, untouched })
+    }
+
+    pub(super) const fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    pub(super) fn dimensions_untouched(&self) -> &[&'static str] {
+        &self.untouched
     }
 
     /// Touches a resource, which the token's scope in that dimension must permit. The argument
@@ -86,6 +109,16 @@ impl<P> Planned<P> {
         argument: &'static str,
     ) -> Self {
         self.demands.resources.push(Demand { dimension, resource, argument });
+        self
+    }
+
+    /// Says that this call touches nothing in a dimension which the tool declares by
+    /// [`needs`](super::HostTool::needs): an argument that names the resource was left out. A call
+    /// that neither touches something in a declared dimension nor says this is refused, by
+    /// [`Reason::NotCompared`](syscap_format::reason::Reason::NotCompared).
+    #[must_use]
+    pub fn untouched(mut self, dimension: &'static str) -> Self {
+        self.untouched.push(dimension);
         self
     }
 
@@ -120,6 +153,7 @@ impl<P: Typed> Tool for TypedTool<P> {
 
     fn plan(&self, request: &Request<'_>) -> Result<TypedPlan<P>, Refused> {
         let planned = P::plan(HostArgs::new(request.args))?;
+        let planned = planned.with_named(&self.manifest, request)?;
         Ok(TypedPlan { planned, asked: Asked::of(request, &self.manifest) })
     }
 }
@@ -132,7 +166,11 @@ pub struct TypedPlan<P> {
 
 impl<P: Typed> Plan for TypedPlan<P> {
     fn demands(&self) -> &Demands {
-        &self.planned.demands
+        self.planned.demands()
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        self.planned.dimensions_untouched()
     }
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {

@@ -3,10 +3,10 @@
 use syscap_format::{
     id::{AgentId, ToolId},
     manifest::Manifest,
-    scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
+    scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeDimension, ScopeError},
     token::{self, Grants},
 };
-use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
 use super::{
     error::ResumeError,
@@ -15,8 +15,7 @@ use super::{
 };
 use crate::grant::Grant;
 
-/// The dimension of a grant that names agents to send to, and the tool that takes it.
-pub(super) const OUTBOX_DIMENSION: &str = "outbox";
+/// The tool that sends to agents.
 const SENDS: &str = "send_message";
 
 /// What a resume comes to in a home.
@@ -91,7 +90,10 @@ impl Resume {
             let with =
                 |grant: token::Grant, (of, scope): &(String, Scope)| grant.with(of, scope.clone());
             let grant = more.iter().fold(grant, with);
-            let lacks = manifest.dimensions.iter().filter(|of| grant.scope(of).is_none());
+            let gives = |of: &str| {
+                grant.iter().any(|(given, _)| ScopeDimension::compares(given, of))
+            };
+            let lacks = manifest.dimensions.iter().filter(|of| !gives(of));
             let tool = manifest.tool.clone();
             compiled.lacking.extend(lacks.map(|of| (tool.clone(), of.to_string())));
             compiled.grants = compiled.grants.with(tool.clone(), grant.clone());

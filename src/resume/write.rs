@@ -10,10 +10,10 @@ use syscap_format::{
     scope::{Name, Paths, Rights, RootedPath, Rule, Scope},
     token::{Grant, Grants},
 };
-use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
 use super::{
-    compile::{OUTBOX_DIMENSION, find},
+    compile::find,
     error::ResumeError,
     paths,
     read::{LISTS, PERMISSIONS, Resume},

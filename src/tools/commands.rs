@@ -43,6 +43,11 @@ pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     manifest.definition.is_none() && has(COMMAND, ParamType::Code) && has(PLACE, ParamType::Map)
 }
 
+/// The dimensions that a call of such a shell is compared in, which its manifest does not name.
+pub(crate) fn shell_dimensions() -> [Box<str>; 3] {
+    [PATH_DIMENSION, PROGRAM_DIMENSION, HOST_DIMENSION].map(Box::from)
+}
+
 /// Reads a command. `ours`: the call came through the desk.
 pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused> {
     let place = request.args.get(PLACE);

@@ -87,9 +87,11 @@ impl Tool for Spend {
         // What it touches is named by the units, many to one; a few touch nothing that has a name.
         let resource = Resource::Int(i128::from(units / 32));
         let row = Demand { dimension: "row", resource, argument: "units" };
-        let resources = if units < 16 { Vec::new() } else { vec![row] };
+        let (resources, untouched): (_, &'static [&'static str]) =
+            if units < 16 { (Vec::new(), &["row"]) } else { (vec![row], &[]) };
         let demands = Demands { resources, hold };
-        Ok(SpendPlan { demands, tries, credits, lost, world: Arc::clone(&self.world) })
+        let world = Arc::clone(&self.world);
+        Ok(SpendPlan { demands, untouched, tries, credits, lost, world })
     }
 
     /// What it has not begun is not done; of the rest it knows all but what its answer was.
@@ -109,6 +111,7 @@ impl Tool for Spend {
 
 pub struct SpendPlan {
     demands: Demands,
+    untouched: &'static [&'static str],
     tries: u64,
     /// What it costs, of which it uses all but one.
     credits: u64,
@@ -120,6 +123,10 @@ pub struct SpendPlan {
 impl Plan for SpendPlan {
     fn demands(&self) -> &Demands {
         &self.demands
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        self.untouched
     }
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {

@@ -12,7 +12,7 @@ use syscap::{
         label::Confidentiality,
         limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
         manifest::EffectClass,
-        scope::{Cidr, PortRange, Scope},
+        scope::{Scope, ScopeDimension},
         sign::{PublicKey, Signature},
     },
     policy::Preset,
@@ -284,42 +284,12 @@ pub(crate) fn scope(text: &str) -> Result<(String, String), BadWord> {
     if let ("host", Ok(address)) = (dimension, value.parse()) {
         return Err(BadWord::HostAddress(address));
     }
-    scope_of(dimension, &[value]).ok_or(BadWord::Scope)?;
+    // What a host's own tool takes is known only to its manifest.
+    let known = ScopeDimension::named(dimension);
+    if known.is_some_and(|known| Scope::read(known.kind, &[value]).is_none()) || value.is_empty() {
+        return Err(BadWord::Scope);
+    }
     Ok((dimension.to_owned(), value.to_owned()))
-}
-
-/// The scope of all values of a dimension. One of these names is of their type, and any other has
-/// names.
-pub(crate) fn scope_of(dimension: &str, values: &[&str]) -> Option<Scope> {
-    let scope = match dimension {
-        "host" => Scope::hosts(values),
-        "port" => Scope::ports(values.iter().map(|text| ports(text)).collect::<Option<Vec<_>>>()?),
-        "cidr" => Scope::cidrs(values.iter().map(|text| block(text)).collect::<Option<Vec<_>>>()?),
-        "address" => {
-            let blocks = values.iter().map(|text| address(text).or_else(|| block(text)));
-            Scope::cidrs(blocks.collect::<Option<Vec<_>>>()?)
-        }
-        _ => Scope::names(values),
-    };
-    scope.ok()
-}
-
-fn ports(text: &str) -> Option<PortRange> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let port = |text: &str| number(text).and_then(|port| u16::try_from(port).ok());
-    PortRange::new(port(first)?, port(last)?).ok()
-}
-
-/// One address.
-fn address(text: &str) -> Option<Cidr> {
-    let address: std::net::IpAddr = text.parse().ok()?;
-    Cidr::new(address, if address.is_ipv4() { 32 } else { 128 }).ok()
-}
-
-fn block(text: &str) -> Option<Cidr> {
-    let (address, prefix) = text.split_once('/')?;
-    let prefix = number(prefix).and_then(|prefix| u8::try_from(prefix).ok())?;
-    Cidr::new(address.parse().ok()?, prefix).ok()
 }
 
 /// Credits, in millionths: digits, and perhaps a point and up to six more.

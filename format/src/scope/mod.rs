@@ -26,6 +26,7 @@
 //! its bytes; a path stands before what lies below it.
 
 mod cidr;
+pub mod dimension;
 mod error;
 mod host;
 mod ints;
@@ -34,6 +35,7 @@ mod parts;
 mod path;
 mod paths;
 mod port;
+mod read;
 mod resource;
 mod shown;
 
@@ -44,6 +46,7 @@ use alloc::{
 use core::fmt;
 
 pub use cidr::{Cidr, Cidrs};
+pub use dimension::ScopeDimension;
 pub use error::ScopeError;
 pub use host::{Host, HostPattern, Hosts};
 pub use ints::Ints;
@@ -143,6 +146,15 @@ impl Scope {
         I: IntoIterator<Item = Cidr>,
     {
         Cidrs::new(blocks).map(Self::Cidrs)
+    }
+
+    /// Reads the scope of a type from texts: names and host patterns as they are, ports as `443` or
+    /// `8000-8080`, blocks as `10.0.0.0/8` or one address, integers as `1..1000`. It permits what
+    /// any of the texts permits. `None` where a text is of another form, where there is none, where
+    /// there are more than the type takes, and for paths.
+    #[must_use]
+    pub fn read(kind: ScopeType, values: &[&str]) -> Option<Self> {
+        read::read(kind, values)
     }
 
     /// The type.

@@ -7,6 +7,7 @@ use alloc::{
 use core::{fmt, net::IpAddr};
 
 use super::{Host, Name, Rights, RootedPath, shown::Whole};
+use crate::field::code;
 
 /// One thing that a call touches. Its dimension is named beside it, by the tool's manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,44 +102,20 @@ impl fmt::Display for Resource {
     }
 }
 
-/// The type of a scope, and of the resources that it can permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ScopeType {
-    /// Text from a finite set.
-    Names,
-    /// Integers.
-    Ints,
-    /// Paths.
-    Paths,
-    /// Hosts.
-    Hosts,
-    /// Ports.
-    Ports,
-    /// IP addresses.
-    Cidrs,
-}
-
-impl ScopeType {
-    /// Every type, in ascending order of code.
-    pub const ALL: [Self; 6] =
-        [Self::Names, Self::Ints, Self::Paths, Self::Hosts, Self::Ports, Self::Cidrs];
-
-    /// The number on the wire.
-    #[must_use]
-    pub const fn code(self) -> u64 {
-        match self {
-            Self::Names => 1,
-            Self::Ints => 2,
-            Self::Paths => 3,
-            Self::Hosts => 4,
-            Self::Ports => 5,
-            Self::Cidrs => 6,
-        }
-    }
-
-    /// The type of a number on the wire, if it has one.
-    #[must_use]
-    pub fn from_code(code: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|found| found.code() == code)
+code! {
+    /// The type of a scope, and of the resources that it can permit.
+    pub enum ScopeType {
+        /// Text from a finite set.
+        Names = 1 "names",
+        /// Integers.
+        Ints = 2 "ints",
+        /// Paths.
+        Paths = 3 "paths",
+        /// Hosts.
+        Hosts = 4 "hosts",
+        /// Ports.
+        Ports = 5 "ports",
+        /// IP addresses.
+        Cidrs = 6 "cidrs",
     }
 }

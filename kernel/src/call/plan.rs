@@ -21,9 +21,11 @@ use syscap_format::{
     cbor::Canonical,
     decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
+    manifest::Manifest,
     obligation::Obligation,
     reason::{Reason, Refused},
     record::RefusalKind,
+    scope::ScopeDimension,
     token::Grant,
     vault::{CallSalts, VaultWrite},
 };
@@ -59,10 +61,29 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
         let plan = tool.tool.plan(&request).map_err(|refused| at.stopped(refused))?;
         // Asked once: scopes, policy and budget see the same demands.
         let Demands { resources: demands, hold: needed } = plan.demands().clone();
-        in_scope(&demands, grant).map_err(|refused| at.stopped(refused))?;
+        compared(&tool.manifest, &demands, plan.untouched())
+            .and_then(|()| in_scope(&demands, grant))
+            .map_err(|refused| at.stopped(refused))?;
         let hold = tool.manifest.hold_for(&needed);
         let at = Planned { resolved: at, plan, demands, needed, hold };
         Ok(Call { fields, at })
+    }
+}
+
+/// Holds the plan against what its tool declares: a token's scope in a declared dimension bounds
+/// nothing unless the plan names a resource there, or says that the call touches none.
+fn compared(
+    manifest: &Manifest,
+    demands: &[Demand],
+    untouched: &[&str],
+) -> Result<(), Refused> {
+    let is_compared = |declared: &&Box<str>| {
+        untouched.contains(&&***declared)
+            || demands.iter().any(|d| ScopeDimension::compares(d.dimension, declared))
+    };
+    match manifest.dimensions.iter().find(|declared| !is_compared(declared)) {
+        None => Ok(()),
+        Some(declared) => Err(Refused::new(Reason::NotCompared).field(declared)),
     }
 }
 

@@ -8,6 +8,8 @@
 //! The message is built by one library and read back by another. Only if that one finds what was
 //! meant, and nothing else, is it kept: in the Maildir `agents/NAME/mail/Drafts` beneath the base.
 
+use syscap_format::scope::dimension;
+
 mod address;
 mod draft;
 mod message;
@@ -18,6 +20,6 @@ pub use draft::{BODY_BYTES_MAX, EmailDraft, EmailDraftPlan, RECIPIENTS_MAX, SUBJ
 pub(crate) use recipient::recipient;
 
 /// The dimension of a grant that names addresses.
-pub const RECIPIENT_DIMENSION: &str = "recipient";
+pub const RECIPIENT_DIMENSION: &str = dimension::RECIPIENT.name;
 /// The dimension of a grant that names the hosts of addresses.
-pub const RECIPIENT_HOST_DIMENSION: &str = "recipient_host";
+pub const RECIPIENT_HOST_DIMENSION: &str = dimension::RECIPIENT_HOST.name;

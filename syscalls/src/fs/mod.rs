@@ -37,12 +37,13 @@ use syscap_format::{
     id::AgentId,
     manifest::{EffectClass, Manifest},
     reason::{Reason, Refused},
+    scope::dimension,
 };
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
 
 /// The dimension of a grant that holds path scopes.
-pub const PATH_DIMENSION: &str = "path";
+pub const PATH_DIMENSION: &str = dimension::PATH.name;
 
 /// The file tools over one base directory.
 #[derive(Clone, Debug)]

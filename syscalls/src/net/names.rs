@@ -1,23 +1,25 @@
 //! What is called what, in tokens and in manifests.
 
+use syscap_format::scope::dimension;
+
 /// The template's id, and that of the tool where nothing is set.
 pub const HTTP_REQUEST: &str = "http_request";
 /// The id of `net.egress`.
 pub const NET_EGRESS: &str = "net.egress";
 
 /// The dimension of a grant that names hosts.
-pub const HOST_DIMENSION: &str = "host";
+pub const HOST_DIMENSION: &str = dimension::HOST.name;
 /// The dimension of a grant that names ports other than 443 for `https` and 80 for `http`.
-pub const PORT_DIMENSION: &str = "port";
+pub const PORT_DIMENSION: &str = dimension::PORT.name;
 /// The dimension of a grant that names blocks of addresses: those that URLs may name, and those
 /// that are not of the Internet at large and that names may lead to.
-pub const ADDRESS_DIMENSION: &str = "address";
+pub const ADDRESS_DIMENSION: &str = dimension::ADDRESS.name;
 /// The dimension of a grant that names `http`, which anybody on the way can read.
-pub const SCHEME_DIMENSION: &str = "scheme";
+pub const SCHEME_DIMENSION: &str = dimension::SCHEME.name;
 /// The dimension of a grant that names routes.
-pub const ROUTE_DIMENSION: &str = "route";
+pub const ROUTE_DIMENSION: &str = dimension::ROUTE.name;
 /// The dimension of a grant that names purposes.
-pub const PURPOSE_DIMENSION: &str = "purpose";
+pub const PURPOSE_DIMENSION: &str = dimension::PURPOSE.name;
 
 /// What requests say of who makes them, where nothing else is set.
 pub(super) const USER_AGENT: &str = concat!("syscap/", env!("CARGO_PKG_VERSION"));

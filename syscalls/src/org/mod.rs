@@ -41,6 +41,7 @@ use std::sync::Arc;
 use syscap_format::{
     id::ToolId,
     manifest::{EffectClass, Manifest},
+    scope::dimension,
 };
 use syscap_kernel::ports::Clock;
 
@@ -48,9 +49,9 @@ use crate::beneath::Opener;
 use busy::Busy;
 
 /// The dimension of a grant that names whom an agent may send messages to.
-pub const OUTBOX_DIMENSION: &str = "outbox";
+pub const OUTBOX_DIMENSION: &str = dimension::OUTBOX.name;
 /// The dimension of a grant that names agents to be seen that are not below the caller.
-pub const AGENT_DIMENSION: &str = "agent";
+pub const AGENT_DIMENSION: &str = dimension::AGENT.name;
 
 /// The tools over one base directory and one home.
 #[derive(Clone)]

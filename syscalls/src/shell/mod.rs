@@ -27,6 +27,7 @@ use syscap_format::{
     manifest::{EffectClass, Manifest, Param, ParamType},
     obligation::ObligationKind,
     reason::Refused,
+    scope::dimension,
 };
 use syscap_kernel::tool::{Request, Tool};
 use syscap_launch::{Launcher, Level};
@@ -35,15 +36,15 @@ use crate::beneath::Opener;
 use crate::fs::PATH_DIMENSION;
 
 /// The dimension of a grant that names programs.
-pub const PROGRAM_DIMENSION: &str = "program";
+pub const PROGRAM_DIMENSION: &str = dimension::PROGRAM.name;
 /// The dimension of a grant that names what commands may do beside running programs and touching
 /// files: the names of [`Mark`](syscap_commands::Mark)s. With one in its grant a script is read
 /// before it runs.
-pub const DOES_DIMENSION: &str = "does";
+pub const DOES_DIMENSION: &str = dimension::DOES.name;
 /// The dimension of a grant that names networks: `loopback`, `host`.
-pub const NETWORK_DIMENSION: &str = "network";
+pub const NETWORK_DIMENSION: &str = dimension::NETWORK.name;
 /// The dimension of a grant that names a level of confinement below the best: `confined`.
-pub const CONFINEMENT_DIMENSION: &str = "confinement";
+pub const CONFINEMENT_DIMENSION: &str = dimension::CONFINEMENT.name;
 
 /// What starts programs over one base directory.
 #[derive(Clone, Debug)]

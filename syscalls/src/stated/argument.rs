@@ -231,8 +231,8 @@ impl TypedParam {
 }
 
 /// The name of an argument for as long as the process runs: what a call demands names its argument
-/// without a lifetime. Each is kept once, and only what an operator has signed brings one.
-fn kept(name: &str) -> &'static str {
+/// without a lifetime. Each is kept once, and only a tool on record brings one.
+pub(super) fn kept(name: &str) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     // Every change is one step.
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,12 +7,14 @@
 //! beside it, so that each statement can be taken back.
 
 mod argument;
+mod named;
 mod path;
 mod read;
 
 use std::collections::BTreeMap;
 
 use syscap_format::{
+    cbor::Kind,
     id::DefinitionHash,
     limits::PARAMS_MAX,
     manifest::{EffectClass, Extra, Manifest, Param, ParamType},
@@ -23,6 +25,7 @@ use syscap_kernel::tool::{Demand, Request};
 use self::{argument::TypedParam, read::Kept};
 pub use self::{
     argument::{ArgumentKind, Declared},
+    named::NamedResources,
     path::{Folder, PathRoot, ROOTS_MAX},
 };
 
@@ -92,11 +95,12 @@ impl Stated {
             let was = typed(&mut manifest, name, declared)?;
             kept.arguments.insert(name.clone(), (declared.clone(), was));
         }
-        let mut needs: Vec<&str> =
-            self.arguments.values().filter_map(|declared| declared.kind.dimension()).collect();
+        let mut needs: Vec<Box<str>> = manifest.dimensions;
+        let stated = self.arguments.values().filter_map(|declared| declared.kind.dimension());
+        needs.extend(stated.map(Box::from));
         needs.sort_unstable();
         needs.dedup();
-        manifest.dimensions = needs.into_iter().map(Box::from).collect();
+        manifest.dimensions = needs;
         manifest.settings = kept.to_canonical();
         Ok(manifest)
     }
@@ -105,6 +109,17 @@ impl Stated {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.class.is_none() && self.arguments.is_empty()
+    }
+
+    /// The dimensions of the arguments that a call leaves out: it touches nothing by them.
+    #[must_use]
+    pub fn untouched(&self, request: &Request<'_>) -> Vec<&'static str> {
+        let names_nothing = |name: &str| match request.args.get(name) {
+            None => true,
+            Some(item) => item.is_null() || (item.kind() == Kind::Array && item.count() == 0),
+        };
+        let left_out = self.arguments.iter().filter(|(name, _)| names_nothing(name));
+        left_out.filter_map(|(_, declared)| declared.kind.dimension()).collect()
     }
 
     /// What a call would touch by what its arguments name.
@@ -170,7 +185,11 @@ fn without(manifest: &Manifest) -> Result<Manifest, StatedError> {
         }
     }
     if manifest.settings.is_some() {
-        plain.dimensions = Vec::new();
+        // Those that the tool's own arguments name were there before.
+        let own = |dimension: &Box<str>| {
+            manifest.argument_resources().any(|own| own.dimension == *dimension)
+        };
+        plain.dimensions.retain(own);
     }
     plain.settings = None;
     Ok(plain)

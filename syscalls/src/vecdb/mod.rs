@@ -26,7 +26,7 @@ use syscap_format::{
     id::ToolId,
     manifest::{EffectClass, Manifest, Param, ParamType},
     reason::{Reason, Refused},
-    scope::{Name, Resource, Scope},
+    scope::{Name, Resource, Scope, dimension},
 };
 use syscap_kernel::tool::{Demand, Request};
 
@@ -34,7 +34,7 @@ use crate::beneath::{FsError, Opener};
 use crate::fs::refusal;
 
 /// The dimension of a grant that names collections.
-pub const COLLECTION_DIMENSION: &str = "collection";
+pub const COLLECTION_DIMENSION: &str = dimension::COLLECTION.name;
 /// Most numbers of a vector.
 pub const DIMENSIONS_MAX: usize = 4_096;
 /// Longest id of a vector, in bytes.

@@ -75,15 +75,16 @@ struct Issued {
 
 impl Import {
     pub(super) fn run(self, out: &mut Out) -> Ended {
-        let more = scopes(&self.scope)?;
         if self.dry_run {
             let log = runtime::look(&self.home)?;
             let tools: Vec<Manifest> = log.kernel().manifests().cloned().collect();
+            let more = scopes(&self.scope, || Ok(tools.clone()))?;
             return self.each(&tools, &more, |_| Ok(None), out);
         }
         let hand = signing::hand(&self.home, Role::Issuer)?;
         runtime::with(&self.home, |access| {
             let tools = access.manifests(Whose::All)?;
+            let more = scopes(&self.scope, || Ok(tools.clone()))?;
             let issue = |read: &Understood| self.issue(access, &hand, read).map(Some);
             self.each(&tools, &more, issue, out)
         })

@@ -13,8 +13,9 @@ use syscap::{
         budget::{Budget, Dimension},
         control::Role,
         id::{AgentId, TokenId, ToolId},
+        manifest::Manifest,
         reason::{Reason, Refused},
-        scope::Scope,
+        scope::{Scope, ScopeDimension, ScopeType},
         sign::PublicKey,
     },
     view::TokenInfo,
@@ -22,7 +23,6 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure, tell},
-    near::near,
     output::{Object, Out},
     parse, runtime, signing,
 };
@@ -129,7 +129,7 @@ impl Reissue {
         let grant = log.grant_like(token)?.tools(&tool);
         let grant = read.iter().fold(grant, |grant, root| grant.read(root));
         let grant = write.iter().fold(grant, |grant, root| grant.write(root));
-        let scopes = scopes(&scope)?.into_iter();
+        let scopes = scopes(&scope, || Ok(manifests(&log)))?.into_iter();
         let grant = scopes.fold(grant, |grant, (dimension, scope)| grant.scope(&dimension, scope));
         let grant = grant.besides()?;
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
@@ -236,24 +236,6 @@ fn resolved(
     Ok(names)
 }
 
-/// The dimensions that tools of syscap know; tools of others have their own.
-const DIMENSIONS: [&str; 14] = [
-    "address",
-    "agent",
-    "collection",
-    "confinement",
-    "host",
-    "network",
-    "outbox",
-    "port",
-    "program",
-    "purpose",
-    "recipient",
-    "recipient_host",
-    "route",
-    "scheme",
-];
-
 /// How long a token lives where nobody says so.
 const LIFE: Duration = Duration::from_secs(3_600);
 
@@ -269,7 +251,7 @@ impl Issue {
                 advice: advice.to_owned(),
             });
         }
-        let grant = held_by.iter().fold(part.grant()?, |grant, key| grant.held_by(*key));
+        let grant = held_by.iter().fold(part.grant(&home)?, |grant, key| grant.held_by(*key));
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
         let grant = fresh_within.iter().fold(grant, |grant, time| grant.fresh_within(*time));
@@ -282,7 +264,7 @@ impl Attenuate {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, from, mut part } = self;
         part.tool = resolved(part.tool, || Ok(granted(&runtime::look(&home)?, from)))?;
-        let grant = part.grant()?;
+        let grant = part.grant(&home)?;
         let derive = |access: &Runtime| match access.attenuate(from, grant.clone()) {
             Err(Error::Refused(refused)) if refused.reason() == Reason::OutOfScope => {
                 let whole =
@@ -353,14 +335,9 @@ impl Part {
 
     /// The tools that can do nothing without a scope that they are not given, and its dimension.
     fn scopeless(&self, access: &Runtime) -> Vec<(ToolId, String)> {
-        // What is given by another way of naming the same counts too: `recipient_host`, `address`.
-        let is = |given: &str, dimension: &str| {
-            let more = given.strip_prefix(dimension);
-            more.is_some_and(|more| more.is_empty() || more.starts_with('_'))
-                || (dimension == "host" && given == "address")
-        };
         let given = |dimension: &str| {
-            dimension == "path" || self.scope.iter().any(|(given, _)| is(given, dimension))
+            let is = |given: &str| ScopeDimension::compares(given, dimension);
+            dimension == "path" || self.scope.iter().any(|(given, _)| is(given))
         };
         let granted = self.tool.iter().filter_map(|tool| ToolId::new(tool));
         let mut found = Vec::new();
@@ -377,10 +354,6 @@ impl Part {
     fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         for (dimension, value) in &self.scope {
-            let is_known = DIMENSIONS.contains(&dimension.as_str());
-            if let Some(near) = near(dimension, DIMENSIONS).filter(|_| !is_known) {
-                doubts.push(format!("no tool of syscap needs a {dimension}: was {near} meant?"));
-            }
             if value.contains(',') {
                 doubts.push(format!("{dimension}={value} is one name: give --scope for each"));
             }
@@ -415,32 +388,52 @@ impl Part {
         refused.is_about("grants").then(|| (roots.join(", "), most))
     }
 
-    fn grant(&self) -> Result<Grant, Failure> {
+    fn grant(&self, home: &Path) -> Result<Grant, Failure> {
         let grant = Grant::to(self.agent.as_str()).tools(&self.tool).delegable(self.delegable);
         let grant = self.read.iter().fold(grant, |grant, root| grant.read(root));
         let grant = self.write.iter().fold(grant, |grant, root| grant.write(root));
         let grant = self.expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = self.budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
-        let scopes = scopes(&self.scope)?.into_iter();
+        let scopes = scopes(&self.scope, || on_home(home))?.into_iter();
         Ok(scopes.fold(grant, |grant, (dimension, scope)| grant.scope(&dimension, scope)))
     }
 }
 
-/// What the words of `--scope` permit: what is given again of one dimension permits more.
-pub(crate) fn scopes(words: &[(String, String)]) -> Result<Vec<(String, Scope)>, Failure> {
+/// What the words of `--scope` permit: what is given again of one dimension permits more. Each
+/// scope has the type that the dimension has in the table, or by the manifest of a tool that
+/// declares it; names where neither says one.
+pub(crate) fn scopes(
+    words: &[(String, String)],
+    tools: impl FnOnce() -> Result<Vec<Manifest>, Failure>,
+) -> Result<Vec<(String, Scope)>, Failure> {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (dimension, value) in words {
         values.entry(dimension).or_default().push(value);
     }
+    let is_known = |dimension: &&str| ScopeDimension::named(dimension).is_some();
+    let tools = if values.keys().all(is_known) { Vec::new() } else { tools()? };
     let scope = |(dimension, values): (&str, Vec<&str>)| {
-        let scope = parse::scope_of(dimension, &values).ok_or_else(|| Failure::Usage {
+        let table = ScopeDimension::named(dimension).map(|known| known.kind);
+        let own = || tools.iter().find_map(|tool| tool.scope_type(dimension));
+        let kind = table.or_else(own).unwrap_or(ScopeType::Names);
+        let scope = Scope::read(kind, &values).ok_or_else(|| Failure::Usage {
             what: format!("--scope {dimension}"),
-            advice: "has more values than a token takes".to_owned(),
+            advice: format!("takes {kind}, and has a value of another form, or too many"),
         })?;
         Ok((dimension.to_owned(), scope))
     };
     values.into_iter().map(scope).collect()
+}
+
+/// The tools on record.
+fn manifests(log: &Inspection) -> Vec<Manifest> {
+    log.kernel().manifests().cloned().collect()
+}
+
+/// The same of a home that is not open yet.
+fn on_home(home: &Path) -> Result<Vec<Manifest>, Failure> {
+    runtime::look(home).map(|log| manifests(&log))
 }
 
 /// Names the tools there are, where one is asked for that is not there.

@@ -1,0 +1,73 @@
+//! What the arguments of a call name, by the tool's own manifest.
+
+use std::net::IpAddr;
+
+use syscap_format::{
+    cbor::{Item, Kind},
+    manifest::{ArgumentResource, Manifest},
+    reason::{Reason, Refused},
+    scope::{Host, Name, Resource, ScopeType},
+};
+use syscap_kernel::tool::Demand;
+
+use super::argument::kept;
+
+/// The resources that a call's arguments name, and the dimensions in which they name none.
+#[derive(Clone, Debug, Default)]
+pub struct NamedResources {
+    /// The resources.
+    pub resources: Vec<Demand>,
+    /// The declared dimensions of arguments that were left out.
+    pub untouched: Vec<&'static str>,
+}
+
+impl NamedResources {
+    /// What the arguments of a call name by [`Manifest::resources`].
+    ///
+    /// # Errors
+    /// [`Reason::BadArgument`], where a value is no resource of the type.
+    pub fn of(manifest: &Manifest, args: Item<'_>) -> Result<Self, Refused> {
+        let mut named = Self::default();
+        for declared in manifest.argument_resources() {
+            let dimension = kept(&declared.dimension);
+            let given = args.get(&declared.argument).filter(|item| !item.is_null());
+            let values: Vec<Item<'_>> = match given {
+                None => Vec::new(),
+                Some(list) if list.kind() == Kind::Array => list.elements().collect(),
+                Some(one) => vec![one],
+            };
+            if values.is_empty() {
+                named.untouched.push(dimension);
+            }
+            for value in values {
+                let argument = kept(&declared.argument);
+                let resource = resource(declared, value).ok_or_else(|| bad(declared))?;
+                named.resources.push(Demand { dimension, resource, argument });
+            }
+        }
+        Ok(named)
+    }
+}
+
+fn bad(declared: &ArgumentResource) -> Refused {
+    let form = match declared.kind {
+        ScopeType::Names => "a text of 1 to 256 bytes, or a list of them",
+        ScopeType::Ints => "an integer, or a list of them",
+        ScopeType::Hosts => "the name of a host, or a list of them",
+        ScopeType::Ports => "a port, or a list of them",
+        ScopeType::Cidrs => "an IP address, or a list of them",
+        ScopeType::Paths => "nothing",
+    };
+    Refused::new(Reason::BadArgument).field(&declared.argument).allowed(form)
+}
+
+fn resource(declared: &ArgumentResource, value: Item<'_>) -> Option<Resource> {
+    match declared.kind {
+        ScopeType::Names => Name::new(value.as_text()?).ok().map(Resource::Name),
+        ScopeType::Hosts => Host::new(value.as_text()?).ok().map(Resource::Host),
+        ScopeType::Cidrs => value.as_text()?.parse::<IpAddr>().ok().map(Resource::Addr),
+        ScopeType::Ints => value.as_int().map(Resource::Int),
+        ScopeType::Ports => u16::try_from(value.as_uint()?).ok().map(Resource::Port),
+        ScopeType::Paths => None,
+    }
+}
