@@ -4,9 +4,9 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     budget::{Amounts, Dimension},
-    cbor::{Canonical, DecodeError},
+    cbor::{Canonical, DecodeError, Profile},
     field::{code, decode, encode, shape},
-    hash::object_id,
+    hash::{definition_hash, object_id},
     id::{DefinitionHash, ObjectId, ToolId},
     label::Label,
     limits::RESULT_BYTES_MAX,
@@ -175,6 +175,9 @@ shape! {
             /// What an operator has set it to: a map, of the form that its family has. It is part
             /// of the tool, and no tool of that id is the same with other settings.
             17 => pub settings: Canonical,
+            /// The whole foreign definition in canonical form: `definition` is its hash. It is
+            /// what an operator compares another one with.
+            18 => pub definition_bytes: Vec<u8>,
         }
     }
 }
@@ -204,6 +207,7 @@ impl Manifest {
             label: Label::PUBLIC,
             compensated_by: None,
             settings: None,
+            definition_bytes: None,
         }
     }
 
@@ -248,6 +252,23 @@ impl Manifest {
     pub fn defined_by(mut self, definition: DefinitionHash) -> Self {
         self.definition = Some(definition);
         self
+    }
+
+    /// Keeps the whole foreign definition that it was made from, and its hash.
+    #[must_use]
+    pub fn defined_as(mut self, definition: &Canonical) -> Self {
+        self.definition = Some(definition_hash(definition.item()));
+        self.definition_bytes = Some(definition.as_bytes().to_vec());
+        self
+    }
+
+    /// The whole foreign definition. `None` where it is not kept, or is not what `definition` is
+    /// the hash of.
+    #[must_use]
+    pub fn whole_definition(&self) -> Option<Canonical> {
+        let bytes = self.definition_bytes.clone()?;
+        let whole = Canonical::check(bytes, Profile::DATA).ok()?;
+        (self.definition == Some(definition_hash(whole.item()))).then_some(whole)
     }
 
     /// Sets what its results and errors carry.

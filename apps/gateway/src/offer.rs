@@ -107,7 +107,7 @@ async fn restate(
     listed: &ListedTools,
     offers: &BTreeMap<ToolId, Offer>,
 ) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
-    let (mut plain, mut other) = (Vec::new(), Vec::new());
+    let (mut plain, mut other, mut told) = (Vec::new(), Vec::new(), Vec::new());
     for offer in offers.values().filter(|offer| offer.standing == Standing::Ready) {
         let Some(tool) = listed.get(offer.tool()) else { continue };
         // What came on record after it was said is the newer word.
@@ -124,6 +124,10 @@ async fn restate(
             ));
         }
         if whole != offer.manifest {
+            // A pin from before definitions were kept is completed: its hash is the same.
+            let mut kept = offer.manifest.clone();
+            kept.definition_bytes.clone_from(&whole.definition_bytes);
+            told.extend((whole != kept).then(|| whole.clone()));
             plain.push(said);
             other.push(whole);
         }
@@ -136,12 +140,15 @@ async fn restate(
     provide(gateway, plain).await?;
     let kernel = Arc::clone(&gateway.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
+        if told.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         say("what is said otherwise of tools on record waits for an operator, whose key signs \
              nothing here without a person: `syscap tools accept HOME TOOL` puts it on record \
              while this runs; until then what is on record counts");
         return Ok(BTreeMap::new());
     }
-    for manifest in &other {
+    for manifest in &told {
         let results = if manifest.label == Label::PUBLIC { "trusted" } else { "untrusted" };
         say(&format!(
             "{}: on record as {} with {results} results from now on",

@@ -10,7 +10,7 @@ use syscap::{
         id::{ObjectId, ToolId},
     },
     provide::Standing,
-    view::ToolInfo,
+    view::{ToolDetail, ToolInfo},
 };
 
 use super::{
@@ -22,14 +22,16 @@ use crate::{
     output::{Object, Out},
     parse, runtime,
     signing::{self, Hand},
+    terminal,
 };
 
 /// Which definitions to put on record.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 The process that holds the home knows what is offered: it must be there, and so must the process
-that offers the tool. With =MANIFEST, the id that `tools show` names, nothing else is accepted than
-what was looked at; without it, what is offered at present, and the difference is printed.
+that offers the tool. =MANIFEST is the id that `tools show` names: nothing else is accepted than what
+was looked at. Without it the difference is printed and a terminal asks whether to accept it; where
+there is no terminal nothing is accepted.
 
 --own puts the tools that this program has itself on record, where others are there and the
 operator's key is sealed: until then every call is refused.")]
@@ -77,6 +79,9 @@ impl Accept {
         }
         // Nothing but what has just been shown.
         out.flush()?;
+        if self.tools.iter().any(|(_, looked_at)| looked_at.is_none()) && !self.agree(&details)? {
+            return Ok(Exit::Failed);
+        }
         let other = |error| match error {
             Error::NoSuch { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
             error => error.into(),
@@ -93,6 +98,30 @@ impl Accept {
         let json = Object::new().json("tools", &names(&tools)).uint("record", seq.get());
         out.both(&format!("accepted by record {seq}"), json)?;
         Ok(Exit::Done)
+    }
+
+    /// Whether a person who was shown the definitions accepts them.
+    fn agree(&self, shown: &[ToolDetail]) -> Result<bool, Failure> {
+        if !terminal::is_there() {
+            let named = shown.iter().filter_map(|detail| {
+                Some(show::command(&self.home, &detail.info.tool, detail.offered.as_ref()?))
+            });
+            let named: Vec<String> = named.collect();
+            return Err(Failure::Usage {
+                what: "no definition was named".to_owned(),
+                advice: format!(
+                    "and there is no terminal to ask at; look at it with `syscap tools show`, \
+                     then name what was shown: {}",
+                    named.join("; ")
+                ),
+            });
+        }
+        let question = format!("Accept {} as shown? y, n: ", match shown {
+            [one] => one.info.tool.to_string(),
+            several => format!("these {} definitions", several.len()),
+        });
+        let answer = terminal::ask_shown(&question).map_err(Failure::Stream)?;
+        Ok(matches!(answer.trim(), "y" | "yes"))
     }
 
     /// Where nobody has to be asked it is on record as soon as the home is opened.
