@@ -70,7 +70,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
             Some(notices)
         }
         Err(error) => {
-            say(&format!("server {}: {error}", server.name));
+            server.fails(&error);
             None
         }
     };
@@ -150,7 +150,7 @@ async fn start_again(
             Some(notices)
         }
         Err(error) => {
-            say(&format!("server {}: {error}", server.name));
+            server.fails(&error);
             None
         }
     }

@@ -392,7 +392,9 @@ mod tests {
         for (key, value) in shown {
             let mut other = base.clone();
             other[key] = value;
-            assert!(Definition::read(&other).unwrap().tool != Definition::read(&base).unwrap().tool);
+            assert!(
+                Definition::read(&other).unwrap().tool != Definition::read(&base).unwrap().tool
+            );
             assert_ne!(hash(&base), hash(&other), "{key}");
         }
         let mut same = base.clone();

@@ -116,10 +116,13 @@ impl Accept {
                 ),
             });
         }
-        let question = format!("Accept {} as shown? y, n: ", match shown {
-            [one] => one.info.tool.to_string(),
-            several => format!("these {} definitions", several.len()),
-        });
+        let question = format!(
+            "Accept {} as shown? y, n: ",
+            match shown {
+                [one] => one.info.tool.to_string(),
+                several => format!("these {} definitions", several.len()),
+            }
+        );
         let answer = terminal::ask_shown(&question).map_err(Failure::Stream)?;
         Ok(matches!(answer.trim(), "y" | "yes"))
     }

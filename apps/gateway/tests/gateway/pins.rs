@@ -135,9 +135,10 @@ fn text_changed_anywhere_reaches_no_client_before_it_is_accepted() {
         let mut gateway = bench.gateway(&[]).session();
         let list = gateway.request("tools/list", json!({})).to_string();
         let seen = gateway.names().contains(&String::from("extra"));
-        let called = gateway.call("extra", json!({}));
+        let called = gateway.request("tools/call", json!({"name": "extra"}));
         assert!(gateway.end().success());
-        (seen, list, refusal(&called)["code"].as_u64())
+        let code = called["result"]["_meta"]["dev.syscap/refusal"]["code"].as_u64();
+        (seen, list, code)
     };
     assert!(offers(&base).0);
     let changed = Some(Reason::ToolChanged.code());
