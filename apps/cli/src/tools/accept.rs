@@ -70,16 +70,11 @@ impl Accept {
             accepted.push((tool.clone(), offered));
             details.push(detail);
         }
-        for detail in &details {
-            out.text(&format!("{}:", detail.info.tool))?;
-            show::changes(detail, out)?;
-            if detail.info.standing == Standing::New {
-                show::whole(detail, out)?;
-            }
-        }
-        // Nothing but what has just been shown.
-        out.flush()?;
-        if self.tools.iter().any(|(_, looked_at)| looked_at.is_none()) && !self.agree(&details)? {
+        let is_named = self.tools.iter().all(|(_, looked_at)| looked_at.is_some());
+        // Who is asked at a terminal reads it there, wherever standard output goes.
+        let mut aside = Out::aside();
+        show_all(&details, if is_named { out } else { &mut aside })?;
+        if !is_named && !self.agree(&details)? {
             return Ok(Exit::Failed);
         }
         let other = |error| match error {
@@ -150,6 +145,18 @@ impl Accept {
         out.both(&format!("on record: {tools}"), json)?;
         Ok(Exit::Done)
     }
+}
+
+/// Shows what is to be accepted, and nothing but that is.
+fn show_all(details: &[ToolDetail], out: &mut Out) -> Result<(), Failure> {
+    for detail in details {
+        out.text(&format!("{}:", detail.info.tool))?;
+        show::changes(detail, out)?;
+        if detail.info.standing == Standing::New {
+            show::whole(detail, out)?;
+        }
+    }
+    out.flush()
 }
 
 /// Said where what was looked at is not what is there any more.

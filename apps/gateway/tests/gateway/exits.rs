@@ -12,11 +12,19 @@ fn is_running(pid: &str) -> bool {
     stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
 }
 
+/// Has the server list a tool that it has besides.
+fn offer(bench: &Bench, tool: &str) {
+    let schema = json!({"type": "object"});
+    let tools = json!([{"name": tool, "inputSchema": schema}]);
+    fs::write(bench.server("odd").join("tools"), tools.to_string()).unwrap();
+}
+
 /// The exit of a server is seen though another process holds its output, and that one ends too.
 #[test]
 fn server_exit_fails_its_calls_though_its_output_stays_open() {
     for start in ["server", "wrapped"] {
         let bench = Bench::new();
+        offer(&bench, "orphan");
         let odd = format!("{start}=odd:{}", bench.server("odd").display());
         let mut gateway = bench.start(&[&odd, "class=local_write=*"]).session();
         let hangs = gateway.begin("hang", json!({}));
@@ -36,10 +44,11 @@ fn server_exit_fails_its_calls_though_its_output_stays_open() {
 #[test]
 fn unreadable_answer_fails_its_call_at_once() {
     let bench = Bench::new();
+    offer(&bench, "muddle");
     let mut gateway = bench.gateway(&[]).session();
     for how in ["surrogate", "deep", "batch", "empty"] {
         let slow = gateway.begin("slow", json!({"count": 50}));
-        let params = json!({"name": "unreadable", "arguments": {"text": how}});
+        let params = json!({"name": "muddle", "arguments": {"text": how}});
         let answer = gateway.request("tools/call", params);
         assert_eq!(answer["error"]["code"], -32603, "{how}: {answer}");
         assert_eq!(text(&gateway.result(&slow)), "slept");
@@ -54,8 +63,7 @@ fn unreadable_answer_fails_its_call_at_once() {
 fn cursor_that_does_not_advance_ends_the_list() {
     let bench = Bench::new();
     fs::write(bench.server("odd").join("circle"), "").unwrap();
-    let extra = json!([{"name": "extra", "inputSchema": {"type": "object"}}]);
-    fs::write(bench.server("odd").join("tools"), extra.to_string()).unwrap();
+    offer(&bench, "extra");
     let mut gateway = bench.gateway(&[]).session();
     let names = gateway.names();
     assert!(names.contains(&String::from("extra")) && names.contains(&String::from("echo")));
@@ -89,6 +97,7 @@ fn repeated_key_of_a_client_is_refused() {
 #[test]
 fn standard_error_of_a_server_is_prefixed_escaped_and_bounded() {
     let bench = Bench::new();
+    offer(&bench, "complain");
     let mut gateway = bench.gateway(&[]).session();
     assert_eq!(text(&gateway.call("complain", json!({"count": 10_000}))), "complained");
     until("it is passed on", || gateway.said().contains("line 0"));

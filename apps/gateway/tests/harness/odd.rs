@@ -268,7 +268,7 @@ impl Odd {
             "slow" => self.slow(id, args["text"].as_str(), count),
             "die" => std::process::exit(7),
             "orphan" => self.orphan(),
-            "unreadable" => self.raw(unreadable(id, args["text"].as_str().unwrap()).as_bytes()),
+            "muddle" => self.raw(unreadable(id, args["text"].as_str().unwrap()).as_bytes()),
             "complain" => {
                 (0..count).for_each(|n| eprintln!("\u{1b}[2J\u{202e}line {n}"));
                 self.text(id, "complained");
