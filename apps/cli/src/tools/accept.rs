@@ -29,9 +29,9 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 The process that holds the home knows what is offered: it must be there, and so must the process
-that offers the tool. =MANIFEST is the id that `tools show` names: nothing else is accepted than what
-was looked at. Without it the difference is printed and a terminal asks whether to accept it; where
-there is no terminal nothing is accepted.
+that offers the tool. =MANIFEST is the id that `tools show` names: nothing else is accepted than
+what was looked at. Without it the difference is printed and a terminal asks whether to accept it;
+where there is no terminal nothing is accepted.
 
 --own puts the tools that this program has itself on record, where others are there and the
 operator's key is sealed: until then every call is refused.")]

@@ -72,8 +72,8 @@ fn odd(line: &[u8]) -> Heard {
     Heard::Answer(answer(&addressed, &error))
 }
 
-/// A message whose integers are what was sent, and whose keys each stand once. In the arguments of a
-/// call the kernel refuses what is not, on the record; elsewhere it is refused here.
+/// A message whose integers are what was sent, and whose keys each stand once. In the arguments of
+/// a call the kernel refuses what is not, on the record; elsewhere it is refused here.
 fn exact(line: &[u8], mut message: ClientJsonRpcMessage) -> Heard {
     let odd = |text: &[u8]| (inexact(text), repeated(text));
     let (integers, keys) = odd(line);
