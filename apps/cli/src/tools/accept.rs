@@ -71,10 +71,13 @@ impl Accept {
             details.push(detail);
         }
         let is_named = self.tools.iter().all(|(_, looked_at)| looked_at.is_some());
+        if !is_named && !terminal::is_there() {
+            return Err(self.nobody_to_ask(&details));
+        }
         // Who is asked at a terminal reads it there, wherever standard output goes.
         let mut aside = Out::aside();
         show_all(&details, if is_named { out } else { &mut aside })?;
-        if !is_named && !self.agree(&details)? {
+        if !is_named && !agree(&details)? {
             return Ok(Exit::Failed);
         }
         let other = |error| match error {
@@ -95,31 +98,18 @@ impl Accept {
         Ok(Exit::Done)
     }
 
-    /// Whether a person who was shown the definitions accepts them.
-    fn agree(&self, shown: &[ToolDetail]) -> Result<bool, Failure> {
-        if !terminal::is_there() {
-            let named = shown.iter().filter_map(|detail| {
-                Some(show::command(&self.home, &detail.info.tool, detail.offered.as_ref()?))
-            });
-            let named: Vec<String> = named.collect();
-            return Err(Failure::Usage {
-                what: "no definition was named".to_owned(),
-                advice: format!(
-                    "and there is no terminal to ask at; look at it with `syscap tools show`, \
-                     then name what was shown: {}",
-                    named.join("; ")
-                ),
-            });
-        }
-        let question = format!(
-            "Accept {} as shown? y, n: ",
-            match shown {
-                [one] => one.info.tool.to_string(),
-                several => format!("these {} definitions", several.len()),
-            }
+    /// Where nobody can be asked what is accepted must be named.
+    fn nobody_to_ask(&self, details: &[ToolDetail]) -> Failure {
+        let named = details.iter().filter_map(|detail| {
+            Some(show::command(&self.home, &detail.info.tool, detail.offered.as_ref()?))
+        });
+        let named: Vec<String> = named.collect();
+        let advice = format!(
+            "and there is no terminal to ask at; look at it with `syscap tools show`, then name \
+             what was shown: {}",
+            named.join("; ")
         );
-        let answer = terminal::ask_shown(&question).map_err(Failure::Stream)?;
-        Ok(matches!(answer.trim(), "y" | "yes"))
+        Failure::Usage { what: "no definition was named".to_owned(), advice }
     }
 
     /// Where nobody has to be asked it is on record as soon as the home is opened.
@@ -145,6 +135,17 @@ impl Accept {
         out.both(&format!("on record: {tools}"), json)?;
         Ok(Exit::Done)
     }
+}
+
+/// Whether a person who was shown the definitions accepts them.
+fn agree(shown: &[ToolDetail]) -> Result<bool, Failure> {
+    let what = match shown {
+        [one] => one.info.tool.to_string(),
+        several => format!("these {} definitions", several.len()),
+    };
+    let question = format!("Accept {what} as shown? y, n: ");
+    let answer = terminal::ask_shown(&question).map_err(Failure::Stream)?;
+    Ok(matches!(answer.trim(), "y" | "yes"))
 }
 
 /// Shows what is to be accepted, and nothing but that is.

@@ -212,30 +212,9 @@ impl Odd {
             return self.answer(id, json!({"tools": more}));
         }
         let names = [
-            "echo",
-            "touch",
-            "hang",
-            "slow",
-            "die",
-            "flood",
-            "notices",
-            "large",
-            "twice",
-            "wrongId",
-            "change",
-            "garbage",
-            "fails",
-            "refuses",
-            "elicit",
-            "needs",
-            "deep",
-            "odd",
-            "progress",
-            "rename",
-            "append",
-            "orphan",
-            "unreadable",
-            "complain",
+            "echo", "touch", "hang", "slow", "die", "flood", "notices", "large", "twice",
+            "wrongId", "change", "garbage", "fails", "refuses", "elicit", "needs", "deep", "odd",
+            "progress", "rename", "append",
         ];
         let tools: Vec<Value> = names
             .iter()
