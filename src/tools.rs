@@ -429,6 +429,10 @@ pub(crate) fn names(kernel: &Kernel) -> Vec<ToolId> {
 pub(crate) fn bounded(mut manifest: Manifest) -> Manifest {
     // Only an operator sets a tool.
     manifest.settings = None;
+    // A definition that is not the one named is not kept: an operator would read the wrong one.
+    if manifest.whole_definition().is_none() {
+        manifest.definition_bytes = None;
+    }
     let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
     manifest.wall_ms_max = Some(wall_ms);
     let wall_us = wall_ms.saturating_mul(1_000).saturating_add(WALL_US_SLACK);

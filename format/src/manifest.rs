@@ -4,9 +4,9 @@ use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     budget::{Amounts, Dimension},
-    cbor::{Canonical, DecodeError},
+    cbor::{Canonical, DecodeError, Profile},
     field::{code, decode, encode, shape},
-    hash::object_id,
+    hash::{definition_hash, object_id},
     id::{DefinitionHash, ObjectId, ToolId},
     label::Label,
     limits::{PARAMS_MAX, RESULT_BYTES_MAX},
@@ -214,6 +214,9 @@ shape! {
             17 => pub settings: Canonical,
             /// The arguments that name resources, where the tool's own definition says so.
             18 => pub resources: Vec<ArgumentResource>,
+            /// The whole foreign definition in canonical form: `definition` is its hash. It is
+            /// what an operator compares another one with.
+            19 => pub definition_bytes: Vec<u8>,
         }
     }
 }
@@ -244,6 +247,7 @@ impl Manifest {
             compensated_by: None,
             settings: None,
             resources: None,
+            definition_bytes: None,
         }
     }
 
@@ -337,6 +341,23 @@ impl Manifest {
     pub fn defined_by(mut self, definition: DefinitionHash) -> Self {
         self.definition = Some(definition);
         self
+    }
+
+    /// Keeps the whole foreign definition that it was made from, and its hash.
+    #[must_use]
+    pub fn defined_as(mut self, definition: &Canonical) -> Self {
+        self.definition = Some(definition_hash(definition.item()));
+        self.definition_bytes = Some(definition.as_bytes().to_vec());
+        self
+    }
+
+    /// The whole foreign definition. `None` where it is not kept, or is not what `definition` is
+    /// the hash of.
+    #[must_use]
+    pub fn whole_definition(&self) -> Option<Canonical> {
+        let bytes = self.definition_bytes.clone()?;
+        let whole = Canonical::check(bytes, Profile::DATA).ok()?;
+        (self.definition == Some(definition_hash(whole.item()))).then_some(whole)
     }
 
     /// Sets what its results and errors carry.

@@ -10,7 +10,7 @@ use crate::{
     keep,
     kernelside::blocking,
     news,
-    offer::{offer, rename},
+    offer::{know_recorded, offer, rename},
     options::ServerCommand,
     say::say,
     server::McpServer,
@@ -60,6 +60,7 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     let session = blocking(move || kernel.open_session(&ready)).await??;
     gateway.set_session(session);
     rename(gateway).await?;
+    know_recorded(gateway).await?;
     say_what_is_shown(gateway);
     news::take_up(gateway).await;
     gateway.opened.cancel();
@@ -95,7 +96,10 @@ fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
     let late: Vec<&McpServer> = late.collect();
     let runs = servers.iter().any(|server| server.connection().is_some());
     if !servers.is_empty() && !runs && late.is_empty() {
-        return Err(NoBeginning::NoServer);
+        let why = servers
+            .iter()
+            .filter_map(|server| Some(format!("server {}: {}", server.name, server.failure()?)));
+        return Err(NoBeginning::NoServer(why.collect::<Vec<String>>().join("; ")));
     }
     for server in late {
         say(&format!(

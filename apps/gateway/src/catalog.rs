@@ -39,7 +39,7 @@ pub(crate) struct ServerTool {
 }
 
 /// All tools, and the names that clients have for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
     offered: BTreeMap<ToolId, ServerTool>,
     built_in: BTreeMap<ToolId, Manifest>,
@@ -89,6 +89,18 @@ impl Catalog {
         let built_in =
             built_in.into_iter().map(|manifest| (manifest.tool.clone(), manifest)).collect();
         Self { offered, built_in, ids, names }
+    }
+
+    /// Knows these names too, where they are free: of tools that are on record and whose servers do
+    /// not run yet.
+    pub(crate) fn know(&mut self, names: Vec<(String, ToolId)>) {
+        for (name, id) in names {
+            let free = !self.ids.contains_key(&name) && !self.names.contains_key(&id);
+            if free && self.ids.len() < NAMES_MAX {
+                self.names.insert(id.clone(), name.clone());
+                self.ids.insert(name, id);
+            }
+        }
     }
 
     /// The tool that clients call by that name.

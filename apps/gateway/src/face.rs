@@ -116,7 +116,10 @@ impl Face {
             all.push_str(&refusal::not_ours(&says));
             all.push('\n');
         }
-        let all: String = all.trim_end().chars().take(INSTRUCTIONS_MAX).collect();
+        let mut all: String = all.trim_end().chars().take(INSTRUCTIONS_MAX).collect();
+        if let Some(told) = news::told_at_start(&self.gateway) {
+            all = if all.is_empty() { told } else { format!("{told}\n\n{all}") };
+        }
         (!all.is_empty()).then_some(all)
     }
 }

@@ -48,8 +48,8 @@ const CALLS_MAX: usize = 512;
 pub(crate) enum NoBeginning {
     #[error("{0}")]
     Kernel(#[from] Unreached),
-    #[error("no server could be started")]
-    NoServer,
+    #[error("no server could be started: {0}")]
+    NoServer(String),
     #[error("the gateway ends")]
     Ends,
 }

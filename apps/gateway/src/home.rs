@@ -138,6 +138,10 @@ impl Kernelside for HomeKernel {
         self.runtime.manifests(Whose::Holders).map_err(unreached)
     }
 
+    fn recorded(&self) -> Result<Vec<Manifest>, Unreached> {
+        self.runtime.manifests(Whose::All).map_err(unreached)
+    }
+
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached> {
         let token = self.token(tools)?;
         self.fits_timeout(&token.limits)?;

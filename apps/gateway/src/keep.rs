@@ -70,7 +70,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
             Some(notices)
         }
         Err(error) => {
-            say(&format!("server {}: {error}", server.name));
+            server.fails(&error);
             None
         }
     };
@@ -89,10 +89,14 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
             serve(&gateway, server, &connection, notices).await;
             server.set_connection(None);
             if gateway.closing.is_cancelled() {
-                return connection.close().await;
+                drop(connection.close().await);
+                return;
             }
-            say(&format!("server {}: it broke off", server.name));
-            gateway.tasks.spawn(async move { connection.close().await });
+            let name = server.name.clone();
+            gateway.tasks.spawn(async move {
+                let exited = connection.close().await;
+                say(&format!("server {name}: it broke off: {exited}"));
+            });
             // What comes next may be another program: nothing of this one is its own.
             offer_again(&gateway, server).await;
         }
@@ -146,7 +150,7 @@ async fn start_again(
             Some(notices)
         }
         Err(error) => {
-            say(&format!("server {}: {error}", server.name));
+            server.fails(&error);
             None
         }
     }

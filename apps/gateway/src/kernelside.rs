@@ -48,6 +48,9 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// The manifests of the tools that the home itself runs.
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached>;
 
+    /// The manifests on record, of all tools.
+    fn recorded(&self) -> Result<Vec<Manifest>, Unreached>;
+
     /// Opens the session: by the token that is named, by the agent's newest that lives, or by a
     /// new one for these tools.
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached>;

@@ -72,6 +72,7 @@ mod provider;
 mod quota;
 mod refusal;
 mod renewal;
+mod repeats;
 mod requests;
 mod result;
 mod routes;

@@ -1,6 +1,6 @@
 //! Whole lists of a server: every page, within bounds.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
@@ -69,7 +69,8 @@ pub(crate) struct Whole {
     pub(crate) cut: bool,
 }
 
-/// All entries of a list.
+/// All entries of a list, each once. A cursor that was given before ends it: the server goes round
+/// in a circle, and what it gave is all that it has.
 pub(crate) async fn all(
     connection: &Connection,
     method: ListMethod,
@@ -77,6 +78,7 @@ pub(crate) async fn all(
     cancel: &CancellationToken,
 ) -> Result<Whole, Trouble> {
     let (mut entries, mut cursor, mut bytes) = (Vec::new(), None, 0_usize);
+    let (mut cursors, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..PAGES_MAX {
         let mut page = connection.ask(method.request(cursor), flight, cancel).await?;
         bytes = bytes.saturating_add(page.to_string().len());
@@ -84,15 +86,15 @@ pub(crate) async fn all(
             return Ok(Whole { entries, cut: true });
         }
         if let Some(Value::Array(more)) = page.get_mut(method.key()).map(Value::take) {
-            entries.extend(more);
+            entries.extend(more.into_iter().filter(|entry| seen.insert(entry.to_string())));
         }
         if entries.len() > ENTRIES_MAX {
             entries.truncate(ENTRIES_MAX);
             return Ok(Whole { entries, cut: true });
         }
         match page.get("nextCursor").and_then(Value::as_str) {
-            Some(next) => cursor = Some(next.to_owned()),
-            None => return Ok(Whole { entries, cut: false }),
+            Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+            Some(_) | None => return Ok(Whole { entries, cut: false }),
         }
     }
     Ok(Whole { entries, cut: true })

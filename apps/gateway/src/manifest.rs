@@ -4,7 +4,7 @@
 //! plain types. What a schema says beyond that (nesting, bounds, patterns, alternatives) the
 //! kernel does not check: the server validates its own arguments.
 
-use rmcp::model::{JsonObject, Prompt, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, Prompt, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use syscap::format::{
     budget::{Amounts, Dimension},
@@ -32,11 +32,12 @@ const RESULT_BYTES: u64 = 1 << 20;
 const CPU_US: u64 = 1_000_000;
 /// How long the kernel may take to give a run up.
 const GRACE_MS: u64 = 5_000;
-/// The parts of a definition that are pinned.
+/// The parts of a definition that are pinned as they came, shown to a client or not. Whatever else
+/// a client is shown is pinned as it is shown.
 const PINNED: [&str; 6] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// The parts of a prompt's definition that are pinned.
+/// The same of a prompt's definition.
 const PROMPT_PINNED: [&str; 4] = ["name", "title", "description", "arguments"];
 /// How long a server may take to list its resources, or to watch one.
 const LIST_MS: u64 = 10_000;
@@ -54,6 +55,8 @@ pub(crate) struct Definition {
     pub(crate) tool: Tool,
     /// The prompt that it is.
     pub(crate) prompt: Option<Prompt>,
+    /// What is pinned: all that clients are shown.
+    pub(crate) pinned: Canonical,
     /// Names what is pinned.
     pub(crate) hash: DefinitionHash,
 }
@@ -115,28 +118,28 @@ impl Definition {
     pub(crate) fn read(value: &Value) -> Result<Self, Unfit> {
         let form = |error: serde_json::Error| Unfit::Form(error.to_string());
         let mut tool: Tool = serde_json::from_value(value.clone()).map_err(form)?;
-        if let Some(meta) = &mut tool.meta {
-            meta.0.retain(|key, _| !refusal::is_own(key));
-        }
+        tool.meta = tool.meta.and_then(others);
         if !names::is_fit(&tool.name) {
             return Err(Unfit::Name);
         }
-        let hash = pinned(value, &PINNED, Method::Tool)?;
-        Ok(Self { method: Method::Tool, tool, prompt: None, hash })
+        let shown = serde_json::to_value(&tool).map_err(form)?;
+        let pinned = pinned((value, shown), &PINNED, Method::Tool)?;
+        let hash = definition_hash(pinned.item());
+        Ok(Self { method: Method::Tool, tool, prompt: None, pinned, hash })
     }
 
     /// Reads one entry of `prompts/list`.
     pub(crate) fn prompt(value: &Value) -> Result<Self, Unfit> {
         let form = |error: serde_json::Error| Unfit::Form(error.to_string());
         let mut prompt: Prompt = serde_json::from_value(value.clone()).map_err(form)?;
-        if let Some(meta) = &mut prompt.meta {
-            meta.0.retain(|key, _| !refusal::is_own(key));
-        }
+        prompt.meta = prompt.meta.and_then(others);
         if !names::is_fit(&prompt.name) {
             return Err(Unfit::Name);
         }
         let method = Method::Prompt;
-        let hash = pinned(value, &PROMPT_PINNED, method)?;
+        let shown = serde_json::to_value(&prompt).map_err(form)?;
+        let pinned = pinned((value, shown), &PROMPT_PINNED, method)?;
+        let hash = definition_hash(pinned.item());
         let (mut properties, mut required) = (JsonObject::new(), Vec::new());
         for argument in prompt.arguments.iter().flatten() {
             let schema = json!({"type": "string", "description": argument.description});
@@ -147,7 +150,7 @@ impl Definition {
         let tool = json!({"name": prompt.name, "title": prompt.title,
             "description": prompt.description, "inputSchema": schema});
         let tool = serde_json::from_value(tool).map_err(form)?;
-        Ok(Self { method, tool, prompt: Some(prompt), hash })
+        Ok(Self { method, tool, prompt: Some(prompt), pinned, hash })
     }
 
     /// What a server has one of: it has no definition of its own.
@@ -168,9 +171,10 @@ impl Definition {
             properties.as_object().into_iter().flat_map(|p| p.keys()).collect();
         let schema = json!({"type": "object", "properties": properties, "required": required});
         let value = json!({"name": method.id(), "description": words, "inputSchema": schema});
-        let hash = pinned(&value, &PINNED, method)?;
+        let pinned = pinned((&value, Value::Null), &PINNED, method)?;
+        let hash = definition_hash(pinned.item());
         let tool = serde_json::from_value(value).map_err(|e| Unfit::Form(e.to_string()))?;
-        Ok(Self { method, tool, prompt: None, hash })
+        Ok(Self { method, tool, prompt: None, pinned, hash })
     }
 
     /// The upstream name.
@@ -197,7 +201,8 @@ impl Definition {
         let (title, description) = self.words();
         let (params, _) = params(&self.tool.input_schema);
         let params = params.iter().map(|p| p.name.len().saturating_add(p.description.len()));
-        params.fold(title.len().saturating_add(description.len()), usize::saturating_add)
+        let words = title.len().saturating_add(description.len());
+        params.fold(words.saturating_add(self.pinned.as_bytes().len()), usize::saturating_add)
     }
 
     /// The manifest under that id and class.
@@ -206,7 +211,7 @@ impl Definition {
         let limits = limits.of(self.method);
         let mut manifest = Manifest::new(id, class)
             .described(title, description)
-            .defined_by(self.hash)
+            .defined_as(&self.pinned)
             .labelled(Label::UNTRUSTED);
         let (params, extra) = params(&self.tool.input_schema);
         manifest.params = params;
@@ -218,10 +223,25 @@ impl Definition {
     }
 }
 
-/// Names the parts that are pinned, as they came, in canonical form.
-fn pinned(value: &Value, keys: &[&str], method: Method) -> Result<DefinitionHash, Unfit> {
-    let part = |key: &&str| value.get(*key).map(|part| ((*key).to_owned(), part.clone()));
+/// What a server says in `_meta` that is not ours to say; `None` where that is nothing.
+fn others(mut meta: MetaObject) -> Option<MetaObject> {
+    meta.0.retain(|key, _| !refusal::is_own(key));
+    (!meta.0.is_empty()).then_some(meta)
+}
+
+/// What is pinned, in canonical form: the named parts of what came, and of what is shown all else.
+/// What nobody is shown beyond the named parts is not pinned.
+fn pinned(
+    (came, shown): (&Value, Value),
+    keys: &[&str],
+    method: Method,
+) -> Result<Canonical, Unfit> {
+    let part = |key: &&str| came.get(*key).map(|part| ((*key).to_owned(), part.clone()));
     let mut parts: JsonObject = keys.iter().filter_map(part).collect();
+    if let Value::Object(shown) = shown {
+        let others = shown.into_iter().filter(|(key, _)| !keys.contains(&key.as_str()));
+        parts.extend(others);
+    }
     // No tool is taken for anything else.
     if method != Method::Tool {
         parts.insert(String::from("method"), Value::from(method.id()));
@@ -231,7 +251,7 @@ fn pinned(value: &Value, keys: &[&str], method: Method) -> Result<DefinitionHash
     if len > DEFINITION_BYTES_MAX {
         return Err(Unfit::Large(len));
     }
-    Ok(definition_hash(pinned.item()))
+    Ok(pinned)
 }
 
 /// The arguments, and whether there may be others. A schema that can't be said so takes all.
@@ -367,9 +387,22 @@ mod tests {
             }
             assert_ne!(hash(&base), hash(&other), "{key}");
         }
+        // Whatever else a client is shown is pinned too, and what nobody is shown is not.
+        let shown = [("_meta", json!({"x": 1})), ("icons", json!([{"src": "https://a/b"}]))];
+        for (key, value) in shown {
+            let mut other = base.clone();
+            other[key] = value;
+            assert!(
+                Definition::read(&other).unwrap().tool != Definition::read(&base).unwrap().tool
+            );
+            assert_ne!(hash(&base), hash(&other), "{key}");
+        }
         let mut same = base.clone();
-        same["_meta"] = json!({"x": 1});
+        same["_meta"] = json!({"dev.syscap/token": 1});
+        same["unknown"] = json!("no client is shown this");
         assert_eq!(hash(&base), hash(&same));
+        let list: Value = data::to_json(Definition::read(&base).unwrap().pinned.item());
+        assert_eq!(list, base);
     }
 
     #[test]

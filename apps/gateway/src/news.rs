@@ -59,6 +59,35 @@ pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
     Some(json!({"tools": named, "in_all": missing.len(), "next": next}))
 }
 
+/// What a client is told at its beginning of what it is not shown, and of servers that do not run:
+/// `None` where there is nothing.
+pub(crate) fn told_at_start(gateway: &Gateway) -> Option<String> {
+    let mut lines = Vec::new();
+    for server in gateway.servers.iter().filter(|server| server.connection().is_none()) {
+        lines.push(match server.settled.is_cancelled() {
+            true => format!("server {} could not be started.", server.name),
+            false => format!("server {} is still starting: call its tools later.", server.name),
+        });
+    }
+    let missing = missing(gateway);
+    for why in Why::ALL {
+        let of_it = missing.iter().filter(|missing| missing.why == why);
+        let names: Vec<&str> = of_it.map(|missing| missing.tool.as_str()).collect();
+        if let Some(named) = names.get(..names.len().min(NAMED_MAX)).filter(|n| !n.is_empty()) {
+            let more = match names.len().saturating_sub(named.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!("{} ({}){more} can't be called.", named.join(", "), why.name()));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    lines.push("The operator finds what to do about it on the gateway's standard error.".into());
+    Some(format!("syscap:\n{}", lines.join("\n")))
+}
+
 /// The one command that shows all that are missing for one reason.
 fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
     let tools = missing.iter().filter(|missing| missing.why == why);
@@ -197,9 +226,7 @@ fn of(missing: &[Missing], why: Why) -> BTreeSet<ToolId> {
 /// A token that was issued here was issued for all tools of these servers: so is the next, with
 /// those that came later and that an operator has put on record.
 pub(crate) async fn widen(gateway: &Arc<Gateway>) {
-    let catalog = gateway.catalog();
-    let ready = catalog.all().iter().filter(|(_, tool)| tool.standing == Standing::Ready);
-    let ready: Vec<ToolId> = ready.map(|(id, _)| id.clone()).collect();
+    let ready = gateway.grantable();
     let kernel = Arc::clone(&gateway.kernel);
     match blocking(move || kernel.widen(&ready)).await.and_then(|widened| widened) {
         Ok(Some(session)) => gateway.set_session(session),

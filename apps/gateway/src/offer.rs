@@ -75,6 +75,37 @@ pub(crate) async fn rename(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
     name(gateway, offered, &Catalog::default()).await
 }
 
+/// Knows the names of what is on record of servers that do not run yet: their calls are refused as
+/// those of tools that nobody offers at present, and not as those of tools that there are not.
+pub(crate) async fn know_recorded(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
+    let _one = gateway.offering.lock().await;
+    if gateway.servers.iter().all(|server| server.connection().is_some()) {
+        return Ok(());
+    }
+    let kernel = Arc::clone(&gateway.kernel);
+    let recorded = blocking(move || kernel.recorded()).await??;
+    let mut names = Vec::new();
+    for (place, server) in gateway.servers.iter().enumerate() {
+        if server.connection().is_some() {
+            continue;
+        }
+        let (prefix, below) = (gateway.prefix(place), format!("{}.", server.name));
+        for manifest in &recorded {
+            let own = manifest.tool.as_str().strip_prefix(&below);
+            // Only tools are called by a name: what else a server has stands one level deeper.
+            let Some(own) = own.filter(|own| !own.contains('.')) else { continue };
+            let whole = manifest.whole_definition();
+            let named = whole.as_ref().and_then(|whole| whole.item().get("name")?.as_text());
+            let name = format!("{prefix}{}", named.unwrap_or(own));
+            names.push((name, manifest.tool.clone()));
+        }
+    }
+    let mut catalog = Catalog::clone(&gateway.catalog());
+    catalog.know(names);
+    gateway.set_catalog(catalog);
+    Ok(())
+}
+
 async fn name(
     gateway: &Arc<Gateway>,
     offered: BTreeMap<ToolId, ServerTool>,
@@ -107,7 +138,7 @@ async fn restate(
     listed: &ListedTools,
     offers: &BTreeMap<ToolId, Offer>,
 ) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
-    let (mut plain, mut other) = (Vec::new(), Vec::new());
+    let (mut plain, mut other, mut told) = (Vec::new(), Vec::new(), Vec::new());
     for offer in offers.values().filter(|offer| offer.standing == Standing::Ready) {
         let Some(tool) = listed.get(offer.tool()) else { continue };
         // What came on record after it was said is the newer word.
@@ -124,6 +155,10 @@ async fn restate(
             ));
         }
         if whole != offer.manifest {
+            // A pin from before definitions were kept is completed: its hash is the same.
+            let mut kept = offer.manifest.clone();
+            kept.definition_bytes.clone_from(&whole.definition_bytes);
+            told.extend((whole != kept).then(|| whole.clone()));
             plain.push(said);
             other.push(whole);
         }
@@ -136,12 +171,15 @@ async fn restate(
     provide(gateway, plain).await?;
     let kernel = Arc::clone(&gateway.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
+        if told.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         say("what is said otherwise of tools on record waits for an operator, whose key signs \
              nothing here without a person: `syscap tools accept HOME TOOL` puts it on record \
              while this runs; until then what is on record counts");
         return Ok(BTreeMap::new());
     }
-    for manifest in &other {
+    for manifest in &told {
         let results = if manifest.label == Label::PUBLIC { "trusted" } else { "untrusted" };
         say(&format!(
             "{}: on record as {} with {results} results from now on",

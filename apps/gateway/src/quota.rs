@@ -11,8 +11,8 @@ const TOOLS_MAX: usize = 256;
 const TOOLS_IN_ALL_MAX: usize = 448;
 /// Most prompts of all servers together, at once and in one run of the gateway.
 const PROMPTS_MAX: usize = 48;
-/// Most text of a server's manifests, in bytes.
-const TEXT_BYTES_MAX: usize = 256 << 10;
+/// Most text of a server's manifests, with the whole definitions, in bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Most names of all servers' tools in one run of the gateway, as many as a process may have put
 /// on record, but for the same: there they stay.
 const NAMES_MAX: usize = 448;
@@ -139,7 +139,7 @@ mod tests {
         let mut quota = Quota::new(1);
         let taken = quota.admit(tools((0..200).map(|n| format!("t{n}")), &"d".repeat(4_000)));
         let text: usize = taken.iter().map(Definition::text_bytes).sum();
-        assert!(text <= TEXT_BYTES_MAX && text > TEXT_BYTES_MAX - 4_000, "{text}");
+        assert!(text <= TEXT_BYTES_MAX && text > TEXT_BYTES_MAX - 8_000, "{text}");
         assert_eq!(quota.news(), [TooMuch::Text]);
     }
 

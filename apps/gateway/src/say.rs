@@ -11,8 +11,8 @@ pub(crate) fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "syscap mcp: {}", plain(text)).ok();
 }
 
-/// Nothing that acts on a terminal or can't be seen.
-fn plain(text: &str) -> String {
+/// A text without anything that acts on a terminal or can't be seen, cut to a line's length.
+pub(crate) fn plain(text: &str) -> String {
     let short: String = text.chars().take(CHARS_MAX).collect();
     syscap::plain::plain(&short).into_owned()
 }

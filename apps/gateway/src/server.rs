@@ -15,7 +15,8 @@ use crate::{
     notice::ChangedList,
     options::{Passed, ServerCommand},
     quota::Quota,
-    upstream::Connection,
+    say::{plain, say},
+    upstream::{Connection, NoStart},
 };
 
 /// See the module.
@@ -37,6 +38,8 @@ pub(crate) struct McpServer {
     /// Whether the gateway began without it, and it has not come since.
     late: AtomicBool,
     connection: RwLock<Option<Arc<Connection>>>,
+    /// Why it could not be started the last time.
+    failure: Mutex<Option<String>>,
 }
 
 impl McpServer {
@@ -53,6 +56,7 @@ impl McpServer {
             settled: CancellationToken::new(),
             late: AtomicBool::new(false),
             connection: RwLock::default(),
+            failure: Mutex::default(),
         }
     }
 
@@ -64,6 +68,19 @@ impl McpServer {
     /// Whether the gateway began without it; once.
     pub(crate) fn joins(&self) -> bool {
         self.late.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes why it could not be started, and says so.
+    pub(crate) fn fails(&self, why: &NoStart) {
+        say(&format!("server {}: {why}", self.name));
+        let why = plain(&why.to_string());
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// Why it could not be started the last time, where it does not run.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        failure.filter(|_| self.connection().is_none())
     }
 
     /// The connection, where it runs.

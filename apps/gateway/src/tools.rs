@@ -102,9 +102,13 @@ fn read(server: &McpServer, method: ListMethod, whole: &Whole) -> Vec<Definition
         match read {
             Ok(definition) => {
                 let name = definition.name().to_owned();
-                if definitions.insert(name.clone(), definition).is_some() {
+                // One that says the same twice is one.
+                let same = definitions.get(&name).is_none_or(|known| *known == definition);
+                if !same {
                     twice.insert(name);
+                    continue;
                 }
+                definitions.insert(name, definition);
             }
             Err(unfit) => {
                 let name = value.get("name").and_then(|name| name.as_str()).unwrap_or("?");

@@ -10,7 +10,7 @@ use syscap::{
         id::{ObjectId, ToolId},
     },
     provide::Standing,
-    view::ToolInfo,
+    view::{ToolDetail, ToolInfo},
 };
 
 use super::{
@@ -22,14 +22,16 @@ use crate::{
     output::{Object, Out},
     parse, runtime,
     signing::{self, Hand},
+    terminal,
 };
 
 /// Which definitions to put on record.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 The process that holds the home knows what is offered: it must be there, and so must the process
-that offers the tool. With =MANIFEST, the id that `tools show` names, nothing else is accepted than
-what was looked at; without it, what is offered at present, and the difference is printed.
+that offers the tool. =MANIFEST is the id that `tools show` names: nothing else is accepted than
+what was looked at. Without it the difference is printed and a terminal asks whether to accept it;
+where there is no terminal nothing is accepted.
 
 --own puts the tools that this program has itself on record, where others are there and the
 operator's key is sealed: until then every call is refused.")]
@@ -68,15 +70,16 @@ impl Accept {
             accepted.push((tool.clone(), offered));
             details.push(detail);
         }
-        for detail in &details {
-            out.text(&format!("{}:", detail.info.tool))?;
-            show::changes(detail, out)?;
-            if detail.info.standing == Standing::New {
-                show::whole(detail, out)?;
-            }
+        let is_named = self.tools.iter().all(|(_, looked_at)| looked_at.is_some());
+        if !is_named && !terminal::is_there() {
+            return Err(self.nobody_to_ask(&details));
         }
-        // Nothing but what has just been shown.
-        out.flush()?;
+        // Who is asked at a terminal reads it there, wherever standard output goes.
+        let mut aside = Out::aside();
+        show_all(&details, if is_named { out } else { &mut aside })?;
+        if !is_named && !agree(&details)? {
+            return Ok(Exit::Failed);
+        }
         let other = |error| match error {
             Error::NoSuch { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
             error => error.into(),
@@ -93,6 +96,20 @@ impl Accept {
         let json = Object::new().json("tools", &names(&tools)).uint("record", seq.get());
         out.both(&format!("accepted by record {seq}"), json)?;
         Ok(Exit::Done)
+    }
+
+    /// Where nobody can be asked what is accepted must be named.
+    fn nobody_to_ask(&self, details: &[ToolDetail]) -> Failure {
+        let named = details.iter().filter_map(|detail| {
+            Some(show::command(&self.home, &detail.info.tool, detail.offered.as_ref()?))
+        });
+        let named: Vec<String> = named.collect();
+        let advice = format!(
+            "and there is no terminal to ask at; look at it with `syscap tools show`, then name \
+             what was shown: {}",
+            named.join("; ")
+        );
+        Failure::Usage { what: "no definition was named".to_owned(), advice }
     }
 
     /// Where nobody has to be asked it is on record as soon as the home is opened.
@@ -118,6 +135,29 @@ impl Accept {
         out.both(&format!("on record: {tools}"), json)?;
         Ok(Exit::Done)
     }
+}
+
+/// Whether a person who was shown the definitions accepts them.
+fn agree(shown: &[ToolDetail]) -> Result<bool, Failure> {
+    let what = match shown {
+        [one] => one.info.tool.to_string(),
+        several => format!("these {} definitions", several.len()),
+    };
+    let question = format!("Accept {what} as shown? y, n: ");
+    let answer = terminal::ask_shown(&question).map_err(Failure::Stream)?;
+    Ok(matches!(answer.trim(), "y" | "yes"))
+}
+
+/// Shows what is to be accepted, and nothing but that is.
+fn show_all(details: &[ToolDetail], out: &mut Out) -> Result<(), Failure> {
+    for detail in details {
+        out.text(&format!("{}:", detail.info.tool))?;
+        show::changes(detail, out)?;
+        if detail.info.standing == Standing::New {
+            show::whole(detail, out)?;
+        }
+    }
+    out.flush()
 }
 
 /// Said where what was looked at is not what is there any more.

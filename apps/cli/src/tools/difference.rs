@@ -1,38 +1,28 @@
-//! A manifest as lines, and the lines in which two of them differ.
+//! A manifest as lines, with the whole definition that it was made from, and the lines in which two
+//! of them differ.
+
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
 
 use syscap::format::{
+    cbor::{Item, Kind},
     json,
     manifest::{Extra, Manifest, Param, Presence},
 };
 
-/// Most comparisons of lines. Two manifests of which more would be needed are shown whole.
-const STEPS_MAX: usize = 4_000_000;
+use crate::output::{plain, quote};
 
-/// A line of one manifest or of both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
-    /// In both.
-    Both(&'a str),
-    /// Only in the one on record.
-    Gone(&'a str),
-    /// Only in the one that is offered.
-    New(&'a str),
-}
+/// How long lines are compared for before what is left is shown as gone and new.
+const TIME_MAX: Duration = Duration::from_secs(2);
+/// How many unchanged lines stand around a change.
+const CONTEXT: usize = 3;
 
-impl Line<'_> {
-    /// The line with its mark.
-    pub(super) fn marked(&self) -> String {
-        match self {
-            Self::Both(line) => format!("  {line}"),
-            Self::Gone(line) => format!("- {line}"),
-            Self::New(line) => format!("+ {line}"),
-        }
-    }
-}
-
-/// All that a manifest says, a line each; texts of several lines are several.
+/// All that a manifest says, a line each; texts of several lines are several. The whole definition
+/// that it was made from stands at the end: what that says in full is not said before.
 pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
     let mut lines = Vec::new();
+    let whole = manifest.whole_definition();
     let mut say = |name: &str, value: &str| {
         lines.extend(
             value.split('\n').map(|line| format!("{name:<11} {line}").trim_end().to_owned()),
@@ -47,10 +37,16 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("undone by", tool.as_str());
     }
     say("label", &manifest.label.to_string());
-    say("about", &manifest.description);
+    let about = |text| if whole.is_some() { "" } else { text };
+    if whole.is_none() {
+        say("about", &manifest.description);
+    }
     for param in &manifest.params {
         say("argument", &argument(param));
-        say("", &param.description);
+        match about(&param.description) {
+            "" => {}
+            text => say("", text),
+        }
     }
     let others = match manifest.extra {
         Extra::Refused => "refused",
@@ -71,7 +67,57 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("definition", &definition.to_string());
     }
     say("manifest", &manifest.id().to_string());
-    lines
+    if let Some(whole) = whole {
+        put_json(whole.item(), (String::new(), ""), 0, &mut lines);
+    }
+    lines.iter().map(|line| plain(line).into_owned()).collect()
+}
+
+/// A value as lines of JSON. A text of several lines is broken behind each of its `\n`.
+fn put_json(
+    item: Item<'_>,
+    (before, after): (String, &str),
+    depth: usize,
+    lines: &mut Vec<String>,
+) {
+    let indent = "  ".repeat(depth);
+    let inner = depth.saturating_add(1);
+    match item.kind() {
+        Kind::Map if item.entries().next().is_some() => {
+            lines.push(format!("{indent}{before}{{"));
+            let mut entries = item.entries().peekable();
+            while let Some((key, value)) = entries.next() {
+                let comma = if entries.peek().is_some() { "," } else { "" };
+                put_json(value, (format!("{}: ", quote(key)), comma), inner, lines);
+            }
+            lines.push(format!("{indent}}}{after}"));
+        }
+        Kind::Array if item.elements().next().is_some() => {
+            lines.push(format!("{indent}{before}["));
+            let mut elements = item.elements().peekable();
+            while let Some(value) = elements.next() {
+                let comma = if elements.peek().is_some() { "," } else { "" };
+                put_json(value, (String::new(), comma), inner, lines);
+            }
+            lines.push(format!("{indent}]{after}"));
+        }
+        _ => {
+            let text = match item.as_text() {
+                Some(text) => text.split_inclusive('\n').map(escaped).collect(),
+                None => vec![json::from_data(item)],
+            };
+            let quotes = if item.as_text().is_some() { "\"" } else { "" };
+            let all = format!("{before}{quotes}{}{quotes}{after}", text.join("\n"));
+            lines.extend(all.split('\n').map(|line| format!("{indent}{line}")));
+        }
+    }
+}
+
+/// A text as it stands between the quotes of JSON.
+fn escaped(text: &str) -> String {
+    let quoted = quote(text);
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// `path: text, required, from 1 to 64, or "a" where it is left out`.
@@ -93,78 +139,99 @@ fn argument(param: &Param) -> String {
     text
 }
 
-/// The lines of both, in order, with the fewest that are not in both.
-pub(super) fn between<'a>(old: &'a [String], new: &'a [String]) -> Vec<Line<'a>> {
-    if old.len().saturating_mul(new.len()) > STEPS_MAX {
-        let gone = old.iter().map(|line| Line::Gone(line));
-        return gone.chain(new.iter().map(|line| Line::New(line))).collect();
-    }
-    // common[n][m]: how many lines the ends of both, from n and m, have in common.
-    let width = new.len().saturating_add(1);
-    let mut common = vec![vec![0_u32; width]; old.len().saturating_add(1)];
-    let at = |common: &[Vec<u32>], n: usize, m: usize| {
-        common.get(n).and_then(|row| row.get(m)).copied().unwrap_or(0)
-    };
-    for (n, gone) in old.iter().enumerate().rev() {
-        for (m, come) in new.iter().enumerate().rev() {
-            let (below, right) = (n.saturating_add(1), m.saturating_add(1));
-            let best = match gone == come {
-                true => at(&common, below, right).saturating_add(1),
-                false => at(&common, below, m).max(at(&common, n, right)),
+/// What two manifests differ in.
+pub(super) struct Difference {
+    /// As a unified diff: each change with some lines around it.
+    pub(super) unified: Vec<String>,
+    /// The changed lines alone.
+    pub(super) changes: Vec<String>,
+}
+
+/// Compares the lines of two manifests.
+pub(super) fn between(old: &[String], new: &[String]) -> Difference {
+    let [old_lines, new_lines] =
+        [old, new].map(|lines| lines.iter().map(String::as_str).collect::<Vec<&str>>());
+    let diff = TextDiff::configure().timeout(TIME_MAX).diff_slices(&old_lines, &new_lines);
+    let mut difference = Difference { unified: Vec::new(), changes: Vec::new() };
+    for group in diff.grouped_ops(CONTEXT) {
+        if let (Some(first), Some(last)) = (group.first(), group.last()) {
+            let (old, new) = (first.old_range().start, first.new_range().start);
+            let ends = (last.old_range().end, last.new_range().end);
+            let header = format!(
+                "@@ -{},{} +{},{} @@",
+                old.saturating_add(1),
+                ends.0.saturating_sub(old),
+                new.saturating_add(1),
+                ends.1.saturating_sub(new)
+            );
+            difference.unified.push(header);
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = match change.tag() {
+                ChangeTag::Equal => format!("  {}", change.value()),
+                ChangeTag::Delete => format!("- {}", change.value()),
+                ChangeTag::Insert => format!("+ {}", change.value()),
             };
-            if let Some(place) = common.get_mut(n).and_then(|row| row.get_mut(m)) {
-                *place = best;
+            if change.tag() != ChangeTag::Equal {
+                difference.changes.push(line.clone());
             }
+            difference.unified.push(line);
         }
     }
-    let (mut n, mut m, mut lines) = (0_usize, 0_usize, Vec::new());
-    loop {
-        let (below, right) = (n.saturating_add(1), m.saturating_add(1));
-        match (old.get(n), new.get(m)) {
-            (Some(gone), Some(come)) if gone == come => {
-                lines.push(Line::Both(gone));
-                (n, m) = (below, right);
-            }
-            (Some(gone), come)
-                if come.is_none() || at(&common, below, m) >= at(&common, n, right) =>
-            {
-                lines.push(Line::Gone(gone));
-                n = below;
-            }
-            (_, Some(come)) => {
-                lines.push(Line::New(come));
-                m = right;
-            }
-            (_, None) => return lines,
-        }
-    }
+    difference
 }
 
 #[cfg(test)]
 mod tests {
+    use syscap::format::{
+        cbor::{Canonical, MapBuilder},
+        id::ToolId,
+        manifest::EffectClass,
+    };
+
     use super::*;
 
-    fn marked(old: &[&str], new: &[&str]) -> Vec<String> {
+    fn changes(old: &[&str], new: &[&str]) -> Vec<String> {
         let owned = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let (old, new) = (owned(old), owned(new));
-        between(&old, &new).iter().map(Line::marked).collect()
+        between(&owned(old), &owned(new)).changes
     }
 
     #[test]
-    fn only_what_differs_is_marked() {
-        assert_eq!(marked(&["a", "b", "c"], &["a", "x", "c"]), ["  a", "- b", "+ x", "  c"]);
-        assert_eq!(marked(&["a", "b"], &["b"]), ["- a", "  b"]);
-        assert_eq!(marked(&["b"], &["a", "b", "c"]), ["+ a", "  b", "+ c"]);
-        assert_eq!(marked(&[], &["a"]), ["+ a"]);
-        assert_eq!(marked(&["a"], &[]), ["- a"]);
-        assert_eq!(marked(&[], &[]), [""; 0]);
+    fn changed_lines_are_marked() {
+        assert_eq!(changes(&["a", "b", "c"], &["a", "x", "c"]), ["- b", "+ x"]);
+        assert_eq!(changes(&["a", "b"], &["b"]), ["- a"]);
+        assert_eq!(changes(&["b"], &["a", "b", "c"]), ["+ a", "+ c"]);
+        assert_eq!(changes(&[], &["a"]), ["+ a"]);
+        assert_eq!(changes(&["a"], &["a"]), [""; 0]);
     }
 
-    /// What is too long to be compared is shown all the same.
+    /// Every text of a definition is a line, however deep, however long, and with every character
+    /// that is not seen written out.
     #[test]
-    fn nothing_is_left_out() {
-        let long: Vec<String> = (0..2_001).map(|n| n.to_string()).collect();
-        let lines = between(&long, &long);
-        assert_eq!(lines.len(), 2 * long.len());
+    fn definition_is_shown_whole() {
+        let deep = MapBuilder::new().text("description", "one\ntwo\u{200b}\u{e0041}").finish();
+        let whole = MapBuilder::new()
+            .item("list", Canonical::list([deep].into_iter()).item())
+            .text("text", &"x".repeat(10_000))
+            .finish();
+        let manifest =
+            Manifest::new(ToolId::new("a.b").unwrap(), EffectClass::Read).defined_as(&whole);
+        let lines = lines(&manifest);
+        let from = lines.iter().position(|line| line == "{").unwrap();
+        let long = format!("  \"text\": \"{}\"", "x".repeat(10_000));
+        assert_eq!(
+            lines[from..],
+            [
+                "{",
+                "  \"list\": [",
+                "    {",
+                "      \"description\": \"one\\n",
+                "      two\\u200b\\udb40\\udc41\"",
+                "    }",
+                "  ],",
+                &long,
+                "}"
+            ]
+        );
     }
 }

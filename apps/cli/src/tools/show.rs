@@ -1,17 +1,17 @@
 //! `syscap tools show`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::{
-    format::id::ToolId,
+    format::{id::ToolId, json, manifest::Manifest},
     provide::Standing,
     view::{ToolDetail, View},
 };
 
 use super::{
     catalogue::{self, standing},
-    difference::{Line, between, lines},
+    difference::{between, lines},
     seen::Seen,
 };
 use crate::{
@@ -56,15 +56,15 @@ impl Show {
                 _ => out.line("what is offered differs from what is on record:")?,
             }
             changes(&detail, out)?;
-            out.line(&format!(
-                "to take it: syscap tools accept {} {}={}",
-                word_of(&self.home),
-                detail.info.tool,
-                offered.id()
-            ))?;
+            out.line(&format!("to take it: {}", command(&self.home, &detail.info.tool, offered)))?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// The command that accepts what was shown, and nothing else.
+pub(super) fn command(home: &Path, tool: &ToolId, offered: &Manifest) -> String {
+    format!("syscap tools accept {} {tool}={}", word_of(home), offered.id())
 }
 
 /// A manifest, line by line.
@@ -72,38 +72,51 @@ pub(super) fn whole(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
     lines(&detail.manifest).iter().try_for_each(|line| out.text(line))
 }
 
-/// The lines in which what is offered differs.
+/// What is offered beside what is on record, as a unified diff.
 pub(super) fn changes(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
     let Some(offered) = &detail.offered else { return Ok(()) };
     if detail.info.standing == Standing::New {
         return Ok(());
     }
-    let (old, new) = (lines(&detail.manifest), lines(offered));
-    for line in between(&old, &new).iter().filter(|line| !matches!(line, Line::Both(_))) {
-        out.text(&line.marked())?;
-    }
-    let (mut same, on_record) = (offered.clone(), &detail.manifest);
-    same.definition = on_record.definition;
-    if same == *on_record {
+    if !is_kept(&detail.manifest) && is_kept(offered) {
         out.text(
-            "only the definition's hash differs: it changed where a manifest does not show it",
+            "the definition on record was pinned by its hash alone, before definitions were kept: \
+             all of the one that is offered follows",
+        )?;
+    }
+    let (old, new) = (lines(&detail.manifest), lines(offered));
+    between(&old, &new).unified.iter().try_for_each(|line| out.text(line))?;
+    if !is_kept(offered) && offered.definition.is_some() {
+        out.text(
+            "what offers it gave the hash of its definition, not the definition: what changed \
+             there can't be shown",
         )?;
     }
     Ok(())
 }
 
+fn is_kept(manifest: &Manifest) -> bool {
+    manifest.whole_definition().is_some()
+}
+
 fn json(view: &View, detail: &ToolDetail) -> Object {
-    let list = |lines: Vec<String>| array(lines.iter().map(|line| quote(line)));
-    let object = catalogue::entry(view, &detail.info, &detail.manifest);
-    let object = object.json("on_record", &list(lines(&detail.manifest)));
-    let Some(offered) = &detail.offered else {
-        return object.json("offered", "null").json("offered_manifest", "null");
+    let list = |lines: &[String]| array(lines.iter().map(|line| quote(line)));
+    let definition = |manifest: &Manifest| {
+        let whole = manifest.whole_definition();
+        whole.map_or("null".to_owned(), |whole| json::from_data(whole.item()))
     };
-    let (old, new) = (lines(&detail.manifest), lines(offered));
-    let changes = between(&old, &new);
-    let changes = changes.iter().filter(|line| !matches!(line, Line::Both(_)));
+    let old = lines(&detail.manifest);
+    let object = catalogue::entry(view, &detail.info, &detail.manifest);
+    let object = object.json("on_record", &list(&old));
+    let object = object.json("on_record_definition", &definition(&detail.manifest));
+    let Some(offered) = &detail.offered else {
+        let object = object.json("offered", "null").json("offered_manifest", "null");
+        return object.json("offered_definition", "null");
+    };
+    let new = lines(offered);
     object
-        .json("offered", &list(lines(offered)))
+        .json("offered", &list(&new))
         .shown("offered_manifest", offered.id())
-        .json("changes", &list(changes.map(Line::marked).collect()))
+        .json("offered_definition", &definition(offered))
+        .json("changes", &list(&between(&old, &new).changes))
 }

@@ -28,7 +28,8 @@ fn the_catalogue_says_what_a_tool_is_and_needs() {
         }
         // What is listed is what is shown.
         let mut whole = shown(&home, tool["tool"].as_str().unwrap());
-        for key in ["on_record", "offered", "offered_manifest"] {
+        let definitions = ["on_record_definition", "offered_definition"];
+        for key in ["on_record", "offered", "offered_manifest"].into_iter().chain(definitions) {
             whole.as_object_mut().unwrap().remove(key).unwrap();
         }
         assert_eq!(whole, tool);

@@ -9,7 +9,6 @@ use syscap::{
         budget::Amounts,
         cbor::{Canonical, MapBuilder},
         envelope::TxOutcome,
-        hash::definition_hash,
         id::ToolId,
         label::Label,
         manifest::{EffectClass, Manifest, Param, ParamType},
@@ -17,7 +16,10 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::support::{Serving, TestHome, reason, run};
+use crate::{
+    support::{Serving, TestHome, reason, run},
+    terminal::{self, Person},
+};
 
 /// Answers every call.
 struct Answers;
@@ -36,7 +38,7 @@ fn find(description: &str) -> Manifest {
     Manifest::new(ToolId::new("notes.find").unwrap(), EffectClass::Read)
         .described("Find notes", description)
         .param(Param::required("word", ParamType::Text, "What to look for."))
-        .defined_by(definition_hash(definition.item()))
+        .defined_as(&definition)
         .labelled(Label::UNTRUSTED)
         .compensated_by(ToolId::new("notes.forget").unwrap())
 }
@@ -65,7 +67,12 @@ fn a_changed_definition_is_shown_and_accepted() {
     let serving = Serving::of(&path, &[]);
     assert_eq!(standing(&home), None);
     let first = offer(&home, "Finds notes.\nBy a word.");
-    let on_record = shown(&home)["on_record"].clone();
+    let first_shown = shown(&home);
+    let on_record = first_shown["on_record"].clone();
+    assert_eq!(
+        first_shown["on_record_definition"],
+        json!({"description": "Finds notes.\nBy a word."})
+    );
     assert!(on_record.as_array().unwrap().contains(&json!("undone by   notes.forget")));
     assert_eq!(standing(&home).as_deref(), Some("ready"));
     let id = home.token("a", &["--tool", "notes.find"]);
@@ -85,16 +92,27 @@ fn a_changed_definition_is_shown_and_accepted() {
     let changed = shown(&home);
     let lines: Vec<&str> =
         changed["changes"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
-    assert!(lines.iter().any(|line| line.starts_with("+ about") && line.contains("Send them")));
+    assert!(lines.iter().any(|line| line.starts_with("+ ") && line.contains("Send them")));
     assert!(!lines.iter().any(|line| line.contains("Finds notes.")), "{lines:?}");
+    assert_eq!(changed["on_record_definition"], first_shown["on_record_definition"]);
+    assert_eq!(changed["offered_definition"], json!({ "description": hidden }));
     assert!(lines.iter().any(|line| line.starts_with("- definition")), "{lines:?}");
     let text = run(["tools", "show", &path, "notes.find"]).fine().out;
-    assert!(text.contains("+ about       By a word.\\udb40\\udc53\\udb40\\udc65\\u202e"), "{text}");
+    assert!(text.contains("+   By a word.\\udb40\\udc53\\udb40\\udc65\\u202e\\n"), "{text}");
+    assert!(text.contains("    \"description\": \"Finds notes.\\n"), "{text}");
     assert!(text.is_ascii(), "{text}");
     let seen = run(["top", &path, "--once"]).fine().out;
     assert!(seen.contains("notes.find") && seen.contains("changed"), "{seen}");
 
-    // What was looked at is accepted, and nothing else.
+    // What was looked at is accepted, and nothing else: unnamed, only where a person is asked.
+    run(["tools", "accept", &path, "notes.find"]).failed(2);
+    assert_eq!(standing(&home).as_deref(), Some("changed"));
+    if terminal::is_there() {
+        let mut person = Person::runs(["tools", "accept", &path, "notes.find"]);
+        person.sees("Accept notes.find as shown?").types("n");
+        assert_eq!(person.end().code, Some(1));
+        assert_eq!(standing(&home).as_deref(), Some("changed"));
+    }
     let offered = changed["offered_manifest"].as_str().unwrap();
     let other = format!("notes.find={}", "0".repeat(64));
     run(["tools", "accept", &path, &other]).failed(2);

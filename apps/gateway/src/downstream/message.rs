@@ -17,7 +17,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use crate::numbers::inexact;
+use crate::{numbers::inexact, repeats::repeated};
 
 /// What a line says.
 pub(crate) enum Heard {
@@ -30,7 +30,7 @@ pub(crate) enum Heard {
 }
 
 /// The arguments of a call as they were sent: goes with a request where they hold an integer that
-/// would become another number if it was read.
+/// would become another number if it was read, or a key twice.
 #[derive(Clone, Debug)]
 pub(crate) struct AsSent(pub(crate) Arc<str>);
 
@@ -72,17 +72,22 @@ fn odd(line: &[u8]) -> Heard {
     Heard::Answer(answer(&addressed, &error))
 }
 
-/// A message whose integers are what was sent. In the arguments of a call the kernel refuses what
-/// is not, on the record; elsewhere it is refused here.
+/// A message whose integers are what was sent, and whose keys each stand once. In the arguments of
+/// a call the kernel refuses what is not, on the record; elsewhere it is refused here.
 fn exact(line: &[u8], mut message: ClientJsonRpcMessage) -> Heard {
-    let odd = inexact(line);
-    if odd == 0 {
+    let odd = |text: &[u8]| (inexact(text), repeated(text));
+    let (integers, keys) = odd(line);
+    if (integers, keys) == (0, 0) {
         return Heard::Message(Box::new(message));
     }
-    let error = || ErrorData::invalid_params("an integer is out of range", None);
+    let words = match keys {
+        0 => "an integer is out of range",
+        _ => "a key stands twice in one object",
+    };
+    let error = || ErrorData::invalid_params(words, None);
     match &mut message {
         JsonRpcMessage::Request(request) => match arguments(line) {
-            Some(arguments) if inexact(arguments.as_bytes()) == odd => {
+            Some(arguments) if odd(arguments.as_bytes()) == (integers, keys) => {
                 request.request.extensions_mut().insert(AsSent(arguments.into()));
                 Heard::Message(Box::new(message))
             }
@@ -93,6 +98,8 @@ fn exact(line: &[u8], mut message: ClientJsonRpcMessage) -> Heard {
             let id = response.id.clone();
             Heard::Message(Box::new(JsonRpcMessage::error(error(), Some(id))))
         }
+        // Nobody waits for an answer: what can be read two ways says nothing.
+        _ if keys > 0 => Heard::Nothing,
         _ => Heard::Message(Box::new(message)),
     }
 }
@@ -171,6 +178,7 @@ fn answer(to: &Addressed, error: &ErrorData) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::downstream::straight::StraightCall;
 
     fn answered(line: &[u8]) -> Value {
         match hear(line) {
@@ -233,6 +241,33 @@ mod tests {
         for line in ["", " \r", "{\"jsonrpc\":\"2.0\",\"method\":\"other/thing\",\"params\":7}"] {
             assert!(!matches!(hear(line.as_bytes()), Heard::Answer(_)), "{line}");
         }
+    }
+
+    /// A key that stands twice is refused: in a call's arguments by the kernel, elsewhere here.
+    #[test]
+    fn message_with_a_repeated_key_is_refused() {
+        let call = |params: &str| {
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}"
+            )
+        };
+        let args = r#"{"path":"a","path":"b"}"#;
+        let line = call(&format!(r#"{{"name":"echo","arguments":{args}}}"#));
+        assert!(StraightCall::read(line.as_bytes()).is_none());
+        let Heard::Message(message) = hear(line.as_bytes()) else { panic!("none") };
+        let JsonRpcMessage::Request(request) = *message else { panic!("no request") };
+        assert_eq!(&*request.request.extensions().get::<AsSent>().unwrap().0, args);
+        for params in [
+            r#"{"name":"echo","name":"touch","arguments":{}}"#,
+            r#"{"name":"echo","arguments":{},"_meta":{"a":1,"a":2}}"#,
+            r#"{"name":"echo","arguments":{"a":1,"a":2},"_meta":{"a":1,"a":2}}"#,
+        ] {
+            let answer = answered(call(params).as_bytes());
+            assert_eq!(answer["error"]["code"].as_i64().unwrap() / 10, -3260, "{params}");
+            assert_eq!(answer["id"], 1);
+        }
+        let line = br#"{"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#;
+        assert!(matches!(hear(line), Heard::Answer(_)));
     }
 
     #[test]

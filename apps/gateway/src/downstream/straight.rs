@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::InFlight;
-use crate::numbers::inexact;
+use crate::{numbers::inexact, repeats::repeated};
 
 /// The plain form of a call.
 #[derive(Deserialize)]
@@ -49,7 +49,8 @@ pub(crate) struct StraightCall {
 }
 
 impl StraightCall {
-    /// Reads a line, where it is one. Integers that no reader keeps are the library's to refuse.
+    /// Reads a line, where it is one. Integers that no reader keeps, and keys that stand twice, are
+    /// the library's to refuse.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let plain: Plain<'_> = serde_json::from_slice(line).ok()?;
         if plain.jsonrpc != "2.0" || plain.method != CallToolRequestMethod::VALUE {
@@ -60,7 +61,7 @@ impl StraightCall {
         let modern = meta.protocol_version().is_some()
             || meta.client_capabilities().is_some()
             || meta.log_level().is_some();
-        if modern || inexact(line) > 0 {
+        if modern || inexact(line) > 0 || repeated(line) > 0 {
             return None;
         }
         let mut params = CallToolRequestParams::new(plain.params.name);

@@ -2,6 +2,7 @@
 
 mod process;
 mod server_requests;
+mod stderr;
 mod straight;
 mod wire;
 
@@ -38,6 +39,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::server_requests::Asking;
 use self::{
+    process::Exited,
     server_requests::ServerRequests,
     straight::{Params, Request, Straight, WriteLine},
     wire::{NOTICE_BYTES_MAX, Wanting, Wants},
@@ -85,6 +87,8 @@ pub(crate) enum NoStart {
     Refused(ErrorData),
     #[error("it said nothing for {} s", START_MAX.as_secs())]
     Silent,
+    #[error("it ended before it said what it is: {0}")]
+    Exited(Exited),
 }
 
 /// A connection to a running server.
@@ -110,7 +114,7 @@ pub(crate) struct Connection {
     straight: Arc<Straight>,
     lines: Arc<dyn WriteLine>,
     running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
-    process: Mutex<Option<JoinHandle<()>>>,
+    process: Mutex<Option<JoinHandle<Exited>>>,
     /// What keeps the server saying what is wanted to hear, on the newer wire.
     held: tokio::sync::Mutex<HashMap<String, Subscription>>,
 }
@@ -125,24 +129,18 @@ pub(crate) struct NoticeStream {
 pub(crate) type Questions = mpsc::Receiver<Asking>;
 
 impl Connection {
-    /// Starts a server, whose end a task sees to, and learns what it is. The wire that the client
-    /// speaks is tried first.
+    /// Starts a server, whose end a task sees to, and learns what it is. The older wire is tried
+    /// first, since every server knows its first request: those of the older wire alone may print
+    /// pages at one that they don't know, or break off.
     pub(crate) async fn open(
         command: (&ServerCommand, &TaskTracker),
         able: &Able,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let able = &able.told(&command.0.asks);
-        let first = Self::try_open(command, able, able.wire).await;
-        match (first, able.wire) {
+        match Self::try_open(command, able, WireKind::Session).await {
             // One of the newer wire alone refuses `initialize`.
-            (Err(NoStart::Refused(_)), WireKind::Session) => {
-                Self::try_open(command, able, WireKind::Stateless).await
-            }
-            // One of the older wire may break off at a question that it doesn't know.
-            (Err(NoStart::Handshake(_)), WireKind::Stateless) => {
-                Self::try_open(command, able, WireKind::Session).await
-            }
-            (first, _) => first,
+            Err(NoStart::Refused(_)) => Self::try_open(command, able, WireKind::Stateless).await,
+            first => first,
         }
     }
 
@@ -166,10 +164,15 @@ impl Connection {
         let started = timeout(START_MAX, handler.serve_with_lifecycle(transport, lifecycle(wire)));
         let running = match started.await {
             Ok(Ok(running)) => running,
+            Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
+                return Err(NoStart::Refused(error));
+            }
             Ok(Err(error)) => {
-                return Err(match error {
-                    ClientInitializeError::JsonRpcError(error) => NoStart::Refused(error),
-                    other => NoStart::Handshake(other.to_string()),
+                drop(given_up);
+                let exited = process.await.unwrap_or_default();
+                return Err(match exited.status {
+                    Some(_) => NoStart::Exited(exited),
+                    None => NoStart::Handshake(error.to_string()),
                 });
             }
             Err(_) => return Err(NoStart::Silent),
@@ -426,8 +429,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connection and the process.
-    pub(crate) async fn close(&self) {
+    /// Ends the connection and the process; says how that ended.
+    pub(crate) async fn close(&self) -> Exited {
         // A server that still serves a subscription may wait for its end.
         let held: Vec<Subscription> =
             self.held.lock().await.drain().map(|(_, subscription)| subscription).collect();
@@ -442,8 +445,9 @@ impl Connection {
             running.cancellation_token().cancel();
         }
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(process) = process {
-            process.await.ok();
+        match process {
+            Some(process) => process.await.unwrap_or_default(),
+            None => Exited::default(),
         }
     }
 }

@@ -1,18 +1,27 @@
 //! A server's process: started in an environment of its own, and ended with all it started.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{
+    fmt, io,
+    os::fd::OwnedFd,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::{
+    io::{Interest, unix::AsyncFd},
     process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
+use super::stderr::Stderr;
 use crate::{options::ServerCommand, say::say};
 
 /// How long a server has to end once its input is closed, and again once it was asked to.
 const END_MAX: Duration = Duration::from_secs(1);
+/// How long what a process wrote before it exited may take to be read.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(200);
 /// What every program needs of the environment to find its files and to speak to its user.
 const ENV: [&str; 14] = [
     "HOME",
@@ -43,27 +52,58 @@ const WATCH: &str = r#"
 /// A server's process, and who ends it should the gateway be killed.
 pub(crate) struct ServerProcess {
     child: Child,
-    group: Option<Pid>,
+    /// Readable once the process has exited, whoever else holds its pipes. It is not reaped before
+    /// its group was ended, so that the group's number stays its own.
+    exit: AsyncFd<OwnedFd>,
+    group: Pid,
     watch: Option<Child>,
+    stderr: Stderr,
 }
 
-/// Starts it: in our folder, its standard error passed through, in a process group of its own so
-/// that what a wrapper such as `npx` starts ends with it.
-pub(crate) fn start(
-    command: &ServerCommand,
-) -> io::Result<(ServerProcess, ChildStdout, ChildStdin)> {
+/// How a server's process ended.
+#[derive(Debug, Default)]
+pub(crate) struct Exited {
+    /// What it exited with; `None` where it was made to end, or did not.
+    pub(crate) status: Option<ExitStatus>,
+    /// The last line that it wrote to its standard error.
+    pub(crate) last_line: Option<String>,
+}
+
+impl fmt::Display for Exited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "its process ended: {status}")?,
+            None => write!(f, "it was ended")?,
+        }
+        match &self.last_line {
+            Some(line) => write!(f, "; its last line on standard error: {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A server's process, and its standard streams.
+pub(crate) type Started = (ServerProcess, ChildStdout, ChildStdin);
+
+/// Starts it: in our folder, in a process group of its own so that what a wrapper such as `npx`
+/// starts ends with it.
+pub(crate) fn start(command: &ServerCommand) -> io::Result<Started> {
     let (program, args) = command.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut child = bare(program)
         .args(args)
         .envs(command.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::piped())
         .spawn()?;
     let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let watch = group.and_then(|group| match watch(group) {
+    let group = group.ok_or(io::ErrorKind::NotFound)?;
+    let exit = pidfd_open(group, PidfdFlags::NONBLOCK)?;
+    let exit = AsyncFd::with_interest(exit, Interest::READABLE)?;
+    let watch = match watch(group) {
         Ok(watch) => Some(watch),
         Err(error) => {
             say(&format!(
@@ -72,8 +112,9 @@ pub(crate) fn start(
             ));
             None
         }
-    });
-    Ok((ServerProcess { child, group, watch }, stdout, stdin))
+    };
+    let stderr = Stderr::read(stderr, command.name.clone());
+    Ok((ServerProcess { child, exit, group, watch, stderr }, stdout, stdin))
 }
 
 /// A command with nothing of our environment but what every program needs.
@@ -93,25 +134,34 @@ fn watch(group: Pid) -> io::Result<Child> {
         .spawn()
 }
 
-/// Waits until nothing comes from the process any more, then sees that it ends.
-pub(crate) async fn see_off(mut process: ServerProcess, gone: CancellationToken) {
-    gone.cancelled().await;
-    end(&mut process).await;
+/// Waits until the process exits, or nobody wants it any more; then ends its whole group.
+pub(crate) async fn see_off(mut process: ServerProcess, gone: CancellationToken) -> Exited {
+    let by_itself = tokio::select! {
+        _ = process.exit.readable() => true,
+        () = gone.cancelled() => ended_in_time(&process).await,
+    };
+    // What the process wrote last is read before its calls fail: the pipe ends with its group, or
+    // is not waited for.
+    for signal in [Signal::TERM, Signal::KILL] {
+        kill_process_group(process.group, signal).ok();
+        let over = async {
+            gone.cancelled().await;
+            process.exit.readable().await.map(drop).ok();
+        };
+        let most = if by_itself { LAST_WORDS_MAX } else { END_MAX };
+        timeout(most, over).await.ok();
+    }
+    gone.cancel();
+    let status = timeout(END_MAX, process.child.wait()).await;
     if let Some(mut watch) = process.watch {
         // One that has ended can't be killed.
         watch.kill().await.ok();
     }
+    let status = status.ok().and_then(Result::ok).filter(|_| by_itself);
+    Exited { status, last_line: process.stderr.end().await }
 }
 
-async fn end(process: &mut ServerProcess) {
-    for signal in [Signal::TERM, Signal::KILL] {
-        if timeout(END_MAX, process.child.wait()).await.is_ok() {
-            return;
-        }
-        // The child was not waited for, so the group is still its own.
-        if let Some(group) = process.group {
-            kill_process_group(group, signal).ok();
-        }
-    }
-    timeout(END_MAX, process.child.wait()).await.ok();
+/// Whether a process whose input is closed exits without being made to.
+async fn ended_in_time(process: &ServerProcess) -> bool {
+    timeout(END_MAX, process.exit.readable()).await.is_ok()
 }

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 const WRITE_MAX: Duration = Duration::from_secs(30);
 /// The first of our ids. The library counts from 0, and does not come so far; there are servers
 /// that know no larger integers than 31 bits.
-const FIRST_ID: i64 = 1 << 30;
+pub(super) const FIRST_ID: i64 = 1 << 30;
 /// How many ids there are before they begin anew.
 const IDS: i64 = 1 << 29;
 

@@ -18,7 +18,7 @@ use rmcp::{
     },
     transport::Transport,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader},
     sync::{Semaphore, mpsc},
@@ -168,8 +168,38 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
         }
     }
 
-    /// What the library is to see of a line of so many bytes.
+    /// What the library is to see of a line. Whoever waits for an answer that can't be read is told
+    /// so at once.
+    fn sort_line(&self) -> Option<ServerJsonRpcMessage> {
+        let message = match serde_json::from_slice::<Value>(&self.line) {
+            Ok(mut message) if Straight::has_made(&message) && changes(&self.line) => {
+                refuse_result(&mut message);
+                message
+            }
+            Ok(message @ Value::Object(_)) => message,
+            // What is no JSON is what programs print by mistake; it is passed over.
+            Ok(Value::Array(batch)) => return self.refuse_batch(&batch),
+            Ok(_) => return None,
+            Err(error) => unreadable(&self.line, &error.to_string())?,
+        };
+        self.sort(message, self.line.len())
+    }
+
+    /// Fails the calls that a batch answers, which the protocol does not have; what the library is
+    /// to see of that.
+    fn refuse_batch(&self, batch: &[Value]) -> Option<ServerJsonRpcMessage> {
+        let answers = batch.iter().filter(|one| one.get("method").is_none());
+        let ids = answers.filter_map(|answer| answer.get("id"));
+        let refused = ids.filter_map(|id| self.sort(error_to(id, "it came in a batch"), 0));
+        refused.reduce(|first, _| first)
+    }
+
+    /// What the library is to see of a message of so many bytes.
     fn sort(&self, mut message: Value, bytes: usize) -> Option<ServerJsonRpcMessage> {
+        if is_empty_answer(&message) {
+            let id = message.get("id").cloned().unwrap_or_default();
+            message = error_to(&id, "it has neither a result nor an error");
+        }
         if message.get("method").is_none() && self.straight.take(&mut message) {
             return None;
         }
@@ -232,7 +262,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
         let result = match typed.iter().position(|waits| *waits == id) {
             Some(place) => {
                 typed.swap_remove(place);
-                serde_json::from_value(result).ok()?
+                match serde_json::from_value(result) {
+                    Ok(result) => result,
+                    Err(error) => {
+                        let words = format!("{UNREADABLE}: {error}");
+                        return Some(JsonRpcMessage::error(
+                            ErrorData::internal_error(words, None),
+                            Some(id),
+                        ));
+                    }
+                }
             }
             None => ServerResult::CustomResult(CustomResult(result)),
         };
@@ -285,17 +324,9 @@ where
                 self.gone.cancel();
                 return None;
             }
-            // What is no JSON is what programs print by mistake; it is passed over.
-            let mut message: serde_json::Result<Value> = serde_json::from_slice(&self.line);
-            if let Ok(message) = &mut message
-                && Straight::has_made(message)
-                && changes(&self.line)
-            {
-                refuse_result(message);
-            }
-            let bytes = self.line.len();
+            let message = self.sort_line();
             self.line.clear();
-            if let Some(message) = message.ok().and_then(|message| self.sort(message, bytes)) {
+            if let Some(message) = message {
                 return Some(message);
             }
         }
@@ -306,6 +337,68 @@ where
         self.lines.close();
         Ok(())
     }
+}
+
+/// What is told of an answer that nobody can read.
+const UNREADABLE: &str = "the server's answer can't be read";
+
+/// The answer in the place of one that can't be read: under its id, where it has one.
+fn unreadable(line: &[u8], why: &str) -> Option<Value> {
+    answer_id(line).map(|id| error_to(&id, why))
+}
+
+fn error_to(id: &Value, why: &str) -> Value {
+    let error = ErrorData::internal_error(format!("{UNREADABLE}: {why}"), None);
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}
+
+/// Whether a message answers a request and says nothing.
+fn is_empty_answer(message: &Value) -> bool {
+    let has = |key: &str| message.get(key).is_some();
+    has("id") && !has("method") && !has("result") && !has("error")
+}
+
+/// The id of a line that is an answer, though it may be no JSON: of its outermost object, or of the
+/// first one in a list.
+fn answer_id(line: &[u8]) -> Option<Value> {
+    let is_list = line.trim_ascii_start().first() == Some(&b'[');
+    let keys_at = if is_list { 2 } else { 1 };
+    let (mut depth, mut rest, mut found) = (0_usize, line, None);
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match byte {
+            b'{' | b'[' => depth = depth.saturating_add(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = string_end(rest)?;
+                let (text, behind) = (rest.get(..end)?, rest.get(end.saturating_add(1)..)?);
+                let value = behind.trim_ascii_start().strip_prefix(b":");
+                rest = behind;
+                match (value, text) {
+                    (Some(_), b"method") if depth == keys_at => return None,
+                    (Some(value), b"id") if depth == keys_at && found.is_none() => {
+                        found = serde_json::Deserializer::from_slice(value)
+                            .into_iter::<RequestId>()
+                            .next()
+                            .and_then(Result::ok);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    serde_json::to_value(found?).ok()
+}
+
+/// Where a string ends whose first quote was read.
+fn string_end(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    text.iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })
 }
 
 /// The result of a call of which an integer was read as another number is none. Of other answers
@@ -323,9 +416,10 @@ fn refuse_result(message: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::*;
+    use super::{
+        super::straight::{Answer, FIRST_ID},
+        *,
+    };
 
     /// No integer of a result comes as another number.
     #[test]
@@ -348,6 +442,52 @@ mod tests {
         {
             assert_eq!(said(n).unwrap_err().code, ErrorCode::INTERNAL_ERROR, "{n}");
         }
+    }
+
+    /// Who waits for an answer that can't be read is told so, under the id that it has.
+    #[test]
+    fn unreadable_answer_fails_its_call() {
+        let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        for (result, behind) in [
+            (r#""\ud800""#, true),
+            (r#""\ud800""#, false),
+            (deep.as_str(), true),
+            (deep.as_str(), false),
+            ("tru", false),
+            ("\u{1}", false),
+        ] {
+            let id = Arc::<Straight>::default().begin().id;
+            let line = match behind {
+                true => format!("{{\"result\":{{\"id\":5,\"n\":{result}}},\"id\":{id}}}\n"),
+                false => format!("{{\"id\" : {id},\"result\":{{\"id\":5,\"n\":{result}}}}}\n"),
+            };
+            assert_eq!(told(&line).unwrap_err().code, ErrorCode::INTERNAL_ERROR, "{line}");
+        }
+        let id = FIRST_ID;
+        for line in [
+            format!("[{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}]\n"),
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"),
+        ] {
+            assert_eq!(told(&line).unwrap_err().code, ErrorCode::INTERNAL_ERROR, "{line}");
+        }
+        // A request, or words with an id in them, are no answers.
+        for line in [
+            format!("{{\"id\":{id},\"method\":\"m\",\"params\":tru}}\n"),
+            format!("words {{\"x\":{{\"id\":{id}}} tru\n"),
+            format!("\"id\":{id}\n"),
+        ] {
+            assert!(answer_id(line.as_bytes()).is_none(), "{line}");
+        }
+    }
+
+    fn told(line: &str) -> Answer {
+        let line: &[u8] = line.to_owned().into_bytes().leak();
+        let (mut wire, _reports) =
+            Wire::new(line, tokio::io::sink(), ClientCapabilities::default());
+        let mut out = wire.straight.begin();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(runtime.block_on(wire.receive()).is_none());
+        out.answer.try_recv().unwrap()
     }
 
     /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is

@@ -4,12 +4,21 @@ use serde_json::json;
 use syscap::{
     Beside, Runtime,
     format::{
-        budget::Dimension, control::Role, id::ToolId, label::Label, manifest::EffectClass,
-        reason::Reason, record::Kind,
+        budget::{Amounts, Dimension},
+        cbor::MapBuilder,
+        control::Role,
+        envelope::TxOutcome,
+        hash::definition_hash,
+        id::ToolId,
+        json::from_data,
+        label::Label,
+        manifest::{EffectClass, Manifest},
+        reason::{Reason, Refused},
+        record::Kind,
     },
     keys::{KeyFile, KeyUse, Passphrase, Seal},
     prelude::*,
-    provide::Standing,
+    provide::{HostCall, HostRan, Provider, Standing},
 };
 
 use crate::bench::{Bench, refusal, text};
@@ -96,6 +105,100 @@ fn pins_outlast_the_gateway() {
         assert!(gateway.end().success());
     }
     bench.settled();
+}
+
+/// Whatever text of a definition changes, wherever it stands, no client gets it before it is
+/// accepted.
+#[test]
+fn text_changed_anywhere_reaches_no_client_before_it_is_accepted() {
+    let bench = Bench::new();
+    let long = "x".repeat(3_000);
+    let base = json!({"name": "extra", "title": "Extra", "description": format!("{long} does it"),
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "object", "default": "d",
+            "examples": ["e"], "properties": {"b": {"description": "nested"}}}}},
+        "outputSchema": {"type": "object", "description": "out"},
+        "annotations": {"title": "Noted"}, "icons": [{"src": "https://a.example/i.png"}],
+        "_meta": {"vendor/hint": "meta"}});
+    let changes = [
+        ("/title", "Other"),
+        ("/description", &format!("{long} STOLEN")),
+        ("/inputSchema/properties/a/default", "STOLEN"),
+        ("/inputSchema/properties/a/examples/0", "STOLEN"),
+        ("/inputSchema/properties/a/properties/b/description", "STOLEN"),
+        ("/outputSchema/description", "STOLEN"),
+        ("/annotations/title", "STOLEN"),
+        ("/icons/0/src", "https://stolen.example/i.png"),
+        ("/_meta/vendor~1hint", "STOLEN"),
+    ];
+    let offers = |tool: &serde_json::Value| {
+        std::fs::write(bench.server("odd").join("tools"), json!([tool]).to_string()).unwrap();
+        let mut gateway = bench.gateway(&[]).session();
+        let list = gateway.request("tools/list", json!({})).to_string();
+        let seen = gateway.names().contains(&String::from("extra"));
+        let called = gateway.request("tools/call", json!({"name": "extra"}));
+        assert!(gateway.end().success());
+        let code = called["result"]["_meta"]["dev.syscap/refusal"]["code"].as_u64();
+        (seen, list, code)
+    };
+    assert!(offers(&base).0);
+    let changed = Some(Reason::ToolChanged.code());
+    for (place, text) in changes {
+        let mut other = base.clone();
+        *other.pointer_mut(place).unwrap() = json!(text);
+        let (seen, list, code) = offers(&other);
+        assert!(!list.contains(text), "{place}");
+        assert_eq!((seen, code), (false, changed), "{place}");
+    }
+    assert!(offers(&base).0);
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let pinned = log.tool(&ToolId::new("odd.extra").unwrap()).unwrap().manifest;
+    let whole = pinned.whole_definition().unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&from_data(whole.item())).unwrap(), base);
+    bench.settled();
+}
+
+/// A pin that an earlier version made by its hash alone stays one where that covered all that a
+/// client is shown, and the definition is kept from then on; where it did not, it is accepted anew.
+#[test]
+fn earlier_pin_of_all_that_is_shown_stays() {
+    let bench = Bench::new();
+    let plain = json!({"name": "plain", "inputSchema": {"type": "object"}});
+    let mut more = json!({"name": "more", "inputSchema": {"type": "object"}});
+    let earlier = |value: &serde_json::Value| {
+        let name = value["name"].as_str().unwrap();
+        let tool = ToolId::new(&format!("odd.{name}")).unwrap();
+        let schema = MapBuilder::new().text("type", "object").finish();
+        let pinned =
+            MapBuilder::new().item("inputSchema", schema.item()).text("name", name).finish();
+        Manifest::new(tool, EffectClass::LocalWrite).defined_by(definition_hash(pinned.item()))
+    };
+    let runtime = Runtime::share(bench.home()).unwrap();
+    runtime.provide(vec![earlier(&plain), earlier(&more)], std::sync::Arc::new(Nobody)).unwrap();
+    runtime.close().unwrap();
+    more["_meta"] = json!({"vendor/hint": "never pinned"});
+    std::fs::write(bench.server("odd").join("tools"), json!([plain, more]).to_string()).unwrap();
+    for _ in 0..2 {
+        let mut gateway = bench.gateway(&[]).session();
+        let names = gateway.names();
+        assert!(names.contains(&String::from("plain")) && !names.contains(&String::from("more")));
+        assert!(gateway.end().success());
+    }
+    let log = Options::new().inspect(bench.home()).unwrap();
+    let kept = |tool: &str| {
+        let manifest = log.tool(&ToolId::new(tool).unwrap()).unwrap().manifest;
+        manifest.whole_definition().is_some()
+    };
+    assert_eq!((kept("odd.plain"), kept("odd.more")), (true, false));
+    bench.settled();
+}
+
+/// Runs nothing.
+struct Nobody;
+
+impl Provider for Nobody {
+    fn run(&self, _: HostCall) -> HostRan {
+        HostRan::new(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp, Amounts::ZERO)
+    }
 }
 
 /// A definition that is unsound is not offered, and the others are.

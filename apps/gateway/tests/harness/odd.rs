@@ -4,7 +4,8 @@
 //! tools it has besides. Where there is `DIR/mute` it has no tools capability; where there is
 //! `DIR/hang` it does not answer `initialize`, nor notice the end of its input; where there is
 //! `DIR/stay` it goes on after that; what is named in `DIR/mum` it does not answer; where there
-//! is `DIR/prompts`, its prompts stand there; where there is
+//! is `DIR/prompts`, its prompts stand there; where there is `DIR/circle`, its second page of tools
+//! says that it comes next, and lists one tool twice; where there is
 //! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
 
 use std::{
@@ -202,7 +203,12 @@ impl Odd {
         }
         if params["cursor"] == "more" {
             let more = fs::read_to_string(self.dir.join("tools")).unwrap_or("[]".into());
-            let more: Value = serde_json::from_str(&more).unwrap();
+            let mut more: Value = serde_json::from_str(&more).unwrap();
+            if self.dir.join("circle").exists() {
+                let once = more.as_array().unwrap().clone();
+                more.as_array_mut().unwrap().extend(once);
+                return self.answer(id, json!({"tools": more, "nextCursor": "more"}));
+            }
             return self.answer(id, json!({"tools": more}));
         }
         let names = [
@@ -240,6 +246,12 @@ impl Odd {
             "hang" => {}
             "slow" => self.slow(id, args["text"].as_str(), count),
             "die" => std::process::exit(7),
+            "orphan" => self.orphan(),
+            "muddle" => self.raw(unreadable(id, args["text"].as_str().unwrap()).as_bytes()),
+            "complain" => {
+                (0..count).for_each(|n| eprintln!("\u{1b}[2J\u{202e}line {n}"));
+                self.text(id, "complained");
+            }
             "flood" => (0..12).for_each(|_| self.raw(&vec![b'x'; 1 << 20])),
             "notices" | "progress" => self.speak(id, params, count),
             "large" => self.text(id, &"x".repeat(usize::try_from(count).unwrap())),
@@ -285,6 +297,13 @@ impl Odd {
             }
             other => self.error(id, -32602, other),
         }
+    }
+
+    /// Ends while another process of its group holds its standard output.
+    fn orphan(&self) {
+        let child = std::process::Command::new("/bin/sleep").arg("600").spawn().unwrap();
+        fs::write(self.dir.join("child"), child.id().to_string()).unwrap();
+        std::process::exit(7);
     }
 
     /// Writes a line, and takes long enough to be killed before and after.
@@ -367,5 +386,18 @@ impl Odd {
             "inputRequests": {"q": {"method": "elicitation/create",
                 "params": {"mode": "form", "message": "what?", "requestedSchema": schema}}}}),
         );
+    }
+}
+
+/// An answer that no reader of JSON takes, or none of a message.
+fn unreadable(id: &Value, how: &str) -> String {
+    match how {
+        "surrogate" => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":\"\\ud800\"}}\n"),
+        "deep" => {
+            let (open, close) = ("[".repeat(500), "]".repeat(500));
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{open}{close}}}\n")
+        }
+        "batch" => format!("[{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}]\n"),
+        _ => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}}}\n"),
     }
 }

@@ -206,6 +206,7 @@ fn at_a_terminal_a_person_signs() {
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("syscap tools accept"), "{}", refused.err);
     let mut person = Person::runs(["tools", "accept", &path, "claude_code.tool.mcp__docs__find"]);
+    person.sees("Accept claude_code.tool.mcp__docs__find as shown?").types("y");
     person.sees("Enter passphrase for the operator key: ").types("secret");
     let told = person.end().fine();
     assert!(told.out.contains("accepted by record"), "{}", told.out);
