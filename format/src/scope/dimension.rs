@@ -88,8 +88,6 @@ dimensions! {
     CONFINEMENT "confinement" Names Beside("program");
     /// Collections of vectors.
     COLLECTION "collection" Names Itself;
-    /// Blocks of addresses: no tool of this workspace compares it.
-    CIDR "cidr" Cidrs Itself;
 }
 
 impl ScopeDimension {

@@ -60,7 +60,6 @@ pub(super) fn permission(dimension: &str) -> Permission {
             "blocks of addresses that may be named, or that names of private networks lead to"
         }
         "scheme" => "http, which anybody on the way can read",
-        "cidr" => "blocks of addresses that may be reached",
         "route" => "routes out, by the names that the operator gave them",
         "purpose" => "what may be said to be the purpose, by name",
         _ => "values that the token must name",

@@ -29,6 +29,7 @@ mod policy;
 mod readme;
 mod recovers;
 mod resumes;
+mod scopes;
 mod serving;
 mod stated;
 mod states;

@@ -51,10 +51,10 @@ fn scopes_are_given_by_dimension() {
         "collection=acme/faq",
         "port=443",
         "port=8000-8080",
-        "cidr=10.1.0.0/16",
+        "address=10.1.0.0/16",
         "host=example.org",
     ];
-    let mut flags = vec!["--tool", "vecdb.query"];
+    let mut flags = vec!["--tool", "vecdb.query", "--tool", "http_request"];
     flags.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
     let id = home.token("a", &flags);
     let text = run(["token", "show", &home.path(), &id]).fine().out;
@@ -62,7 +62,7 @@ fn scopes_are_given_by_dimension() {
         "collection: acme/docs, acme/faq",
         "host: *.example.com, example.org",
         "port: 443, 8000-8080",
-        "cidr: 10.1.0.0/16",
+        "address: 10.1.0.0/16",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{Serving, TestHome, reason, run, run_with, syscap};
 
 /// A server that answers `ok`, and keeps the heads that it was sent.
-fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
