@@ -94,7 +94,7 @@ pub struct Recorded {
     pub poisoned: Vec<Poisoned>,
     /// More of those: the oldest.
     pub poisoned_dropped: u64,
-    /// Calls that a person denied, wherever the learner begins: of each the last answer counts.
+    /// Calls that a person denied, wherever the learner begins.
     pub denied: Vec<Denial>,
 }
 
@@ -318,16 +318,9 @@ impl<'a> Walk<'a> {
         Ok(Some(Denial { ask, agent: agent.clone(), tool: tool.clone(), args, paths }))
     }
 
-    /// A person's last word on a call counts.
     fn answered(&mut self, said: &ApprovalBody) {
         // A no that ends a standing approval denies no call.
         let Some((_, asked)) = self.asks.remove(&said.ask) else { return };
-        let is_same = |other: &Denial| {
-            let both = other.args.as_ref().zip(asked.args.as_ref());
-            let same = both.is_some_and(|(a, b)| a.as_bytes() == b.as_bytes());
-            other.ask == asked.ask || same && other.agent == asked.agent && other.tool == asked.tool
-        };
-        self.recorded.denied.retain(|other| !is_same(other));
         if said.answer == Answer::Deny {
             self.recorded.denied.push(asked);
         }

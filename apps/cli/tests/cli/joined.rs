@@ -52,7 +52,7 @@ fn learned_policy_keeps_asking_and_keeps_a_denial() {
     let applied = learn(&home, &["--apply"]);
     let token = applied["applied"]["tokens"][0]["token_id"].as_str().unwrap().to_owned();
     assert_eq!(reason(&home.call("a", &token, call_of(5).as_bytes())[0]), "asked");
-    assert_eq!(reason(&home.call("a", &token, call_of(4).as_bytes())[0]), "constraint");
+    assert_eq!(reason(&home.call("a", &token, call_of(4).as_bytes())[0]), "denied");
     // Learned once more it is the same.
     assert_eq!(count(&learn(&home, &[]), "allowed"), 0);
 }
@@ -81,18 +81,4 @@ fn loosened_constraint_is_named_call_by_call() {
     // A name that is none is a mistake, and says which there are.
     let wrong = run(["learn", &home.path(), "--loosen", "write"]).failed(2);
     assert!(wrong.err.contains(&name) && wrong.err.contains("writes"), "{}", wrong.err);
-}
-
-/// A person who approves the same call later has the last word.
-#[test]
-fn later_approval_lifts_a_denial() {
-    let (home, token, denied) = answered();
-    assert!(learn(&home, &[])["policy"].to_string().contains(&format!("denied/{denied}")));
-    // It is told of the denial, and asks anew then.
-    let told = home.call("a", &token, call_of(4).as_bytes());
-    assert_eq!(reason(&told[0]), "approval_denied");
-    let asked = ask(&home.call("a", &token, call_of(4).as_bytes())[0]);
-    run(["approvals", "approve", &home.path(), &asked]).fine();
-    let text = learn(&home, &[])["policy"].to_string();
-    assert!(!text.contains("denied/"), "{text}");
 }
