@@ -27,31 +27,34 @@ use syscap_kernel::{
 };
 
 use syscap_analysis::learn::{
-    Authority, Context, Ended, ForAgent, Lost, Observation, Paid, RecordedSession, Recording,
-    Touched,
+    Authority, Context, Denial, Ended, ForAgent, Lost, Observation, Paid, RecordedSession,
+    Recording, Touched,
 };
 use syscap_format::{
     budget::Amounts,
+    control::ControlBody as _,
     decision::{Decision, Verdict},
     envelope::Status,
-    id::{AgentId, FactKey, ObjectId, Seq},
+    id::{AgentId, FactKey, Leaf, ObjectId, Seq},
     manifest::Manifest,
     object::{EngineIdentity, ObjectKind},
     reason::Reason,
     record::{
-        AggregatePhase, Body, CallFields, Intent, Outcome, OutcomeFlags, Record, SessionPhase,
-        StateChange,
+        AggregatePhase, Answer, ApprovalBody, Body, CallFields, Intent, Outcome, OutcomeFlags,
+        Record, SessionPhase, StateChange,
     },
+    scope::Resource,
+    time::UnixMillis,
     vault::Commitment,
 };
-use syscap_policy::Policy;
+use syscap_policy::{Policy, path_text};
 
 use crate::{Error, Grant, Inspection};
 
 use poison::Track;
 
 pub use poison::{AFTER_MAX, After, Origin, POISONED_MAX, Poisoned};
-pub use preview::{PREVIEWED_MAX, Preview, Previewed, PreviewedCall, WhyNot};
+pub use preview::{Loosened, PREVIEWED_MAX, Preview, Previewed, PreviewedCall, Was, WhyNot};
 
 /// Most calls that are learned from: of a longer log, the newest.
 pub const CALLS_MAX: usize = 200_000;
@@ -91,6 +94,8 @@ pub struct Recorded {
     pub poisoned: Vec<Poisoned>,
     /// More of those: the oldest.
     pub poisoned_dropped: u64,
+    /// Calls that a person denied, wherever the learner begins.
+    pub denied: Vec<Denial>,
 }
 
 /// What is said wherever calls are made while a policy is in force that only records.
@@ -124,7 +129,7 @@ impl Inspection {
         let mut touched = BTreeMap::new();
         self.kernel().replay(reader, &witness, &mut |redecided| {
             let demands = witness.0.take();
-            if let Some(demands) = demands.filter(|_| redecided.seq >= scan.from) {
+            if let Some(demands) = demands {
                 touched.insert(redecided.seq, demands);
             }
         })?;
@@ -172,6 +177,22 @@ impl PolicyEngine for Witness {
     }
 }
 
+/// The arguments that name one path each.
+fn paths(demands: &[Demand]) -> BTreeMap<String, String> {
+    let path = |resource: &Resource| match resource {
+        Resource::Path { path, .. } | Resource::Tree { path, .. } => Some(path_text(path)),
+        _ => None,
+    };
+    let mut paths = BTreeMap::new();
+    for demand in demands {
+        let others = demands.iter().filter(|other| other.argument == demand.argument).count();
+        if let (1, Some(path)) = (others, path(&demand.resource)) {
+            paths.insert(demand.argument.to_owned(), path);
+        }
+    }
+    paths
+}
+
 /// What goes along a log.
 struct Walk<'a> {
     kernel: &'a Kernel,
@@ -182,6 +203,8 @@ struct Walk<'a> {
     tasks: BTreeMap<AgentId, Vec<u8>>,
     /// Sessions that have made a call.
     begun: BTreeSet<Seq>,
+    /// Calls that wait for a person, and until when.
+    asks: BTreeMap<Leaf, (UnixMillis, Denial)>,
     calls: BTreeMap<Seq, Observation>,
     bytes: usize,
     track: Track,
@@ -204,6 +227,7 @@ impl<'a> Walk<'a> {
             manifests: BTreeMap::new(),
             tasks: BTreeMap::new(),
             begun: BTreeSet::new(),
+            asks: BTreeMap::new(),
             calls: BTreeMap::new(),
             bytes: 0,
             track: Track::default(),
@@ -252,10 +276,21 @@ impl<'a> Walk<'a> {
                 }
                 self.refuse(seq, &refusal.call, ended);
             }
-            Body::Ask(ask) if new => {
-                let ended = Ended::Refused(Reason::Asked);
-                self.track.called(seq, &ask.call, (ask.call_effect, ask.label), ended);
-                self.refuse(seq, &ask.call, ended);
+            Body::Ask(ask) => {
+                // So few wait at a time.
+                self.asks.retain(|_, (expires, _)| *expires > record.time);
+                if let Some(asked) = self.asked(seq, &ask.call, reader)? {
+                    self.asks.insert(record.leaf(), (ask.expires, asked));
+                }
+                if new {
+                    let ended = Ended::Refused(Reason::Asked);
+                    self.track.called(seq, &ask.call, (ask.call_effect, ask.label), ended);
+                    self.refuse(seq, &ask.call, ended);
+                }
+            }
+            Body::Approval(event) => {
+                let said = ApprovalBody::from_bytes(&event.control.body);
+                self.answered(&said.map_err(|_| StoreError::Damaged)?);
             }
             Body::Refusals(run) if new && run.phase != AggregatePhase::Open => {
                 let unnamed = &mut self.recorded.unnamed;
@@ -264,6 +299,31 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Who asked for what.
+    fn asked(
+        &mut self,
+        ask: Seq,
+        call: &CallFields,
+        reader: &mut dyn Store,
+    ) -> Result<Option<Denial>, Error> {
+        let (Some(agent), Some(tool)) = (&call.agent_id, &call.tool_id) else { return Ok(None) };
+        let entry = vault_entry(reader, ask, ask)?;
+        let committed = call.args_hash.zip(call.manifest.as_ref());
+        let args = committed.and_then(|(hash, manifest)| {
+            entry.committed(Commitment::Arguments(hash, tool, manifest))
+        });
+        let paths = paths(&self.touched.remove(&ask).unwrap_or_default());
+        Ok(Some(Denial { ask, agent: agent.clone(), tool: tool.clone(), args, paths }))
+    }
+
+    fn answered(&mut self, said: &ApprovalBody) {
+        // A no that ends a standing approval denies no call.
+        let Some((_, asked)) = self.asks.remove(&said.ask) else { return };
+        if said.answer == Answer::Deny {
+            self.recorded.denied.push(asked);
+        }
     }
 
     /// What an agent is at, where a change of its state says so.

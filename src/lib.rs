@@ -69,6 +69,7 @@ mod pool;
 mod proposals;
 pub mod provide;
 mod recover;
+pub mod remedy;
 mod remote;
 pub mod resume;
 mod run;

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use syscap_analysis::learn::Proposal;
+use syscap_analysis::learn::{Denial, Proposal};
 use syscap_format::{
     decision::{Decision, Verdict},
     id::{AgentId, ConstraintId, Seq, ToolId},
@@ -37,6 +37,41 @@ pub struct Preview {
     pub refused: Previewed,
     /// Those that can't be decided again.
     pub not_asked: Previewed,
+    /// All that it lets run and that asked, or that a person denied: they count in `allowed` too.
+    pub loosened: Vec<Loosened>,
+}
+
+/// A call that a proposal lets run, and that did not run by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loosened {
+    /// The record that holds the decision.
+    pub seq: Seq,
+    /// The agent.
+    pub agent: AgentId,
+    /// The tool.
+    pub tool: ToolId,
+    /// What became of it.
+    pub was: Was,
+}
+
+/// What a proposal loosens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Was {
+    /// A person was to be asked.
+    Asked,
+    /// A person denied it.
+    Denied,
+}
+
+impl Was {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "ask",
+            Self::Denied => "denied by a person",
+        }
+    }
 }
 
 /// Calls of one kind.
@@ -103,14 +138,21 @@ impl Inspection {
     ///
     /// # Errors
     /// As [`Options::open`](crate::Options::open).
-    pub fn preview(&self, proposal: &Proposal, scan: &Scan) -> Result<Preview, Error> {
+    pub fn preview(
+        &self,
+        proposal: &Proposal,
+        denied: &[Denial],
+        scan: &Scan,
+    ) -> Result<Preview, Error> {
         let watched = Watched { policy: &proposal.policy, demands: RefCell::default() };
         let mut preview = Preview::default();
         let mut store = self.store();
         self.kernel().replay(&mut **store, &watched, &mut |redecided| {
             let demands = watched.demands.take();
             if redecided.seq >= scan.from {
-                preview.take(proposal, redecided, &demands);
+                let is_denied = denied.iter().any(|one| one.ask == redecided.seq);
+                let was = if is_denied { Was::Denied } else { Was::Asked };
+                preview.take(proposal, redecided, &demands, was);
             }
         })?;
         Ok(preview)
@@ -118,7 +160,7 @@ impl Inspection {
 }
 
 impl Preview {
-    fn take(&mut self, proposal: &Proposal, redecided: Redecided, demands: &[Demand]) {
+    fn take(&mut self, proposal: &Proposal, redecided: Redecided, demands: &[Demand], asked: Was) {
         let Redecided { seq, agent, tool, was, now } = redecided;
         let Some(proposed) = proposal.agents.iter().find(|one| one.agent == agent) else { return };
         let (kind, why) = match now {
@@ -127,6 +169,10 @@ impl Preview {
                 // As for a call that is made, the token comes first.
                 (Some(reason), _) => (&mut self.refused, WhyNot::Token(reason)),
                 (None, Verdict::Allow | Verdict::Degrade) => {
+                    if was.verdict == Verdict::Ask {
+                        let (agent, tool) = (agent.clone(), tool.clone());
+                        self.loosened.push(Loosened { seq, agent, tool, was: asked });
+                    }
                     (&mut self.allowed, WhyNot::Policy(now.deciding))
                 }
                 (None, Verdict::Ask) => (&mut self.asked, WhyNot::Policy(now.deciding)),

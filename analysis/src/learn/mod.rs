@@ -19,6 +19,7 @@ mod budgeted;
 mod classes;
 mod document;
 mod evidence;
+mod join;
 mod left_out;
 mod limits;
 mod narrowed;
@@ -39,6 +40,7 @@ use syscap_format::{
 };
 use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 
+pub use join::{Denial, constraint_names, join};
 pub use left_out::{LEFT_OUT_LISTED, LeftOut, Why};
 pub use narrowed::{Class, Reach};
 pub use proposal::{ArgumentLine, ForAgent, LimitLine, Proposal, ScopeLine, Support, ToolLine};

@@ -27,7 +27,7 @@ use shown::{json, listed, recorded, text};
 
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Form, Out, array},
+    output::{Form, Out, array, word_of},
     parse, runtime,
     signing::{salted, submit},
     terminal::{self, Terminal},
@@ -187,7 +187,16 @@ impl List {
     fn run(self, out: &mut Out) -> Ended {
         let (calls, now) = waiting(&self.home)?;
         for call in calls {
-            out.both(&listed(&call, now), json(&call))?;
+            let waits = call.approved.is_some() && !call.superseded;
+            let home = word_of(&self.home);
+            let command = waits.then(|| format!("syscap approvals approve {home} {}", call.ask));
+            let text = match &command {
+                Some(command) => format!("{}  {command}", listed(&call, now)),
+                None => listed(&call, now),
+            };
+            let json = json(&call);
+            let json = command.iter().fold(json, |json, command| json.text("command", command));
+            out.both(&text, json)?;
         }
         Ok(Exit::Done)
     }

@@ -33,6 +33,7 @@ impl Doctor {
         let mut findings = Findings { out, bad: 0 };
         let machine = container::look();
         machine::look(&mut findings, &machine)?;
+        clients::hooks(&mut findings)?;
         if let Some(folder) = &self.home {
             home::look(&mut findings, folder, &machine)?;
         }

@@ -10,9 +10,12 @@ mod event;
 mod grant;
 mod halves;
 mod holder;
+mod model;
 mod place;
 pub(crate) mod setup;
+mod tokens;
 mod unclear;
+pub(crate) mod version;
 mod watch;
 mod words;
 
@@ -30,14 +33,14 @@ use syscap::{
     format::envelope::ToolResult,
     format::{
         cbor::{Canonical, Item, MapBuilder},
-        id::{AgentId, Seq, TokenId, ToolId},
+        id::{AgentId, Seq, TokenId},
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
     host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
+    remedy::Remedy,
     syscalls::stated::Stated,
-    view::TokenInfo,
 };
 use syscap_commands::Mark;
 
@@ -46,6 +49,8 @@ use self::{
     class::ClassRule,
     client::Client,
     event::{Event, Phase, Told},
+    tokens::Found,
+    unclear::Unclear,
     watch::Watch,
 };
 use crate::{
@@ -60,8 +65,6 @@ const EVENT_BYTES_MAX: usize = 8 << 20;
 /// How long the hook may take, before it says no itself: what `--setup` tells the client to wait
 /// is more.
 const PATIENCE: &str = "40s";
-/// Most tokens of an agent that are tried for a use that is told of.
-const TOKENS_MAX: usize = 16;
 
 /// Whose uses, and how they are judged.
 #[derive(Args, Debug)]
@@ -92,6 +95,9 @@ pub(crate) struct Hook {
     /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     classes: Vec<ClassRule>,
+    /// Vouch for what the tools' results say: they count as trusted, for `syscap learn` too.
+    #[arg(long)]
+    trust_results: bool,
     /// How long a use may be out before it is given up.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
     limit: Duration,
@@ -205,7 +211,19 @@ impl Hook {
         if !text.is_empty() {
             let token = match self.token {
                 Some(token) => token,
-                None => newest(&access, &self.agent, |tool| self.client.runs(tool))?,
+                None => {
+                    match tokens::newest(&access, &self.agent, |tool| self.client.runs(tool))? {
+                        Found::Live(token) => token,
+                        Found::Expired(token, at) => {
+                            let home = crate::output::word_of(&self.home);
+                            return Err(format!(
+                                "the token of {} expired at {at}; go on with: \
+                             syscap token reissue {home} {token}",
+                                self.agent
+                            ));
+                        }
+                    }
+                }
             };
             let prompt = Prompt { agent: self.agent.clone(), conversation, text };
             access.heard(token, &prompt).map_err(|error| error.to_string())?;
@@ -219,25 +237,28 @@ impl Hook {
     fn before(&self, event: &Event, since: Instant, out: &mut Out) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
-        let shell = self.reads_commands(&event.tool);
         let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
-        if shell {
+        if self.reads_commands(&event.tool) {
             let placed = self.client.place(event.folder.as_deref(), event.args.item());
             (used.place, unclear) = (placed.place, placed.unclear);
             marks = placed.marks;
         }
-        let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
-        let set_up = self.set_up_again().map_err(|failure| failure.to_string())?;
-        let token = match self.token {
-            Some(token) => token,
-            None => newest(&access, &self.agent, |tool| *tool == used.tool)
-                .map_err(|none| format!("{none}; an operator issues one: {set_up}"))?,
+        let access =
+            holder::reach(&self.home, self.people).map_err(|why| model::unreached(&why))?;
+        let found = match self.token {
+            Some(token) => Found::Live(token),
+            None => tokens::newest(&access, &self.agent, |tool| *tool == used.tool)?,
         };
-        let begin = || access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
+        let token = found.id();
+        let begin = || match access.begin_use(token, &used, &manifest) {
+            // Its conversation has no session by that token, so that no record can be made.
+            Err(syscap::Error::Refused(why)) if why.reason() == Reason::Expired => Ok(None),
+            begun => begun.map(Some).map_err(|error| model::told(&self.home, &error.to_string())),
+        };
         let mut begun = begin()?;
         let (mut taken, mut before) = (Taken::Waits, None);
         // What is over asks anew: then it is waited for that, by a question that is another.
-        while let Some(ask) = asked(&begun).filter(|ask| before != Some(*ask)) {
+        while let Some(ask) = begun.as_ref().and_then(asked).filter(|ask| before != Some(*ask)) {
             before = Some(ask);
             taken = self.taken_up(&access, ask, since);
             if taken == Taken::Waits {
@@ -246,11 +267,11 @@ impl Hook {
             begun = begin()?;
         }
         let said = match begun {
-            Begun::Out(_) if taken == Taken::ToTheClient => {
+            Some(Begun::Out(_)) if taken == Taken::ToTheClient => {
                 let why = format!("the policy wants a person to approve {}", used.tool);
                 self.client.asked(&why)
             }
-            Begun::Out(intent) => {
+            Some(Begun::Out(intent)) => {
                 match self.plants(event).or_else(|| strays(event, &access, &used)) {
                     Some(what) if !self.is_approved(intent) => {
                         self.client.asked(&format!("{} {what}", used.tool))
@@ -258,29 +279,66 @@ impl Hook {
                     _ => self.client.let_through(self.allow),
                 }
             }
-            Begun::Answered(answer) => {
-                // What a command that is understood counts as, the record says. What is not on
-                // record counts as what it would be put there as.
-                let on_record = || access.tool(&used.tool).map(|it| it.manifest.effect);
-                let class =
-                    (!shell || !unclear.is_empty()).then(|| on_record().unwrap_or(manifest.effect));
-                let home = std::path::absolute(&self.home).unwrap_or_else(|_| self.home.clone());
-                let against = words::Against {
-                    home: &setup::quoted(&home.display().to_string()),
-                    tool: &used.tool,
-                    token,
-                    class,
-                    unclear: &unclear,
-                    marks: &marks,
-                    set_up: &set_up,
-                };
-                Some(self.client.denied(&words::refusal(&against, &answer)))
+            Some(Begun::Answered(answer)) => {
+                let read = (unclear.as_slice(), &marks);
+                Some(self.refused(&access, (event, &used, token), read, &answer)?)
             }
+            None => Some(self.expired(&access, &used, token)?),
         };
         let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
         printed.map_err(|failure| failure.to_string())?;
-        access.close().map_err(|error| error.to_string())?;
+        access.close().map_err(|error| model::told(&self.home, &error.to_string()))?;
         Ok(Exit::Done)
+    }
+
+    /// Tells the model of a refusal, and the operator, on standard error, the command that goes on.
+    /// A client gives the model what stands there for exit code 2 alone.
+    fn refused(
+        &self,
+        access: &Runtime,
+        (event, used, token): (&Event, &ToolUse, TokenId),
+        (unclear, marks): (&[Unclear], &BTreeSet<Mark>),
+        answer: &ToolResult,
+    ) -> Result<String, String> {
+        let tool = &used.tool;
+        // What a command that is understood counts as, the record says. What is not on record counts
+        // as what it would be put there as.
+        let is_unread = !self.reads_commands(&event.tool) || !unclear.is_empty();
+        let class = is_unread.then(|| match access.tool(tool) {
+            Ok(it) => it.manifest.effect,
+            Err(_) => self.manifest(&event.tool, tool.clone()).effect,
+        });
+        let expired = match answer.reason() {
+            Some(Reason::Expired) => tokens::expiry(access, token)?,
+            _ => None,
+        };
+        let home = &*self.home;
+        let against = words::Against { home, tool, token, class, unclear, marks, expired };
+        let command = match answer.reason() {
+            // The hook's own words are what has changed: they are accepted, and no token is issued.
+            Some(Reason::ToolChanged) => {
+                self.accepting(&event.tool, token).map_err(|failure| failure.to_string())?
+            }
+            _ => words::remedy(tool, token, answer)
+                .and_then(|remedy| remedy.command(&self.home))
+                .unwrap_or_default(),
+        };
+        if !command.is_empty() {
+            diagnose(&format!("{tool}: an operator goes on with: {command}"));
+        }
+        Ok(self.client.denied(&words::refusal(&against, answer)))
+    }
+
+    /// The same where the token expired before the conversation's first use.
+    fn expired(&self, access: &Runtime, used: &ToolUse, token: TokenId) -> Result<String, String> {
+        let (tool, reason) = (&used.tool, Reason::Expired);
+        let (got, ask, intent) = (None, None, None);
+        let remedy = Remedy { reason, tool: Some(tool), token: Some(token), got, ask, intent };
+        if let Some(command) = remedy.command(&self.home) {
+            diagnose(&format!("{tool}: an operator goes on with: {command}"));
+        }
+        let at = tokens::expiry(access, token)?;
+        Ok(self.client.denied(&words::expired(tool, at)))
     }
 
     /// What one of the client's own tools for files writes where that is run or gone by later: a
@@ -341,7 +399,7 @@ impl Hook {
     ) -> Result<ToolResult, syscap::Error> {
         let tokens = match self.token {
             Some(token) => vec![token],
-            None => seated(access, &self.agent)?,
+            None => tokens::seated(access, &self.agent)?,
         };
         let unknown = Refused::new(Reason::UnknownReference).field("tool_use_id");
         let mut settled = Err(syscap::Error::Refused(unknown));
@@ -411,35 +469,4 @@ fn read() -> Result<Vec<u8>, String> {
         return Err(format!("the event is longer than {EVENT_BYTES_MAX} bytes"));
     }
     Ok(text)
-}
-
-/// The tokens that an agent has sessions with, the newest session's first.
-fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
-    let mut tokens = Vec::new();
-    for session in access.view()?.sessions {
-        if session.agent == *agent && tokens.len() < TOKENS_MAX && !tokens.contains(&session.token)
-        {
-            tokens.push(session.token);
-        }
-    }
-    Ok(tokens)
-}
-
-/// The newest token of an agent that lives; of several one that grants such a tool and has calls
-/// left: others may be a gateway's.
-fn newest(
-    access: &Runtime,
-    agent: &AgentId,
-    is_it: impl Fn(&ToolId) -> bool,
-) -> Result<TokenId, String> {
-    let view = access.view().map_err(|error| error.to_string())?;
-    let lives = |token: &&TokenInfo| {
-        let gives = !token.tools.is_empty() && token.agent == *agent;
-        gives && token.is_live(view.now)
-    };
-    let fits =
-        |token: &TokenInfo| (token.tools.iter().any(&is_it), !token.is_spent(), token.issued);
-    let newest = view.tokens.iter().filter(lives).max_by_key(|token| fits(token));
-    let none = || format!("{agent} has no token that lives");
-    newest.map(|token| token.id).ok_or_else(none)
 }

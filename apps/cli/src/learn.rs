@@ -7,7 +7,7 @@ mod text;
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
 use syscap::{
     Inspection,
-    analysis::learn::{Allowed, Proposal, Settings, propose},
+    analysis::learn::{Allowed, Proposal, Settings, constraint_names, join, propose},
     format::{
         control::Role,
         id::{AgentId, FactKey, Seq, TokenId},
@@ -33,7 +33,9 @@ Put preset:recording in force first (`syscap policy set HOME preset:recording`),
 work under tokens that name all that they could need, with budgets, on data that you vouch for,
 and learn then. Each line of the proposal says what it is made from. A call that was refused, that
 failed, or that was made after a stranger's word was read widens nothing; nothing is wider than the
-newest token of the recording. Where a session had been given a stranger's word the record that
+newest token of the recording. The policy in force is joined to it: what asked still asks, what a
+person denied stays denied, unless --loosen names it; each call on record that it would let run all
+the same is listed. Where a session had been given a stranger's word the record that
 brought it is named, with what was called after it; what failed or was refused is marked with `!`.
 What the proposal would have said of the calls on record is found by deciding each once more, and
 said at the end, before the policy. Without --apply nothing is written, and another process may hold
@@ -65,6 +67,10 @@ pub(crate) struct Learn {
     /// as far as the token of the recording grants it. May be given again.
     #[arg(long, value_name = "TOOL", value_parser = allowed)]
     allow: Vec<Allowed>,
+    /// A constraint of the policy in force that the proposal need not keep, by its name there; or
+    /// denied/RECORD, what a person denied. May be given again.
+    #[arg(long, value_name = "CONSTRAINT")]
+    loosen: Vec<String>,
     /// Write the policy to a new file, as `syscap policy check` and `policy set` take it.
     #[arg(long, value_name = "FILE")]
     policy_out: Option<PathBuf>,
@@ -94,8 +100,11 @@ impl Learn {
         let settings = self.settings();
         let unsound =
             |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
-        let proposal = propose(&recorded.recording, &settings).map_err(unsound)?;
+        let mut proposal = propose(&recorded.recording, &settings).map_err(unsound)?;
         let empty = proposal.policy.written().constraints.is_empty();
+        if !empty {
+            proposal.policy = self.joined(&home, (&recorded, &proposal))?;
+        }
         let found = self.found(&home, (&recorded, &proposal), &scan)?;
         if let Some(file) = self.policy_out.as_ref().filter(|_| !empty) {
             let created = OpenOptions::new().write(true).create_new(true).open(file);
@@ -129,6 +138,26 @@ impl Learn {
         out.conclude(Ok(()), if empty { Exit::Failed } else { Exit::Done })
     }
 
+    /// The proposed policy with all that the policy in force restricts, and that people denied.
+    fn joined(
+        &self,
+        home: &Inspection,
+        (recorded, proposal): (&Recorded, &Proposal),
+    ) -> Result<Policy, Failure> {
+        let unsound =
+            |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
+        let in_force = Policy::from_cbor(&home.kernel().engine().document()).map_err(unsound)?;
+        let denied = &recorded.denied;
+        let names = constraint_names(&in_force, denied);
+        if let Some(name) = self.loosen.iter().find(|name| !names.contains(*name)) {
+            let all: Vec<&str> = names.iter().map(String::as_str).collect();
+            let advice = format!("is no constraint in force; there are {}", all.join(", "));
+            return Err(Failure::Usage { what: format!("--loosen {name}"), advice });
+        }
+        let loosened = self.loosen.iter().cloned().collect();
+        join(&proposal.policy, (&in_force, denied), &loosened).map_err(unsound)
+    }
+
     /// What the log shows besides, and what the proposal would have said of it.
     fn found(
         &self,
@@ -141,7 +170,7 @@ impl Learn {
         let poisoned = recorded.poisoned.iter().filter(|one| is_meant(&one.agent));
         Ok(Found {
             vault: home.verify_vault().map_err(failed())?,
-            preview: home.preview(proposal, scan).map_err(failed())?,
+            preview: home.preview(proposal, &recorded.denied, scan).map_err(failed())?,
             poisoned: poisoned.cloned().collect(),
         })
     }

@@ -46,7 +46,7 @@ pub(crate) async fn wait(
     say(&format!("a call waits for approval: syscap approvals approve {home} {ask}"));
     let answered = tokio::select! {
         answered = watched(gateway, ask, until) => answered,
-        () = told(gateway, ask, flight, &home) => false,
+        () = told(gateway, ask, flight) => false,
         () = flight.cancel.cancelled() => false,
         () = gateway.closing.cancelled() => false,
     };
@@ -78,19 +78,18 @@ async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
 }
 
 /// Tells the client that it waits, as long as it does, and asks it where it may be asked.
-async fn told(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight, home: &str) {
-    tokio::join!(progress(gateway, ask, flight, home), asked(gateway, ask, flight));
+async fn told(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) {
+    tokio::join!(progress(gateway, ask, flight), asked(gateway, ask, flight));
 }
 
-async fn progress(gateway: &Gateway, ask: Seq, flight: &Flight, home: &str) {
+async fn progress(gateway: &Gateway, ask: Seq, flight: &Flight) {
     let mut told = 0_u32;
     loop {
         if let Some(token) = flight.progress.clone() {
             told = told.saturating_add(1);
             // Below what the tool itself will say: progress only goes on.
             let little = f64::from(told) / 1_000_000.0;
-            let words =
-                format!("waits for a person's approval: syscap approvals approve {home} {ask}");
+            let words = format!("waits for a person's approval: syscap approvals approve {ask}");
             let progress = ProgressNotificationParam::new(token, little).with_message(words);
             gateway.client.progress(progress).await;
         }

@@ -239,10 +239,7 @@ impl Kernelside for HomeKernel {
 
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached> {
         let view = self.view(Some(token))?;
-        let ended = view.token(token).and_then(|token| ended(token, view.now));
-        Ok(ended.map(|why| {
-            format!("token {token} {why}; an operator goes on with: {}", self.reissue(token))
-        }))
+        Ok(view.token(token).and_then(|token| ended(token, view.now)))
     }
 
     fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached> {

@@ -260,15 +260,9 @@ pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData
     match gateway.stopped().await {
         Ok(None) => Ok(()),
         Ok(Some(reason)) => {
-            let home = gateway.kernel.home();
-            let next = match reason {
-                Reason::Frozen => {
-                    format!("an operator sees what is frozen with: syscap top {home} --once")
-                }
-                _ => match gateway.open() {
-                    Some(open) => next::ended(gateway, open.session.token().id, &home).await,
-                    None => format!("syscap top {home} --once"),
-                },
+            let next = match gateway.open().filter(|_| reason != Reason::Frozen) {
+                Some(open) => next::ended(gateway, (open.session.token().id, reason)).await,
+                None => next::frozen(gateway),
             };
             Err(refusal::stopped(reason, &next))
         }

@@ -62,15 +62,17 @@ pub(crate) async fn go_on(gateway: &Arc<Gateway>, ended: &Arc<Open>, lack: &Lack
     }
 }
 
-/// Why no call is let through any more, and the command that goes on; said to the operator too.
+/// Why no call is let through any more, for the client; the operator is told the command.
 pub(crate) async fn ended(gateway: &Arc<Gateway>) -> Option<String> {
     let token = gateway.open()?.session.token().id;
     let kernel = Arc::clone(&gateway.kernel);
     let ended = blocking(move || kernel.ended(token)).await.and_then(|ended| ended);
     match ended {
         Ok(ended) => {
-            ended.iter().for_each(|ended| say(ended));
-            ended
+            let why = ended?;
+            let home = gateway.kernel.home();
+            say(&format!("token {token} {why}; go on with: syscap token reissue {home} {token}"));
+            Some(format!("the token {why}; an operator can issue it once more"))
         }
         Err(error) => {
             say(&format!("how the token stands is not known: {error}"));

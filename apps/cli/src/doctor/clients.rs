@@ -5,6 +5,7 @@ use syscap::{format::manifest::Manifest, kernel::kernel::Kernel, syscalls::net::
 use super::findings::{Findings, Level};
 use crate::{
     exit::Failure,
+    hook::version,
     output::{Object, array, plain},
 };
 
@@ -33,6 +34,26 @@ fn slowest(kernel: &Kernel) -> Option<(&Manifest, u64)> {
     let of = |manifest: &Manifest| manifest.wall_ms_max.or(Network::timeout_ms(manifest));
     let limited = kernel.manifests().filter_map(|manifest| Some((manifest, of(manifest)?)));
     limited.max_by_key(|(_, ms)| *ms)
+}
+
+/// Whether Claude Code denies a use where the hook fails.
+pub(super) fn hooks(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    for file in version::unblocked() {
+        let file = file.display().to_string();
+        findings.bad(
+            "hook",
+            &format!(
+                "{} has no onFailure \"block\" before a use: where the hook can't be started the \
+                 tool runs; print the settings anew: syscap hook, with --setup and --token",
+                plain(&file)
+            ),
+        )?;
+    }
+    let Some(version) = version::installed() else { return Ok(()) };
+    match version.lets_tools_run() {
+        Some(problem) => findings.bad("claude", &problem),
+        None => findings.fine("claude", &format!("{version}, which denies where the hook fails")),
+    }
 }
 
 pub(super) fn look(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {

@@ -20,9 +20,9 @@ use syscap::{
     view::{ToolDetail, Whose},
 };
 
-use super::{Hook, class::class, client::Client};
+use super::{Hook, class::class, client::Client, version};
 use crate::{
-    exit::{Ended, Exit, Failure, tell},
+    exit::{Ended, Exit, Failure, diagnose, tell},
     output::{Object, Out, array},
     runtime,
     signing::{self, Hand},
@@ -41,6 +41,11 @@ impl Hook {
         runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
         let settings = self.settings(&self.command()?);
         out.line(&settings)?;
+        if self.client == Client::ClaudeCode
+            && let Some(problem) = version::installed().and_then(version::Version::lets_tools_run)
+        {
+            diagnose(&format!("warning: {problem}"));
+        }
         Ok(Exit::Done)
     }
 
@@ -57,7 +62,10 @@ impl Hook {
 
     /// The client's tools on record, and a token for them.
     pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
-        let scopes = self.scopes()?;
+        // What is named is checked before anything is put on record.
+        if self.token.is_none() || !self.roots.is_empty() || !self.hosts.is_empty() {
+            drop(self.scopes()?);
+        }
         let known = self.client.known().iter().map(|(name, _, _)| (*name).to_owned());
         let names: Vec<String> = known.chain(self.named(access)?).collect();
         let manifests: Result<Vec<Manifest>, Failure> = names
@@ -75,6 +83,7 @@ impl Hook {
         let token = match self.token {
             Some(token) => token,
             None => {
+                let scopes = self.scopes()?;
                 // What is held to roots: the shell, and what names a file.
                 let held = |tool: &&ToolId| {
                     let held = |name: &&String| {
@@ -93,6 +102,13 @@ impl Hook {
                 hands.issuer.issue(access, &grant.expires_in(self.expires))?
             }
         };
+        if self.trust_results {
+            diagnose(&format!(
+                "warning: the results of {} tools count as trusted: what a stranger wrote into \
+                 them counts as the operator's word",
+                tools.len()
+            ));
+        }
         tell(&format!("{} tools on record, token {token}", tools.len()));
         if self.roots.is_empty() {
             tell("the client's own file tools may name any path: --root FOLDER holds them too");
@@ -140,7 +156,8 @@ impl Hook {
     /// words.
     pub(super) fn manifest(&self, name: &str, tool: ToolId) -> Manifest {
         let effect = class(&self.classes, name).unwrap_or_else(|| self.client.class(name));
-        let mut manifest = Manifest::new(tool, effect).labelled(Label::UNTRUSTED);
+        let label = if self.trust_results { Label::PUBLIC } else { Label::UNTRUSTED };
+        let mut manifest = Manifest::new(tool, effect).labelled(label);
         let description = format!("{name}, which {} runs itself.", self.client.prefix());
         manifest = manifest.described(name, &description);
         manifest.extra = Extra::Taken;
@@ -163,9 +180,14 @@ impl Hook {
         Ok(format!("{} {}", quoted(&path(&program)?), self.words()?))
     }
 
-    /// The command that sets the client up once more, for who reads a refusal.
-    pub(super) fn set_up_again(&self) -> Result<String, Failure> {
-        Ok(format!("syscap {} --setup", self.words()?))
+    /// The command that accepts a tool of the client's as the hook describes it now, and issues no
+    /// token.
+    pub(super) fn accepting(&self, name: &str, token: TokenId) -> Result<String, Failure> {
+        let more = match self.token {
+            Some(_) => String::new(),
+            None => format!(" --token {token}"),
+        };
+        Ok(format!("syscap {}{more} --setup --tool {}", self.words()?, quoted(name)))
     }
 
     fn words(&self) -> Result<String, Failure> {
@@ -182,6 +204,9 @@ impl Hook {
         words.extend(["--limit".to_owned(), format!("{}s", self.limit.as_secs())]);
         words.extend(["--patience".to_owned(), format!("{}s", self.patience.as_secs())]);
         words.extend(["--ask".to_owned(), self.ask.name().to_owned()]);
+        if self.trust_results {
+            words.push("--trust-results".to_owned());
+        }
         if self.allow {
             words.push("--allow".to_owned());
         }
@@ -275,14 +300,20 @@ impl Client {
                 (&["BeforeTool", "AfterTool"][..], ".*", seconds.saturating_mul(1_000))
             }
         };
-        let hook = hook.uint("timeout", timeout).finish();
-        let entry =
-            Object::new().text("matcher", every).json("hooks", &array([hook.clone()])).finish();
-        let hooks = events
-            .iter()
-            .fold(Object::new(), |object, event| object.json(event, &array([entry.clone()])));
+        let hook = hook.uint("timeout", timeout);
+        let entry = |event: &str| {
+            // Else a hook that can't be started, or is killed, lets the tool run.
+            let hook = match (self, event) {
+                (Self::ClaudeCode, "PreToolUse") => hook.clone().text("onFailure", "block"),
+                _ => hook.clone(),
+            };
+            let hooks = array([hook.finish()]);
+            array([Object::new().text("matcher", every).json("hooks", &hooks).finish()])
+        };
+        let hooks =
+            events.iter().fold(Object::new(), |object, event| object.json(event, &entry(event)));
         // What its user says is of no tool.
-        let said = Object::new().json("hooks", &array([hook])).finish();
+        let said = Object::new().json("hooks", &array([hook.finish()])).finish();
         let hooks = hooks.json(self.prompt_event(), &array([said]));
         Object::new().json("hooks", &hooks.finish()).finish()
     }

@@ -1,6 +1,6 @@
 //! A refusal in words that a model can act on.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use syscap::{
     format::envelope::ToolResult,
@@ -10,16 +10,20 @@ use syscap::{
         json,
         manifest::EffectClass,
         reason::Reason,
+        time::UnixMillis,
     },
+    remedy::Remedy,
 };
 use syscap_commands::Mark;
 
-use super::unclear::{self, Unclear};
+use super::{
+    model,
+    unclear::{self, Unclear},
+};
 
 /// What a use was held against.
 pub(super) struct Against<'a> {
-    /// The home, as a shell reads it.
-    pub(super) home: &'a str,
+    pub(super) home: &'a Path,
     pub(super) tool: &'a ToolId,
     pub(super) token: TokenId,
     /// What the tool counts as; a shell's use by its command, where that can be told.
@@ -27,13 +31,13 @@ pub(super) struct Against<'a> {
     pub(super) unclear: &'a [Unclear],
     /// What a shell's command does besides, as far as it was read.
     pub(super) marks: &'a BTreeSet<Mark>,
-    /// The command that sets the client up again.
-    pub(super) set_up: &'a str,
+    /// When the token expired, where that is why.
+    pub(super) expired: Option<UnixMillis>,
 }
 
 /// Why a use must not be made, and what to do about it.
 pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
-    let tool = against.tool;
+    let Against { tool, token, .. } = *against;
     let record = answer.receipt().outcome_seq.get();
     let Some(reason) = answer.reason() else {
         return format!("syscap: this use of {tool} has ended already (record {record}).");
@@ -43,6 +47,8 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
     for key in ["field", "got", "allowed"] {
         if let Some(value) = error.get(key) {
             let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);
+            // What was asked for the model knows.
+            let value = if key == "allowed" { model::told(against.home, &value) } else { value };
             text.push_str(&format!(" {key}: {}.", value.trim_end_matches('.')));
         }
     }
@@ -59,51 +65,35 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
     if reason == Reason::Asked {
         text.push_str(unclear::asked_for(against.marks).unwrap_or_default());
     }
-    let ask = answer.ask().map(|ask| ask.to_string());
-    if let Some(next) = against.next(reason, ask) {
-        text.push_str(&format!(" {next}"));
+    if let Some(expired) = against.expired {
+        text.push_str(&format!(" The token expired at {expired}."));
+    }
+    if let Some(advice) = remedy(tool, token, answer).and_then(|remedy| remedy.advice()) {
+        text.push_str(&format!(" To go on: {advice}."));
     }
     text.push_str(&format!(" (record {record})"));
     text
 }
 
-impl Against<'_> {
-    /// Who goes on, and by which command.
-    fn next(&self, reason: Reason, ask: Option<String>) -> Option<String> {
-        let Self { home, tool, token, set_up, .. } = self;
-        if let Some(ask) = ask {
-            return Some(format!(
-                "A person approves it with: syscap approvals approve {home} {ask}; then use it \
-                 again as it is."
-            ));
-        }
-        Some(match reason {
-            Reason::Asked => format!(
-                "Nobody was asked: as many of the agent's calls wait as may (32), which an \
-                 operator answers (`syscap approvals list {home}`), or the policy names nobody who \
-                 may approve this (`syscap policy show {home}`)."
-            ),
-            Reason::Denied | Reason::Constraint | Reason::Obligation | Reason::Reduced => {
-                format!("An operator sees what the policy says: `syscap policy show {home}`.")
-            }
-            Reason::NotGranted => format!(
-                "An operator grants it besides: \
-                 `syscap token reissue {home} {token} --tool {tool}`."
-            ),
-            // Its scopes are folders and hosts of the set-up.
-            Reason::OutOfScope => format!(
-                "An operator sets the client up with more, and names again what it has: \
-                 `{set_up} --root FOLDER` (or --host NAME)."
-            ),
-            // The hook's own words are what has changed.
-            Reason::ToolChanged => format!("An operator accepts what it is now: `{set_up}`."),
-            Reason::Revoked | Reason::Expired | Reason::Exhausted | Reason::OverBudget => {
-                format!("An operator issues a token anew: `syscap token reissue {home} {token}`.")
-            }
-            Reason::Frozen => {
-                format!("An operator sees what is frozen: `syscap top {home} --once`.")
-            }
-            _ => return None,
-        })
-    }
+/// What goes on after it.
+pub(super) fn remedy<'a>(
+    tool: &'a ToolId,
+    token: TokenId,
+    answer: &'a ToolResult,
+) -> Option<Remedy<'a>> {
+    let got = answer.delivered().item().get("got").and_then(Item::as_text);
+    let (tool, token) = (Some(tool), Some(token));
+    let reason = answer.reason()?;
+    Some(Remedy { reason, tool, token, got, ask: answer.ask(), intent: None })
+}
+
+/// The same where nothing could be recorded, since the token had expired before.
+pub(super) fn expired(tool: &ToolId, at: Option<UnixMillis>) -> String {
+    let reason = Reason::Expired;
+    let at = at.map_or_else(String::new, |at| format!(" The token expired at {at}."));
+    let (name, code) = (reason.name(), reason.code());
+    format!(
+        "syscap refused {tool}: {name} ({code}).{at} To go on: an operator can issue the token once \
+         more."
+    )
 }

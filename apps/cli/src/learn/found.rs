@@ -4,7 +4,8 @@
 use syscap::{
     analysis::learn::Ended,
     learn::{
-        After, Origin, PREVIEWED_MAX, Poisoned, Preview, Previewed, PreviewedCall, Recorded, WhyNot,
+        After, Loosened, Origin, PREVIEWED_MAX, Poisoned, Preview, Previewed, PreviewedCall,
+        Recorded, WhyNot,
     },
     verify::{Altered, VaultReport},
 };
@@ -79,9 +80,12 @@ impl Found {
 
     /// What the proposal would have said.
     pub(super) fn print_preview(&self, out: &mut Out) -> Result<(), Failure> {
-        let Preview { allowed, asked, refused, not_asked } = &self.preview;
+        let Preview { allowed, asked, refused, not_asked, loosened } = &self.preview;
         out.line("of the calls on record that a policy decided, this proposal")?;
         out.line(&format!("  lets run {}, of which {} had run", allowed.count, allowed.ran))?;
+        for Loosened { seq, agent, tool, was } in loosened {
+            out.line(&format!("    record {seq}  {agent}  {tool}: {} -> allow", was.name()))?;
+        }
         let kinds =
             [("asks about", asked), ("refuses", refused), ("can't be asked about", not_asked)];
         for (what, Previewed { count, ran, calls }) in kinds {
@@ -99,12 +103,17 @@ impl Found {
         let altered = self.vault.altered.iter().map(|Altered { seq, part }| {
             Object::new().uint("record", seq.get()).text("part", part.name()).finish()
         });
-        let Preview { allowed, asked, refused, not_asked } = &self.preview;
+        let Preview { allowed, asked, refused, not_asked, loosened } = &self.preview;
+        let loosened = loosened.iter().map(|Loosened { seq, agent, tool, was }| {
+            let object = Object::new().uint("record", seq.get()).shown("agent", agent);
+            object.shown("tool", tool).text("was", was.name()).finish()
+        });
         let preview = Object::new()
             .json("allowed", &kind(allowed, 0))
             .json("asked", &kind(asked, PREVIEWED_MAX))
             .json("refused", &kind(refused, PREVIEWED_MAX))
-            .json("not_asked", &kind(not_asked, PREVIEWED_MAX));
+            .json("not_asked", &kind(not_asked, PREVIEWED_MAX))
+            .json("loosened", &array(loosened));
         object
             .json("poisoned", &array(self.poisoned.iter().map(poisoned_json)))
             .uint("poisoned_dropped", recorded.poisoned_dropped)

@@ -13,6 +13,7 @@ use syscap::{
         record::{Body, CallFields, OutcomeFlags, Record},
     },
     kernel::store::{Next, StoreError},
+    remedy::Remedy,
 };
 
 use super::{
@@ -103,6 +104,9 @@ fn text(
     for (name, value) in of_kind(record) {
         say(name, &value)?;
     }
+    if let Some(command) = next(home, record, sides) {
+        say("goes on by", &command)?;
+    }
     let Some(sides) = sides else { return Ok(()) };
     let reason = match &record.body {
         Body::Outcome(outcome) => outcome.reason,
@@ -111,6 +115,22 @@ fn text(
     };
     arguments(&sides.arguments, out)?;
     delivered(&sides.delivered, reason, out)
+}
+
+/// The operator's command after a refusal.
+fn next(home: &Path, record: &Record, sides: Option<&Sides>) -> Option<String> {
+    let (reason, ask) = match &record.body {
+        Body::Refusal(refusal) => (refusal.reason, None),
+        Body::Ask(_) => (Reason::Asked, Some(record.seq)),
+        _ => return None,
+    };
+    let call = call_of(&record.body)?;
+    let got = match sides.map(|sides| &sides.delivered) {
+        Some(Kept::There(error)) => error.item().get("got").and_then(Item::as_text),
+        _ => None,
+    };
+    let (tool, token) = (call.tool_id.as_ref(), call.capability_token_id);
+    Remedy { reason, tool, token, got, ask, intent: None }.command(home)
 }
 
 /// What all records of calls have.

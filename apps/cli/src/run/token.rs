@@ -12,6 +12,7 @@ use crate::{
     exit::Failure,
     hook::{Hook, client::Client},
     mcp::Mcp,
+    output::word_of,
 };
 
 #[derive(Parser)]
@@ -105,7 +106,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
             let advice = format!(
                 "has no token that goes on; issue one with: syscap token issue {} --agent {} \
                  --tool TOOL",
-                run.home.display(),
+                word_of(&run.home),
                 run.agent
             );
             Err(Failure::Usage { what, advice })
@@ -115,7 +116,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
 
 fn ended(run: &Run, token: TokenId) -> Failure {
     let what = format!("token {token}");
-    let home = run.home.display();
+    let home = word_of(&run.home);
     let advice =
         format!("was revoked or is spent; go on with: syscap token reissue {home} {token}");
     Failure::Usage { what, advice }

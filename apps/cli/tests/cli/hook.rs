@@ -5,4 +5,5 @@ mod claude;
 mod gemini;
 mod hostile;
 mod shell;
+mod told;
 mod world;

@@ -20,6 +20,7 @@ mod ends;
 mod full;
 mod homes;
 mod hook;
+mod joined;
 mod keys;
 mod learn;
 mod log_lines;

@@ -171,10 +171,11 @@ impl Office {
                 "over_budget" | "exhausted" | "expired" => "reissued",
                 _ => panic!("nobody expected that: {refusal}"),
             });
-            // The command stands at the end of what it says, or before what to do then.
-            let next = refusal["next"].as_str().unwrap();
-            let command = next.split("syscap ").nth(1).and_then(|rest| rest.split(';').next());
-            let Some(command) = command else {
+            // The operator finds the command in the log.
+            let record = refusal["record"].to_string();
+            let shown = self.does(&["log", "show", &self.path("home"), &record]);
+            let next = shown.lines().find_map(|line| line.strip_prefix("goes on by"));
+            let Some(command) = next.and_then(|next| next.trim().strip_prefix("syscap ")) else {
                 return self.count("dead ends");
             };
             self.does(&command.split_whitespace().collect::<Vec<_>>());

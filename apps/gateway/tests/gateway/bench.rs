@@ -243,6 +243,17 @@ impl GatewayProcess {
         self.said.lock().unwrap().clone()
     }
 
+    /// All that it has said, once this is among it.
+    pub(crate) fn said_with(&self, text: &str) -> String {
+        for _ in 0..500 {
+            if self.said().contains(text) {
+                return self.said();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        panic!("it never said {text:?}: {}", self.said());
+    }
+
     /// The most memory that it has had, in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

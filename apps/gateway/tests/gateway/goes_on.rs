@@ -52,7 +52,8 @@ fn a_spent_token_is_issued_again_as_often_as_was_said() {
     let newest = tokens(&bench)[0].id;
     assert_eq!(reason, "over_budget");
     let command = format!("syscap token reissue {} {newest}", bench.home().display());
-    assert!(next.contains("calls has run out") && next.contains(&command), "{next}");
+    assert!(next.contains("calls has run out") && !next.contains("syscap "), "{next}");
+    gateway.said_with(&command);
     assert!(gateway.end().success());
     let all = tokens(&bench);
     assert_eq!(all.len(), 3);
@@ -83,7 +84,7 @@ fn what_was_stopped_is_not_issued_again() {
             let result = echo(&mut gateway);
             let (said, next) = why(&result);
             assert_eq!(said, reason);
-            assert!(next.contains("syscap "), "{next}");
+            assert!(next.contains("an operator") && !next.contains("syscap "), "{next}");
         }
         // Told where tools are listed, too.
         let listed = gateway.request("tools/list", json!({}));
@@ -156,7 +157,8 @@ fn it_does_not_begin_by_what_has_ended() {
         let mut gateway = bench.gateway(words).session();
         let listed = gateway.request("tools/list", json!({}));
         let told = listed["result"]["_meta"]["dev.syscap/token"].as_str().unwrap();
-        assert!(told.contains("calls has run out") && told.contains("token reissue"), "{told}");
+        assert!(told.contains("calls has run out") && !told.contains("syscap "), "{told}");
+        gateway.said_with("token reissue");
         assert_eq!(why(&echo(&mut gateway)).0, "over_budget");
         assert!(gateway.end().success());
     }
@@ -187,6 +189,8 @@ fn a_refusal_says_what_goes_on() {
     assert!(told["constraint"].is_string(), "{told}");
     let ask = told["got"].as_str().unwrap();
     let command = format!("syscap approvals approve {} {ask}", bench.home().display());
+    gateway.said_with(&command);
+    let command = format!("syscap approvals approve {ask};");
     assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
     assert!(crate::bench::text(&result).contains(&command));
     assert!(gateway.end().success());
@@ -204,7 +208,7 @@ fn what_nobody_may_approve_names_who_can_change_that() {
     let told = refusal(&echo(&mut gateway)).clone();
     assert_eq!((&told["reason"], &told["class"]), (&json!("asked"), &json!("irreversible")));
     let next = told["next"].as_str().unwrap();
-    assert!(next.contains("params.elevated") && next.contains("syscap tools class"), "{next}");
+    assert!(next.contains("params.elevated") && !next.contains("syscap "), "{next}");
     assert!(!next.contains("approvals approve"), "{next}");
     assert!(gateway.end().success());
 }
@@ -223,6 +227,7 @@ fn what_is_one_too_many_names_those_that_wait() {
         assert!(next(n).contains("approvals approve"));
     }
     let next = next(32);
-    assert!(next.contains("syscap approvals list") && !next.contains("elevated"), "{next}");
+    assert!(next.contains("nobody was asked") && !next.contains("elevated"), "{next}");
+    gateway.said_with("syscap approvals list");
     assert!(gateway.end().success());
 }

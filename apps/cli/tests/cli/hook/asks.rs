@@ -84,10 +84,15 @@ fn a_use_whose_tool_is_set_anew_goes_by_that() {
 #[test]
 fn a_use_is_denied_where_nobody_answers() {
     let hooked = Hooked::new("claude-code", &["--ask", "wait", "--patience", "6s"]);
-    let reason = denied(hooked.hook(&bash("toolu_01")));
+    let refused = hooked.hook(&bash("toolu_01"));
     let ask = hooked.of_kind("ask")[0]["seq"].clone();
     let command = format!("syscap approvals approve {} {ask}", hooked.home.path());
-    assert!(reason.contains("asked (403)") && reason.contains(&command), "{reason}");
+    assert!(refused.err.trim_end().ends_with(&command), "{}", refused.err);
+    let reason = denied(refused);
+    let model = format!("syscap approvals approve {ask};");
+    assert!(reason.contains("asked (403)") && reason.contains(&model), "{reason}");
+    let listed = run(["approvals", "list", &hooked.home.path()]).fine().out;
+    assert!(listed.contains(&command), "{listed}");
     run(["approvals", "approve", &hooked.home.path(), &ask.to_string()]).fine();
     assert_eq!(hooked.hook(&bash("toolu_02")).fine().out, "");
     assert_eq!((hooked.of_kind("ask").len(), hooked.of_kind("intent").len()), (1, 1));
@@ -147,7 +152,7 @@ fn a_use_is_no_prompt_where_nothing_says_so() {
             "gemini-cli" => gemini("BeforeTool", "run_shell_command", json!({ "command": "ls" })),
             _ => bash("toolu_01"),
         };
-        let said = hooked.hook(&event).fine().out;
+        let said = hooked.hook(&event).out;
         assert!(said.contains("deny") && said.contains("asked (403)"), "{said}");
         assert_eq!(hooked.of_kind("approval").len(), 0);
         assert_eq!(hooked.of_kind("intent").len(), 0);

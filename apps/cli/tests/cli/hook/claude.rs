@@ -1,19 +1,23 @@
 //! Claude Code: PreToolUse, PostToolUse, PostToolUseFailure.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::{Value, json};
 
 use super::world::{Hooked, claude, with};
-use crate::support::{Run, run};
+use crate::support::{Run, run, syscap};
 
 fn read(event: &str, id: &str) -> Value {
     claude(event, id, "Read", json!({ "file_path": "/tmp/project/a.txt" }))
 }
 
-/// The hook objects, and its reason stands there for the model.
+/// The hook objects, and its reason stands there for the model. For the operator a command may
+/// stand on standard error.
 pub(super) fn denied(run: Run) -> String {
-    let said = run.fine().one();
+    let said = run.one();
+    assert_eq!(run.code, 0, "{}", run.err);
+    let is_command = |line: &str| line.contains(": an operator goes on with: syscap ");
+    assert!(run.err.lines().count() <= 1 && run.err.lines().all(is_command), "{}", run.err);
     let said = &said["hookSpecificOutput"];
     assert_eq!(said["hookEventName"], "PreToolUse");
     assert_eq!(said["permissionDecision"], "deny");
@@ -32,6 +36,9 @@ fn the_settings_name_the_hook_for_each_event() {
         assert_eq!(entries[0]["matcher"], matcher);
         let hook = &entries[0]["hooks"][0];
         assert_eq!((&hook["type"], &hook["timeout"]), (&json!("command"), &json!(60)));
+        // Afterwards, and of what a user says, nothing is left that could be denied.
+        let on_failure = if event == "PreToolUse" { json!("block") } else { Value::Null };
+        assert_eq!(hook["onFailure"], on_failure, "{event}");
         let command = hook["command"].as_str().unwrap();
         assert!(command.contains(" hook "), "{command}");
         assert!(command.contains(r"'read=mcp__it'\''s__*'"), "{command}");
@@ -277,10 +284,12 @@ fn a_refusal_names_the_command_that_goes_on() {
     let hooked = Hooked::new("claude-code", &[]);
     let home = hooked.home.path();
     let stranger = |id: &str| claude("PreToolUse", id, "mcp__evil__read", json!({}));
-    let reason = denied(hooked.hook(&stranger("toolu_01")));
+    let refused = hooked.hook(&stranger("toolu_01"));
+    let (_, command) = refused.err.trim_end().split_once(": syscap ").expect("a command");
+    let command = command.to_owned();
+    let reason = denied(refused);
     assert!(reason.contains("class: external_write"), "{reason}");
-    let (_, command) = reason.split_once("`syscap ").expect("a command");
-    let words = command.split_once('`').expect("its end").0.split(' ').collect::<Vec<_>>();
+    let words = command.split(' ').collect::<Vec<_>>();
     assert_eq!(words[..3], ["token", "reissue", &home]);
     run(&words).fine();
     let reason = denied(hooked.hook(&stranger("toolu_02")));
@@ -315,6 +324,15 @@ fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
     let words = ["hook", &home, "--agent", "coder", "--client", "claude-code"];
     let hooked = crate::support::run_with(words, event.as_bytes());
     assert_eq!((hooked.code, &*hooked.out), (2, ""));
+    // That is the model's; the user is told by the next prompt.
+    assert!(
+        hooked.err.contains("there is no home") && !hooked.err.contains(&home),
+        "{}",
+        hooked.err
+    );
+    let words = ["hook", &home, "--agent", "coder", "--client", "claude-code"];
+    let hooked = crate::support::run_with(words, prompt("Hello?").to_string().as_bytes());
+    assert_eq!((hooked.code, &*hooked.out), (1, ""));
     assert!(hooked.err.contains(&format!("syscap init {home}")), "{}", hooked.err);
     assert!(!std::path::Path::new(&home).exists());
 }
@@ -335,4 +353,43 @@ fn a_named_root_is_a_mistake_in_the_words() {
     }
     assert_eq!(hooked.of_kind("mint").len(), tokens);
     assert_eq!(hooked.set_up(&["--root", folder.to_str().unwrap()]).code, 0);
+}
+
+/// A `claude` that knows no `onFailure` lets the tool run where the hook can't be started.
+#[test]
+fn claude_before_on_failure_is_warned_of() {
+    let hooked = Hooked::loose("claude-code", &[]);
+    for (version, is_old) in [("2.1.294", true), ("2.1.295", false)] {
+        let folder = hooked.home.beside(version);
+        fs::create_dir(&folder).unwrap();
+        let program = folder.join("claude");
+        fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let with = |args: &[String]| {
+            let path = format!("{}:/usr/bin:/bin", folder.display());
+            let mut command = syscap();
+            command.args(args).env("PATH", path).current_dir(&folder).env("HOME", &folder);
+            Run::of(command.output().unwrap())
+        };
+        let args = [hooked.args(), vec!["--setup".to_owned()]].concat();
+        let set_up = with(&args);
+        assert_eq!(set_up.code, 0, "{}", set_up.err);
+        assert_eq!(set_up.err.contains("onFailure"), is_old, "{}", set_up.err);
+        let found = |what: &str| {
+            let findings = with(&["doctor".to_owned(), "--json".to_owned()]).json();
+            let of_it = findings.into_iter().filter(|one| one["what"] == what);
+            of_it.map(|one| one["level"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("claude"), [if is_old { "bad" } else { "ok" }]);
+        // The settings of the folder, as printed and without the field.
+        fs::create_dir(folder.join(".claude")).unwrap();
+        let file = folder.join(".claude/settings.json");
+        for (text, levels) in [
+            (set_up.out.clone(), &[][..]),
+            (set_up.out.replace(r#","onFailure":"block""#, ""), &["bad"][..]),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(found("hook"), levels);
+        }
+    }
 }

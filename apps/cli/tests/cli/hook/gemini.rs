@@ -56,7 +56,7 @@ fn uses_are_on_record_before_and_after() {
 fn what_is_refused_is_denied_with_its_reason() {
     let hooked = Hooked::new("gemini-cli", &["--allow"]);
     let shell = gemini("BeforeTool", "run_shell_command", json!({ "command": "ls" }));
-    let said = hooked.hook(&shell).fine().one();
+    let said = hooked.hook(&shell).one();
     assert_eq!(said["decision"], "deny");
     assert!(said["reason"].as_str().unwrap().contains("asked (403)"), "{said}");
     assert_eq!(hooked.last()["kind"], "ask");

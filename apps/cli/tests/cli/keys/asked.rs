@@ -204,7 +204,9 @@ fn at_a_terminal_a_person_signs() {
     let strange = event.replace("\"Read\"", "\"mcp__docs__find\"").replace("u1", "u2");
     let refused = run_with(hook, strange.as_bytes());
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("syscap tools accept"), "{}", refused.err);
+    // The model reads it: it names no command.
+    let said = &refused.err;
+    assert!(said.contains("is not on record") && !said.contains("syscap tools"), "{said}");
     let mut person = Person::runs(["tools", "accept", &path, "claude_code.tool.mcp__docs__find"]);
     person.sees("Accept claude_code.tool.mcp__docs__find as shown?").types("y");
     person.sees("Enter passphrase for the operator key: ").types("secret");
