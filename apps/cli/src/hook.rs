@@ -7,10 +7,12 @@ mod asked;
 mod class;
 pub(crate) mod client;
 mod event;
+mod finding;
 mod grant;
 mod halves;
 mod holder;
 mod place;
+pub(crate) mod reading;
 pub(crate) mod setup;
 mod unclear;
 mod watch;
@@ -32,6 +34,7 @@ use syscap::{
         cbor::{Canonical, Item, MapBuilder},
         id::{AgentId, Seq, TokenId, ToolId},
         manifest::EffectClass,
+        mark::{Mark, write_marks},
         reason::{Reason, Refused},
     },
     host::{Begun, Prompt, Reported, ToolUse},
@@ -39,7 +42,6 @@ use syscap::{
     syscalls::stated::Stated,
     view::TokenInfo,
 };
-use syscap_commands::Mark;
 
 use self::{
     asked::{Ask, Taken},
@@ -101,7 +103,7 @@ pub(crate) struct Hook {
     /// What is done where the policy wants a person to approve.
     #[arg(long, value_enum, default_value_t)]
     ask: Ask,
-    /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
+    /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
     allow: bool,
@@ -222,7 +224,7 @@ impl Hook {
         let shell = self.reads_commands(&event.tool);
         let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
         if shell {
-            let placed = self.client.place(event.folder.as_deref(), event.args.item());
+            let placed = self.client.reading(event.folder.as_deref(), event.args.item());
             (used.place, unclear) = (placed.place, placed.unclear);
             marks = placed.marks;
         }
@@ -290,7 +292,7 @@ impl Hook {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
         let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
         let path = event.args.item().get(argument)?.as_text()?;
-        let marks = syscap_commands::write_marks(path.split('/'));
+        let marks = write_marks(path.split('/'));
         match (marks.is_empty(), marks.contains(&Mark::Hides)) {
             (true, _) => None,
             (false, true) => Some("writes what git, shells, editors or agents go by later"),

@@ -9,13 +9,14 @@ use syscap::{
     Runtime,
     format::{
         budget::{Budget, Dimension},
+        mark::Mark,
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
         token,
     },
     host::{DOES_DIMENSION, MACHINE_ROOT},
     view::Whose,
 };
-use syscap_commands::{Mark, programs};
+use syscap_commands::programs;
 
 use super::{Hook, class::class};
 use crate::exit::Failure;

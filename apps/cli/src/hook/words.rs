@@ -9,10 +9,10 @@ use syscap::{
         id::{TokenId, ToolId},
         json,
         manifest::EffectClass,
+        mark::Mark,
         reason::Reason,
     },
 };
-use syscap_commands::Mark;
 
 use super::unclear::{self, Unclear};
 

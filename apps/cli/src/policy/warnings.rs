@@ -8,6 +8,7 @@ use syscap::{
     format::{
         id::{ConstraintId, ToolId},
         manifest::{Extra, Manifest, Param, ParamType},
+        mark::Mark,
     },
     host::MACHINE_ROOT,
     policy::{
@@ -15,8 +16,6 @@ use syscap::{
         document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
     },
 };
-
-use syscap_commands::Mark;
 
 use crate::{
     near::{hint, near},
