@@ -15,8 +15,7 @@ use syscap_format::{
 /// Most entries of one list of a finding.
 const ENTRIES_MAX: usize = 512;
 /// The entries of a finding: all must be there, and no other.
-const KEYS: [&str; 7] =
-    ["effect", "hosts", "marks", "programs", "reads", "repositories", "writes"];
+const KEYS: [&str; 7] = ["effect", "hosts", "marks", "programs", "reads", "repositories", "writes"];
 
 /// What a command would run and touch. It stands in the argument `place` as `finding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +170,10 @@ mod tests {
         for (listed, least) in [
             (bare.clone(), EffectClass::Read),
             (Finding { writes: finding().writes, ..bare.clone() }, EffectClass::LocalWrite),
-            (Finding { repositories: finding().repositories, ..bare.clone() }, EffectClass::LocalWrite),
+            (
+                Finding { repositories: finding().repositories, ..bare.clone() },
+                EffectClass::LocalWrite,
+            ),
             (Finding { hosts: finding().hosts, ..bare.clone() }, EffectClass::ExternalRead),
             (Finding { marks: finding().marks, ..bare.clone() }, EffectClass::ExternalWrite),
             (finding(), EffectClass::ExternalWrite),

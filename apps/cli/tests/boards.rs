@@ -212,7 +212,8 @@ fn odd_finding_is_unknown() {
     }
     let run = place("./run.sh", Git::Plain);
     assert_eq!(board.refused("./run.sh", 10, Some(run.clone())), None);
-    for (n, own) in [None, Some(list("/project/../other")), Some(list("/other"))].iter().enumerate() {
+    for (n, own) in [None, Some(list("/project/../other")), Some(list("/other"))].iter().enumerate()
+    {
         let odd = with(&run, "own", own.as_ref());
         assert_eq!(board.refused("./run.sh", 11 + n, Some(odd)), Some(Reason::Asked));
     }
@@ -229,4 +230,21 @@ fn program_that_the_token_lets_be_written_is_unknown() {
     let own = with(&ls, "search", Some(&search));
     assert_eq!(board.refused("ls", 2, Some(own)), Some(Reason::Asked));
     assert_eq!(board.refused("ls", 3, Some(ls)), None);
+}
+
+/// A finding comes with a use, from the hook; a call that brings one runs nothing.
+#[test]
+fn finding_that_an_agent_sends_is_refused() {
+    let board = Board::new(bounded());
+    let session = board.runtime.session("a", board.token).unwrap();
+    let place = place("ls", Git::Plain);
+    let map = MapBuilder::new().text("command", "rm -r /").item("place", place.item());
+    let args = map.finish();
+    let call = MapBuilder::new().text("tool_id", TOOL).item("args", args.item()).finish();
+    let sent = session.send_cbor(call.as_bytes()).unwrap();
+    assert!(sent.reason().is_some());
+    // Nor is one taken among the arguments of a use.
+    let used = ToolUse { args, ..Board::used("rm -r /", 1, None) };
+    let begun = board.runtime.begin_use(board.token, &used, &board.manifest);
+    assert!(matches!(begun, Err(Error::Refused(why)) if why.reason() == Reason::BadArgument));
 }

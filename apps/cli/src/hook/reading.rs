@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum as _};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use syscap::{
     format::{
         cbor::{Canonical, Item, Kind, MapBuilder, Profile},
@@ -58,6 +58,8 @@ impl ReadCommand {
             (Resource::Core, 0),
         ];
         for (resource, most) in limits {
+            // One that is lower already stays.
+            let most = getrlimit(resource).maximum.map_or(most, |now| now.min(most));
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
             setrlimit(resource, limit).map_err(|error| Failure::Stream(error.into()))?;
         }
@@ -69,7 +71,10 @@ impl ReadCommand {
         let Some(args) = asked.item().get("args") else { return Ok(Exit::Failed) };
         let Some(place) = self.client.place(folder, args) else { return Ok(Exit::Failed) };
         let mut output = io::stdout().lock();
-        output.write_all(place.as_bytes()).and_then(|()| output.flush()).map_err(Failure::Stream)?;
+        output
+            .write_all(place.as_bytes())
+            .and_then(|()| output.flush())
+            .map_err(Failure::Stream)?;
         Ok(Exit::Done)
     }
 }

@@ -1,6 +1,9 @@
 //! One record whole: `log show HOME SEQ`.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use syscap::{
     audit::sqlite::SqliteReader,
@@ -10,7 +13,7 @@ use syscap::{
         json::from_data,
         manifest::Manifest,
         reason::Reason,
-        record::{Body, CallFields, OutcomeFlags, Record},
+        record::{Body, CallFields, OutcomeFlags, Record, Recovered},
     },
     kernel::store::{Next, StoreError},
 };
@@ -39,13 +42,60 @@ pub(super) fn show(
 ) -> Ended {
     let altered = sides.as_ref().is_some_and(Sides::altered);
     match out.form() {
-        Form::Json => out.line(&json(record, bytes, asked, sides.as_ref()).finish())?,
+        Form::Json => {
+            let object = json(record, bytes, asked, sides.as_ref());
+            let object = match became(home, reader, record)? {
+                None => object,
+                Some(settled) => {
+                    let became = Object::new().text("verdict", settled.verdict.name());
+                    let became = became.uint("record", settled.record.get());
+                    object.json("became", &became.flag("operator", settled.by_operator).finish())
+                }
+            };
+            out.line(&object.finish())?;
+        }
         Form::Text => text(home, reader, record, (asked, sides.as_ref()), out)?,
     }
     if altered {
         return Err(super::altered(home, record.seq));
     }
     Ok(Exit::Done)
+}
+
+/// What became of a call that a crash broke off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    /// The record that says so.
+    pub(super) record: Seq,
+    pub(super) verdict: Recovered,
+    /// Whether an operator says so; else a boot found it, with the tool's proof or without one.
+    pub(super) by_operator: bool,
+}
+
+impl Settled {
+    pub(super) fn words(self) -> String {
+        let by = if self.by_operator { "an operator" } else { "the boot after a crash" };
+        format!("{}, says {by} (record {})", self.verdict, self.record)
+    }
+}
+
+/// The last that was said of each of these calls, in one pass over what stands behind the first.
+pub(super) fn settled(
+    reader: &mut SqliteReader,
+    intents: &BTreeSet<Seq>,
+) -> Result<BTreeMap<Seq, Settled>, StoreError> {
+    let mut found = BTreeMap::new();
+    let Some(first) = intents.first() else { return Ok(found) };
+    reader.records(first.next(), &mut |record, bytes| {
+        if let Ok(Record { body: Body::Recovery(said), .. }) = Record::decode(bytes)
+            && intents.contains(&said.intent)
+        {
+            let by_operator = said.control.is_some();
+            found.insert(said.intent, Settled { record, verdict: said.verdict, by_operator });
+        }
+        Next::More
+    })?;
+    Ok(found)
 }
 
 /// A record, with what it answers and what the vault has.
@@ -103,6 +153,9 @@ fn text(
     for (name, value) in of_kind(record) {
         say(name, &value)?;
     }
+    if let Some(settled) = became(home, reader, record)? {
+        say("became", &settled.words())?;
+    }
     let Some(sides) = sides else { return Ok(()) };
     let reason = match &record.body {
         Body::Outcome(outcome) => outcome.reason,
@@ -111,6 +164,20 @@ fn text(
     };
     arguments(&sides.arguments, out)?;
     delivered(&sides.delivered, reason, out)
+}
+
+/// What became of a call that has no outcome on record.
+fn became(
+    home: &Path,
+    reader: &mut SqliteReader,
+    record: &Record,
+) -> Result<Option<Settled>, Failure> {
+    if !matches!(record.body, Body::Intent(_)) {
+        return Ok(None);
+    }
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut settled = settled(reader, &BTreeSet::from([record.seq])).map_err(failed)?;
+    Ok(settled.remove(&record.seq))
 }
 
 /// What all records of calls have.
