@@ -50,7 +50,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("syscap-syscalls", &["syscap-format", "syscap-kernel", "syscap-launch"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
     ("syscap-kernel", &["syscap-format"]),
-    ("syscap-commands", &["syscap-format"]),
+    ("syscap-commands", &["syscap-syscalls"]),
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];

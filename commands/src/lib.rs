@@ -44,5 +44,5 @@ pub use limits::{BASES_MAX, COMMANDS_MAX, DEPTH_MAX, NESTING_MAX, TEXT_BYTES_MAX
 pub use place::{Place, Repository};
 pub use repository::is_plain_config;
 pub use said::{Effect, Mark, Piece, Redirect, Said, Simple};
-pub use syscap_format::mark::write_marks;
+pub use syscap_syscalls::marks::write_marks;
 pub use table::programs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::mark::write_marks;
+use syscap_syscalls::marks::write_marks;
 
 use crate::{
     area::{Absolute, Area, Base},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-pub use syscap_format::mark::Mark;
+pub use syscap_syscalls::marks::Mark;
 
 use crate::{area::Area, limits::REASONS_MAX, moved::Moved};
 

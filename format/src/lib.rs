@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`cbor`] and [`json`] (bytes), [`field`] (how documents are declared), [`id`] and
 //! [`hash`] (names), [`sign`] (whose), [`envelope`] (what goes in and out), [`token`], [`scope`]
-//! and [`budget`] (authority), [`manifest`] and [`mark`] (tools), [`decision`] and [`obligation`] (what a policy
+//! and [`budget`] (authority), [`manifest`] (tools), [`decision`] and [`obligation`] (what a policy
 //! says), [`facts`], [`provenance`] and [`label`] (where from), [`record`], [`object`],
 //! [`snapshot`] and [`vault`] (what is kept), [`image`] (the state of it all), [`reason`] (why
 //! not).
@@ -30,7 +30,6 @@ pub mod json;
 pub mod label;
 pub mod limits;
 pub mod manifest;
-pub mod mark;
 pub mod object;
 pub mod obligation;
 pub mod provenance;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use syscap_format::{
     cbor::{Canonical, Encoder, Item, Kind, MapBuilder, Profile},
     manifest::EffectClass,
-    mark::Mark,
 };
+use syscap_syscalls::marks::Mark;
 
 /// Most entries of one list of a finding.
 const ENTRIES_MAX: usize = 512;

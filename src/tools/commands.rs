@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use syscap_format::{
     cbor::{Item, Kind},
     manifest::{EffectClass, Manifest, ParamType},
-    mark::{Mark, write_marks},
     reason::{Reason, Refused},
     scope::{Host, Name, Resource, Rights, Root, RootedPath, Scope},
     token::Grant,
@@ -17,6 +16,7 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Request};
 use syscap_syscalls::{
     fs::PATH_DIMENSION,
+    marks::{Mark, write_marks},
     net::HOST_DIMENSION,
     shell::{DOES_DIMENSION, PROGRAM_DIMENSION},
 };

@@ -34,12 +34,14 @@ use syscap::{
         cbor::{Canonical, Item, MapBuilder},
         id::{AgentId, Seq, TokenId, ToolId},
         manifest::EffectClass,
-        mark::{Mark, write_marks},
         reason::{Reason, Refused},
     },
     host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
-    syscalls::stated::Stated,
+    syscalls::{
+        marks::{Mark, write_marks},
+        stated::Stated,
+    },
     view::TokenInfo,
 };
 

@@ -37,7 +37,7 @@ use crate::fs::PATH_DIMENSION;
 /// The dimension of a grant that names programs.
 pub const PROGRAM_DIMENSION: &str = "program";
 /// The dimension of a grant that names what commands may do beside running programs and touching
-/// files: the names of [`Mark`](syscap_format::mark::Mark)s. A script is not read: with this
+/// files: the names of [`Mark`](crate::marks::Mark)s. A script is not read: with this
 /// dimension in its grant it asks for `unknown`.
 pub const DOES_DIMENSION: &str = "does";
 /// The dimension of a grant that names networks: `loopback`, `host`.

@@ -4,13 +4,13 @@
 //! token must grant and a policy judges.
 
 use syscap_format::{
-    mark::Mark,
     reason::{Reason, Refused},
     scope::{Name, Resource},
 };
 use syscap_kernel::tool::{Demand, Request};
 
 use super::DOES_DIMENSION;
+use crate::marks::Mark;
 
 /// What a script demands: nothing where the grant does not say what scripts may do.
 pub(super) fn demands(request: &Request<'_>) -> Result<Option<Demand>, Refused> {

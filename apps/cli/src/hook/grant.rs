@@ -9,11 +9,11 @@ use syscap::{
     Runtime,
     format::{
         budget::{Budget, Dimension},
-        mark::Mark,
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
         token,
     },
     host::{DOES_DIMENSION, MACHINE_ROOT},
+    syscalls::marks::Mark,
     view::Whose,
 };
 use syscap_commands::programs;

@@ -9,10 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syscap::format::{
-    cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
-    mark::Mark,
-};
+use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap::syscalls::marks::Mark;
 use syscap_commands::{Place, Repository, analyse, is_plain_config};
 
 use super::{client::Client, finding::finding, unclear::Unclear};

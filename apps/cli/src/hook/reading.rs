@@ -16,11 +16,9 @@ use std::{
 use clap::{Args, ValueEnum as _};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use syscap::{
-    format::{
-        cbor::{Canonical, Item, Kind, MapBuilder, Profile},
-        mark::Mark,
-    },
+    format::cbor::{Canonical, Item, Kind, MapBuilder, Profile},
     host::Finding,
+    syscalls::marks::Mark,
 };
 
 use super::{EVENT_BYTES_MAX, client::Client, place::Placed, unclear::Unclear};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap::format::mark::Mark;
+use syscap::syscalls::marks::Mark;
 
 /// What of a use can't be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,9 +9,9 @@ use syscap::{
         id::{TokenId, ToolId},
         json,
         manifest::EffectClass,
-        mark::Mark,
         reason::Reason,
     },
+    syscalls::marks::Mark,
 };
 
 use super::unclear::{self, Unclear};

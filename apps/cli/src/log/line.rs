@@ -16,7 +16,7 @@ use super::{
     answers::Asked,
     kept::{Kept, Sides},
     row,
-    whole::Settled,
+    settled::Settled,
 };
 use crate::output::{plain, plain_first};
 

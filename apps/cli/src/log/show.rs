@@ -23,7 +23,7 @@ use super::{
     kept::Sides,
     line, row,
     select::Select,
-    whole,
+    settled, whole,
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -182,7 +182,7 @@ impl Shown<'_> {
             }
         }
         let begun = std::mem::take(&mut self.begun);
-        let settled = whole::settled(&mut self.reader, &begun.keys().copied().collect());
+        let settled = settled::settled(&mut self.reader, &begun.keys().copied().collect());
         let settled = settled.map_err(&failed)?;
         for (seq, record) in begun.into_iter().take(left_of(left)) {
             let sides = self.sides(&record).map_err(&failed)?;

@@ -1,9 +1,6 @@
 //! One record whole: `log show HOME SEQ`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeSet, path::Path};
 
 use syscap::{
     audit::sqlite::SqliteReader,
@@ -13,7 +10,7 @@ use syscap::{
         json::from_data,
         manifest::Manifest,
         reason::Reason,
-        record::{Body, CallFields, OutcomeFlags, Record, Recovered},
+        record::{Body, CallFields, OutcomeFlags, Record},
     },
     kernel::store::{Next, StoreError},
 };
@@ -24,6 +21,7 @@ use super::{
     line::constraint,
     row,
     select::call_of,
+    settled::{Settled, settled},
     tools,
 };
 use crate::{
@@ -60,42 +58,6 @@ pub(super) fn show(
         return Err(super::altered(home, record.seq));
     }
     Ok(Exit::Done)
-}
-
-/// What became of a call that a crash broke off.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Settled {
-    /// The record that says so.
-    pub(super) record: Seq,
-    pub(super) verdict: Recovered,
-    /// Whether an operator says so; else a boot found it, with the tool's proof or without one.
-    pub(super) by_operator: bool,
-}
-
-impl Settled {
-    pub(super) fn words(self) -> String {
-        let by = if self.by_operator { "an operator" } else { "the boot after a crash" };
-        format!("{}, says {by} (record {})", self.verdict, self.record)
-    }
-}
-
-/// The last that was said of each of these calls, in one pass over what stands behind the first.
-pub(super) fn settled(
-    reader: &mut SqliteReader,
-    intents: &BTreeSet<Seq>,
-) -> Result<BTreeMap<Seq, Settled>, StoreError> {
-    let mut found = BTreeMap::new();
-    let Some(first) = intents.first() else { return Ok(found) };
-    reader.records(first.next(), &mut |record, bytes| {
-        if let Ok(Record { body: Body::Recovery(said), .. }) = Record::decode(bytes)
-            && intents.contains(&said.intent)
-        {
-            let by_operator = said.control.is_some();
-            found.insert(said.intent, Settled { record, verdict: said.verdict, by_operator });
-        }
-        Next::More
-    })?;
-    Ok(found)
 }
 
 /// A record, with what it answers and what the vault has.

@@ -8,13 +8,13 @@ use syscap::{
     format::{
         id::{ConstraintId, ToolId},
         manifest::{Extra, Manifest, Param, ParamType},
-        mark::Mark,
     },
     host::MACHINE_ROOT,
     policy::{
         Policy,
         document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
     },
+    syscalls::marks::Mark,
 };
 
 use super::client_arguments;

@@ -1,6 +1,6 @@
 //! Marks: what a command does beside reading and writing files, and which file names carry one.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use std::collections::BTreeSet;
 
 /// What a command does that neither its files nor its hosts say: a name of the dimension `does`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
