@@ -2,6 +2,7 @@
 
 use syscap_format::{
     cbor::Canonical,
+    hash::leaf,
     id::{AgentId, Leaf, ObjectId, Seq, TokenId, ToolId},
     label::Label,
     manifest::Manifest,
@@ -123,6 +124,41 @@ impl Inspection {
             Ok(WaitingCall { superseded, ..shown(&mut **store, ask)? })
         });
         Ok(shown.collect::<Result<_, StoreError>>()?)
+    }
+
+    /// A call that asked for a person, whether it still waits, was answered, ran or expired; `None`
+    /// where the record of that number is another. One that does not wait any more has no session,
+    /// and nothing is said of whether it was denied.
+    ///
+    /// # Errors
+    /// As [`Options::open`](crate::Options::open).
+    pub fn asked(&self, ask: Seq) -> Result<Option<WaitingCall>, Error> {
+        if let Some(waits) = self.waiting()?.into_iter().find(|call| call.ask == ask) {
+            return Ok(Some(waits));
+        }
+        let mut store = self.store();
+        let Some(bytes) = record_at(&mut **store, ask)? else { return Ok(None) };
+        let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
+        let Body::Ask(asked) = &record.body else { return Ok(None) };
+        let (Some(agent), Some(tool)) = (&asked.call.agent_id, &asked.call.tool_id) else {
+            return Ok(None);
+        };
+        let view = AskView {
+            ask,
+            leaf: leaf(&bytes),
+            agent: agent.clone(),
+            tool: tool.clone(),
+            eligible: asked.eligible.clone(),
+            threshold: asked.threshold,
+            expires: asked.expires,
+            approved: None,
+            denied: false,
+            session: None,
+            uses_max: 0,
+            may_widen: false,
+        };
+        let entry = vault_entry(&mut **store, ask, ask)?;
+        Ok(said(record, &entry, view))
     }
 
     /// What is to be signed to answer a call that waits, or by a no to end a set that was given for

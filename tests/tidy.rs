@@ -35,7 +35,6 @@ const ARROWS: [(&str, &[&str]); 11] = [
         &[
             "syscap-analysis",
             "syscap-audit",
-            "syscap-commands",
             "syscap-format",
             "syscap-kernel",
             "syscap-launch",
@@ -48,10 +47,10 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("syscap-audit", &["syscap-format", "syscap-kernel"]),
     ("syscap-analysis", &["syscap-format", "syscap-kernel", "syscap-policy"]),
     ("syscap-policy", &["syscap-format", "syscap-kernel"]),
-    ("syscap-syscalls", &["syscap-commands", "syscap-format", "syscap-kernel", "syscap-launch"]),
+    ("syscap-syscalls", &["syscap-format", "syscap-kernel", "syscap-launch"]),
     ("syscap-conformance", &["syscap-format", "syscap-kernel"]),
     ("syscap-kernel", &["syscap-format"]),
-    ("syscap-commands", &[]),
+    ("syscap-commands", &["syscap-syscalls"]),
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];

@@ -43,6 +43,6 @@ pub use area::Area;
 pub use limits::{BASES_MAX, COMMANDS_MAX, DEPTH_MAX, NESTING_MAX, TEXT_BYTES_MAX, WORDS_MAX};
 pub use place::{Place, Repository};
 pub use repository::is_plain_config;
-pub use run::write_marks;
 pub use said::{Effect, Mark, Piece, Redirect, Said, Simple};
+pub use syscap_syscalls::marks::write_marks;
 pub use table::programs;

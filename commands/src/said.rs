@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+pub use syscap_syscalls::marks::Mark;
+
 use crate::{area::Area, limits::REASONS_MAX, moved::Moved};
 
 /// What a command would run and touch.
@@ -45,61 +47,6 @@ pub enum Effect {
     ExternalRead,
     /// It may change something elsewhere, or anything.
     ExternalWrite,
-}
-
-/// What a command does that neither its files nor its hosts say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mark {
-    /// It can't be told what it does.
-    Unknown,
-    /// It runs code of the project's: its build, its tests, its hooks. That can do anything.
-    ProjectCode,
-    /// What it removes or throws away does not come back.
-    Irreversible,
-    /// It reaches a host that can't be told.
-    Network,
-    /// It writes what runs elsewhere on its own: a forge's workflows.
-    Automation,
-    /// It hides what it does, or plants what does something later.
-    Hides,
-}
-
-impl Mark {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Unknown,
-        Self::ProjectCode,
-        Self::Irreversible,
-        Self::Network,
-        Self::Automation,
-        Self::Hides,
-    ];
-
-    /// Its name in grants and policies.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::ProjectCode => "project_code",
-            Self::Irreversible => "irreversible",
-            Self::Network => "network",
-            Self::Automation => "automation",
-            Self::Hides => "hides",
-        }
-    }
-
-    /// The argument of a call that policies ask for it by.
-    #[must_use]
-    pub const fn argument(self) -> &'static str {
-        match self {
-            Self::Unknown => "does_unknown",
-            Self::ProjectCode => "does_project_code",
-            Self::Irreversible => "does_irreversible",
-            Self::Network => "does_network",
-            Self::Automation => "does_automation",
-            Self::Hides => "does_hides",
-        }
-    }
 }
 
 /// A simple command: a program and what it is given.

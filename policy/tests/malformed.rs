@@ -416,6 +416,20 @@ fn an_obligation_that_can_not_be_is_refused() {
     ]);
 }
 
+/// What the error says to do is true of every obligation.
+#[test]
+fn each_obligation_stands_in_a_deny_that_asks() {
+    assert!(LoadFault::ObligationNotHere.to_string().contains("a deny with on_fail ask"));
+    for obligation in [
+        r#"{"type":"result_cap","bytes":9}"#,
+        r#"{"type":"read_only"}"#,
+        r#"{"type":"approval","level":"elevated"}"#,
+        r#"{"type":"notify","topic":"seen"}"#,
+    ] {
+        load(&deny("ask", &format!("[{obligation}]"))).expect(obligation);
+    }
+}
+
 #[test]
 fn a_parameter_that_can_not_be_is_refused() {
     use LoadFault as Fault;

@@ -22,9 +22,10 @@ shape! {
         /// The arguments: a map.
         5 => pub args: Canonical,
         maybe {
-            /// Where the client runs it: what a shell command is read by. A map, of the form that
-            /// `docs/commands.md` gives. It is judged and recorded as the argument `place`, and
-            /// said before the use only.
+            /// Where the client runs a shell command, and what the hook found that the command
+            /// would do ([`Finding`](super::Finding)). A map, of the form that `docs/commands.md`
+            /// gives. The server judges and records it as the argument `place`, before the use
+            /// only. Without a sound finding the command is unknown.
             6 => pub place: Canonical,
         }
     }

@@ -1,11 +1,11 @@
-//! Calls of a client's shell: judged by what their command would run and touch.
+//! Calls of a client's shell: judged by what the hook found that their command would do.
 //!
-//! The command says what, the argument `place` where; both stand in the call, so that who decides
-//! it again sees the same. The place is the desk's word: nobody else may say it.
+//! The command stands in the call, and so does the finding, in the argument `place`: who decides
+//! the call again sees the same. `place` comes from the hook alone: a call that brings one is
+//! refused. No command is read here: a call whose `place` has no sound finding is unknown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use syscap_commands::{Area, Effect, Mark, Place, Repository, Said, analyse, write_marks};
 use syscap_format::{
     cbor::{Item, Kind},
     manifest::{EffectClass, Manifest, ParamType},
@@ -16,9 +16,12 @@ use syscap_format::{
 use syscap_kernel::tool::{Demand, Demands, Request};
 use syscap_syscalls::{
     fs::PATH_DIMENSION,
+    marks::{Mark, write_marks},
     net::HOST_DIMENSION,
     shell::{DOES_DIMENSION, PROGRAM_DIMENSION},
 };
+
+use crate::host::Finding;
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";
@@ -35,7 +38,7 @@ pub(super) struct Judged {
     pub(super) effect: Option<EffectClass>,
 }
 
-/// Whether a tool is a shell whose commands are to be read.
+/// Whether a tool is a shell whose calls are judged by a finding.
 pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     let has = |name: &str, kind| {
         manifest.params.iter().any(|param| *param.name == *name && param.kind == kind)
@@ -48,31 +51,23 @@ pub(crate) fn shell_dimensions() -> [Box<str>; 3] {
     [PATH_DIMENSION, PROGRAM_DIMENSION, HOST_DIMENSION].map(Box::from)
 }
 
-/// Reads a command. `ours`: the call came through the desk.
+/// What a call demands by its finding. `ours`: the call came through the desk.
 pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused> {
     let place = request.args.get(PLACE);
     if place.is_some() && !ours {
         return Err(Refused::new(Reason::BadArgument).field(PLACE).allowed("no such argument"));
     }
-    let place = place.and_then(|place| placed(place, request.grant));
-    let said = match (place, request.args.get(COMMAND).and_then(Item::as_text)) {
-        (Some(place), Some(command)) => analyse(command, &place),
-        _ => {
-            let mut unknown = Said::default();
-            unknown.marks.insert(Mark::Unknown);
-            unknown
-        }
-    };
+    let found = place.and_then(|place| found(place, request.grant)).unwrap_or_else(unknown);
     let granted = |dimension| request.grant.scope(dimension);
     let mut made = Made { resources: Vec::new(), lost: false };
-    made.paths("does_read", &said.reads, Rights::READ);
-    made.paths("does_write", &said.writes, Rights::WRITE);
-    made.paths("does_repository", &said.repositories, Rights::READ.union(Rights::WRITE));
-    for program in &said.programs {
+    made.paths("does_read", &found.reads, Rights::READ);
+    made.paths("does_write", &found.writes, Rights::WRITE);
+    made.paths("does_repository", &found.repositories, Rights::READ.union(Rights::WRITE));
+    for program in &found.programs {
         made.name(PROGRAM_DIMENSION, program, "does_run");
     }
-    let mut marks = said.marks.clone();
-    for host in &said.hosts {
+    let mut marks = found.marks.clone();
+    for host in &found.hosts {
         let resource = Host::new(host).map(Resource::Host).ok();
         match resource.filter(|host| granted(HOST_DIMENSION).is_some_and(|s| s.permits(host))) {
             Some(resource) => made.add(HOST_DIMENSION, resource, "does_reach"),
@@ -90,10 +85,23 @@ pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused
     let effect = match marks.contains(&Mark::Network) {
         // Who is reached is not known, or nobody named him.
         true => EffectClass::ExternalWrite,
-        false => class(said.effect()),
+        false => found.effect,
     };
     let effect = known.then_some(effect);
     Ok(Judged { demands: Demands { resources: made.resources, ..Demands::default() }, effect })
+}
+
+/// A command of which nothing is known.
+fn unknown() -> Finding {
+    Finding {
+        effect: EffectClass::ExternalWrite,
+        reads: BTreeSet::new(),
+        writes: BTreeSet::new(),
+        repositories: BTreeSet::new(),
+        programs: BTreeSet::new(),
+        hosts: BTreeSet::new(),
+        marks: BTreeSet::from([Mark::Unknown]),
+    }
 }
 
 /// What it is to write the files that a call names, where their paths are the machine's own: the
@@ -114,15 +122,6 @@ pub(super) fn marks(named: &[Demand]) -> Vec<Demand> {
         made.name(DOES_DIMENSION, mark.name(), mark.argument());
     }
     made.resources
-}
-
-const fn class(effect: Effect) -> EffectClass {
-    match effect {
-        Effect::Read => EffectClass::Read,
-        Effect::LocalWrite => EffectClass::LocalWrite,
-        Effect::ExternalRead => EffectClass::ExternalRead,
-        Effect::ExternalWrite => EffectClass::ExternalWrite,
-    }
 }
 
 struct Made {
@@ -146,20 +145,17 @@ impl Made {
         }
     }
 
-    fn paths<'a>(
-        &mut self,
-        argument: &'static str,
-        areas: impl IntoIterator<Item = &'a Area>,
-        needs: Rights,
-    ) {
-        for area in areas {
-            let root = Root::named(MACHINE_ROOT);
-            let Some(path) = root.ok().and_then(|r| RootedPath::new(r, area.components()).ok())
-            else {
+    fn paths(&mut self, argument: &'static str, paths: &BTreeSet<String>, needs: Rights) {
+        for text in paths {
+            let (text, tree) = match text.strip_suffix('/') {
+                Some(folder) => (folder, true),
+                None => (text.as_str(), false),
+            };
+            let Some(path) = machine(text) else {
                 self.lost = true;
                 continue;
             };
-            let resource = match area.is_tree() {
+            let resource = match tree {
                 true => Resource::Tree { path, needs },
                 false => Resource::Path { path, needs },
             };
@@ -168,28 +164,46 @@ impl Made {
     }
 }
 
-/// Reads a place; one that has not the form is none.
-fn placed(item: Item<'_>, grant: &Grant) -> Option<Place> {
-    let text = |key: &str| item.get(key).map(|item| item.as_text().map(str::to_owned));
-    let mut place = Place::at(&text("folder")??)?;
-    place.home = match text("home") {
-        Some(home) => Some(home?),
-        None => None,
+/// A file or folder of the machine by its absolute path; the empty text is the top.
+fn machine(text: &str) -> Option<RootedPath> {
+    let root = Root::named(MACHINE_ROOT).ok()?;
+    let parts = match text.strip_prefix('/') {
+        Some(below) => below.split('/').collect(),
+        None if text.is_empty() => Vec::new(),
+        None => return None,
     };
-    let search = item.get("search")?.elements().map(|item| item.as_text().map(str::to_owned));
-    place.search = search.collect::<Option<_>>()?;
-    let found = item.get("found").filter(|found| found.kind() == Kind::Map)?;
-    let found =
-        found.entries().map(|(name, file)| Some((name.to_owned(), file.as_text()?.to_owned())));
-    place.found = found.collect::<Option<BTreeMap<_, _>>>()?;
-    if let Some(top) = text("repository") {
-        place.repository = Repository::Plain(top?);
+    RootedPath::new(root, parts).ok()
+}
+
+/// The finding of a place; `None` where the place has not the form, or where the token lets
+/// somebody write what the finding rests on.
+fn found(place: Item<'_>, grant: &Grant) -> Option<Finding> {
+    let mut finding = Finding::read(place.get("finding")?)?;
+    let list = |key: &str| {
+        let list = place.get(key).filter(|list| list.kind() == Kind::Array)?;
+        list.elements().map(Item::as_text).collect::<Option<Vec<_>>>()
+    };
+    let files = place.get("found").filter(|found| found.kind() == Kind::Map)?;
+    let files = files.entries().map(|(_, file)| file.as_text()).collect::<Option<Vec<_>>>()?;
+    // A program is the one of its name where an agent can put no other in its place.
+    let programs = list("search")?.into_iter().chain(files);
+    for path in programs {
+        let path = machine(path.strip_suffix('/').unwrap_or(path))?;
+        if is_written(&path, grant) {
+            return None;
+        }
     }
-    if let Some(Scope::Paths(paths)) = grant.scope(PATH_DIMENSION) {
-        let own = paths.rules().iter().filter(|rule| {
-            rule.path.root().name() == MACHINE_ROOT && Rights::WRITE.leq(rule.rights)
-        });
-        place.writable = own.map(|rule| format!("/{}", rule.path.below())).collect();
+    // A script by its path is the project's where the token gives the project.
+    let own = |path: &str| machine(path).is_some_and(|path| is_written(&path, grant));
+    if finding.marks.contains(&Mark::ProjectCode) && !list("own")?.into_iter().all(own) {
+        finding.marks.insert(Mark::Unknown);
     }
-    Some(place)
+    Some(finding)
+}
+
+/// Whether the token lets somebody write the path.
+fn is_written(path: &RootedPath, grant: &Grant) -> bool {
+    let Some(Scope::Paths(paths)) = grant.scope(PATH_DIMENSION) else { return false };
+    let mut writable = paths.rules().iter().filter(|rule| Rights::WRITE.leq(rule.rights));
+    writable.any(|rule| path.is_within(&rule.path))
 }

@@ -9,6 +9,7 @@
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
 //! * [`stated`]: what an operator states of the tools that other processes run.
+//! * [`marks`]: what a command does beside reading and writing files.
 //! * [`page`]: `result.page`, a part of an earlier result.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
@@ -18,6 +19,7 @@ pub mod builtin;
 pub mod calendar;
 pub mod email;
 pub mod fs;
+pub mod marks;
 pub mod memory;
 pub mod net;
 pub mod org;

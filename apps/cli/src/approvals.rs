@@ -1,6 +1,7 @@
 //! `syscap approvals`: calls that wait for a person, and the answers.
 
 mod carried;
+mod past;
 mod sets;
 mod shown;
 mod watch;
@@ -39,7 +40,8 @@ use crate::{
 pub(crate) enum Approvals {
     /// List the calls that wait for a person. Works beside the process that holds the home.
     List(List),
-    /// Show all of one: its exact arguments, what it would touch, who asks for a person and why.
+    /// Show all of one, also once it was answered: its exact arguments, what it would touch, who
+    /// asks for a person and why.
     Show(Show),
     /// Let one run, once or so many times: the agent goes on with it by making the same call again.
     Approve(Approve),
@@ -204,7 +206,11 @@ impl List {
 
 impl Show {
     fn run(self, out: &mut Out) -> Ended {
-        let (call, _) = found(&self.home, self.ask)?;
+        let ask = Seq::new(self.ask);
+        let (calls, _) = waiting(&self.home)?;
+        let Some(call) = calls.into_iter().find(|call| call.ask == ask) else {
+            return past::show(&self.home, ask, out);
+        };
         let log = runtime::look(&self.home)?;
         let compared = log.compared(&call)?;
         let proposals = match call.approved {

@@ -7,11 +7,13 @@ mod asked;
 mod class;
 pub(crate) mod client;
 mod event;
+mod finding;
 mod grant;
 mod halves;
 mod holder;
 mod model;
 mod place;
+pub(crate) mod reading;
 pub(crate) mod setup;
 mod tokens;
 mod unclear;
@@ -40,9 +42,11 @@ use syscap::{
     host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
     remedy::Remedy,
-    syscalls::stated::Stated,
+    syscalls::{
+        marks::{Mark, write_marks},
+        stated::Stated,
+    },
 };
-use syscap_commands::Mark;
 
 use self::{
     asked::{Ask, Taken},
@@ -107,7 +111,7 @@ pub(crate) struct Hook {
     /// What is done where the policy wants a person to approve.
     #[arg(long, value_enum, default_value_t)]
     ask: Ask,
-    /// ToolResult `allow` where the kernel lets a use through, so that the client asks nobody;
+    /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
     /// without it the client's own rules apply besides.
     #[arg(long)]
     allow: bool,
@@ -239,7 +243,7 @@ impl Hook {
         let manifest = self.manifest(&event.tool, used.tool.clone());
         let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
         if self.reads_commands(&event.tool) {
-            let placed = self.client.place(event.folder.as_deref(), event.args.item());
+            let placed = self.client.reading(event.folder.as_deref(), event.args.item());
             (used.place, unclear) = (placed.place, placed.unclear);
             marks = placed.marks;
         }
@@ -348,7 +352,7 @@ impl Hook {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
         let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
         let path = event.args.item().get(argument)?.as_text()?;
-        let marks = syscap_commands::write_marks(path.split('/'));
+        let marks = write_marks(path.split('/'));
         match (marks.is_empty(), marks.contains(&Mark::Hides)) {
             (true, _) => None,
             (false, true) => Some("writes what git, shells, editors or agents go by later"),

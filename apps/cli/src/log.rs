@@ -6,6 +6,7 @@ mod kept;
 mod line;
 mod row;
 mod select;
+mod settled;
 mod show;
 mod tools;
 mod whole;

@@ -1,6 +1,7 @@
 //! `syscap policy`: what may be done, and what is asked first.
 
 mod check;
+mod client_arguments;
 mod diff;
 mod explain;
 mod json;

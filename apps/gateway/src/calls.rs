@@ -57,7 +57,9 @@ pub(crate) async fn call(
         Some(reason) => {
             let aside = next::aside(gateway, &id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
-            Ok(refusal::result(refused, aside, &params.name, &gateway.catalog()).into())
+            let (catalog, granted) = (gateway.catalog(), gateway.granted());
+            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            Ok(refusal::result(refused, aside, &params.name, known).into())
         }
         None if is_built_in => Ok(result::built_in(delivered).into()),
         None => result::foreign(delivered),
@@ -103,7 +105,9 @@ async fn refused(
         Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
             let (refused, name) = ((reason, delivered.item(), record), name.as_str());
             let name = name.unwrap_or_default();
-            refusal::result(refused, refusal::Aside::default(), name, &gateway.catalog())
+            let (catalog, granted) = (gateway.catalog(), gateway.granted());
+            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            refusal::result(refused, refusal::Aside::default(), name, known)
         }
         Ok(outcome) => result::built_in(outcome.delivered.item()),
         Err(none) => unanswered(gateway, &none),

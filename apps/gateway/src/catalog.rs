@@ -12,6 +12,7 @@ use syscap::{
     format::{
         id::ToolId,
         manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence},
+        summary::nearest,
     },
     provide::Standing,
 };
@@ -111,6 +112,12 @@ impl Catalog {
     /// The name that clients have for a tool; the id, where it has none.
     pub(crate) fn name<'t>(&'t self, id: &'t str) -> &'t str {
         ToolId::new(id).and_then(|id| self.names.get(&id)).map_or(id, String::as_str)
+    }
+
+    /// What a refusal says may be called instead: the granted tools by their clients' names, the
+    /// nearest to `called` first.
+    pub(crate) fn callable(&self, granted: &BTreeSet<ToolId>, called: &str) -> String {
+        nearest(called, granted.iter().map(|id| self.name(id.as_str())))
     }
 
     /// The server's tool of that id.

@@ -306,7 +306,9 @@ async fn one(
         Some(reason) => {
             let aside = next::aside(gateway, id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
-            Err(Unserved::Refused(refusal::error(refused, aside, called, &gateway.catalog())))
+            let (catalog, granted) = (gateway.catalog(), gateway.granted());
+            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            Err(Unserved::Refused(refusal::error(refused, aside, called, known)))
         }
         None => result::other(delivered).map(Value::Object).map_err(Unserved::ByServer),
     }

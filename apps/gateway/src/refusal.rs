@@ -4,7 +4,7 @@
 //! the model; and never in `structuredContent`, which must fit the tool's output schema. What
 //! a program needs of it stands in `_meta`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use rmcp::{
     ErrorData,
@@ -12,7 +12,11 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use syscap::format::{
-    cbor::Item, envelope::TxOutcome, id::Seq, manifest::EffectClass, reason::Reason,
+    cbor::Item,
+    envelope::TxOutcome,
+    id::{Seq, ToolId},
+    manifest::EffectClass,
+    reason::Reason,
 };
 use syscap::plain::plain;
 
@@ -113,16 +117,24 @@ pub(crate) struct Aside {
     pub(crate) intent: Option<Seq>,
 }
 
+/// What a client knows tools by.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) catalog: &'a Catalog,
+    /// What the session's token grants.
+    pub(crate) granted: &'a BTreeSet<ToolId>,
+}
+
 /// The result that says so. `error` is the kernel's error object; where it is about the tool's
 /// id, the client is told the names that it knows.
 pub(crate) fn result(
     refused: (Reason, Item<'_>, Seq),
     aside: Aside,
     called: &str,
-    catalog: &Catalog,
+    known: Known<'_>,
 ) -> CallToolResult {
     let reason = refused.0;
-    let refusal = parts(refused, aside, called, catalog);
+    let refusal = parts(refused, aside, called, known);
     tell(&words(reason, &refusal), refusal)
 }
 
@@ -131,10 +143,10 @@ pub(crate) fn error(
     refused: (Reason, Item<'_>, Seq),
     aside: Aside,
     called: &str,
-    catalog: &Catalog,
+    known: Known<'_>,
 ) -> ErrorData {
     let reason = refused.0;
-    let refusal = parts(refused, aside, called, catalog);
+    let refusal = parts(refused, aside, called, known);
     let words = words(reason, &refusal);
     let code = match reason {
         Reason::UnknownTool => ErrorCode::INVALID_PARAMS,
@@ -148,7 +160,7 @@ fn parts(
     (_, error, record): (Reason, Item<'_>, Seq),
     aside: Aside,
     called: &str,
-    catalog: &Catalog,
+    known: Known<'_>,
 ) -> JsonObject {
     let part = |key: &&str| error.get(key).map(|part| ((*key).to_owned(), data::to_json(part)));
     let mut refusal: JsonObject = PARTS.iter().filter_map(part).collect();
@@ -156,9 +168,9 @@ fn parts(
         if let Some(got) = refusal.get_mut("got") {
             *got = Value::from(called);
         }
-        if let Some(Value::String(allowed)) = refusal.get_mut("allowed") {
-            let names: Vec<&str> = allowed.split(", ").map(|id| catalog.name(id)).collect();
-            *allowed = names.join(", ");
+        // The kernel's text names ids, and may be cut: the list is made anew from the grants.
+        if let Some(allowed) = refusal.get_mut("allowed") {
+            *allowed = Value::from(known.catalog.callable(known.granted, called));
         }
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
@@ -254,7 +266,9 @@ mod tests {
             next: Some("a person does this".to_owned()),
             ..Aside::default()
         };
-        let result = result(parts, aside, "x", &Catalog::default());
+        let (catalog, granted) = (Catalog::default(), BTreeSet::new());
+        let known = Known { catalog: &catalog, granted: &granted };
+        let result = result(parts, aside, "x", known);
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content, None);
         let refusal = result.meta.as_ref().unwrap().get(META_KEY).unwrap();
@@ -272,5 +286,21 @@ mod tests {
         {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+    /// The kernel's list is cut behind a whole name; its words are no name.
+    #[test]
+    fn allowed_names_are_made_from_the_grants() {
+        let granted: BTreeSet<ToolId> =
+            (0..40).map(|n| ToolId::new(&format!("family.do{n}")).unwrap()).collect();
+        let (catalog, called) = (Catalog::default(), "family.do33x");
+        let known = Known { catalog: &catalog, granted: &granted };
+        let refused = Refused::new(Reason::UnknownTool).field("tool_id").got("x");
+        let error = refused.allowed("echo and 39 more").error_object(ErrorKind::Refused);
+        let parts = (Reason::UnknownTool, error.item(), Seq::new(7));
+        let result = result(parts, Aside::default(), called, known);
+        let refusal = result.meta.as_ref().unwrap().get(META_KEY).unwrap();
+        assert_eq!(refusal["got"], called);
+        let allowed = refusal["allowed"].as_str().unwrap();
+        assert!(allowed.starts_with("family.do33, ") && !allowed.contains("echo"), "{allowed}");
     }
 }

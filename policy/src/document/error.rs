@@ -173,8 +173,8 @@ pub enum LoadFault {
     /// A dimension that is unknown, or that a run does not count unit by unit.
     #[error("no dimension of this name can be cut")]
     UnknownDimension,
-    /// An obligation that this effect and `on_fail` can't have.
-    #[error("this obligation can't stand here")]
+    /// An obligation that this effect and `on_fail` can't have; one that asks can have each.
+    #[error("this obligation can't stand here: use a deny with on_fail ask")]
     ObligationNotHere,
     /// More obligations than a constraint or a document may have.
     #[error("too many obligations")]

@@ -38,8 +38,8 @@ use crate::fs::PATH_DIMENSION;
 /// The dimension of a grant that names programs.
 pub const PROGRAM_DIMENSION: &str = dimension::PROGRAM.name;
 /// The dimension of a grant that names what commands may do beside running programs and touching
-/// files: the names of [`Mark`](syscap_commands::Mark)s. With one in its grant a script is read
-/// before it runs.
+/// files: the names of [`Mark`](crate::marks::Mark)s. A script is not read: with this
+/// dimension in its grant it asks for `unknown`.
 pub const DOES_DIMENSION: &str = dimension::DOES.name;
 /// The dimension of a grant that names networks: `loopback`, `host`.
 pub const NETWORK_DIMENSION: &str = dimension::NETWORK.name;

@@ -77,8 +77,8 @@ impl Parsed {
         if required < Level::Contained {
             resources.push(name(CONFINEMENT_DIMENSION, required.name(), "confinement")?);
         }
-        if let Some(text) = text("script") {
-            resources.extend(script::demands(request, text)?);
+        if text("script").is_some() {
+            resources.extend(script::demands(request)?);
         }
         let us = |ms: u64| ms.saturating_mul(1_000);
         let hold = Amounts::ZERO

@@ -58,10 +58,15 @@ fn cut(text: &str) -> String {
 
 /// All of a call, for people: what is approved is what is shown.
 pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
+    text_as(out, call, standing(call))
+}
+
+/// The same, where it stands otherwise than a call that waits.
+pub(super) fn text_as(out: &mut Out, call: &WaitingCall, standing: String) -> Result<(), Failure> {
     let constraint = call.constraint.clone().unwrap_or_else(|| "none".to_owned());
     for (name, value) in [
         ("ask", call.ask.to_string()),
-        ("standing", standing(call)),
+        ("standing", standing),
         ("agent", call.agent.to_string()),
         ("token", call.token.map_or_else(|| "none".to_owned(), |token| token.to_string())),
         ("tool", call.tool.to_string()),
@@ -97,18 +102,22 @@ pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
 
 /// All of a call, for programs.
 pub(super) fn json(call: &WaitingCall) -> Object {
+    let standing = match call.approved {
+        _ if call.superseded && !call.denied => "superseded",
+        Some(_) => "waits",
+        None if call.denied => "denied",
+        None => "approved",
+    };
+    let approved = call.approved.unwrap_or(if call.denied { 0 } else { call.threshold });
+    json_as(call, standing, approved)
+}
+
+/// The same, where it stands otherwise than a call that waits.
+pub(super) fn json_as(call: &WaitingCall, standing: &str, approved: u64) -> Object {
     let object = Object::new()
         .uint("ask", call.ask.get())
-        .text(
-            "standing",
-            match call.approved {
-                _ if call.superseded && !call.denied => "superseded",
-                Some(_) => "waits",
-                None if call.denied => "denied",
-                None => "approved",
-            },
-        )
-        .uint("approved", call.approved.unwrap_or(if call.denied { 0 } else { call.threshold }))
+        .text("standing", standing)
+        .uint("approved", approved)
         .uint("threshold", call.threshold)
         .shown("agent", &call.agent)
         .shown("tool", &call.tool)

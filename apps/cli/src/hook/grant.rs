@@ -13,9 +13,10 @@ use syscap::{
         token,
     },
     host::{DOES_DIMENSION, MACHINE_ROOT},
+    syscalls::marks::Mark,
     view::Whose,
 };
-use syscap_commands::{Mark, programs};
+use syscap_commands::programs;
 
 use super::{Hook, class::class};
 use crate::exit::Failure;

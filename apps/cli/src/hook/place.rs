@@ -10,9 +10,10 @@ use std::{
 };
 
 use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap_commands::{Mark, Place, Repository, analyse, is_plain_config};
+use syscap::syscalls::marks::Mark;
+use syscap_commands::{Place, Repository, analyse, is_plain_config};
 
-use super::{client::Client, unclear::Unclear};
+use super::{client::Client, finding::finding, unclear::Unclear};
 
 /// Longest configuration of a repository that is read, in bytes.
 const CONFIG_BYTES_MAX: u64 = 64 << 10;
@@ -23,18 +24,15 @@ const CLAUDE_CODE: &[&str] = &["command", "description", "run_in_background", "t
 const GEMINI_CLI: &[&str] = &["command", "description"];
 
 impl Client {
-    /// Where the shell of a use runs, as an argument of the call, with what can't be told of it.
-    pub(super) fn place(self, folder: Option<&str>, args: Item<'_>) -> Placed {
-        // The kernel says what is wrong with a use that has no command.
-        let Some(command) = args.get("command").and_then(Item::as_text) else {
-            return Placed::default();
-        };
-        self.placed(folder, args, command).unwrap_or_else(|why| Placed {
-            // It has no folder, so it is no place, and the command may do anything.
-            place: unclear(MapBuilder::new(), &[why]).map(MapBuilder::finish),
-            unclear: vec![why],
-            marks: BTreeSet::new(),
-        })
+    /// Where the shell of a use runs, and what its command would do there, as the argument `place`
+    /// of the call. It runs in the process that reads the command.
+    pub(super) fn place(self, folder: Option<&str>, args: Item<'_>) -> Option<Canonical> {
+        let command = args.get("command").and_then(Item::as_text)?;
+        match self.placed(folder, args, command) {
+            Ok(map) => Some(map.finish()),
+            // It has no finding, so the command may do anything.
+            Err(why) => unclear(MapBuilder::new(), &[why]).map(MapBuilder::finish),
+        }
     }
 
     fn placed(
@@ -42,7 +40,7 @@ impl Client {
         folder: Option<&str>,
         args: Item<'_>,
         command: &str,
-    ) -> Result<Placed, Unclear> {
+    ) -> Result<MapBuilder, Unclear> {
         let known = match self {
             Self::ClaudeCode => CLAUDE_CODE,
             Self::GeminiCli => GEMINI_CLI,
@@ -58,6 +56,9 @@ impl Client {
         let name = real.to_str().ok_or(Unclear::Folder)?;
         let Programs { search, found } = programs(command).ok_or(Unclear::Search)?;
         let mut place = Place::at(name).ok_or(Unclear::Folder)?;
+        // A script by its path is the project's where it lies in one of these. The server asks the
+        // token whether they are.
+        let mut own = BTreeSet::from([name.to_owned()]);
         let mut map = MapBuilder::new().text("folder", name);
         if let Some(home) = env::var_os("HOME").map(PathBuf::from).filter(|h| is_plain(h)) {
             let home = home.to_str().ok_or(Unclear::Environment)?;
@@ -67,17 +68,21 @@ impl Client {
         if let Some(top) = repository(&real) {
             let top = top.to_str().ok_or(Unclear::Folder)?;
             map = map.text("repository", top);
+            own.insert(top.to_owned());
             place.repository = Repository::Plain(top.to_owned());
         }
-        let folders = list(&search.iter().map(String::as_str).collect::<Vec<_>>());
-        map = map.item("search", folders.ok_or(Unclear::Search)?.item());
+        map = map.item("own", list(&own).ok_or(Unclear::Folder)?.item());
+        map = map.item("search", list(&search).ok_or(Unclear::Search)?.item());
         let programs = found.iter().fold(MapBuilder::new(), |map, (k, v)| map.text(k, v));
         map = map.item("found", programs.finish().item());
-        (place.search, place.found) = (search, found);
+        (place.search, place.found, place.writable) = (search, found, own);
         let said = analyse(command, &place);
-        let all = Unclear::all(&said.reasons);
-        let place = if all.is_empty() { Some(map) } else { unclear(map, &all) };
-        Ok(Placed { place: place.map(MapBuilder::finish), unclear: all, marks: said.marks })
+        let found = finding(&said).to_data().ok_or(Unclear::Part)?;
+        map = map.item("finding", found.item());
+        match Unclear::all(&said.reasons) {
+            all if all.is_empty() => Ok(map),
+            all => unclear(map, &all).ok_or(Unclear::Part),
+        }
     }
 
     /// The shell that this client would run here, if its commands can't be read: all of them ask.
@@ -119,7 +124,7 @@ impl Client {
     }
 }
 
-/// Where a command runs, as far as it can be told.
+/// Where a command runs, and what it does, as far as that can be told.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     pub(super) place: Option<Canonical>,
@@ -130,7 +135,7 @@ pub(super) struct Placed {
 }
 
 /// Says so in the call too, for who reads the log; it is not what decides.
-fn unclear(map: MapBuilder, why: &[Unclear]) -> Option<MapBuilder> {
+pub(super) fn unclear(map: MapBuilder, why: &[Unclear]) -> Option<MapBuilder> {
     let names: Vec<&str> = why.iter().map(|why| why.name()).collect();
     Some(map.item("unclear", list(&names)?.item()))
 }
@@ -166,10 +171,13 @@ fn programs(command: &str) -> Option<Programs> {
     Some(Programs { search, found })
 }
 
-fn list(texts: &[&str]) -> Option<Canonical> {
-    let mut encoder = Encoder::new();
+fn list<'a, L>(texts: &'a L) -> Option<Canonical>
+where
+    &'a L: IntoIterator<Item: AsRef<str>, IntoIter: ExactSizeIterator>,
+{
+    let (mut encoder, texts) = (Encoder::new(), texts.into_iter());
     encoder.array(texts.len());
-    texts.iter().for_each(|text| encoder.text(text));
+    texts.for_each(|text| encoder.text(text.as_ref()));
     Canonical::check(encoder.into_bytes(), Profile::DATA).ok()
 }
 

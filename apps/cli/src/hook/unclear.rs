@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap_commands::Mark;
+use syscap::syscalls::marks::Mark;
 
 /// What of a use can't be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,9 +20,31 @@ pub(super) enum Unclear {
     Eval,
     VariableSet,
     Part,
+    Unread,
 }
 
 impl Unclear {
+    const ALL: [Self; 13] = [
+        Self::Arguments,
+        Self::Environment,
+        Self::Shell,
+        Self::Folder,
+        Self::Search,
+        Self::ProgramNotFound,
+        Self::ProgramNotKnown,
+        Self::Given,
+        Self::Name,
+        Self::Eval,
+        Self::VariableSet,
+        Self::Part,
+        Self::Unread,
+    ];
+
+    /// That of a name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| why.name() == name)
+    }
+
     /// Its name, in the call's argument `place`.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -38,6 +60,7 @@ impl Unclear {
             Self::Eval => "eval",
             Self::VariableSet => "variable_set",
             Self::Part => "part",
+            Self::Unread => "unread",
         }
     }
 
@@ -63,6 +86,10 @@ impl Unclear {
                 "it sets a variable that may decide what runs: write the value where it is used"
             }
             Self::Part => "a part of it is known only when it runs",
+            Self::Unread => {
+                "reading it took more than 256 MiB or a second, or broke off: write it in a \
+                 plainer way"
+            }
         }
     }
 

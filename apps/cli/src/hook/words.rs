@@ -13,8 +13,8 @@ use syscap::{
         time::UnixMillis,
     },
     remedy::Remedy,
+    syscalls::marks::Mark,
 };
-use syscap_commands::Mark;
 
 use super::{
     model,

@@ -16,6 +16,7 @@ use super::{
     answers::Asked,
     kept::{Kept, Sides},
     row,
+    settled::Settled,
 };
 use crate::output::{plain, plain_first};
 
@@ -44,6 +45,16 @@ pub(super) fn line(record: &Record, sides: Option<&Sides>, asked: Option<Asked>)
         _ => row::event(record, asked),
     };
     columns(&seq, &time, &agent, &what)
+}
+
+/// A call that has no outcome on record, in a line, with what became of it where that is known.
+pub(super) fn begun(record: &Record, sides: Option<&Sides>, settled: Option<Settled>) -> String {
+    let (Body::Intent(intent), Some(settled)) = (&record.body, settled) else {
+        return line(record, sides, None);
+    };
+    let came = format!("was broken off: {}", settled.words());
+    let (agent, what) = of(&intent.call, sides, &came);
+    columns(&record.seq.to_string(), &record.time.to_string(), &agent, &what)
 }
 
 fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {

@@ -23,7 +23,7 @@ use super::{
     kept::Sides,
     line, row,
     select::Select,
-    whole,
+    settled, whole,
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -181,9 +181,12 @@ impl Shown<'_> {
                 }
             }
         }
-        for record in std::mem::take(&mut self.begun).into_values().take(left_of(left)) {
+        let begun = std::mem::take(&mut self.begun);
+        let settled = settled::settled(&mut self.reader, &begun.keys().copied().collect());
+        let settled = settled.map_err(&failed)?;
+        for (seq, record) in begun.into_iter().take(left_of(left)) {
             let sides = self.sides(&record).map_err(&failed)?;
-            out.line(&line::line(&record, sides.as_ref(), None))?;
+            out.line(&line::begun(&record, sides.as_ref(), settled.get(&seq).copied()))?;
         }
         match (self.unreadable, self.altered) {
             (0, None) => Ok(Exit::Done),

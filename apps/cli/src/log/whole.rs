@@ -1,6 +1,6 @@
 //! One record whole: `log show HOME SEQ`.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use syscap::{
     audit::sqlite::SqliteReader,
@@ -22,6 +22,7 @@ use super::{
     line::constraint,
     row,
     select::call_of,
+    settled::{Settled, settled},
     tools,
 };
 use crate::{
@@ -40,7 +41,18 @@ pub(super) fn show(
 ) -> Ended {
     let altered = sides.as_ref().is_some_and(Sides::altered);
     match out.form() {
-        Form::Json => out.line(&json(record, bytes, asked, sides.as_ref()).finish())?,
+        Form::Json => {
+            let object = json(record, bytes, asked, sides.as_ref());
+            let object = match became(home, reader, record)? {
+                None => object,
+                Some(settled) => {
+                    let became = Object::new().text("verdict", settled.verdict.name());
+                    let became = became.uint("record", settled.record.get());
+                    object.json("became", &became.flag("operator", settled.by_operator).finish())
+                }
+            };
+            out.line(&object.finish())?;
+        }
         Form::Text => text(home, reader, record, (asked, sides.as_ref()), out)?,
     }
     if altered {
@@ -104,6 +116,9 @@ fn text(
     for (name, value) in of_kind(record) {
         say(name, &value)?;
     }
+    if let Some(settled) = became(home, reader, record)? {
+        say("became", &settled.words())?;
+    }
     if let Some(command) = next(home, record, sides) {
         say("goes on by", &command)?;
     }
@@ -131,6 +146,20 @@ fn next(home: &Path, record: &Record, sides: Option<&Sides>) -> Option<String> {
     };
     let (tool, token) = (call.tool_id.as_ref(), call.capability_token_id);
     Remedy { reason, tool, token, got, ask, intent: None }.command(home)
+}
+
+/// What became of a call that has no outcome on record.
+fn became(
+    home: &Path,
+    reader: &mut SqliteReader,
+    record: &Record,
+) -> Result<Option<Settled>, Failure> {
+    if !matches!(record.body, Body::Intent(_)) {
+        return Ok(None);
+    }
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut settled = settled(reader, &BTreeSet::from([record.seq])).map_err(failed)?;
+    Ok(settled.remove(&record.seq))
 }
 
 /// What all records of calls have.

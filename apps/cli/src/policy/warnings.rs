@@ -14,10 +14,10 @@ use syscap::{
         Policy,
         document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
     },
+    syscalls::marks::Mark,
 };
 
-use syscap_commands::Mark;
-
+use super::client_arguments;
 use crate::{
     near::{hint, near},
     output::{Object, quote},
@@ -163,13 +163,20 @@ fn tools(policy: &Policy, manifests: &[&Manifest]) -> Vec<Warning> {
 
 /// Arguments that are asked about and that the tool never has.
 fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> Vec<Warning> {
+    let mut declared: Vec<&str> = manifest.params.iter().map(|param| &*param.name).collect();
     if manifest.extra == Extra::Taken {
-        return Vec::new();
+        let Some(known) = client_arguments::of_tool(manifest.tool.as_str()) else {
+            return Vec::new();
+        };
+        // An operator may have declared others.
+        declared.extend(
+            known.iter().filter(|name| !manifest.params.iter().any(|p| *p.name == ***name)),
+        );
     }
-    let declared: Vec<&str> = manifest.params.iter().map(|param| &*param.name).collect();
     let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
-    // What a command or a script does is put beside its arguments where it is read.
-    let code = manifest.params.iter().any(|param| param.kind == ParamType::Code);
+    // What a command does, or writing a file is, is put beside the arguments.
+    let code = manifest.params.iter().any(|param| param.kind == ParamType::Code)
+        || manifest.extra == Extra::Taken;
     let unknown = asked.into_iter().filter(|name| !declared.contains(name));
     let unknown = unknown.filter(|name| !code || !does().any(|does| does == *name));
     let warning = |name: &str| {

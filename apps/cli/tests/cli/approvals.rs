@@ -74,6 +74,22 @@ fn calls_that_wait_are_listed_and_answered() {
     assert_eq!(reason(&refused[0]), "approval_denied");
     assert_eq!(refused[0]["error"]["allowed"], "not there");
     assert!(!home.workspace("a").join("b.txt").exists());
+    // One that was answered and has run is shown, with its answer and the call that ran by it.
+    let call = run(["--json", "approvals", "show", &path, &first]).fine().one();
+    assert_eq!((&call["standing"], &call["approved"]), (&json!("approved"), &json!(1)));
+    assert_eq!(call["arguments"], json!({"path": "a.txt", "text": "hello"}));
+    let log = home.log();
+    let kind = |seq: &Value| log[usize::try_from(seq.as_u64().unwrap()).unwrap()]["kind"].clone();
+    assert_eq!(call["answers"].as_array().unwrap().len(), 1);
+    assert_eq!(call["answers"][0]["answer"], "once");
+    assert_eq!(kind(&call["answers"][0]["record"]), "approval");
+    assert_eq!(call["intents"].as_array().unwrap().len(), 1);
+    assert_eq!(kind(&call["intents"][0]), "intent");
+    let ran = format!("record {}", call["intents"][0]);
+    assert!(run(["approvals", "show", &path, &first]).fine().out.contains(&ran));
+    // No other record is one that asks.
+    run(["approvals", "show", &path, "0"]).failed(2);
+    run(["approvals", "show", &path, "99999"]).failed(2);
     // The next like it is shown beside it.
     let third = ask(&home.call("a", &token, write("a.txt", "you").as_bytes())[0]);
     let call = run(["--json", "approvals", "show", &path, &third]).fine().one();
@@ -85,7 +101,6 @@ fn calls_that_wait_are_listed_and_answered() {
     let call = run(["--json", "approvals", "show", &path, &fourth]).fine().one();
     assert_eq!(call["last_like"]["changed"], json!([]));
     // What was used up, or was never there, is not waiting.
-    run(["approvals", "show", &path, &first]).failed(2);
     run(["approvals", "approve", &path, &first]).failed(2);
     run(["approvals", "approve", &path, &second]).failed(2);
     run(["approvals", "deny", &path, "999999"]).failed(2);

@@ -98,7 +98,18 @@ fn what_nobody_knows_is_listed_and_resolved_once() {
             assert!(line.contains("syscap recover list"), "{line}");
         }
         assert_eq!(resolve(&home, &intent, "perhaps").code, 2);
+        let shown = |form: &[&str]| run(["log", "show", &home.path()].iter().chain(form)).fine();
+        let became = || shown(&[&intent, "--json"]).one()["became"].clone();
+        let unknown = (json!("unknown"), json!(false));
+        assert_eq!((became()["verdict"].clone(), became()["operator"].clone()), unknown);
         let said = resolve(&home, &intent, verdict).fine().one();
+        // Who looks up the call sees what became of it.
+        let (says, operator) = (json!(verdict.replace('-', "_")), json!(true));
+        let expected = json!({"verdict": says, "record": said["record"], "operator": operator});
+        assert_eq!(became(), expected);
+        let by = format!("(record {})", said["record"]);
+        assert!(shown(&[&intent]).out.contains(&by));
+        assert!(shown(&[]).out.lines().any(|line| line.contains("fs.write") && line.contains(&by)));
         assert_eq!(said["intent"].to_string(), intent);
         assert_eq!(said["verdict"], verdict.replace('-', "_"));
         let record = &home.log()[usize::try_from(said["record"].as_u64().unwrap()).unwrap()];

@@ -412,3 +412,44 @@ fn what_is_put_to_nobody_says_who_can_change_that() {
     assert!(denied(refused).contains("nobody was asked"));
     shell.hooked.end();
 }
+
+/// A reader of commands allocated without end on this text: the hook died with 134, which clients
+/// take for no objection, and the server died for everybody.
+#[test]
+fn command_that_exhausts_its_reader_is_unknown() {
+    let shell = Shell::new();
+    shell.runs("t1", "cat src/a");
+    shell.is_denied("t2", "rm -rf lib; sh -c '\"\"<<$[  '", "asked (403)");
+    let ask = shell.hooked.of_kind("ask").pop().unwrap();
+    assert_eq!(ask["call_effect"], "external_write");
+    shell.runs("t3", "cat src/a");
+    shell.hooked.end();
+}
+
+/// The process that reads a command can take little before it ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn reader_of_commands_has_little_memory_and_time() {
+    let mut child = syscap()
+        .args(["read-command", "claude-code"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It sets its limits first, and waits for its input then.
+    let limits = || fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    let set = |name: &str, value: &str| {
+        let line = limits().lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        line[name.len()..].split_whitespace().take(2).all(|limit| limit == value)
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !set("Max core file size", "0") && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(set("Max core file size", "0"));
+    assert!(set("Max address space", "268435456"));
+    assert!(set("Max cpu time", "1"));
+    drop(child.stdin.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.success(), ended.stdout.len()), (false, 0));
+}

@@ -146,3 +146,30 @@ fn what_commands_do_is_no_argument_that_there_is_not() {
     assert_eq!(says("fs.write", machine), [""; 0]);
     check(&home, &document(&[constraint("a", "allow", &Value::Null, &always())]), &[]).fine();
 }
+
+/// A hook's manifests take any argument; what a client's own tool never has is a slip all the same.
+#[test]
+fn argument_that_a_hook_tool_lacks_is_a_warning() {
+    let home = TestHome::new();
+    let path = home.path();
+    let setup = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup"];
+    assert_eq!(run(setup.iter().chain(&["--root", &home.text_beside("")])).code, 0);
+    let odd = |tool: &str, argument: &str| {
+        let exists = json!({"op": "exists", "args": [format!("args.{argument}")]});
+        let text = tools(&[(tool, json!({"op": "not", "args": [exists]}))]);
+        let json = check(&home, &text, &["--home", &path, "--json"]).fine().one();
+        kinds(&json, "warnings").iter().any(|(_, kind)| kind == "unknown_argument")
+    };
+    for (tool, known, slip) in [
+        ("claude_code.write", "file_path", "path"),
+        ("claude_code.bash", "command", "cmd"),
+        ("claude_code.bash", "does_unknown", "description"),
+        ("claude_code.edit", "does_hides", "filepath"),
+        ("claude_code.web_fetch", "url", "uri"),
+    ] {
+        assert!(!odd(tool, known), "{tool} {known}");
+        assert!(odd(tool, slip), "{tool} {slip}");
+    }
+    // Nothing is known of a tool that takes no part in the table.
+    assert!(!odd("claude_code.task", "anything"));
+}

@@ -2,7 +2,10 @@
 //! refused, and the harmful ones that are let through.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use std::collections::BTreeMap;
+#[path = "../src/hook/finding.rs"]
+mod finding;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use syscap::{
     Runtime,
@@ -17,7 +20,7 @@ use syscap::{
     policy::{Policy, Preset},
     prelude::*,
 };
-use syscap_commands::{Mark, programs};
+use syscap_commands::{Mark, Place, Repository, analyse, programs};
 
 const TOOL: &str = "claude_code.bash";
 
@@ -46,18 +49,43 @@ fn grant() -> token::Grant {
         .with(DOES_DIMENSION, Scope::names(Mark::ALL.map(Mark::name)).unwrap())
 }
 
-fn place(repository: bool) -> Canonical {
-    let mut search = Encoder::new();
-    search.array(1);
-    search.text("/usr/bin");
-    let search = Canonical::check(search.into_bytes(), Profile::DATA).unwrap();
-    let found = programs()
-        .into_iter()
-        .fold(MapBuilder::new(), |map, name| map.text(name, &format!("/usr/bin/{name}")));
-    let map = MapBuilder::new().text("folder", "/project").text("home", "/users/me");
-    let map = map.item("search", search.item()).item("found", found.finish().item());
-    let map = if repository { map.text("repository", "/project") } else { map };
-    map.finish()
+/// Whether git finds a plain repository.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Git {
+    Plain,
+    Unknown,
+}
+
+fn list(text: &str) -> Canonical {
+    let mut list = Encoder::new();
+    list.array(1);
+    list.text(text);
+    Canonical::check(list.into_bytes(), Profile::DATA).unwrap()
+}
+
+/// What the hook sends of a command.
+fn place(command: &str, git: Git) -> Canonical {
+    let (folder, search) = ("/project".to_owned(), "/usr/bin".to_owned());
+    let mut place = Place::at(&folder).unwrap();
+    place.home = Some("/users/me".to_owned());
+    let file = |name: &str| format!("{search}/{name}");
+    place.found = programs().into_iter().map(|name| (name.to_owned(), file(name))).collect();
+    if git == Git::Plain {
+        place.repository = Repository::Plain(folder.clone());
+    }
+    (place.search, place.writable) = (vec![search.clone()], BTreeSet::from([folder.clone()]));
+    let found = place.found.iter().fold(MapBuilder::new(), |map, (k, v)| map.text(k, v)).finish();
+    let finding = finding::finding(&analyse(command, &place)).to_data().unwrap();
+    let map = MapBuilder::new().text("folder", &folder).item("found", found.item());
+    let map = map.item("search", list(&search).item()).item("own", list(&folder).item());
+    map.item("finding", finding.item()).finish()
+}
+
+/// The same with another entry in the place of one.
+fn with(place: &Canonical, key: &str, value: Option<&Canonical>) -> Canonical {
+    let others = place.item().entries().filter(|(name, _)| *name != key);
+    let map = others.fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
+    value.iter().fold(map, |map, value| map.item(key, value.item())).finish()
 }
 
 impl Board {
@@ -107,7 +135,7 @@ impl Board {
             let line = line.replace("\\u200b", "\u{200b}").replace("\\u202e", "\u{202e}");
             // As it is written in a shell: a new line, but not in the format of `printf`.
             let text = if line.starts_with("printf") { line } else { line.replace("\\n", "\n") };
-            let refused = self.refused(&text, n, Some(place(true)));
+            let refused = self.refused(&text, n, Some(place(&text, Git::Plain)));
             said.entry(refused).or_default().push(text);
         }
         said
@@ -156,14 +184,67 @@ fn of_harmful_steps_none_runs() {
     assert_eq!(run, &["source ./x", ". ./x", "make -C ../other"]);
 }
 
-/// Without a place, or in a repository that nobody looked at.
+/// Without a finding, or in a repository that nobody looked at.
 #[test]
 fn what_is_not_told_of_a_place_is_unknown() {
     let board = Board::new(coder(|text| text));
-    assert_eq!(board.refused("ls", 1, None), Some(Reason::Asked));
-    assert_eq!(board.refused("ls", 2, Some(place(true))), None);
-    assert_eq!(board.refused("git status", 3, Some(place(true))), None);
-    assert_eq!(board.refused("git status", 4, Some(place(false))), Some(Reason::Asked));
+    let refused = |command: &str, n, place| board.refused(command, n, place);
+    assert_eq!(refused("ls", 1, None), Some(Reason::Asked));
+    assert_eq!(refused("ls", 2, Some(place("ls", Git::Plain))), None);
+    assert_eq!(refused("git status", 3, Some(place("git status", Git::Plain))), None);
+    let unseen = place("git status", Git::Unknown);
+    assert_eq!(refused("git status", 4, Some(unseen)), Some(Reason::Asked));
     let nowhere = MapBuilder::new().text("folder", "project").finish();
-    assert_eq!(board.refused("ls", 5, Some(nowhere)), Some(Reason::Asked));
+    assert_eq!(refused("ls", 5, Some(nowhere)), Some(Reason::Asked));
+}
+
+/// What the server needs of a finding it has, or the command is unknown.
+#[test]
+fn odd_finding_is_unknown() {
+    let board = Board::new(bounded());
+    let ls = place("ls", Git::Plain);
+    let odd = Canonical::text("odd");
+    for (n, key) in ["finding", "found", "search"].into_iter().enumerate() {
+        for (m, value) in [None, Some(&odd)].into_iter().enumerate() {
+            let odd = with(&ls, key, value);
+            assert_eq!(board.refused("ls", n * 2 + m, Some(odd)), Some(Reason::Asked), "{key}");
+        }
+    }
+    let run = place("./run.sh", Git::Plain);
+    assert_eq!(board.refused("./run.sh", 10, Some(run.clone())), None);
+    for (n, own) in [None, Some(list("/project/../other")), Some(list("/other"))].iter().enumerate()
+    {
+        let odd = with(&run, "own", own.as_ref());
+        assert_eq!(board.refused("./run.sh", 11 + n, Some(odd)), Some(Reason::Asked));
+    }
+}
+
+/// An agent that may write the folder of a program decides what the program is.
+#[test]
+fn program_that_the_token_lets_be_written_is_unknown() {
+    let board = Board::new(coder(|text| text));
+    let ls = place("ls", Git::Plain);
+    let file = MapBuilder::new().text("ls", "/project/bin/ls").finish();
+    assert_eq!(board.refused("ls", 1, Some(with(&ls, "found", Some(&file)))), Some(Reason::Asked));
+    let search = list("/project/bin");
+    let own = with(&ls, "search", Some(&search));
+    assert_eq!(board.refused("ls", 2, Some(own)), Some(Reason::Asked));
+    assert_eq!(board.refused("ls", 3, Some(ls)), None);
+}
+
+/// A finding comes with a use, from the hook; a call that brings one runs nothing.
+#[test]
+fn finding_that_an_agent_sends_is_refused() {
+    let board = Board::new(bounded());
+    let session = board.runtime.session("a", board.token).unwrap();
+    let place = place("ls", Git::Plain);
+    let map = MapBuilder::new().text("command", "rm -r /").item("place", place.item());
+    let args = map.finish();
+    let call = MapBuilder::new().text("tool_id", TOOL).item("args", args.item()).finish();
+    let sent = session.send_cbor(call.as_bytes()).unwrap();
+    assert!(sent.reason().is_some());
+    // Nor is one taken among the arguments of a use.
+    let used = ToolUse { args, ..Board::used("rm -r /", 1, None) };
+    let begun = board.runtime.begin_use(board.token, &used, &board.manifest);
+    assert!(matches!(begun, Err(Error::Refused(why)) if why.reason() == Reason::BadArgument));
 }

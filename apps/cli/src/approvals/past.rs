@@ -1,0 +1,113 @@
+//! An approval request that does not wait any more: how it was answered, and what ran by that.
+
+use std::path::Path;
+
+use syscap::{
+    audit::sqlite::SqliteReader,
+    format::{
+        control::ControlBody as _,
+        hash::leaf,
+        id::{Leaf, Seq},
+        record::{Answer, ApprovalBody, Body, Means, Record},
+        time::UnixMillis,
+    },
+    kernel::store::{Next, StoreError},
+};
+
+use super::shown;
+use crate::{
+    exit::{Ended, Exit, Failure},
+    output::{Form, Object, Out, array},
+    runtime,
+};
+
+/// An answer on record.
+struct Answered {
+    record: Seq,
+    time: UnixMillis,
+    answer: Answer,
+    means: Means,
+}
+
+/// What the log says of a request behind the request itself.
+#[derive(Default)]
+struct History {
+    answers: Vec<Answered>,
+    /// The calls that were let through by one of the answers.
+    intents: Vec<Seq>,
+}
+
+/// Shows a request that was answered, or that expired.
+pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
+    let none = || Failure::Usage {
+        what: ask.to_string(),
+        advice: "is no record that asks for a person; `syscap approvals list` has those that wait"
+            .to_owned(),
+    };
+    let call = runtime::look(home)?.asked(ask)?.ok_or_else(none)?;
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let history = history(&mut reader, ask).map_err(failed)?;
+    let yes = history.answers.iter().filter(|one| one.answer != Answer::Deny).count();
+    let yes = u64::try_from(yes).unwrap_or(u64::MAX);
+    let standing = match history.answers.iter().any(|one| one.answer == Answer::Deny) {
+        true => "denied",
+        false if yes >= call.threshold => "approved",
+        false => "expired",
+    };
+    match out.form() {
+        Form::Json => {
+            let answers = history.answers.iter().map(|one| {
+                let object = Object::new().uint("record", one.record.get());
+                let object = object.text("answer", one.answer.name()).shown("time", one.time);
+                object.text("means", one.means.name()).finish()
+            });
+            let intents = history.intents.iter().map(|intent| intent.get().to_string());
+            let object = shown::json_as(&call, standing, yes);
+            let object = object.json("answers", &array(answers));
+            out.line(&object.json("intents", &array(intents)).finish())?;
+        }
+        Form::Text => {
+            shown::text_as(out, &call, standing.to_owned())?;
+            for Answered { record, time, answer, means } in &history.answers {
+                let (answer, means) = (answer.name(), means.name());
+                out.line(&format!("answer     {answer} by record {record}, {time}, {means}"))?;
+            }
+            for intent in &history.intents {
+                out.line(&format!("ran        record {intent}"))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn history(reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {
+    let mut history = History::default();
+    let mut asked: Option<Leaf> = None;
+    reader.records(ask, &mut |seq, bytes| {
+        let Some(of) = asked else {
+            asked = Some(leaf(bytes));
+            return Next::More;
+        };
+        // One that can't be read is found by `syscap verify`.
+        let Ok(record) = Record::decode(bytes) else { return Next::More };
+        match record.body {
+            Body::Approval(event) => {
+                let body = ApprovalBody::from_bytes(&event.control.body).ok();
+                if let Some(ApprovalBody { answer, means, .. }) = body.filter(|b| b.ask == of) {
+                    let (record, time) = (seq, record.time);
+                    history.answers.push(Answered { record, time, answer, means });
+                }
+            }
+            Body::Intent(intent) => {
+                let of_it = |by| history.answers.iter().any(|one| Some(one.record) == by);
+                if of_it(intent.approval) {
+                    history.intents.push(seq);
+                }
+            }
+            _ => {}
+        }
+        Next::More
+    })?;
+    Ok(history)
+}

@@ -1,0 +1,48 @@
+//! What became of calls that a crash broke off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syscap::{
+    audit::sqlite::SqliteReader,
+    format::{
+        id::Seq,
+        record::{Body, Record, Recovered},
+    },
+    kernel::store::{Next, StoreError},
+};
+
+/// What became of a call that a crash broke off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settled {
+    /// The record that says so.
+    pub(super) record: Seq,
+    pub(super) verdict: Recovered,
+    /// Whether an operator says so; else a boot found it, with the tool's proof or without one.
+    pub(super) by_operator: bool,
+}
+
+impl Settled {
+    pub(super) fn words(self) -> String {
+        let by = if self.by_operator { "an operator" } else { "the boot after a crash" };
+        format!("{}, says {by} (record {})", self.verdict, self.record)
+    }
+}
+
+/// The last that was said of each of these calls, in one pass over what stands behind the first.
+pub(super) fn settled(
+    reader: &mut SqliteReader,
+    intents: &BTreeSet<Seq>,
+) -> Result<BTreeMap<Seq, Settled>, StoreError> {
+    let mut found = BTreeMap::new();
+    let Some(first) = intents.first() else { return Ok(found) };
+    reader.records(first.next(), &mut |record, bytes| {
+        if let Ok(Record { body: Body::Recovery(said), .. }) = Record::decode(bytes)
+            && intents.contains(&said.intent)
+        {
+            let by_operator = said.control.is_some();
+            found.insert(said.intent, Settled { record, verdict: said.verdict, by_operator });
+        }
+        Next::More
+    })?;
+    Ok(found)
+}
