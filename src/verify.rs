@@ -1,8 +1,8 @@
 //! Verification of a home, by `syscap-verify`: what reads stores is joined to it here.
 
 pub use syscap_verify::{
-    Anchor, AnchorNeed, Chunk, End, Extent, FINDINGS_MAX, Fault, Finding, Options, Report, Source,
-    Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
+    Anchor, AnchorNeed, Chunk, End, Extent, FINDINGS_MAX, Fault, Finding, Newer, Options, Report,
+    Source, Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
 };
 
 mod vault;

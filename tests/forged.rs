@@ -276,7 +276,9 @@ fn what_is_reserved_is_refused_by_name() {
     let checkpoint = Checkpoint { size: 7, root: [1; 32], state: None, note: vec![1] };
     let at = Seq::new(world.append(vec![Body::Checkpoint(Box::new(checkpoint))], &[]));
     assert_eq!(world.halt(), Halt::Reserved { seq: at, name: "checkpoint" });
-    assert_eq!(world.faults(), [(at.get(), Fault::Reserved)]);
+    let report = world.verify();
+    assert_eq!((report.verdict(), report.records), (Verdict::Newer, at.get()));
+    assert_eq!(report.newer.map(|newer| newer.seq), Some(at));
 
     type Change = (&'static str, Kind, fn(&mut Body));
     let changes: [Change; 1] = [("principal", Kind::Session, |body| {

@@ -86,6 +86,7 @@ impl Decision {
             (one.kind.code(), &one.name) < (next.kind.code(), &next.name)
         });
         self.matches.len() <= MATCHES_MAX
+            && self.matches.is_sorted_by(|one, next| one < next)
             && counted
             && united
             && (taken || self.verdict != Verdict::Degrade)

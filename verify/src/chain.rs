@@ -7,14 +7,14 @@ use syscap_format::{
     hash::leaf,
     id::{HomeId, Leaf, Seq},
     limits::RECORD_BYTES_MAX,
-    record::{Body, Genesis, Head, Kind, Record, RecordError},
+    record::{Body, ClockFlags, Genesis, Head, Kind, Record, RecordError},
     time::UnixMillis,
 };
 
 use super::{
     ledger::Ledger,
     options::Extent,
-    report::{Anchor, AnchorNeed, End, Fault, Findings, Report},
+    report::{Anchor, AnchorNeed, End, Fault, Findings, Newer, Report},
     source::{Chunk, Source},
 };
 
@@ -25,6 +25,10 @@ struct Chain {
     counts: [u64; KINDS],
     first_time: UnixMillis,
     ledger: Option<Ledger>,
+    /// The last record that was held against all before it.
+    verified: Option<Head>,
+    /// The first record that only newer software can read.
+    newer: Option<Newer>,
     findings: Findings,
 }
 
@@ -49,6 +53,8 @@ pub(super) fn walk<E>(
         counts: [0; KINDS],
         first_time: UnixMillis::default(),
         ledger: None,
+        verified: None,
+        newer: None,
         findings: Findings::default(),
     };
     let mut chunk = Chunk::default();
@@ -95,22 +101,37 @@ impl Chain {
         if bytes.len() > RECORD_BYTES_MAX {
             return Ok(self.broken(Fault::TooLarge));
         }
-        let record = match Record::decode(bytes) {
-            Ok(record) => record,
-            Err(RecordError::Damaged(_)) => return Ok(self.broken(Fault::Undecodable)),
-            Err(RecordError::ReservedKind(_) | RecordError::ReservedField(_)) => {
-                return Ok(self.broken(Fault::Reserved));
+        let read = match Record::decode(bytes) {
+            Err(RecordError::Damaged(_)) if self.newer.is_none() => {
+                return Ok(self.broken(Fault::Undecodable));
             }
-            Err(_) => return Ok(self.broken(Fault::UnknownForm)),
+            read => read,
         };
-        if record.seq != self.next() {
+        let placed = match &read {
+            Ok(record) => Ok((record.seq, record.prev)),
+            Err(_) => Record::link(bytes),
+        };
+        let Ok((seq, prev)) = placed else {
+            return Ok(self.broken(Fault::Undecodable));
+        };
+        if seq != self.next() {
             return Ok(self.broken(Fault::Gap));
         }
         let before = self.head.map_or(Leaf::from_bytes([0; 32]), |head| head.leaf);
-        if record.prev != before {
+        if prev != before {
             return Ok(self.broken(Fault::Unchained));
         }
-        let head = Head { seq: record.seq, leaf: leaf(bytes) };
+        let head = Head { seq, leaf: leaf(bytes) };
+        // What follows on what can't be read can't be judged: only its place in the chain.
+        if self.newer.is_some() {
+            self.head = Some(head);
+            return Ok(Step::On);
+        }
+        let record = match read {
+            Ok(record) => record,
+            Err(RecordError::TooOld(_)) => return Ok(self.broken(Fault::UnknownForm)),
+            Err(what) => return Ok(self.cannot_read(head, what, trust)),
+        };
         let kind = record.body.kind();
         match &mut self.ledger {
             Some(ledger) => ledger.enter((record, head.leaf), source, &mut self.findings)?,
@@ -123,7 +144,7 @@ impl Chain {
         if let Some(ledger) = &mut self.ledger {
             ledger.follow(head.leaf);
         }
-        self.head = Some(head);
+        (self.head, self.verified) = (Some(head), Some(head));
         self.records = self.records.saturating_add(1);
         let place = usize::try_from(kind.code()).unwrap_or(0);
         if let Some(count) = self.counts.get_mut(place) {
@@ -132,11 +153,23 @@ impl Chain {
         Ok(Step::On)
     }
 
+    /// Newer software wrote it: from here on the chain alone is followed.
+    fn cannot_read(&mut self, head: Head, what: RecordError, trust: Option<&Trust>) -> Step {
+        // The first record's leaf is the home's id, whatever it says.
+        let home = HomeId::from_bytes(*head.leaf.as_bytes());
+        if self.ledger.is_none() && trust.is_some_and(|trust| trust.home != home) {
+            return self.broken(Fault::Foreign);
+        }
+        self.newer = Some(Newer { seq: head.seq, what });
+        self.head = Some(head);
+        Step::On
+    }
+
     fn begin(&mut self, record: &Record, leaf: Leaf, trust: Option<&Trust>) -> Step {
         let Body::Genesis(genesis) = &record.body else {
             return self.broken(Fault::NotGenesis);
         };
-        if record.boot != 0 {
+        if record.boot != 0 || record.clock != ClockFlags::default() {
             return self.broken(Fault::NotGenesis);
         }
         let home = HomeId::from_bytes(*leaf.as_bytes());
@@ -156,7 +189,7 @@ impl Chain {
                 let seq = self.next();
                 self.findings.add(seq, Fault::HeadMoved);
             }
-            _ if self.records == 0 && intact => self.findings.add(Seq::GENESIS, Fault::Empty),
+            _ if self.head.is_none() && intact => self.findings.add(Seq::GENESIS, Fault::Empty),
             _ => {}
         }
         let ledger = self.ledger.as_ref();
@@ -173,7 +206,8 @@ impl Chain {
             home: ledger.map(Ledger::home),
             records: self.records,
             counts: kinds.collect::<BTreeMap<_, _>>(),
-            head: self.head,
+            head: self.verified,
+            newer: self.newer,
             first_time: self.first_time,
             last_time: ledger.map_or(self.first_time, Ledger::time),
             open_intents: ledger.map(Ledger::open_intents).unwrap_or_default(),

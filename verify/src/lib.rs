@@ -18,7 +18,7 @@ mod source;
 
 pub use export::ExportReader;
 pub use options::{Extent, Options, TrustSource, VerifyError};
-pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Report, Verdict};
+pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Newer, Report, Verdict};
 pub use source::{Chunk, Source};
 pub use syscap_format::control::Trust;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use syscap_format::{
     id::{HomeId, Seq},
-    record::{Head, Kind},
+    record::{Head, Kind, RecordError},
     time::UnixMillis,
 };
 
@@ -21,7 +21,7 @@ pub enum Fault {
     Empty,
     /// The bytes are no canonical record of this version.
     Undecodable,
-    /// The record's version or kind is not one that this version knows.
+    /// The record's version is one from before the formats were settled.
     UnknownForm,
     /// The bytes exceed the limit of a record.
     TooLarge,
@@ -74,8 +74,6 @@ pub enum Fault {
     StaleHead,
     /// A key that is new to a role does not prove to be held, or a set of keys is unsound.
     KeySet,
-    /// Something is used whose form is settled and that this version does not know.
-    Reserved,
     /// A control event's signature does not verify.
     BadSignature,
     /// A control event's body is of the wrong form, or speaks of what there isn't.
@@ -168,6 +166,11 @@ pub enum Fault {
     Label,
     /// A run came back that was not out.
     LateForm,
+    /// Where a call came from is not as the kernel records it: a time that was filled in is not the
+    /// record's, or an input is no record before.
+    Provenance,
+    /// A reason that the kernel could not have given there, as the log stood.
+    Reason,
     /// A refusal is of the wrong form, or lacks what a policy is asked about.
     RefusalForm,
     /// A refused or repeated call paid another fee than it owed.
@@ -202,6 +205,15 @@ pub struct Finding {
     pub seq: Seq,
     /// What is wrong with it.
     pub fault: Fault,
+}
+
+/// A record that only newer software can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newer {
+    /// The record.
+    pub seq: Seq,
+    /// Which kind, version or field of it is not known here.
+    pub what: RecordError,
 }
 
 /// What the report rests on.
@@ -241,6 +253,8 @@ pub enum Verdict {
     Sound,
     /// Something is not.
     Tampered,
+    /// Newer software wrote a record. Nothing before it is wrong, nor anything in the chain.
+    Newer,
     /// Nothing is wrong, but calls have no outcome or the end is missing.
     Incomplete,
     /// Nothing is wrong, but nothing outside vouches for the log, as was asked for.
@@ -256,6 +270,7 @@ impl Verdict {
             Self::Tampered => 10,
             Self::Incomplete => 11,
             Self::NotAnchored => 12,
+            Self::Newer => 13,
         }
     }
 }
@@ -271,6 +286,9 @@ pub struct Report {
     pub counts: BTreeMap<Kind, u64>,
     /// The last record that was verified.
     pub head: Option<Head>,
+    /// The first record that only newer software can read: from there on only the chain was
+    /// followed.
+    pub newer: Option<Newer>,
     /// Time of the first record.
     pub first_time: UnixMillis,
     /// Time of the last record.
@@ -293,11 +311,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// The verdict. Of several the first of these: tampered, not anchored, incomplete.
+    /// The verdict. Of several the first of these: tampered, newer, not anchored, incomplete.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         if self.findings_count > 0 {
             return Verdict::Tampered;
+        }
+        if self.newer.is_some() {
+            return Verdict::Newer;
         }
         if self.anchor_need == AnchorNeed::Required && self.anchor == Anchor::SelfAnchored {
             return Verdict::NotAnchored;

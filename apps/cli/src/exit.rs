@@ -36,6 +36,7 @@ Exit codes:
   10  verify: tampered with
   11  verify: incomplete (open intents, or the last run did not end properly)
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given
+  13  verify: newer software wrote records that this version does not know
    run: the program's; 128+N where signal N ended it; 125 not started, 126 can't be executed,
       127 not found";
 
@@ -62,6 +63,8 @@ pub(crate) enum Exit {
     Incomplete,
     /// The log is not anchored.
     NotAnchored,
+    /// Newer software wrote a part of the log.
+    Newer,
     /// run: no program was started.
     NotStarted,
     /// run: the program's own; or, by the lane, that of the command outside.
@@ -81,6 +84,7 @@ impl Exit {
             Self::Tampered => 10,
             Self::Incomplete => 11,
             Self::NotAnchored => 12,
+            Self::Newer => 13,
             Self::NotStarted => 125,
             Self::Program(code) => code,
         }

@@ -15,8 +15,8 @@ use syscap::{
     format::{export::RECORDS_FILE, id::Seq},
     kernel::store::StoreError,
     verify::{
-        Altered, Anchor, AnchorNeed, End, Fault, Options, Report, Trust, TrustSource, VaultReport,
-        Verdict, VerifyError, verify_export, verify_home, verify_vault,
+        Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
+        VaultReport, Verdict, VerifyError, verify_export, verify_home, verify_vault,
     },
 };
 
@@ -32,7 +32,10 @@ const TRUST_BYTES_MAX: u64 = 4_096;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Exit codes: 0 sound, 10 tampered with, 11 incomplete (open intents, or the last run did not end
-properly), 12 not anchored where --require-anchor asks for it, 4 no log that can be opened.
+properly), 12 not anchored where --require-anchor asks for it, 13 newer software wrote records that
+this version does not know, 4 no log that can be opened. Where several hold, the first of 10, 13, 12
+and 11. With 13 all records before the first unknown one were verified; of those after it only the
+chain was checked.
 A trust file anchors a log only where it was kept apart from it: the one in the home is not
 taken by itself. A home that a process holds is verified up to its head. With --vault arguments,
 results and texts are held against what their records commit to: what is otherwise is named, and is
@@ -159,6 +162,7 @@ const fn exit(verdict: Verdict) -> Exit {
         Verdict::Tampered => Exit::Tampered,
         Verdict::Incomplete => Exit::Incomplete,
         Verdict::NotAnchored => Exit::NotAnchored,
+        Verdict::Newer => Exit::Newer,
     }
 }
 
@@ -168,6 +172,7 @@ pub(crate) const fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Tampered => "tampered",
         Verdict::Incomplete => "incomplete",
         Verdict::NotAnchored => "not_anchored",
+        Verdict::Newer => "newer",
     }
 }
 
@@ -215,6 +220,12 @@ fn print(
     }
     let (first, last) = (report.first_time, report.last_time);
     out.line(&format!("records  {} from {first} to {last}", report.records))?;
+    if let Some(newer) = &report.newer {
+        let Newer { seq, what } = newer;
+        out.line(&format!(
+            "newer    record {seq}: {what}; verified up to there, and the chain to its end"
+        ))?;
+    }
     let counts: Vec<String> = report.counts.iter().map(|(k, n)| format!("{n} {k}")).collect();
     out.line(&format!("kinds    {}", counts.join(", ")))?;
     out.line(&format!("end      {}", end_name(report.end)))?;
@@ -281,6 +292,10 @@ fn json(verdict: Verdict, report: &Report) -> Object {
     let object = match report.head {
         Some(head) => object.uint("head_seq", head.seq.get()).shown("head_leaf", head.leaf),
         None => object.json("head_seq", "null").json("head_leaf", "null"),
+    };
+    let object = match &report.newer {
+        Some(newer) => object.uint("newer_seq", newer.seq.get()).shown("newer", newer.what),
+        None => object.json("newer_seq", "null").json("newer", "null"),
     };
     let counts = report.counts.iter().fold(Object::new(), |o, (k, n)| o.uint(k.name(), *n));
     let findings = report.findings.iter().map(|finding| {

@@ -29,7 +29,7 @@ pub use state::{Input, StateChange};
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Profile},
+    cbor::{DecodeError, Decoder, Encoder, Fault, Item, Profile},
     field::{Field, FieldSpec, Shape, code},
     hash::leaf,
     id::{Leaf, Seq},
@@ -381,6 +381,23 @@ impl Record {
             Some(field) => Err(RecordError::ReservedField(field)),
             None => Ok(Self { seq, prev, time, boot, clock, body }),
         }
+    }
+
+    /// Reads where a record of any kind and version stands: its position, and the leaf before. They
+    /// stand alike in all.
+    ///
+    /// # Errors
+    /// [`DecodeError`] where the bytes are not canonical as a whole, or have no such keys.
+    pub fn link(bytes: &[u8]) -> Result<(Seq, Leaf), DecodeError> {
+        Item::check(bytes, Profile::CONTROL)?;
+        let mut decoder = Decoder::new(bytes, Profile::CONTROL);
+        decoder.map_head()?;
+        decoder.key(0)?;
+        decoder.uint()?;
+        decoder.key(1)?;
+        let seq = Seq::take(&mut decoder)?;
+        decoder.key(2)?;
+        Ok((seq, Leaf::take(&mut decoder)?))
     }
 
     /// The leaf of the record's bytes.

@@ -42,6 +42,9 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
         fields.agent_id = Some(session.agent.clone());
         fields.session = Some(context.number);
         fields.policy_hash = state.policy;
+        // Who brought it about the host says, whatever the envelope says or can't be read to say.
+        let said_nothing = Provenance::new(context.source, context.now);
+        fields.provenance = Some(said_nothing.clone());
         let Some(policy) = state.policy else {
             fields.call_hash = Some(call_hash(&salts.call, received));
             return Err(Refused::new(Reason::PolicyNotInForce).into());
@@ -51,15 +54,20 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
             token: session.token_id,
             snapshot: context.head(),
             policy,
-            provenance: Provenance::new(context.source, context.now),
+            provenance: said_nothing,
         };
         let decoded = ToolCall::decode(received, form, defaults);
         let named = match &decoded {
             Ok(call) => call.named(),
             Err(faulty) => faulty.named(),
         };
-        fields.provenance = named.provenance.cloned();
         // What a record names, the home knows: what a caller made up is not recorded.
+        let known = |from: &&Provenance| from.inputs.iter().all(|input| *input <= state.head.seq);
+        let from = named.provenance.filter(known);
+        let made_up = from.is_none() && named.provenance.is_some();
+        if let Some(from) = from {
+            fields.provenance = Some(from.clone());
+        }
         let tool = named.tool.and_then(|tool| registry.find(tool));
         fields.tool_id = tool.map(|found| found.manifest.tool.clone());
         fields.manifest = tool.map(|found| found.manifest_id);
@@ -69,6 +77,10 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
         match decoded {
             Ok(call) => {
                 fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
+                if made_up {
+                    let refused = Refused::new(Reason::BadField).field("provenance.inputs");
+                    return Err(refused.allowed("records of this log").into());
+                }
                 Ok(Self { fields, at: Decoded { call: place.insert(call), tool } })
             }
             Err(faulty) => {

@@ -31,6 +31,7 @@ use syscap_format::{
     id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq},
     limits::{RECORD_BYTES_MAX, SOFTWARE_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
+    reason::Reason,
     record::{
         Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
         RecordError, Recovered, Recovery, Shutdown,
@@ -222,6 +223,10 @@ impl Kernel {
 
     /// Closes every session and the home. Calls in flight still settle; no new one is admitted.
     pub(super) fn shutdown(&mut self, ticket: Ticket) -> Result<(), Halt> {
+        // It is closed once: a second time nothing is left to close.
+        if self.state.ended == Ended::Clean {
+            return self.refuse_control(ticket, Reason::Closing.into());
+        }
         self.closing = true;
         self.close_aggregate(None)?;
         let sessions: Vec<Seq> = self.state.sessions.keys().copied().collect();

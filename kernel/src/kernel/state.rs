@@ -22,7 +22,7 @@ use syscap_format::{
     facts::{Facts, Namespace},
     hash::{changes_hash, fact_id},
     id::{AgentId, FactId, FactKey, Seq},
-    limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX},
+    limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX as INPUTS_MAX},
     object::Object,
     provenance::{Provenance, Source},
     reason::{Reason, Refused},
@@ -85,20 +85,20 @@ impl Kernel {
         fields.capability_token_id = Some(session.token_id);
         fields.state_snapshot_id = Some(state.id());
         fields.args_hash = Some(changes_hash(&proposal.salts.args, proposal.changes.item()));
+        let known = |input: &Seq| session.released(*input).is_some();
         fields.provenance = Some(Provenance {
             source: proposal.writer,
             time: Some(context.now),
-            inputs: proposal.inputs.clone(),
+            // What a record names, the home knows.
+            inputs: proposal.inputs.iter().copied().filter(known).take(INPUTS_MAX).collect(),
             trace: None,
             claimed: None,
         });
         self.may_write(&context)?;
-        let known = |input: &Seq| session.released(*input).is_some();
-        if proposal.inputs.len() > PROVENANCE_INPUTS_MAX {
-            fields.provenance = None;
+        if proposal.inputs.len() > INPUTS_MAX {
             return Err(Refused::new(Reason::BadFact).field("inputs"));
         }
-        if !proposal.inputs.iter().all(known) {
+        if !proposal.inputs.iter().all(|input| known(input)) {
             return Err(Refused::new(Reason::UnknownReference).field("inputs"));
         }
         if proposal.inputs.iter().any(|input| *input > context.durable) {

@@ -15,6 +15,7 @@ use syscap_format::{
 
 use super::{
     Account, Entry, Fault, Ledger, Phase, Source,
+    came::came_from,
     sets::{Bounds, Of, Set, Terms},
 };
 
@@ -60,6 +61,7 @@ impl Ledger {
             && call.provenance.is_some()
             && call.call_hash.is_some()
             && call.manifest.is_some()
+            && call.state_snapshot_id.is_some()
             && call.held == Default::default()
             && call.enforcement.is_none();
         entry.expect(whole, Fault::AskForm);
@@ -67,6 +69,7 @@ impl Ledger {
             return entry.fault(Fault::AskForm);
         };
         self.asked(entry, account, call);
+        came_from(entry, call);
         self.decided(entry, call);
         let tool = call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let effect = tool.map(|tool| tool.manifest.effect);

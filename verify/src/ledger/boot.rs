@@ -4,9 +4,9 @@ use std::mem::take;
 
 use syscap_format::{
     budget::{Amounts, Dimension},
-    control::{ControlBody, Resolution},
+    control::{ConfigChange, ControlBody, Resolution},
     limits::TOKEN_LIFE_MS_MAX,
-    record::{Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
+    record::{Body, Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
 };
 
 use super::{Entry, Fault, Ledger, Phase, Row, Slot, Source};
@@ -40,6 +40,18 @@ impl Ledger {
         keys.retain(|_, used| self.is_kept(used, entry.time));
         finished.retain(|intent, done| !self.is_over(*intent, done.until, entry.time));
         (self.keys, self.finished) = (keys, finished);
+    }
+
+    /// Every record of a boot that began after a gap says so, until an operator confirms the time.
+    /// What else was odd about the clocks only the host knew.
+    pub(super) fn follow_gap(&mut self, entry: &mut Entry<'_>, body: &Body, clock: ClockFlags) {
+        match body {
+            // What a boot must say is held against its own clock.
+            Body::Boot(_) => return self.gap = clock.has(ClockFlags::GAP),
+            Body::Config(event) => self.gap &= !confirms_time(&event.control.body),
+            _ => {}
+        }
+        entry.expect(clock.has(ClockFlags::GAP) == self.gap, Fault::ClockFlags);
     }
 
     pub(super) fn recovery<E>(
@@ -114,7 +126,12 @@ impl Ledger {
     pub(super) fn shutdown(&mut self, entry: &mut Entry<'_>, shutdown: &Shutdown) {
         let open = u64::try_from(self.open.len()).ok();
         let closed = self.sessions.is_empty() && self.unbound.aggregate.is_none();
-        entry.expect(Some(shutdown.open) == open && closed, Fault::ShutdownForm);
+        let once = self.phase != Phase::Shut;
+        entry.expect(Some(shutdown.open) == open && closed && once, Fault::ShutdownForm);
         self.phase = Phase::Shut;
     }
+}
+
+fn confirms_time(body: &[u8]) -> bool {
+    ConfigChange::from_bytes(body).is_ok_and(|change| change.confirm_time.is_some())
 }

@@ -42,15 +42,18 @@ impl Ledger {
         entry.expect(asked && shadow.is_none_or(|said| is_sound(&said.decision)), Fault::Shadow);
     }
 
-    /// Of a refused call that the policy was asked about: it had come as far. The token was live
-    /// and granted the tool, and the policy was in force, as for a call that ran.
+    /// Of a refused call whose arguments were resolved: it had come as far. The token was live and
+    /// granted the tool, as for a call that ran; and the policy was in force, where it was asked.
     pub(super) fn asked(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
         let session = call.session.and_then(|number| self.sessions.get(&number));
-        let (Some(session), Some(_)) = (session, &call.decision) else {
+        let resolved = call.args_hash.is_some() && call.call_hash.is_some();
+        let Some(session) = session.filter(|_| call.decision.is_some() || resolved) else {
             return;
         };
         entry.expect(call.capability_token_id == Some(session.token), Fault::NotBound);
-        self.in_force(entry, account, call);
+        if call.decision.is_some() {
+            self.in_force(entry, account, call);
+        }
         // The policy is not asked for a token that has no call left.
         entry.expect(self.accounts.calls_left(account) > 0, Fault::OverBudget);
         let Some(tool) = &call.tool_id else {
@@ -105,6 +108,7 @@ fn is_sound(decision: &Decision) -> bool {
     matches.len() <= MATCHES_MAX
         && *match_count >= listed
         && matches_digest.is_some() == (*match_count > listed)
+        && matches.is_sorted_by(|one, next| one < next)
         && obligations.len() <= OBLIGATIONS_MAX
         && names.into_iter().all(|name| name.len() <= OBLIGATION_NAME_BYTES_MAX)
         && obligations.is_sorted_by(|one, next| place(one) < place(next))

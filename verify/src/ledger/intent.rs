@@ -15,6 +15,7 @@ use syscap_format::{
 
 use super::{
     Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot,
+    came::came_from,
     decision::{cut_down, keeps},
 };
 
@@ -52,6 +53,8 @@ impl Ledger {
             let used = KeyUse { intent: entry.seq, until, ended: false };
             self.keys.insert(slot.clone(), used);
         }
+        came_from(entry, &intent.call);
+        self.named_head(entry, &intent);
         let given = intent.call.session.and_then(|number| self.sessions.get(&number));
         let given = given.map_or(Label::PUBLIC, |session| session.label);
         entry.expect(intent.label == given, Fault::Label);
@@ -190,12 +193,10 @@ fn is_whole(intent: &Intent) -> bool {
         && call.manifest.is_some();
     let later = call.result_hash.is_some() || call.enforcement.is_some();
     let keyed = intent.key.is_some() == intent.sent_hash.is_some();
-    // Of what the kernel filled in the caller said nothing.
-    let filled = intent.filled.bits() & Filled::PROVENANCE.bits() != 0;
-    let said = call.provenance.as_ref().is_some_and(|from| {
-        from.claimed.is_some() || from.trace.is_some() || !from.inputs.is_empty()
-    });
-    known && !later && keyed && !(filled && said) && call.used == Amounts::ZERO
+    // Who says where a call came from says who brought it about.
+    let filled = intent.filled.has(Filled::PROVENANCE);
+    let said = call.provenance.as_ref().is_some_and(|from| from.claimed.is_some());
+    known && !later && keyed && filled != said && call.used == Amounts::ZERO
 }
 
 fn slot(intent: &Intent) -> Option<Slot> {

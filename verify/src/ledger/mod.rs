@@ -6,12 +6,14 @@
 mod account;
 mod asks;
 mod boot;
+mod came;
 mod control;
 mod credits;
 mod decision;
 mod heads;
 mod intent;
 mod leaves;
+mod reasons;
 mod refuse;
 mod session;
 mod sets;
@@ -51,6 +53,8 @@ pub(super) struct Ledger {
     time: UnixMillis,
     boot: u64,
     phase: Phase,
+    /// Whether this boot began after a gap that no operator has confirmed since.
+    gap: bool,
     roles: Roles,
     recovery: Option<RecoveryHash>,
     signers: BTreeMap<PublicKey, Signer>,
@@ -225,6 +229,7 @@ impl Ledger {
             time,
             boot: 0,
             phase: Phase::New,
+            gap: false,
             roles: genesis.roles.clone(),
             recovery: genesis.recovery,
             signers: BTreeMap::new(),
@@ -296,6 +301,7 @@ impl Ledger {
         if self.phase == Phase::Recovering {
             self.still_recovering(&mut entry, &body);
         }
+        self.follow_gap(&mut entry, &body, clock);
         match body {
             Body::Genesis(_) => entry.fault(Fault::SecondGenesis),
             Body::Boot(body) => self.boot(&mut entry, &body, clock),
@@ -324,7 +330,7 @@ impl Ledger {
             Body::Input(body) => self.input(&mut entry, &body),
             // The decoder gives out none.
             Body::Declassify(_) | Body::Redact(_) | Body::Prune(_) | Body::Checkpoint(_) => {
-                entry.fault(Fault::Reserved)
+                entry.fault(Fault::UnknownForm)
             }
         }
         self.time = time.max(self.time);

@@ -9,7 +9,7 @@ use syscap_format::{
     record::{AggregatePhase, CallFields, Refusal, RefusalKind, Refusals, Repeat},
 };
 
-use super::{Account, Aggregate, Entry, Fault, Ledger, Row};
+use super::{Account, Aggregate, Entry, Fault, Ledger, Row, came::came_from};
 
 impl Default for Row {
     fn default() -> Self {
@@ -28,7 +28,8 @@ impl Row {
 impl Ledger {
     pub(super) fn refusal(&mut self, entry: &mut Entry<'_>, refusal: &Refusal) {
         let call = &refusal.call;
-        entry.expect(is_consistent(refusal), Fault::RefusalForm);
+        let consistent = is_consistent(refusal);
+        entry.expect(consistent, Fault::RefusalForm);
         // What a record names, the home knew.
         let known = |token| self.accounts.find(&token).is_some();
         entry.expect(call.capability_token_id.is_none_or(known), Fault::UnknownToken);
@@ -38,6 +39,10 @@ impl Ledger {
         if let Some(account) = account {
             self.asked(entry, account, call);
         }
+        if consistent {
+            self.could_refuse(entry, refusal, account);
+        }
+        came_from(entry, call);
         self.decided(entry, call);
         self.unkept(entry, call, refusal.reason);
         let row = self.row(call.session);
@@ -95,6 +100,7 @@ impl Ledger {
                     && refusals.opened.is_none()
                     && refusals.reserved == 0
                     && refusals.count == Some(refusals.answers_max)
+                    && refusals.answers_max > 0
                     && refusals.digest.is_some();
                 entry.expect(fine, Fault::Aggregate);
             }
@@ -137,7 +143,7 @@ impl Ledger {
         let fine = refusals.opened == Some(open.opened)
             && refusals.answers_max == open.answers_max
             && refusals.reserved == open.reserved
-            && refusals.count.is_some_and(|count| count <= open.answers_max)
+            && refusals.count.is_some_and(|count| (1..=open.answers_max).contains(&count))
             && refusals.digest.is_some();
         entry.expect(fine, Fault::Aggregate);
         let unused = open.reserved.saturating_sub(refusals.count.unwrap_or(u64::MAX));
@@ -153,6 +159,24 @@ impl Ledger {
         token.zip(first).is_some_and(|(token, first)| self.accounts.renews(token, first))
     }
 
+    /// A call that is answered by an earlier outcome had come as far as one that runs, but for its
+    /// arguments.
+    fn answered_again(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
+        let session = call.session.and_then(|number| self.sessions.get(&number));
+        let Some((session, tool)) = session.zip(call.tool_id.as_ref()) else {
+            return;
+        };
+        entry.expect(call.capability_token_id == Some(session.token), Fault::NotBound);
+        entry.expect(self.accounts.calls_left(account) > 0, Fault::OverBudget);
+        self.in_force(entry, account, call);
+        self.authority(entry, account, &session.agent, tool);
+        let Some(registered) = self.tools.get(tool) else {
+            return entry.fault(Fault::Tool);
+        };
+        entry.expect(call.manifest == Some(registered.id), Fault::Tool);
+        self.may_write(entry, account, &registered.manifest);
+    }
+
     pub(super) fn repeat(&mut self, entry: &mut Entry<'_>, repeat: &Repeat) {
         let call = &repeat.call;
         let first = self.finished.get(&repeat.intent).is_some_and(|finished| {
@@ -166,12 +190,18 @@ impl Ledger {
         let whole = call.session.is_some()
             && call.result_hash.is_some()
             && call.call_hash.is_some()
+            && call.state_snapshot_id.is_some()
+            && call.provenance.is_some()
+            && call.args_hash.is_none()
             && call.decision.is_none()
+            && call.enforcement.is_none()
             && call.held == Amounts::ZERO;
         entry.expect(first && whole, Fault::RepeatForm);
         let Some(Some(account)) = self.fee(entry, call) else {
             return;
         };
+        self.answered_again(entry, account, call);
+        came_from(entry, call);
         self.decided(entry, call);
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);

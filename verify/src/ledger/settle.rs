@@ -8,7 +8,7 @@ use syscap_format::{
     record::{Late, Outcome, OutcomeFlags},
 };
 
-use super::{Entry, Fault, Finished, Ledger, Open};
+use super::{Entry, Fault, Finished, Ledger, Open, reasons::ends_so};
 
 impl Ledger {
     pub(super) fn outcome(&mut self, entry: &mut Entry<'_>, outcome: Outcome) {
@@ -16,7 +16,7 @@ impl Ledger {
             return entry.fault(Fault::NoIntent);
         };
         entry.expect(open.is_of(&outcome.call), Fault::OutcomeCall);
-        entry.expect(is_consistent(&outcome), Fault::OutcomeForm);
+        entry.expect(is_consistent(&outcome) && ends_so(&outcome, &open), Fault::OutcomeForm);
         let effect = matches!(outcome.tx, TxOutcome::Committed | TxOutcome::RolledBack);
         entry.expect(!(effect && open.effect.is_read_only()), Fault::OutcomeForm);
         let (held, used) = (&open.call.held, &outcome.call.used);
@@ -114,6 +114,9 @@ impl Ledger {
     }
 
     pub(super) fn late(&mut self, entry: &mut Entry<'_>, late: &Late) {
+        // One that broke off brought nothing, and nobody says what it did.
+        let broke_off = late.status == Status::Error && late.tx == TxOutcome::Unknown;
+        entry.expect(late.result_hash.is_some() || broke_off, Fault::LateForm);
         match self.running.remove(&late.intent) {
             Some(account) => {
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);

@@ -27,7 +27,7 @@ use super::{
         tool,
         tools::{AllowAll, Echo, Post},
     },
-    tools::{boxed, event, home, insert, issue, refusal, remove, shift},
+    tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove, shift},
 };
 
 /// A call that was denied, one that needs more than a cut leaves it, and one that exceeds what is
@@ -161,7 +161,7 @@ fn freezes(records: &mut Vec<Record>, target: FreezeTarget, name: &str) {
 
 fn ends(records: &mut [Record], place: usize, time: u64) {
     for record in &mut records[place..] {
-        record.time = UnixMillis::new(time);
+        date(record, UnixMillis::new(time));
     }
 }
 
@@ -203,6 +203,12 @@ fn its_token_was_live() {
     check(&log, &[("early", &|r| ends(r, place, START_MS + 599), &[(place, Fault::NotYetValid)])]);
 }
 
+/// Nobody confirms the time.
+fn unconfirm(records: &mut Vec<Record>, config: usize) {
+    drop(remove(records, config));
+    gap_from(records, config);
+}
+
 #[test]
 fn the_time_was_confirmed() {
     let day = 24 * HOUR_MS;
@@ -225,7 +231,7 @@ fn the_time_was_confirmed() {
     let log = Log::of(&driver.store);
     let (config, place) = (log.places(Kind::Config)[0], log.places(Kind::Refusal)[0]);
     let unconfirmed: &[(usize, Fault)] = &[(place - 1, Fault::ClockUnconfirmed)];
-    check(&log, &[("not confirmed", &|r| drop(remove(r, config)), unconfirmed)]);
+    check(&log, &[("not confirmed", &|r| unconfirm(r, config), unconfirmed)]);
 }
 
 #[test]

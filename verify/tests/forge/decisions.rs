@@ -193,10 +193,12 @@ fn a_shadow_is_asked_where_one_is_in_force() {
 #[test]
 fn a_decisions_parts_agree() {
     let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
-    let name = |name: &str| ConstraintId::new(name).unwrap();
+    let many = |n: usize| (0..n).map(|n| ConstraintId::new(&format!("{n:02}")).unwrap()).collect();
     check(
         &base(),
         &[
+            ("not in order", &|r| says(r, ALONE, |d| d.matches.swap(0, 1)), wrong),
+            ("twice", &|r| says(r, ALONE, |d| d.matches[1] = d.matches[0].clone()), wrong),
             ("fewer than listed", &|r| says(r, ALONE, |d| d.match_count = 1), wrong),
             ("no digest", &|r| says(r, ALONE, |d| d.matches_digest = None), wrong),
             ("all listed, and a digest", &|r| says(r, ALONE, |d| d.match_count = 2), wrong),
@@ -209,7 +211,7 @@ fn a_decisions_parts_agree() {
                 "sixteen",
                 &|r| {
                     says(r, ALONE, |d| {
-                        d.matches = vec![name("a"); 16];
+                        d.matches = many(16);
                         d.match_count = 17;
                     });
                 },
@@ -219,7 +221,7 @@ fn a_decisions_parts_agree() {
                 "too many listed",
                 &|r| {
                     says(r, ALONE, |d| {
-                        d.matches = vec![name("a"); 17];
+                        d.matches = many(17);
                         d.match_count = 18;
                     });
                 },

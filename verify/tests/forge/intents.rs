@@ -25,7 +25,9 @@ use super::{
         scenario::{ECHO, narrow, small, small_with},
         tool,
     },
-    tools::{both, boxed, event, home, insert, intent, issue, outcome, remove, shift},
+    tools::{
+        both, boxed, date, event, gap_from, home, insert, intent, issue, outcome, remove, shift,
+    },
 };
 use syscap_audit::memory::MemoryStore;
 
@@ -114,7 +116,7 @@ fn an_intent_is_by_a_live_token() {
                 "expired",
                 &|r| {
                     for record in &mut r[LAST..] {
-                        record.time = UnixMillis::new(START_MS + HOUR_MS);
+                        date(record, UnixMillis::new(START_MS + HOUR_MS));
                     }
                 },
                 &[(LAST, Fault::Expired)],
@@ -123,7 +125,7 @@ fn an_intent_is_by_a_live_token() {
                 "in the last moment",
                 &|r| {
                     for record in &mut r[LAST..] {
-                        record.time = UnixMillis::new(START_MS + HOUR_MS - 1);
+                        date(record, UnixMillis::new(START_MS + HOUR_MS - 1));
                     }
                 },
                 &[],
@@ -150,12 +152,18 @@ fn a_token_begins_at_its_time() {
             "too early",
             &|r| {
                 for record in &mut r[place..] {
-                    record.time = UnixMillis::new(START_MS + 599);
+                    date(record, UnixMillis::new(START_MS + 599));
                 }
             },
             &[(place, Fault::NotYetValid)],
         )],
     );
+}
+
+/// Nobody confirms the time.
+fn unconfirm(records: &mut Vec<Record>, config: usize) {
+    drop(remove(records, config));
+    gap_from(records, config);
 }
 
 #[test]
@@ -183,12 +191,13 @@ fn after_a_gap_the_time_is_confirmed_first() {
     check(
         &log,
         &[
-            ("not confirmed", &|r| drop(remove(r, config)), unconfirmed),
+            ("not confirmed", &|r| unconfirm(r, config), unconfirmed),
             (
                 "a config that says nothing of the time",
                 &|r| {
                     let nothing = ConfigChange { confirm_time: None };
                     r[config].body = Body::Config(boxed(event(&home(r), 2, &nothing)));
+                    gap_from(r, config);
                 },
                 &[(place, Fault::ClockUnconfirmed)],
             ),
@@ -362,12 +371,32 @@ fn from(records: &mut [Record], change: impl Fn(&mut Provenance)) {
 #[test]
 fn what_was_filled_in_says_nothing_for_the_caller() {
     let form = |place| (place, Fault::IntentForm);
+    let untrue = |place| (place, Fault::Provenance);
     check(
         &base(),
         &[
             ("a claim", &|r| from(r, |f| f.claimed = Some(Source::User)), &[form(LAST)]),
-            ("a trace", &|r| from(r, |f| f.trace = Some("t".into())), &[form(LAST)]),
-            ("an input", &|r| from(r, |f| f.inputs.push(Seq::new(9))), &[form(LAST)]),
+            ("a trace", &|r| from(r, |f| f.trace = Some("t".into())), &[untrue(LAST)]),
+            ("an input", &|r| from(r, |f| f.inputs.push(Seq::new(9))), &[untrue(LAST)]),
+            (
+                "another time",
+                &|r| from(r, |f| f.time = f.time.map(|at| at.plus(1))),
+                &[untrue(LAST)],
+            ),
+            ("no time", &|r| from(r, |f| f.time = None), &[untrue(LAST)]),
+            (
+                "nothing filled in",
+                &|r| intent(&mut r[LAST]).filled = Filled::default(),
+                &[form(LAST)],
+            ),
+            (
+                "an input that is no record",
+                &|r| {
+                    from(r, |f| (f.claimed, f.inputs) = (Some(Source::User), vec![Seq::new(99)]));
+                    intent(&mut r[LAST]).filled = Filled::default();
+                },
+                &[untrue(LAST)],
+            ),
             ("another source", &|r| from(r, |f| f.source = Source::User), &[]),
             (
                 "a claim of its own",
@@ -466,7 +495,11 @@ fn nothing_begins_after_the_shutdown() {
             (
                 "a call",
                 &|r| shut(r, LAST),
-                &[(LAST, Fault::ShutdownForm), (LAST + 1, Fault::Closed)],
+                &[
+                    (LAST, Fault::ShutdownForm),
+                    (LAST + 1, Fault::Closed),
+                    (LAST + 5, Fault::ShutdownForm),
+                ],
             ),
             (
                 "tokens, sessions and calls",
@@ -481,6 +514,7 @@ fn nothing_begins_after_the_shutdown() {
                     (9, Fault::Closed),
                     (11, Fault::Closed),
                     (13, Fault::Closed),
+                    (17, Fault::ShutdownForm),
                 ],
             ),
         ],

@@ -18,7 +18,9 @@ use super::{
         log::Log,
         scenario::{ECHO, call, keyed, narrow, small},
     },
-    tools::{boot, event, home, insert, like, recovery, remove, session, shift, shutdown},
+    tools::{
+        boot, date, event, gap_from, home, insert, like, recovery, remove, session, shift, shutdown,
+    },
 };
 
 fn base() -> Log {
@@ -283,15 +285,20 @@ fn time_does_not_go_back_and_begins_at_the_clock() {
             ("a skew that is none", &|r| r[9].clock = ClockFlags::SKEWED, clock),
             (
                 "a gap that is none",
-                &|r| r[9].clock = ClockFlags::GAP,
+                &|r| gap_from(r, 9),
                 &[(9, Fault::ClockFlags), (15, Fault::ClockUnconfirmed)],
+            ),
+            (
+                "a gap that no boot began",
+                &|r| r[12].clock = ClockFlags::GAP,
+                &[(12, Fault::ClockFlags)],
             ),
             (
                 "a gap that is not flagged",
                 &|r| {
                     let gap = later(90 * 24 * HOUR_MS + 1);
                     boot(&mut r[9]).wall = gap;
-                    r[9..].iter_mut().for_each(|record| record.time = gap);
+                    r[9..].iter_mut().for_each(|record| date(record, gap));
                 },
                 &[(9, Fault::ClockFlags), (15, Fault::Expired)],
             ),
@@ -300,7 +307,7 @@ fn time_does_not_go_back_and_begins_at_the_clock() {
 }
 
 fn ahead(records: &mut [Record]) {
-    records[5..].iter_mut().for_each(|record| record.time = record.time.plus(1));
+    records[5..].iter_mut().for_each(|record| date(record, record.time.plus(1)));
     let time = records[9].time;
     boot(&mut records[9]).wall = time;
 }

@@ -7,6 +7,7 @@ use syscap_format::{
     decision::{Decision, Verdict},
     envelope::{Status, TxOutcome},
     id::{ArgsHash, CallHash, ObjectId, PolicyHash, Seq, SnapshotId, TokenId},
+    manifest::Enforcement,
     provenance::{Provenance, Source},
     reason::Reason,
     record::{Body, CallFields, Kind, OutcomeFlags, Record},
@@ -160,6 +161,8 @@ fn an_outcome_charges_what_it_must() {
                     let outcome = outcome(&mut r[POST]);
                     outcome.status = Status::Error;
                     outcome.reason = Some(Reason::Panicked);
+                    outcome.tx = TxOutcome::Unknown;
+                    outcome.call.enforcement = Some(Enforcement::None);
                 },
                 under,
             ),

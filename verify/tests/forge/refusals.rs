@@ -154,11 +154,21 @@ fn a_refusal_costs_one_call() {
             (
                 "without a session, and free",
                 &|r| {
-                    let call = &mut refusal(&mut r[PLACE]).call;
-                    (call.session, call.used, call.decision) = (None, Amounts::ZERO, None);
-                    refusal(&mut r[PLACE]).reason = Reason::Closing;
+                    let refusal = refusal(&mut r[PLACE]);
+                    let result_hash = refusal.call.result_hash;
+                    refusal.call = CallFields { result_hash, ..CallFields::unknown() };
+                    refusal.reason = Reason::NoSession;
                 },
                 &[],
+            ),
+            (
+                "of no session, and says whose",
+                &|r| {
+                    let call = &mut refusal(&mut r[PLACE]).call;
+                    (call.session, call.used, call.decision) = (None, Amounts::ZERO, None);
+                    refusal(&mut r[PLACE]).reason = Reason::NoSession;
+                },
+                &[(PLACE, Fault::RefusalForm)],
             ),
             (
                 "decided without a session, and free",
@@ -269,7 +279,8 @@ fn an_aggregate_is_closed_as_it_must_be() {
             ("no digest", &|r| refusals(&mut r[close]).digest = None, wrong),
             ("another reserve", &|r| refusals(&mut r[close]).reserved = 0, wrong),
             ("another limit", &|r| refusals(&mut r[close]).answers_max = 0, wrong),
-            ("counts fewer", &|r| refusals(&mut r[close]).count = Some(0), &[]),
+            ("counts none", &|r| refusals(&mut r[close]).count = Some(0), wrong),
+            ("counts fewer", &|r| refusals(&mut r[close]).count = Some(1), &[]),
         ],
     );
 }

@@ -181,7 +181,11 @@ fn a_change_is_its_sessions() {
             (
                 "after the shutdown",
                 &|r| insert(r, LAST, Body::Shutdown(Box::new(Shutdown { open: 0 }))),
-                &[(LAST, Fault::ShutdownForm), (LAST + 1, Fault::Closed)],
+                &[
+                    (LAST, Fault::ShutdownForm),
+                    (LAST + 1, Fault::Closed),
+                    (LAST + 4, Fault::ShutdownForm),
+                ],
             ),
             (
                 "not on the head",
@@ -483,7 +487,7 @@ fn a_change_closes_an_aggregate_and_breaks_no_row() {
                     insert(r, 33, body);
                 },
                 // It pays a call, so that half of what is left is another number.
-                &[(33, Fault::Aggregate), (34, Fault::Aggregate)],
+                &[(33, Fault::Snapshot), (33, Fault::Aggregate), (34, Fault::Aggregate)],
             ),
         ],
     );

@@ -5,7 +5,8 @@ use syscap_format::{
     control::{Control, ControlBody, Role},
     hash::leaf,
     id::{HomeId, Seq},
-    record::{Body, CallFields, Outcome, Record, SignedEvent},
+    record::{Body, CallFields, ClockFlags, Outcome, Record, SignedEvent},
+    time::UnixMillis,
 };
 
 use super::common::{key, signed};
@@ -58,6 +59,28 @@ pub(crate) fn both(records: &mut [Record], place: usize, change: impl Fn(&mut Ca
 
 pub(crate) fn home(records: &[Record]) -> HomeId {
     HomeId::from_bytes(*leaf(&records[0].encode()).as_bytes())
+}
+
+/// Dates a record, and what of it the kernel dates alike.
+pub(crate) fn date(record: &mut Record, time: UnixMillis) {
+    let call = match &mut record.body {
+        Body::Intent(intent) => Some(&mut intent.call),
+        Body::Outcome(outcome) => Some(&mut outcome.call),
+        Body::Refusal(refusal) => Some(&mut refusal.call),
+        Body::Ask(ask) => Some(&mut ask.call),
+        Body::Repeat(repeat) => Some(&mut repeat.call),
+        _ => None,
+    };
+    let from = call.and_then(|call| call.provenance.as_mut());
+    if let Some(from) = from.filter(|from| from.time == Some(record.time)) {
+        from.time = Some(time);
+    }
+    record.time = time;
+}
+
+/// Every record of a boot after a gap says so.
+pub(crate) fn gap_from(records: &mut [Record], place: usize) {
+    records[place..].iter_mut().for_each(|record| record.clock = ClockFlags::GAP);
 }
 
 /// A body beside the records that it is to stand with.

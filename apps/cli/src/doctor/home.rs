@@ -226,6 +226,9 @@ fn log(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
         Verdict::Tampered => {
             findings.bad("log", "tampered with; `syscap verify` says where")?;
         }
+        Verdict::Newer => {
+            findings.bad("log", "newer software wrote a part of it; `syscap verify` says which")?;
+        }
         Verdict::Sound | Verdict::Incomplete | Verdict::NotAnchored => {
             findings.fine("log", &text)?;
         }
