@@ -227,7 +227,7 @@ pub(super) fn ends_so(outcome: &Outcome, open: &Open) -> bool {
         Reason::NotRun => return outcome.call.enforcement == Some(Enforcement::None),
         Reason::Panicked | Reason::Abandoned => true,
         Reason::TimedOut => outcome.flags.has(OutcomeFlags::RUNNING),
-        reason => return reason.is_a_tools(),
+        reason => return reason.is_of_a_run(),
     };
     let tx = if open.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
     nobodys && outcome.tx == tx && outcome.call.enforcement == Some(Enforcement::None)
