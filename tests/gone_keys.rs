@@ -154,13 +154,15 @@ fn what_waits_is_asked_anew_after_a_rotation() {
 
 /// What an approver says of a set: for how many calls, and until when from now.
 type Said = (u64, Option<u64>);
+/// The same of the set that stands, and whether it ends with its session.
+type Stands = (u64, Option<u64>, bool);
 
 /// A set by two approvers is for the fewest calls, until the earliest end. It ends with the session
 /// where either named no end.
 #[test]
 fn set_of_two_approvers_is_what_both_let_through() {
     const MINUTE: u64 = 60_000;
-    let cases: [(Said, Said, (u64, Option<u64>, bool)); 6] = [
+    let cases: [(Said, Said, Stands); 6] = [
         ((5, Some(2 * MINUTE)), (2, Some(MINUTE)), (2, Some(MINUTE), false)),
         ((2, Some(MINUTE)), (5, Some(2 * MINUTE)), (2, Some(MINUTE), false)),
         ((2, Some(2 * MINUTE)), (5, Some(MINUTE)), (2, Some(MINUTE), false)),

@@ -29,8 +29,11 @@ const POLICY: &str = r#"{"v": 1, "constraints": [
      "when": {"op": "all", "args": []}, "on_fail": "ask", "reason": "Somebody looks at it."}
 ]}"#;
 
+/// Whether a reason passes.
+type Passes = fn(Reason) -> bool;
+
 /// Where a tool can refuse, and which reasons pass there.
-const BOUNDARIES: [(&str, fn(Reason) -> bool); 5] = [
+const BOUNDARIES: [(&str, Passes); 5] = [
     ("plan", Reason::is_of_a_plan),
     ("resolver", Reason::is_of_a_plan),
     ("lookup", Reason::is_of_a_look),
