@@ -86,6 +86,8 @@ const STATED: &[Stated] = &[
     (Reason::Cancelled, ["", "", ""], "by a caller"),
     (Reason::ProviderGone, ["", "", ""], "by a provider"),
     (Reason::OverHold, ["path", "no more was set aside", ""], "a tool that plans too little"),
+    (Reason::NotCompared, ["team", "", ""], "by a tool at fault"),
+    (Reason::BadScope, ["teem", "teem", "team"], "where a token is issued"),
     (Reason::BadSignature, ["key", "", "revoker"], "control"),
     (Reason::StaleCounter, ["counter", "", ""], "control"),
     (Reason::BadControl, ["body", "", ""], "control"),

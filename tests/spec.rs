@@ -204,7 +204,7 @@ fn every_code_has_its_number_and_name() {
         Role Algorithm Durability Ended SessionPhase RevokeTarget FreezeTarget FreezeChange
         EffectClass Integrity Confidentiality Enforcement Presence ParamType Extra Source Namespace
         ObligationKind Verdict RunMode ArgumentSource PreconditionKind Status TxOutcome RefusalKind
-        AggregatePhase Recovered Means Answer KeyStanding ObjectKind
+        AggregatePhase Recovered Means Answer KeyStanding ObjectKind ScopeType
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));
