@@ -157,7 +157,7 @@ fn named() -> BTreeSet<String> {
             }
         }
     }
-    named.remove("DIMENSION=VALUE");
+    named.retain(|scope| !scope.contains("DIMENSION=VALUE"));
     named
 }
 
