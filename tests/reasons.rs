@@ -86,6 +86,8 @@ const STATED: &[Stated] = &[
     (Reason::Cancelled, ["", "", ""], "by a caller"),
     (Reason::ProviderGone, ["", "", ""], "by a provider"),
     (Reason::OverHold, ["path", "no more was set aside", ""], "a tool that plans too little"),
+    (Reason::NotCompared, ["team", "", ""], "by a tool at fault"),
+    (Reason::BadScope, ["teem", "teem", "team"], "where a token is issued"),
     (Reason::BadSignature, ["key", "", "revoker"], "control"),
     (Reason::StaleCounter, ["counter", "", ""], "control"),
     (Reason::BadControl, ["body", "", ""], "control"),
@@ -270,6 +272,8 @@ fn retry_is_what_the_class_says() {
         let retry = reason.retry();
         let fits = match reason.code() {
             // The call itself: text, arguments, references, keys.
+            // Of the tool, which its caller can't mend.
+            306 => retry == Retry::Never,
             100..200 | 300..400 => retry == Retry::Fix,
             207 | 208 | 221 | 251 | 253 => retry == Retry::Fix,
             // Authority, and outcomes that are not known: a person's, or time's, or nobody's.

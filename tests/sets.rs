@@ -62,7 +62,9 @@ impl Typed for Mail {
 
     fn plan(args: HostArgs<'_>) -> Result<Planned<Self>, Refused> {
         let teams = args.text("teams")?.split_whitespace();
-        teams.map(str::to_owned).try_fold(Planned::new(Self), |planned, team| {
+        let none = Planned::new(Self);
+        let none = if teams.clone().next().is_none() { none.untouched("team") } else { none };
+        teams.map(str::to_owned).try_fold(none, |planned, team| {
             let name = Name::new(&team).map_err(|_| args.bad("teams", "short names"))?;
             Ok(planned.touches("team", Resource::Name(name), "teams"))
         })

@@ -40,7 +40,9 @@ use syscap::{
         },
         label::{Confidentiality, Integrity},
         limits,
-        manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence},
+        manifest::{
+            ArgumentResource, EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence,
+        },
         object::{EngineIdentity, ObjectKind, PolicyObject, ToolEntry, ToolsObject},
         obligation::{Obligation, ObligationKind},
         provenance::{Provenance, Source},
@@ -72,7 +74,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         CallFields HomeLimits Control Signed KeyChange RoleSet RoleKey Possession Revocation Freeze
         PolicyChange ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
-        PolicyObject Manifest Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
+        PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
         SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
         RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
         CreditChange AccountImage RevocationList Notify Opening Proof
@@ -204,7 +206,7 @@ fn every_code_has_its_number_and_name() {
         Role Algorithm Durability Ended SessionPhase RevokeTarget FreezeTarget FreezeChange
         EffectClass Integrity Confidentiality Enforcement Presence ParamType Extra Source Namespace
         ObligationKind Verdict RunMode ArgumentSource PreconditionKind Status TxOutcome RefusalKind
-        AggregatePhase Recovered Means Answer KeyStanding ObjectKind
+        AggregatePhase Recovered Means Answer KeyStanding ObjectKind ScopeType
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));

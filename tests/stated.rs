@@ -258,7 +258,11 @@ fn arguments_of_each_kind_are_held_against_scopes() {
             .read("docs/open")
             .write("docs/open")
     };
+    // A scope is granted where the tool compares it.
+    world.declare("at", Declared::new(ArgumentKind::Host));
+    world.declare("to", Declared::new(ArgumentKind::Recipient));
     let agent = world.session(grant());
+    world.state(|stated| drop(stated.arguments.remove("at")));
     let out = Some(Reason::OutOfScope);
     for (kind, cases) in cases() {
         world.declare("to", Declared::new(kind.clone()));

@@ -153,16 +153,14 @@ impl ArgumentResource {
     #[must_use]
     pub const fn fits(&self, param: ParamType) -> bool {
         match self.kind {
-            ScopeType::Names | ScopeType::Hosts | ScopeType::Cidrs => {
-                !matches!(
-                    param,
-                    ParamType::Int
-                        | ParamType::Bool
-                        | ParamType::Bytes
-                        | ParamType::Map
-                        | ParamType::Number
-                )
-            }
+            ScopeType::Names | ScopeType::Hosts | ScopeType::Cidrs => !matches!(
+                param,
+                ParamType::Int
+                    | ParamType::Bool
+                    | ParamType::Bytes
+                    | ParamType::Map
+                    | ParamType::Number
+            ),
             ScopeType::Ints | ScopeType::Ports => {
                 matches!(param, ParamType::Int | ParamType::List | ParamType::Any)
             }
@@ -309,9 +307,10 @@ impl Manifest {
             param.is_some_and(|param| resource.fits(param.kind))
                 && known.is_none_or(|kind| kind == resource.kind)
                 && self.dimensions.contains(&resource.dimension)
-        }) && self.resources.as_ref().is_none_or(|resources| {
-            (1..=PARAMS_MAX).contains(&resources.len())
-        })
+        }) && self
+            .resources
+            .as_ref()
+            .is_none_or(|resources| (1..=PARAMS_MAX).contains(&resources.len()))
     }
 
     /// Whether a call of the tool may compare a resource in that dimension.

@@ -90,9 +90,8 @@ impl Resume {
             let with =
                 |grant: token::Grant, (of, scope): &(String, Scope)| grant.with(of, scope.clone());
             let grant = more.iter().fold(grant, with);
-            let gives = |of: &str| {
-                grant.iter().any(|(given, _)| ScopeDimension::compares(given, of))
-            };
+            let gives =
+                |of: &str| grant.iter().any(|(given, _)| ScopeDimension::compares(given, of));
             let lacks = manifest.dimensions.iter().filter(|of| !gives(of));
             let tool = manifest.tool.clone();
             compiled.lacking.extend(lacks.map(|of| (tool.clone(), of.to_string())));

@@ -101,8 +101,7 @@ impl ScopeDimension {
     #[must_use]
     pub fn compares(compared: &str, declared: &str) -> bool {
         let instead = Self::named(compared).map(|dimension| dimension.declared_by);
-        compared == declared
-            || matches!(instead, Some(InsteadOf(other)) if other == declared)
+        compared == declared || matches!(instead, Some(InsteadOf(other)) if other == declared)
     }
 
     /// Whether a tool that declares these dimensions may compare a resource in `dimension`.

@@ -72,11 +72,7 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
 
 /// Holds the plan against what its tool declares: a token's scope in a declared dimension bounds
 /// nothing unless the plan names a resource there, or says that the call touches none.
-fn compared(
-    manifest: &Manifest,
-    demands: &[Demand],
-    untouched: &[&str],
-) -> Result<(), Refused> {
+fn compared(manifest: &Manifest, demands: &[Demand], untouched: &[&str]) -> Result<(), Refused> {
     let is_compared = |declared: &&Box<str>| {
         untouched.contains(&&***declared)
             || demands.iter().any(|d| ScopeDimension::compares(d.dimension, declared))
