@@ -218,17 +218,19 @@ const fn is_of_a_call(reason: Reason) -> bool {
         )
 }
 
-/// Whether a run may end so. Of one that the host gave up nothing is known but what it held.
-pub(super) fn ends_so(outcome: &Outcome, open: &Open) -> bool {
-    let Some(reason) = outcome.reason else {
-        return true;
-    };
-    let nobodys = match reason {
-        Reason::NotRun => return outcome.call.enforcement == Some(Enforcement::None),
-        Reason::Panicked | Reason::Abandoned => true,
-        Reason::TimedOut => outcome.flags.has(OutcomeFlags::RUNNING),
-        reason => return reason.is_a_tools(),
-    };
-    let tx = if open.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
-    nobodys && outcome.tx == tx && outcome.call.enforcement == Some(Enforcement::None)
+impl Open {
+    /// Whether a run may end so. Of one that the host gave up nothing is known but what it held.
+    pub(super) fn ends_so(&self, outcome: &Outcome) -> bool {
+        let Some(reason) = outcome.reason else {
+            return true;
+        };
+        let nobodys = match reason {
+            Reason::NotRun => return outcome.call.enforcement == Some(Enforcement::None),
+            Reason::Panicked | Reason::Abandoned => true,
+            Reason::TimedOut => outcome.flags.has(OutcomeFlags::RUNNING),
+            reason => return reason.is_a_tools(),
+        };
+        let tx = if self.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
+        nobodys && outcome.tx == tx && outcome.call.enforcement == Some(Enforcement::None)
+    }
 }
