@@ -9,7 +9,8 @@ use syscap_format::{
 use super::{Entry, Fault, Ledger};
 
 impl Ledger {
-    /// Its inputs are records before this one. Where the caller said nothing the kernel has put its own
+    /// Its inputs are records before this one. Where the caller said nothing the kernel has put its
+    /// own
     /// time, and nothing else.
     pub(super) fn came_from(&self, entry: &mut Entry<'_>, call: &CallFields) {
         let Some(from) = &call.provenance else {
