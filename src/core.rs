@@ -431,6 +431,16 @@ impl Core {
         self.cancels.cancel_all();
     }
 
+    /// Moves what is committed out of the store's journal: a copy without the journal then shows
+    /// that the home was in use. Where a reader is in the way the store goes on trying when idle.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let settle = |held: &mut Held| {
+            caught(|| held.store.settle()).unwrap_or(Err(StoreError::Poisoned)).map(drop)
+        };
+        store.as_mut().map_or(Ok(()), settle)
+    }
+
     /// Closes the home: no request is taken any more. The store goes as soon as no run is out
     /// and nothing is left to commit.
     pub(crate) fn close(&self) -> Result<(), StoreError> {

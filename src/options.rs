@@ -546,6 +546,7 @@ impl Options {
         let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
         let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };
         acknowledged(core.request(boot))?;
+        core.settle()?;
         let holding = Holding::new(core, providers, (signer, files, home), absent);
         office.holds(&holding);
         let (tools, on_record) = holding.look(|k| (k.registry_hash(), k.tools_hash()));

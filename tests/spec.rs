@@ -390,8 +390,13 @@ fn limits_have_their_values() {
     assert_eq!(HomeLimits::default().key_life_ms, limits::TOKEN_LIFE_MS_MAX);
     assert!(spec.contains(&format!("more than {} ms", limits::TOKEN_LIFE_MS_MAX)), "the gap");
     assert!(spec.contains(&format!("up to {} in a row", limits::REFUSALS_IN_A_ROW_MAX)));
-    let verdicts =
-        [Verified::Sound, Verified::Tampered, Verified::Incomplete, Verified::NotAnchored];
+    let verdicts = [
+        Verified::Sound,
+        Verified::Tampered,
+        Verified::Incomplete,
+        Verified::NotAnchored,
+        Verified::Newer,
+    ];
     let codes: Vec<String> =
         table("Exit code | Verdict").iter().map(|row| row[0].clone()).collect();
     assert_eq!(codes, verdicts.map(|verdict| verdict.exit_code().to_string()));

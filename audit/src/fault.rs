@@ -4,7 +4,7 @@ use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
 };
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
 
 use crate::memory::MemoryStore;
 
@@ -108,6 +108,10 @@ impl<S: Store> Store for FaultStore<S> {
 
     fn room(&mut self) -> Result<Room, StoreError> {
         self.up()?.room()
+    }
+
+    fn settle(&mut self) -> Result<Settled, StoreError> {
+        self.up()?.settle()
     }
 
     fn idle(&mut self) -> Result<(), StoreError> {

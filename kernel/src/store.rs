@@ -282,6 +282,15 @@ pub trait Store: Send {
     /// [`StoreError`].
     fn room(&mut self) -> Result<Room, StoreError>;
 
+    /// Moves what is committed out of any journal beside it, so that a copy without the journal
+    /// lacks nothing. It is asked for once, after the boot is durable.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn settle(&mut self) -> Result<Settled, StoreError> {
+        Ok(Settled::Whole)
+    }
+
     /// Housekeeping while nobody waits.
     ///
     /// # Errors
@@ -289,6 +298,15 @@ pub trait Store: Send {
     fn idle(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// Whether what is committed stands outside of any journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// All of it.
+    Whole,
+    /// Not all: a reader was in the way for too long.
+    NotYet,
 }
 
 /// Whether to read on.

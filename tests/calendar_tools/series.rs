@@ -122,6 +122,29 @@ fn one_of_a_series_is_changed_or_taken_out() {
     );
 }
 
+/// Outlook ends a series of days by an instant: the midnight of its last day, in its own zone.
+#[test]
+fn all_day_series_that_ends_with_an_instant_keeps_its_last_day() {
+    let world = world();
+    let days = |until: &str, zone: &str| {
+        let event = format!(
+            "UID:u\nDTSTART;VALUE=DATE:20260303\nRRULE:FREQ=DAILY;UNTIL={until}\nSUMMARY:Fair"
+        );
+        world.put("one.ics", calendar(&[&event]));
+        let found = world.find(args! { "from": WEEK.0, "to": WEEK.1, "zone": zone });
+        (seen(&found).len(), reasons(&found))
+    };
+    let all = |count| (count, Vec::new());
+    assert_eq!(days("20260306T230000Z", "Europe/Berlin"), all(5), "the 7th begins there");
+    assert_eq!(days("20260307T050000Z", "America/New_York"), all(5));
+    assert_eq!(days("20260307T000000Z", "Europe/Berlin"), all(5), "a day of UTC");
+    assert_eq!(days("20260307T235959Z", "Europe/Berlin"), all(5), "its last second");
+    assert_eq!(days("20260307", "Europe/Berlin"), all(5));
+    // Elsewhere nobody can say which day is the last: it is told, not guessed.
+    let (found, why) = days("20260306T230000Z", "UTC");
+    assert_eq!((found, why), (0, vec!["bad_date".to_owned()]));
+}
+
 /// The local time stays where clocks are moved; what they leave out is an hour later.
 #[test]
 fn a_series_follows_the_clocks() {

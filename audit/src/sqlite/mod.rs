@@ -20,7 +20,10 @@ mod rows;
 mod schema;
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rusqlite::{Connection, config::DbConfig};
 use syscap_format::{
@@ -28,7 +31,7 @@ use syscap_format::{
     object::Object,
     record::{Durability, Head},
 };
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
 
 use crate::{
     disk::{self, from_io},
@@ -48,6 +51,9 @@ pub use settings::{ROOM_BYTES_MIN, ROOM_BYTES_SPARE, Settings};
 const WAL_BYTES_IDLE: u64 = 4 << 20;
 /// A WAL of this size is checkpointed before the next commit, so that it doesn't grow for ever.
 const WAL_BYTES_MAX: u64 = 32 << 20;
+/// How often, and after how long, a boot's checkpoint is tried again while a reader is in the way.
+const SETTLE_TRIES_MAX: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(25);
 /// What a commit adds to the WAL besides its content: one page for each table it touches.
 const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
 
@@ -237,6 +243,27 @@ impl SqliteStore {
         Ok(())
     }
 
+    /// Moves all of the WAL into the database, waiting a while for readers.
+    fn settle_all(&mut self) -> Result<Settled, StoreError> {
+        for _ in 0..SETTLE_TRIES_MAX {
+            self.counts.checkpoints = self.counts.checkpoints.saturating_add(1);
+            let done = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
+                Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+            });
+            match done.map_err(from_sqlite) {
+                Ok(true) => {
+                    self.wal_bytes = 0;
+                    return Ok(Settled::Whole);
+                }
+                Ok(false) | Err(StoreError::Locked) => std::thread::sleep(SETTLE_PAUSE),
+                // What is committed is safe in the WAL.
+                Err(StoreError::Full) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Settled::NotYet)
+    }
+
     fn free_bytes(&self) -> Result<u64, StoreError> {
         let free = disk::free_bytes(&self.home).map_err(|error| from_io(&error))?;
         match self.settings.pages {
@@ -320,6 +347,15 @@ impl Store for SqliteStore {
         self.usable()?;
         let enough = self.free_bytes()? >= self.settings.room_bytes_min;
         Ok(if enough { Room::Enough } else { Room::Reserve })
+    }
+
+    fn settle(&mut self) -> Result<Settled, StoreError> {
+        self.usable()?;
+        let settled = self.settle_all();
+        if settled.is_err() {
+            self.poison();
+        }
+        settled
     }
 
     fn idle(&mut self) -> Result<(), StoreError> {

@@ -61,6 +61,14 @@ impl SqliteReader {
         rows::head(&self.connection)
     }
 
+    /// Where the log of a copy would end that lacks the write-ahead log.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn head_alone(&self) -> Result<Option<Head>, StoreError> {
+        rows::head(&schema::open_alone(&self.home)?)
+    }
+
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.
     ///
     /// # Errors

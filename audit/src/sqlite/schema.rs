@@ -113,6 +113,13 @@ pub(super) fn open_reader(home: &Path) -> Result<Connection, StoreError> {
     }
 }
 
+/// Opens the database as a copy of it would be that lacks its write-ahead log.
+pub(super) fn open_alone(home: &Path) -> Result<Connection, StoreError> {
+    let uri = immutable_uri(&home.join(DATABASE_FILE)).ok_or(StoreError::Missing)?;
+    let read = flags(OpenFlags::SQLITE_OPEN_READ_ONLY) | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(uri, read).map_err(from_sqlite)
+}
+
 fn is_at_rest(home: &Path) -> bool {
     std::fs::metadata(home.join(super::files::WAL_FILE)).map_or(true, |meta| meta.len() == 0)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{
     SignedDuration, Timestamp,
-    civil::{Date, DateTime},
+    civil::{Date, DateTime, Time},
     tz::TimeZone,
 };
 
@@ -19,6 +19,19 @@ use super::{
 
 /// No zone is further from UTC, in days, and no local time further from its instant.
 const SLACK_DAYS: i64 = 2;
+
+/// The last second of a day.
+const LAST_SECOND: Time = Time::constant(23, 59, 59, 0);
+
+/// When a rule ends.
+enum End {
+    Never,
+    /// With this day, by the event's clock.
+    Day(Date),
+    /// With this time, by the event's clock.
+    Local(DateTime),
+    Instant(Timestamp),
+}
 
 /// From when, until when, and in which zone days and floating times are.
 #[derive(Clone, Debug)]
@@ -146,13 +159,15 @@ impl Event<'_> {
         let mut found = BTreeMap::new();
         // A series that ends before it starts, as programs leave one of which all is deleted, has
         // none; of each other one the start is the first, whatever the rule says.
-        let is_over = |rule: &Rule| self.is_past(rule, start, here);
-        if self.rules.is_empty() || !self.rules.iter().all(is_over) {
+        let ends = self.rules.iter().map(|rule| self.end_of(rule, here));
+        let ends: Vec<End> = ends.collect::<Result<_, _>>()?;
+        let is_over = |end: &End| self.is_past(end, start, here);
+        if self.rules.is_empty() || !ends.iter().all(is_over) {
             found.insert(clock.instant(start, here)?, start);
         }
         let (from, to) = window.local(self.length.days_at_most());
-        for rule in &self.rules {
-            let is_past = |at: DateTime| self.is_past(rule, at, here);
+        for (rule, end) in self.rules.iter().zip(&ends) {
+            let is_past = |at: DateTime| self.is_past(end, at, here);
             let walk = Walk { rule, start, from, to, is_past: &is_past };
             for local in walk.find(steps)? {
                 found.insert(clock.instant(local, here)?, local);
@@ -174,17 +189,39 @@ impl Event<'_> {
         Ok(found)
     }
 
-    /// Whether a rule has ended before a time of the event's clock. An end of another kind than
-    /// the event's start is compared as what both are.
-    fn is_past(&self, rule: &Rule, at: DateTime, here: &TimeZone) -> bool {
-        let Some(until) = &rule.until else { return false };
+    /// When a rule ends, in the terms of the event's own clock. Of a day and an instant nobody can
+    /// say which comes first, unless the instant is one day's beginning here, or names a whole day
+    /// of UTC: Outlook writes the midnight of the last day as an instant.
+    fn end_of(&self, rule: &Rule, here: &TimeZone) -> Result<End, Skip> {
+        let Some(until) = &rule.until else { return Ok(End::Never) };
+        let local = until.local;
         match (&until.clock, &self.start.clock) {
-            (Clock::Day, _) | (_, Clock::Day) => at.date() > until.local.date(),
-            (Clock::Floating, _) | (_, Clock::Floating) => at > until.local,
-            (_, clock) => match (clock.instant(at, here), until.instant(here)) {
-                (Ok(at), Ok(until)) => at > until,
-                _ => true,
-            },
+            (Clock::Day, _) | (Clock::Floating, Clock::Day) => Ok(End::Day(local.date())),
+            (Clock::Floating, _) => Ok(End::Local(local)),
+            (Clock::Zone(_), Clock::Day) => {
+                let at = until.instant(here)?;
+                let (here, utc) = (here.to_datetime(at), TimeZone::UTC.to_datetime(at));
+                if here.time() == Time::midnight() {
+                    Ok(End::Day(here.date()))
+                } else if [Time::midnight(), LAST_SECOND].contains(&utc.time()) {
+                    Ok(End::Day(utc.date()))
+                } else {
+                    Err(Skip::Date)
+                }
+            }
+            (Clock::Zone(_), _) => Ok(End::Instant(until.instant(here)?)),
+        }
+    }
+
+    /// Whether an end lies before a time of the event's clock.
+    fn is_past(&self, end: &End, at: DateTime, here: &TimeZone) -> bool {
+        match end {
+            End::Never => false,
+            End::Day(day) => at.date() > *day,
+            End::Local(local) => at > *local,
+            End::Instant(until) => {
+                self.start.clock.instant(at, here).map_or(true, |at| at > *until)
+            }
         }
     }
 

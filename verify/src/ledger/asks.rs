@@ -15,7 +15,6 @@ use syscap_format::{
 
 use super::{
     Account, Entry, Fault, Ledger, Phase, Source,
-    came::came_from,
     sets::{Bounds, Of, Set, Terms},
 };
 
@@ -69,7 +68,7 @@ impl Ledger {
             return entry.fault(Fault::AskForm);
         };
         self.asked(entry, account, call);
-        came_from(entry, call);
+        self.came_from(entry, call);
         self.decided(entry, call);
         let tool = call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let effect = tool.map(|tool| tool.manifest.effect);

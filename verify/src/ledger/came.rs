@@ -8,22 +8,23 @@ use syscap_format::{
 
 use super::{Entry, Fault, Ledger};
 
-/// Its inputs are records before this one. Where the caller said nothing the kernel has put its own
-/// time, and nothing else.
-pub(super) fn came_from(entry: &mut Entry<'_>, call: &CallFields) {
-    let Some(from) = &call.provenance else {
-        return;
-    };
-    let trace = from.trace.as_ref().map_or(0, |trace| trace.len());
-    let known = from.inputs.iter().all(|input| *input < entry.seq);
-    let fits = from.inputs.len() <= PROVENANCE_INPUTS_MAX && trace <= TRACE_BYTES_MAX;
-    // A change of a state is no call: its inputs are the host's.
-    let silent = from.trace.is_none() && (from.inputs.is_empty() || call.call_hash.is_none());
-    let own = from.time == Some(entry.time) && silent;
-    entry.expect(known && fits && (from.claimed.is_some() || own), Fault::Provenance);
-}
-
 impl Ledger {
+    /// Its inputs are records before this one. Where the caller said nothing the kernel has put its
+    /// own
+    /// time, and nothing else.
+    pub(super) fn came_from(&self, entry: &mut Entry<'_>, call: &CallFields) {
+        let Some(from) = &call.provenance else {
+            return;
+        };
+        let trace = from.trace.as_ref().map_or(0, |trace| trace.len());
+        let known = from.inputs.iter().all(|input| *input < entry.seq);
+        let fits = from.inputs.len() <= PROVENANCE_INPUTS_MAX && trace <= TRACE_BYTES_MAX;
+        // A change of a state is no call: its inputs are the host's.
+        let silent = from.trace.is_none() && (from.inputs.is_empty() || call.call_hash.is_none());
+        let own = from.time == Some(entry.time) && silent;
+        entry.expect(known && fits && (from.claimed.is_some() || own), Fault::Provenance);
+    }
+
     /// A snapshot that was filled in is the agent's head.
     pub(super) fn named_head(&self, entry: &mut Entry<'_>, intent: &Intent) {
         let call = &intent.call;

@@ -15,7 +15,6 @@ use syscap_format::{
 
 use super::{
     Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot,
-    came::came_from,
     decision::{cut_down, keeps},
 };
 
@@ -53,7 +52,7 @@ impl Ledger {
             let used = KeyUse { intent: entry.seq, until, ended: false };
             self.keys.insert(slot.clone(), used);
         }
-        came_from(entry, &intent.call);
+        self.came_from(entry, &intent.call);
         self.named_head(entry, &intent);
         let given = intent.call.session.and_then(|number| self.sessions.get(&number));
         let given = given.map_or(Label::PUBLIC, |session| session.label);

@@ -36,9 +36,16 @@ impl Ledger {
                 self.refused_change(entry, refusal, (session, account));
             }
             _ => {
-                let known = CallFields { result_hash: call.result_hash, ..CallFields::unknown() };
+                // Of a call without its holder's proof nothing is on record but that it came.
+                let call_hash = call.call_hash.filter(|_| *reason == Reason::BadProof);
+                let result_hash = call.result_hash;
+                let known = CallFields { result_hash, call_hash, ..CallFields::unknown() };
                 entry.expect(*call == known, Fault::RefusalForm);
-                let due = if shut { Reason::Closing } else { Reason::NoSession };
+                let due = match call_hash {
+                    Some(_) => Reason::BadProof,
+                    None if shut => Reason::Closing,
+                    None => Reason::NoSession,
+                };
                 entry.expect(*reason == due, Fault::Reason);
             }
         }
@@ -218,17 +225,19 @@ const fn is_of_a_call(reason: Reason) -> bool {
         )
 }
 
-/// Whether a run may end so. Of one that the host gave up nothing is known but what it held.
-pub(super) fn ends_so(outcome: &Outcome, open: &Open) -> bool {
-    let Some(reason) = outcome.reason else {
-        return true;
-    };
-    let nobodys = match reason {
-        Reason::NotRun => return outcome.call.enforcement == Some(Enforcement::None),
-        Reason::Panicked | Reason::Abandoned => true,
-        Reason::TimedOut => outcome.flags.has(OutcomeFlags::RUNNING),
-        reason => return reason.is_of_a_run(),
-    };
-    let tx = if open.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
-    nobodys && outcome.tx == tx && outcome.call.enforcement == Some(Enforcement::None)
+impl Open {
+    /// Whether a run may end so. Of one that the host gave up nothing is known but what it held.
+    pub(super) fn ends_so(&self, outcome: &Outcome) -> bool {
+        let Some(reason) = outcome.reason else {
+            return true;
+        };
+        let nobodys = match reason {
+            Reason::NotRun => return outcome.call.enforcement == Some(Enforcement::None),
+            Reason::Panicked | Reason::Abandoned => true,
+            Reason::TimedOut => outcome.flags.has(OutcomeFlags::RUNNING),
+            reason => return reason.is_of_a_run(),
+        };
+        let tx = if self.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
+        nobodys && outcome.tx == tx && outcome.call.enforcement == Some(Enforcement::None)
+    }
 }

@@ -9,7 +9,7 @@ use syscap_format::{
     record::{AggregatePhase, CallFields, Refusal, RefusalKind, Refusals, Repeat},
 };
 
-use super::{Account, Aggregate, Entry, Fault, Ledger, Row, came::came_from};
+use super::{Account, Aggregate, Entry, Fault, Ledger, Row};
 
 impl Default for Row {
     fn default() -> Self {
@@ -42,7 +42,7 @@ impl Ledger {
         if consistent {
             self.could_refuse(entry, refusal, account);
         }
-        came_from(entry, call);
+        self.came_from(entry, call);
         self.decided(entry, call);
         self.unkept(entry, call, refusal.reason);
         let row = self.row(call.session);
@@ -201,7 +201,7 @@ impl Ledger {
             return;
         };
         self.answered_again(entry, account, call);
-        came_from(entry, call);
+        self.came_from(entry, call);
         self.decided(entry, call);
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);

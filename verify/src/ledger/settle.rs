@@ -8,7 +8,7 @@ use syscap_format::{
     record::{Late, Outcome, OutcomeFlags},
 };
 
-use super::{Entry, Fault, Finished, Ledger, Open, reasons::ends_so};
+use super::{Entry, Fault, Finished, Ledger, Open};
 
 impl Ledger {
     pub(super) fn outcome(&mut self, entry: &mut Entry<'_>, outcome: Outcome) {
@@ -16,7 +16,7 @@ impl Ledger {
             return entry.fault(Fault::NoIntent);
         };
         entry.expect(open.is_of(&outcome.call), Fault::OutcomeCall);
-        entry.expect(is_consistent(&outcome) && ends_so(&outcome, &open), Fault::OutcomeForm);
+        entry.expect(is_consistent(&outcome) && open.ends_so(&outcome), Fault::OutcomeForm);
         let effect = matches!(outcome.tx, TxOutcome::Committed | TxOutcome::RolledBack);
         entry.expect(!(effect && open.effect.is_read_only()), Fault::OutcomeForm);
         let (held, used) = (&open.call.held, &outcome.call.used);

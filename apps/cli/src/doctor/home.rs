@@ -53,6 +53,7 @@ pub(super) fn look(
     permissions(findings, &home)?;
     machine::opener(findings, &home)?;
     durability(findings, &mut reader)?;
+    boot(findings, &mut reader)?;
     drop(reader);
     match runtime::look(folder) {
         Ok(inspection) => {
@@ -204,11 +205,30 @@ fn durability(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<
     }
 }
 
+/// Whether a copy of the database alone, without its write-ahead log, shows the last boot.
+fn boot(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<(), Failure> {
+    let last = last_boot(reader).map(|boot| boot.map(|(seq, _)| seq));
+    let found = last.and_then(|boot| Ok((boot, reader.head_alone()?.map(|head| head.seq))));
+    match found {
+        Ok((Some(boot), alone)) if alone.is_none_or(|alone| alone < boot) => findings.note(
+            "boot",
+            "the last boot stands only in home.db-wal, because a reader was in the way: copy \
+             home.db with it, or a copy ends before that boot",
+        ),
+        Ok(_) => findings.fine("boot", "a copy of home.db alone shows the last boot"),
+        Err(error) => findings.bad("boot", &error.to_string()),
+    }
+}
+
 fn last_durability(reader: &mut SqliteReader) -> Result<Option<Durability>, StoreError> {
+    Ok(last_boot(reader)?.map(|(_, durability)| durability))
+}
+
+fn last_boot(reader: &mut SqliteReader) -> Result<Option<(Seq, Durability)>, StoreError> {
     let mut last = None;
-    reader.records(Seq::GENESIS, &mut |_, bytes| {
+    reader.records(Seq::GENESIS, &mut |seq, bytes| {
         if let Ok(Record { body: Body::Boot(boot), .. }) = Record::decode(bytes) {
-            last = Some(boot.durability);
+            last = Some((seq, boot.durability));
         }
         Next::More
     })?;
