@@ -232,7 +232,8 @@ fn what_is_one_too_many_names_those_that_wait() {
     assert!(gateway.end().success());
 }
 
-/// Over all ways to be refused: no path of the home, no token, no command but the one that approves.
+/// Over all ways to be refused: no path of the home, no token, no command but the one that
+/// approves.
 #[test]
 fn model_is_told_neither_home_nor_token_nor_command() {
     let bench = Bench::new();
