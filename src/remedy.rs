@@ -1,7 +1,8 @@
 //! What goes on after a refusal: words for the model, and a command for the operator.
 //!
 //! The model is given no path of the home, no token id and no operator's command but the one that
-//! approves a call. The operator finds the whole command on standard error and in `syscap log show`.
+//! approves a call. The operator finds the whole command on standard error and in `syscap log
+//! show`.
 //! Each command keeps what it continues, or adds exactly what was refused.
 
 use std::path::Path;

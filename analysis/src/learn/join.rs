@@ -1,7 +1,8 @@
 //! Joins a proposal with the policy in force: of each call the stricter of the two verdicts stands.
 //!
 //! A deny of the policy in force is taken over as it is. An allow with a condition becomes a deny
-//! with the same `on_fail`, where no allow that overlaps with it grants: what asked still asks. What
+//! with the same `on_fail`, where no allow that overlaps with it grants: what asked still asks.
+//! What
 //! a person denied becomes a deny of that very call. An operator loosens each by its name.
 
 use alloc::{

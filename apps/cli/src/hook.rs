@@ -305,7 +305,8 @@ impl Hook {
         answer: &ToolResult,
     ) -> Result<String, String> {
         let tool = &used.tool;
-        // What a command that is understood counts as, the record says. What is not on record counts
+        // What a command that is understood counts as, the record says. What is not on
+        // record counts
         // as what it would be put there as.
         let is_unread = !self.reads_commands(&event.tool) || !unclear.is_empty();
         let class = is_unread.then(|| match access.tool(tool) {

@@ -225,8 +225,7 @@ impl Tool for NetEgress {
             });
             let known: Vec<&str> = known.map(String::as_str).collect();
             let said = match known.is_empty() {
-                true => "nothing: an operator sets routes with `syscap http set HOME net.egress`"
-                    .to_owned(),
+                true => "nothing: an operator has set no route that this token grants".to_owned(),
                 false => format!("one of: {}", known.join(", ")),
             };
             return Err(refused.allowed(&said));

@@ -178,7 +178,7 @@ impl Parcel {
         for placed in &self.secrets {
             let secret = self.network.secrets.find(&placed.secret).map_err(|error| {
                 let refused = Refused::new(Reason::NoSecret).field(placed.secret.as_str());
-                refused.got(&error).allowed("what `syscap secret set` has set")
+                refused.got(&error).allowed("a secret that an operator has set")
             })?;
             if secret.value_for(&self.target).is_some() {
                 found.push((placed, secret));

@@ -93,7 +93,7 @@ pub(super) fn expired(tool: &ToolId, at: Option<UnixMillis>) -> String {
     let at = at.map_or_else(String::new, |at| format!(" The token expired at {at}."));
     let (name, code) = (reason.name(), reason.code());
     format!(
-        "syscap refused {tool}: {name} ({code}).{at} To go on: an operator can issue the token once \
-         more."
+        "syscap refused {tool}: {name} ({code}).{at} To go on: an operator can issue the token \
+         once more."
     )
 }

@@ -156,7 +156,8 @@ fn printed_commands_keep_the_grant() {
     );
 }
 
-/// Over all ways to be refused: no path of the home, no token, no command but the one that approves.
+/// Over all ways to be refused: no path of the home, no token, no command but the one that
+/// approves.
 #[test]
 fn model_is_told_neither_home_nor_token_nor_command() {
     let odd = Odd::new();
