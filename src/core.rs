@@ -33,7 +33,7 @@ use syscap_kernel::{
     halt::Halt,
     kernel::{Ack, Effect, Event, Kernel, Ticket},
     ports::Clock,
-    store::{Batch, Room, Store, StoreError, Stored},
+    store::{Room, Store, StoreError},
 };
 
 use syscap_audit::lock::HomeLock;
@@ -372,34 +372,6 @@ impl Core {
         shared
     }
 
-    /// Looks again where there was no room: refusals that are only counted commit nothing, and
-    /// so would never find out.
-    fn look_for_room(&self) {
-        let room = self.ask(|store| Ok(store.room()?));
-        self.take_room(&mut self.lock(), room);
-    }
-
-    fn take_room(&self, shared: &mut Shared, room: Result<Room, Halt>) {
-        match room {
-            Ok(room) if room != shared.room => {
-                shared.room = room;
-                self.short.store(room == Room::Reserve, Ordering::SeqCst);
-                self.handle(shared, Event::Room(room));
-            }
-            Ok(_) => {}
-            Err(halt) => shared.halt(halt),
-        }
-    }
-
-    fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, Halt>) {
-        let stored = self.ask(|store| batch.commit(store));
-        let room = match stored {
-            Ok(_) => self.ask(|store| Ok(store.room()?)),
-            Err(_) => Ok(Room::Reserve),
-        };
-        (stored, room)
-    }
-
     /// Moves the kernel on. A panic is of what it calls of the host's, and may leave it between
     /// two states: it is halted, and nothing of it goes on record any more.
     fn handle(&self, shared: &mut Shared, event: Event) {
@@ -429,16 +401,6 @@ impl Core {
     pub(crate) fn give_up_runs(&self) {
         self.ending.store(true, Ordering::SeqCst);
         self.cancels.cancel_all();
-    }
-
-    /// Moves what is committed out of the store's journal: a copy without the journal then shows
-    /// that the home was in use. Where a reader is in the way the store goes on trying when idle.
-    pub(crate) fn settle(&self) -> Result<(), StoreError> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let settle = |held: &mut Held| {
-            caught(|| held.store.settle()).unwrap_or(Err(StoreError::Poisoned)).map(drop)
-        };
-        store.as_mut().map_or(Ok(()), settle)
     }
 
     /// Closes the home: no request is taken any more. The store goes as soon as no run is out

@@ -4,13 +4,18 @@
 //! every name that it made must have its folder synced afterwards, every file itself too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "seen/verdict.rs"]
+mod verdict;
+
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*};
+use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Verdict};
+
+use verdict::verdict;
 
 const FOLDER: &str = "SYSCAP_DURABLE_FOLDER";
 
@@ -167,4 +172,28 @@ fn what_is_not_synced_is_found() {
     assert!(unsynced(&whole, is_key).is_empty());
     assert_eq!(unsynced(&whole[..1], is_key), paths(&["/t/home"]));
     assert_eq!(unsynced(&whole, |_| true), paths(&["/t/home/c", "/t/home/d"]));
+}
+
+/// Somebody copies the database of a home in use, or of one that was killed, without its
+/// write-ahead log: the copy shows that the home was opened and not closed.
+#[test]
+fn copy_without_the_write_ahead_log_is_incomplete() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, copy) = (dir.path().join("home"), dir.path().join("copy"));
+    Runtime::create(&home).unwrap().close().unwrap();
+    let rt = Runtime::open(&home).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
+    let agent = rt.session("a", token).unwrap();
+    agent.call("echo", args! { "value": 1 }).unwrap().value().unwrap();
+    fs::create_dir(&copy).unwrap();
+    // By another process: to close the file here would drop the locks that SQLite has on it.
+    let copied = Command::new("cp")
+        .args([home.join("home.db"), home.join("trust.cbor")])
+        .arg(&copy)
+        .status();
+    assert!(copied.unwrap().success());
+    assert_eq!(verdict(&copy), Verdict::Incomplete);
+    drop(agent);
+    rt.close().unwrap();
+    assert_eq!(verdict(&home), Verdict::Sound);
 }

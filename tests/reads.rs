@@ -21,7 +21,7 @@ use syscap::{
         record::{Answer, Durability},
     },
     host::HostTool,
-    kernel::store::{Batch, Next, Room, Store, StoreError},
+    kernel::store::{Batch, Next, Room, Settled, Store, StoreError},
     prelude::*,
 };
 
@@ -35,6 +35,8 @@ struct Reads {
     /// Reads on the handle that commits, once the home is open.
     locked: AtomicU64,
     open: AtomicBool,
+    /// How often what was committed was moved out of the journal.
+    settles: AtomicU64,
 }
 
 impl Reads {
@@ -99,6 +101,11 @@ impl Store for Counted {
 
     fn room(&mut self) -> Result<Room, StoreError> {
         self.inner.room()
+    }
+
+    fn settle(&mut self) -> Result<Settled, StoreError> {
+        self.reads.settles.fetch_add(1, SeqCst);
+        self.inner.settle()
     }
 }
 
@@ -238,4 +245,15 @@ fn repeated_key_reads_its_outcome_off_the_lock() {
     let (rows, bytes) = world.reads.taken();
     assert_eq!(rows, 2);
     assert!(bytes < 1_000, "{bytes}");
+}
+
+/// A boot moves what it wrote out of the store's journal, once; no call does.
+#[test]
+fn boot_settles_the_store_once_and_calls_never() {
+    let world = world();
+    assert_eq!(world.reads.settles.load(SeqCst), 1);
+    for _ in 0..10 {
+        world.give(1);
+    }
+    assert_eq!(world.reads.settles.load(SeqCst), 1);
 }

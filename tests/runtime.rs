@@ -31,7 +31,7 @@ use syscap::{
         record::{Body, Durability, Record},
     },
     kernel::{
-        store::{Batch, Next, Room, Settled, Store, StoreError},
+        store::{Batch, Next, Room, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     prelude::*,
@@ -322,7 +322,6 @@ fn a_home_is_opened_again() {
 struct Gathering {
     inner: SqliteStore,
     commits: Arc<AtomicU64>,
-    settles: Arc<AtomicU64>,
     queue: Arc<OnceLock<Queue>>,
 }
 
@@ -377,10 +376,6 @@ impl Store for Gathering {
     fn room(&mut self) -> Result<Room, StoreError> {
         self.inner.room()
     }
-    fn settle(&mut self) -> Result<Settled, StoreError> {
-        self.settles.fetch_add(1, Ordering::SeqCst);
-        self.inner.settle()
-    }
 }
 
 /// How many fsyncs so many queued callers cost, each making one mutating call.
@@ -392,7 +387,6 @@ fn fsyncs_of(callers: u64) -> u64 {
     let store = Gathering {
         inner: SqliteStore::create(&home, Durability::Full).unwrap(),
         commits: Arc::clone(&commits),
-        settles: Arc::default(),
         queue: Arc::clone(&queue),
     };
     let options = Options::new().tool(act("touch", None, || {})).unwrap();
@@ -427,62 +421,6 @@ fn group_commit_shares_fsyncs() {
     }
 }
 
-/// A boot moves what it wrote out of the write-ahead log, once; no call does.
-#[test]
-fn boot_settles_the_store_once_and_calls_never() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
-    fs::create_dir(&home).unwrap();
-    let (commits, settles) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let store = |inner| Gathering {
-        inner,
-        commits: Arc::clone(&commits),
-        settles: Arc::clone(&settles),
-        queue: Arc::default(),
-    };
-    let inner = SqliteStore::create(&home, Durability::Full).unwrap();
-    let rt = Options::new().store(store(inner)).create(&home).unwrap();
-    assert_eq!(settles.load(Ordering::SeqCst), 1);
-    let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let agent = rt.session("a", token).unwrap();
-    let before = commits.load(Ordering::SeqCst);
-    for _ in 0..10 {
-        agent.call("echo", args! { "value": 1 }).unwrap().value().unwrap();
-    }
-    assert_eq!(commits.load(Ordering::SeqCst) - before, 10);
-    assert_eq!(settles.load(Ordering::SeqCst), 1);
-    drop(agent);
-    rt.close().unwrap();
-    let inner = SqliteStore::open(&home, Durability::Full).unwrap();
-    let rt = Options::new().store(store(inner)).open(&home).unwrap();
-    assert_eq!(settles.load(Ordering::SeqCst), 2);
-    rt.close().unwrap();
-}
-
-/// Somebody copies the database of a home in use, or of one that was killed, without its
-/// write-ahead log: the copy shows that the home was opened and not closed.
-#[test]
-fn copy_without_the_write_ahead_log_is_incomplete() {
-    let dir = tempfile::tempdir().unwrap();
-    let (home, copy) = (dir.path().join("home"), dir.path().join("copy"));
-    Runtime::create(&home).unwrap().close().unwrap();
-    let rt = Runtime::open(&home).unwrap();
-    let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let agent = rt.session("a", token).unwrap();
-    agent.call("echo", args! { "value": 1 }).unwrap().value().unwrap();
-    fs::create_dir(&copy).unwrap();
-    // By another process: to close the file here would drop the locks that SQLite has on it.
-    let copied = std::process::Command::new("cp")
-        .args([home.join("home.db"), home.join("trust.cbor")])
-        .arg(&copy)
-        .status();
-    assert!(copied.unwrap().success());
-    assert_eq!(verdict(&copy), Verdict::Incomplete);
-    drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
-}
-
 /// A read's intent and outcome are one fsync.
 #[test]
 fn a_read_costs_one_fsync() {
@@ -493,7 +431,6 @@ fn a_read_costs_one_fsync() {
     let store = Gathering {
         inner: SqliteStore::create(&home, Durability::Full).unwrap(),
         commits: Arc::clone(&commits),
-        settles: Arc::default(),
         queue: Arc::default(),
     };
     let rt = Options::new().store(store).create(&home).unwrap();
@@ -519,7 +456,6 @@ fn calls_made_together_share_two_fsyncs() {
     let store = Gathering {
         inner: SqliteStore::create(&home, Durability::Full).unwrap(),
         commits: Arc::clone(&commits),
-        settles: Arc::default(),
         queue: Arc::default(),
     };
     let rt = Options::new().store(store).create(&home).unwrap().serve().unwrap();

@@ -27,6 +27,7 @@ pub mod history;
 pub mod inspect;
 pub mod kernel;
 mod lookups;
+mod meter;
 pub mod policy;
 pub mod ports;
 pub mod probe;

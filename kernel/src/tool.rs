@@ -9,6 +9,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
+pub use crate::meter::{Meter, OverHold};
 use crate::{
     inspect::{Condition, Inspect},
     probe::{Broken, Finding},
@@ -175,57 +176,6 @@ pub trait ReadPlan: Send + Sized + 'static {
     }
     /// Runs it.
     fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_>;
-}
-
-/// What a run may use of each dimension, and what it has used.
-#[derive(Clone, Copy, Debug)]
-pub struct Meter {
-    hold: Amounts,
-    used: Amounts,
-}
-
-/// A unit would exceed what was set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more {} than was set aside", .0.name())]
-pub struct OverHold(pub Dimension);
-
-impl From<OverHold> for Refused {
-    fn from(OverHold(dimension): OverHold) -> Self {
-        Self::new(Reason::OverHold).field(dimension.name())
-    }
-}
-
-impl Meter {
-    /// Nothing is used yet.
-    #[must_use]
-    pub const fn new(hold: Amounts) -> Self {
-        Self { hold, used: Amounts::ZERO }
-    }
-
-    /// What was set aside.
-    #[must_use]
-    pub const fn hold(&self) -> &Amounts {
-        &self.hold
-    }
-
-    /// What was used.
-    #[must_use]
-    pub const fn used(&self) -> &Amounts {
-        &self.used
-    }
-
-    /// Counts units of a metered dimension *before* they are used.
-    ///
-    /// # Errors
-    /// [`OverHold`]: the units must not be used.
-    pub fn count(&mut self, dimension: Dimension, amount: u64) -> Result<(), OverHold> {
-        let total = self.used.get(dimension).checked_add(amount).ok_or(OverHold(dimension))?;
-        if !dimension.is_metered() || total > self.hold.get(dimension) {
-            return Err(OverHold(dimension));
-        }
-        self.used.set(dimension, total);
-        Ok(())
-    }
 }
 
 /// What both kinds of permit carry.

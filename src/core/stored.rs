@@ -1,14 +1,15 @@
 //! What is asked of the store.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, atomic::Ordering};
 
 use syscap_format::record::Head;
 use syscap_kernel::{
     halt::Halt,
-    store::{Ancestor, Store, StoreError},
+    kernel::Event,
+    store::{Ancestor, Batch, Room, Store, StoreError, Stored},
 };
 
-use super::Core;
+use super::{Core, Held, Shared};
 use crate::guard::caught;
 
 impl Core {
@@ -34,8 +35,8 @@ impl Core {
         }
     }
 
-    /// Asks the store that commits. One that panics may be between two states: the kernel must be halted, as
-    /// after any error, and then nothing more is written.
+    /// Asks the store that commits. One that panics may be between two states: the kernel must be
+    /// halted, as after any error, and then nothing more is written.
     pub(crate) fn ask<T>(
         &self,
         ask: impl FnOnce(&mut dyn Store) -> Result<T, Halt>,
@@ -43,5 +44,43 @@ impl Core {
         let mut held = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_mut().ok_or(Halt::Store(StoreError::Poisoned))?;
         caught(|| ask(&mut *held.store)).unwrap_or(Err(Halt::Halted))
+    }
+
+    /// Moves what is committed out of the store's journal: a copy without the journal then shows
+    /// that the home was in use. Where a reader is in the way the store goes on trying when idle.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let settle = |held: &mut Held| {
+            caught(|| held.store.settle()).unwrap_or(Err(StoreError::Poisoned)).map(drop)
+        };
+        store.as_mut().map_or(Ok(()), settle)
+    }
+
+    /// Looks again where there was no room: refusals that are only counted commit nothing, and
+    /// so would never find out.
+    pub(super) fn look_for_room(&self) {
+        let room = self.ask(|store| Ok(store.room()?));
+        self.take_room(&mut self.lock(), room);
+    }
+
+    pub(super) fn take_room(&self, shared: &mut Shared, room: Result<Room, Halt>) {
+        match room {
+            Ok(room) if room != shared.room => {
+                shared.room = room;
+                self.short.store(room == Room::Reserve, Ordering::SeqCst);
+                self.handle(shared, Event::Room(room));
+            }
+            Ok(_) => {}
+            Err(halt) => shared.halt(halt),
+        }
+    }
+
+    pub(super) fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, Halt>) {
+        let stored = self.ask(|store| batch.commit(store));
+        let room = match stored {
+            Ok(_) => self.ask(|store| Ok(store.room()?)),
+            Err(_) => Ok(Room::Reserve),
+        };
+        (stored, room)
     }
 }
