@@ -218,7 +218,7 @@ fn matches_beyond_the_list_are_counted() {
     assert_eq!(call(&mut sim, session, "trim", 12, "").reason(), None);
     let decision = decided(&mut sim);
     assert_eq!((decision.matches.len(), decision.match_count), (16, 20));
-    assert_eq!(decision.deciding, ConstraintId::new("c/3"));
+    assert_eq!(decision.deciding, ConstraintId::new("c/03"));
     assert!(decision.matches_digest.is_some());
     verifies(&mut sim);
 }

@@ -178,7 +178,7 @@ fn recipients_must_be_within_the_allowlist() {
     // Nobody, unless the grant names them.
     let tools = Grant::to("ann").tools(["org.send_message"]);
     assert_eq!(send(&world.open("ann", tools), &to(&["boss"])).reason(), Some(Reason::OutOfScope));
-    let other = Grant::to("ann").tools(["org.send_message"]);
+    let other = Grant::to("ann").tools(["org.send_message", "org.list_agents"]);
     let other = other.scope("agent", Scope::names(["boss"]).unwrap());
     assert_eq!(send(&world.open("ann", other), &to(&["boss"])).reason(), Some(Reason::OutOfScope));
     let none = world.open("ann", Grant::to("ann").tools(["echo"]));

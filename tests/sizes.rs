@@ -23,9 +23,9 @@ use syscap::{
         },
         label::Label,
         limits::{
-            CHANGES_MAX, CONTROL_BODY_BYTES_MAX, MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX,
-            OBLIGATIONS_MAX, PROVENANCE_INPUTS_MAX, RECORD_BYTES_MAX, ROLE_KEYS_MAX,
-            SOFTWARE_BYTES_MAX, TRACE_BYTES_MAX,
+            CHANGES_MAX, CONTROL_BODY_BYTES_MAX, DETAIL_BYTES_MAX, MATCHES_MAX,
+            OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX, PROVENANCE_INPUTS_MAX, RECORD_BYTES_MAX,
+            ROLE_KEYS_MAX, TRACE_BYTES_MAX,
         },
         manifest::{EffectClass, Enforcement},
         obligation::Obligation,
@@ -292,5 +292,5 @@ fn long_name_of_a_host_is_cut_and_the_home_boots() {
         Body::Boot(boot) => Some(boot),
         _ => None,
     });
-    assert_eq!(boot.unwrap().software.len(), SOFTWARE_BYTES_MAX);
+    assert_eq!(boot.unwrap().software.len(), DETAIL_BYTES_MAX);
 }

@@ -74,8 +74,8 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         CallFields HomeLimits Control Signed KeyChange RoleSet RoleKey Possession Revocation Freeze
         PolicyChange ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
-        PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust StateImage
-        SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
+        PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust
+        StateImage SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
         RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
         CreditChange AccountImage RevocationList Notify Opening Proof
     }
@@ -361,8 +361,7 @@ fn limits_have_their_values() {
         REFUSALS_IN_A_ROW_MAX AGGREGATE_FIRST AGGREGATE_MAX AGGREGATE_MS_MAX SKEW_MS_MAX
         DETAIL_BYTES_MAX PARAMS_MAX MATCHES_MAX OBLIGATIONS_MAX OBLIGATION_NAME_BYTES_MAX
         FACTS_MAX CHANGES_MAX FACT_BYTES_MAX ANCESTORS_MAX ROLE_KEYS_MAX RECENT_HEADS_MAX
-        TEXT_BYTES_MAX ASK_LIFE_MS SET_USES_MAX SET_LIFE_MS SETS_MAX FETCHED_BYTES_MAX
-        CONTROL_BODY_BYTES_MAX
+        TEXT_BYTES_MAX ASK_LIFE_MS SET_USES_MAX SET_LIFE_MS SETS_MAX CONTROL_BODY_BYTES_MAX
         (AgentId) BYTES_MAX (ToolId) BYTES_MAX (IdempotencyKey) BYTES_MAX
         (ConstraintId) BYTES_MAX (FactKey) NAME_BYTES_MAX (Names) COUNT_MAX
         (Name) BYTES_MAX (Paths) RULES_MAX (RootName) BYTES_MAX (RootedPath) COMPONENT_BYTES_MAX

@@ -8,8 +8,6 @@ pub const RECORD_BYTES_MAX: usize = 65_535;
 /// Largest body of a signed event, in bytes: with sixteen signatures and its frame it fits into a
 /// record. The largest that is of a bounded form is a list of 1,024 revoked tokens, of 35 KB.
 pub const CONTROL_BODY_BYTES_MAX: usize = 60_000;
-/// Longest text that a host names itself by in a boot record, in bytes; what is longer is cut.
-pub const SOFTWARE_BYTES_MAX: usize = 256;
 /// Largest control document, in bytes: a policy of 10,000 constraints has room.
 pub const OBJECT_BYTES_MAX: usize = 16 << 20;
 /// Largest token wire, in bytes: what Tenuo allows, and four times a large real one.
@@ -30,10 +28,6 @@ pub const PROVENANCE_INPUTS_MAX: usize = 16;
 pub const TRACE_BYTES_MAX: usize = 64;
 /// Most `$ref` values in one call's arguments.
 pub const REFERENCES_MAX: usize = 16;
-/// Most bytes of the vault's rows that the `$ref` values of one call make the host read: one largest
-/// result and the largest arguments of its call, and their framing. Lengths are known before
-/// anything is read.
-pub const FETCHED_BYTES_MAX: usize = 6 << 20;
 /// Most look-ups of an argument's links for one call: its arguments change meanwhile only where
 /// an operator changes the tool.
 pub const LOOKUPS_MAX: u32 = 4;

@@ -123,7 +123,7 @@ reasons! {
     303 BadArgument "bad_argument" Fix "Give the argument that is named as it is allowed."
     304 OutOfScope "out_of_scope" Fix "Change the argument that is named to what the token allows."
     305 BadPath "bad_path" Fix "Give the path as it is allowed, by slashes; relative below a root."
-    306 NotCompared "not_compared" Never "The tool is at fault: it declares a scope and compares none."
+    306 NotCompared "not_compared" Never "The tool's fault: it declares a scope and compares none."
     401 PolicyMismatch "policy_mismatch" Fix "Name the policy in force, or leave the field out."
     402 Denied "denied" Never "The policy forbids this call."
     403 Asked "asked" Ask "The policy asks for a person's approval first."

@@ -16,10 +16,14 @@ use syscap_format::{
     cbor::Canonical,
     envelope::Status,
     id::{ResultHash, Seq},
-    limits::{ENVELOPE_BYTES_MAX, FETCHED_BYTES_MAX},
+    limits::{ENVELOPE_BYTES_MAX, RESULT_BYTES_MAX},
     reason::{Reason, Refused},
     vault::{CallSalts, Commitment, VaultEntry},
 };
+
+/// Most bytes of rows that the references of one call make the host read: one largest result, the
+/// largest arguments of its call, and as much again for texts and framing.
+const FETCHED_BYTES_MAX: usize = RESULT_BYTES_MAX + 2 * ENVELOPE_BYTES_MAX;
 
 /// What a call needs of the vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +74,8 @@ pub struct Fetched {
 }
 
 impl Fetching {
-    /// Reads. It reads at most [`FETCHED_BYTES_MAX`] bytes of rows, and no row whose length would
-    /// lead beyond that.
+    /// Reads. For references that is at most 6 MiB of rows, and no row whose length would lead
+    /// beyond that.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -114,13 +114,13 @@ fn a_grant_means_the_same_there() {
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
     let grant = || {
-        let apart = token::Grant::new().with("size", Scope::ints(0, 9).unwrap());
+        let apart = token::Grant::new().with("route", Scope::names(["r"]).unwrap());
         Grant::to("team/a")
-            .tools(["fs.read", "fs.write"])
+            .tools(["fs.read", "fs.write", "http_request"])
             .workspace()
             .path("shared/docs", Rights::READ)
             .scope("host", Scope::hosts(["example.com"]).unwrap())
-            .tool_with(tool("echo"), apart)
+            .tool_with(tool("net.egress"), apart)
             .budget(budget(7))
             .expires_in(Duration::from_secs(77))
     };

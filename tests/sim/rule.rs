@@ -90,7 +90,7 @@ fn said(units: u64, turn: u64) -> Decision {
 }
 
 fn matched() -> Decision {
-    let name = |n: u16| ConstraintId::new(&format!("c/{n}")).unwrap();
+    let name = |n: u16| ConstraintId::new(&format!("c/{n:02}")).unwrap();
     Decision {
         deciding: Some(name(3)),
         matches: (0..20).map(name).collect(),

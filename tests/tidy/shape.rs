@@ -10,7 +10,7 @@ const CIRCLE_MAX: usize = 3;
 /// The most lines of code that the monitor may have, without comments, blank lines and tests.
 const KERNEL_LINES_MAX: usize = 9_000;
 /// The most public items of a crate, and one more.
-const PUBLIC: [(&str, usize); 2] = [("format/src/", 350), ("kernel/src/", 150)];
+const PUBLIC: [(&str, usize); 2] = [("format/src/", 355), ("kernel/src/", 150)];
 
 /// What a call is about is found once, where it comes in, and carried: how often these stand in
 /// the files that a call passes through.

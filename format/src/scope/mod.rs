@@ -148,15 +148,6 @@ impl Scope {
         Cidrs::new(blocks).map(Self::Cidrs)
     }
 
-    /// Reads the scope of a type from texts: names and host patterns as they are, ports as `443` or
-    /// `8000-8080`, blocks as `10.0.0.0/8` or one address, integers as `1..1000`. It permits what
-    /// any of the texts permits. `None` where a text is of another form, where there is none, where
-    /// there are more than the type takes, and for paths.
-    #[must_use]
-    pub fn read(kind: ScopeType, values: &[&str]) -> Option<Self> {
-        read::read(kind, values)
-    }
-
     /// The type.
     #[must_use]
     pub const fn scope_type(&self) -> ScopeType {

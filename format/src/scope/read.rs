@@ -5,19 +5,24 @@ use core::{net::IpAddr, str::FromStr};
 
 use super::{Cidr, PortRange, Scope, ScopeType};
 
-/// Reads the scope that permits all of `values`; `None` where one is of another form, where there
-/// is none, or where there are too many.
-pub(super) fn read(kind: ScopeType, values: &[&str]) -> Option<Scope> {
-    let scope = match kind {
-        ScopeType::Names => Scope::names(values),
-        ScopeType::Hosts => Scope::hosts(values),
-        ScopeType::Ports => Scope::ports(each(values, ports)?),
-        ScopeType::Cidrs => Scope::cidrs(each(values, block)?),
-        ScopeType::Ints => return ints(values),
-        // A path comes with rights, so no text says all of it.
-        ScopeType::Paths => return None,
-    };
-    scope.ok()
+impl Scope {
+    /// Reads the scope of a type from texts: names and host patterns as they are, ports as `443` or
+    /// `8000-8080`, blocks as `10.0.0.0/8` or one address, integers as `1..1000`. It permits what
+    /// any of the texts permits. `None` where a text is of another form, where there is none, where
+    /// there are more than the type takes, and for paths.
+    #[must_use]
+    pub fn read(kind: ScopeType, values: &[&str]) -> Option<Self> {
+        let scope = match kind {
+            ScopeType::Names => Scope::names(values),
+            ScopeType::Hosts => Scope::hosts(values),
+            ScopeType::Ports => Scope::ports(each(values, ports)?),
+            ScopeType::Cidrs => Scope::cidrs(each(values, block)?),
+            ScopeType::Ints => return ints(values),
+            // A path comes with rights, so no text says all of it.
+            ScopeType::Paths => return None,
+        };
+        scope.ok()
+    }
 }
 
 fn each<T>(values: &[&str], read: fn(&str) -> Option<T>) -> Option<Vec<T>> {

@@ -29,7 +29,7 @@ use syscap_format::{
     control::{Role, Roles, Trust},
     hash::leaf,
     id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq},
-    limits::{RECORD_BYTES_MAX, SOFTWARE_BYTES_MAX, TOKEN_LIFE_MS_MAX},
+    limits::{DETAIL_BYTES_MAX, RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
     object::Object,
     reason::Reason,
     record::{
@@ -317,8 +317,8 @@ impl Past for FromStore<'_> {
 /// not be stopped by how the host calls itself.
 fn clipped(software: Box<str>) -> Box<str> {
     let fits = |end: &usize| software.is_char_boundary(*end);
-    match (0..=SOFTWARE_BYTES_MAX).rev().find(fits) {
-        Some(end) if software.len() > SOFTWARE_BYTES_MAX => {
+    match (0..=DETAIL_BYTES_MAX).rev().find(fits) {
+        Some(end) if software.len() > DETAIL_BYTES_MAX => {
             software.get(..end).map_or_else(Box::default, Box::from)
         }
         _ => software,

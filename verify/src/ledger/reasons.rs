@@ -208,7 +208,8 @@ const fn is_of_control(reason: Reason) -> bool {
 /// Whether a call of an open session may be refused for it. Not for what only a control event, a
 /// change of a state, a run or another lane meets.
 const fn is_of_a_call(reason: Reason) -> bool {
-    reason.code() < 800
+    // A tool may say of its plan that the token can't be handed on.
+    (reason.code() < 800 || matches!(reason, Reason::NoDelegation))
         && !matches!(
             reason,
             Reason::WrongLane
