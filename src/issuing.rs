@@ -19,7 +19,7 @@ use syscap_kernel::{
     ports::{Clock as _, Entropy as _},
 };
 
-use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::{fs::PATH_DIMENSION, shell::DOES_DIMENSION};
 
 use crate::tools::commands::{is_shell, shell_dimensions};
 use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
@@ -83,8 +83,9 @@ pub(crate) fn named(kernel: &Kernel, grants: &Grants) -> Result<Grants, Error> {
 }
 
 /// Refuses a scope that no granted tool would compare: whoever grants it believes that it bounds
-/// something. Roots are no such scopes, since a grant may name them for whoever it is handed on to;
-/// nor is what the token that this one renews gives the same tool.
+/// something. Roots are no such scopes, nor what is done below them: a grant may name them for
+/// whoever it is handed on to, and for tools whose arguments an operator states later. Nor is what
+/// the token that this one renews gives the same tool.
 pub(crate) fn compared(
     kernel: &Kernel,
     grants: &Grants,
@@ -99,7 +100,8 @@ pub(crate) fn compared(
         .filter_map(|manifest| Some((manifest, grants.get(&manifest.tool)?)))
         .collect();
     for (own, grant) in &tools {
-        for (dimension, scope) in grant.iter().filter(|(name, _)| *name != PATH_DIMENSION) {
+        let of_files = [PATH_DIMENSION, DOES_DIMENSION];
+        for (dimension, scope) in grant.iter().filter(|(name, _)| !of_files.contains(name)) {
             if has_had(&own.tool, dimension) {
                 continue;
             }

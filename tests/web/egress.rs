@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn grant(routes: &[&str], purposes: &[&str]) -> Grant {
-    let grant = local(&["net.egress", "echo"]);
+    let grant = local(&["net.egress", "http_request", "echo"]);
     let grant = grant.scope("route", Scope::names(routes).unwrap());
     grant.scope("purpose", Scope::names(purposes).unwrap())
 }

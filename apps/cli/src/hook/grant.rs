@@ -101,8 +101,18 @@ impl Hook {
         let names = |names: Vec<&str>| Scope::names(names).map_err(bad("names".to_owned()));
         let mut grant = token::Grant::new()
             .with("path", Scope::Paths(paths))
-            .with("program", names(programs())?)
             .with(DOES_DIMENSION, names(Mark::ALL.map(Mark::name).to_vec())?);
+        // Where the operator says what the shell does, no tool compares programs or hosts.
+        if !self.client.known().iter().any(|(name, _, _)| self.reads_commands(name)) {
+            return match &self.hosts[..] {
+                [] => Ok(grant),
+                [host, ..] => Err(Failure::Usage {
+                    what: format!("--host {host}"),
+                    advice: "bounds nothing: --class says what the shell does".to_owned(),
+                }),
+            };
+        }
+        grant = grant.with("program", names(programs())?);
         if !self.hosts.is_empty() {
             let hosts = Scope::hosts(&self.hosts).map_err(bad(self.hosts.join(", ")))?;
             grant = grant.with("host", hosts);

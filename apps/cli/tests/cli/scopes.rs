@@ -102,11 +102,8 @@ fn documented() -> Vec<Documented> {
         },
         Documented {
             tools: &["shell_script"],
-            scopes: &["program=sh", "program=make", "does=project_code"],
-            calls: vec![
-                ("shell_script", json!({"script": "make"}), Yes),
-                ("shell_script", json!({"script": "make; rm -rf ."}), But("does_run")),
-            ],
+            scopes: &["program=sh", "program=make", "does=unknown"],
+            calls: vec![("shell_script", json!({"script": "make"}), Yes)],
         },
         Documented {
             tools: &["org.send_message"],

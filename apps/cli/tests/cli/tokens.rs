@@ -236,8 +236,8 @@ fn words_that_are_not_of_their_form_are_2() {
         "host=1.2.3.4",
         "port=0-70000",
         "port=9-1",
-        "cidr=10.0.0.1/8",
-        "cidr=10.0.0.0",
+        "address=10.0.0.1/8",
+        "address=10.0.0.0/33",
         "Collection=x",
     ] {
         issue(&["--agent", "a", "--tool", "echo", "--scope", scope]);
@@ -293,8 +293,18 @@ fn a_token_that_must_be_renewed_is() {
 fn a_token_is_issued_once_more() {
     let home = TestHome::new();
     let roots = ["--read", "workspace", "--write", "workspace", "--scope", "host=*.example.com"];
-    let rest =
-        ["--tool", "fs.read", "--tool", "fs.write", "--budget", "calls=2", "--expires", "15m"];
+    let rest = [
+        "--tool",
+        "fs.read",
+        "--tool",
+        "fs.write",
+        "--tool",
+        "http_request",
+        "--budget",
+        "calls=2",
+        "--expires",
+        "15m",
+    ];
     let old = home.token("team/a", &[&roots[..], &rest[..]].concat());
     let writes = |name: &str| {
         format!(r#"{{"tool_id": "fs.write", "args": {{"path": "{name}", "text": "y"}}}}"#)
