@@ -75,8 +75,8 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PolicyChange ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust
-        StateImage SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage OpenImage
-        RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
+        StateImage SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage
+        OpenImage RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
         CreditChange AccountImage RevocationList Notify Opening Proof
     }
 }

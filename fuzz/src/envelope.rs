@@ -219,6 +219,14 @@ impl Plan for ProbePlan {
         &self.demands
     }
 
+    fn untouched(&self) -> &[&'static str] {
+        if self.demands.resources.iter().any(|demand| demand.dimension == "path") {
+            &[]
+        } else {
+            &["path"]
+        }
+    }
+
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.meter(Dimension::DiskWriteBytes, self.units).unwrap();
         permit.ok(self.args, TxOutcome::Committed)

@@ -38,7 +38,10 @@ fn draft(to: &str) -> Value {
 fn documented() -> Vec<Documented> {
     let get = |url: &str| json!({"url": url});
     let git = |program: &str| json!({"argv": [program, "--version"]});
-    let sends = |route: &str, purpose: &str| json!({"route": route, "purpose": purpose, "payload_ref": "hello"});
+    let sends = |route: &str, purpose: &str| {
+        let payload = "hello";
+        json!({"route": route, "purpose": purpose, "payload_ref": payload})
+    };
     let note = |to: &str| json!({"recipients": [to], "kind": "task", "text": "find the hives"});
     vec![
         Documented {
