@@ -150,15 +150,18 @@ fn len(body: BodyView<'_>) -> usize {
     record.encode().len()
 }
 
+/// No record of that kind is larger.
+fn fits(body: BodyView<'_>) {
+    let bytes = len(body);
+    assert!(bytes <= RECORD_BYTES_MAX, "{:?}: {bytes}", body.kind());
+}
+
 #[test]
-fn largest_record_of_each_kind_fits() {
-    let fields = call();
-    let control = largest_control();
-    let fact = |n: usize| FactKey::new(&format!("policy.{n:0>64}")).unwrap();
-    let facts = |from| (from..from + CHANGES_MAX / 2).map(fact).collect();
+fn largest_record_of_each_kind_of_a_call_fits() {
+    let call = call();
     let (effect, label) = (EffectClass::Irreversible, Label::PUBLIC);
-    let intent = Intent {
-        call: fields.clone(),
+    fits(BodyView::Intent(&Intent {
+        call: call.clone(),
         effect,
         mode: RunMode::WithOutcome,
         key: IdempotencyKey::new(&"k".repeat(IdempotencyKey::BYTES_MAX)),
@@ -169,18 +172,18 @@ fn largest_record_of_each_kind_fits() {
         arguments: Vec::new(),
         approval: Some(LARGEST),
         preconditions: preconditions(),
-    };
-    let outcome = Outcome {
-        call: fields.clone(),
+    }));
+    fits(BodyView::Outcome(&Outcome {
+        call: call.clone(),
         intent: LARGEST,
         status: Status::Error,
         tx: TxOutcome::Unknown,
         reason: Some(Reason::Panicked),
         flags: OutcomeFlags::KNOWN,
         label,
-    };
-    let ask = Ask {
-        call: fields.clone(),
+    }));
+    fits(BodyView::Ask(&Ask {
+        call: call.clone(),
         effect,
         call_effect: effect,
         arguments: Vec::new(),
@@ -191,38 +194,33 @@ fn largest_record_of_each_kind_fits() {
         threshold: u64::MAX,
         means: vec![Means::Signer; 6],
         expires: UnixMillis::new(u64::MAX),
-    };
-    let refusal = Refusal {
-        call: fields.clone(),
+    }));
+    fits(BodyView::Refusal(&Refusal {
+        call: call.clone(),
         refusal_kind: RefusalKind::Control,
         reason: Reason::Panicked,
-    };
-    let repeat = Repeat { call: fields.clone(), intent: LARGEST, outcome: LARGEST, label };
-    let change = StateChange {
-        call: fields,
+    }));
+    fits(BodyView::Repeat(&Repeat { call, intent: LARGEST, outcome: LARGEST, label }));
+}
+
+#[test]
+fn largest_record_of_each_other_kind_fits() {
+    let fact = |n: usize| FactKey::new(&format!("policy.{n:0>64}")).unwrap();
+    let facts = |from| (from..from + CHANGES_MAX / 2).map(fact).collect();
+    fits(BodyView::State(&StateChange {
+        call: call(),
         snapshot: SnapshotId::from_bytes(HASH),
         number: u64::MAX,
         writer: Source::Observer,
         set: facts(0),
         removed: facts(CHANGES_MAX),
-    };
-    let cancel = Cancel { intent: LARGEST, session: None, control: Some(control.clone()) };
-    let recovery = Recovery {
-        intent: LARGEST,
-        verdict: Recovered::Unknown,
-        used: amounts(),
-        control: Some(control.clone()),
-    };
-    let event = SignedEvent { control };
-    let all = [
-        BodyView::Intent(&intent),
-        BodyView::Outcome(&outcome),
-        BodyView::Ask(&ask),
-        BodyView::Refusal(&refusal),
-        BodyView::Repeat(&repeat),
-        BodyView::State(&change),
-        BodyView::Cancel(&cancel),
-        BodyView::Recovery(&recovery),
+    }));
+    let control = Some(largest_control());
+    fits(BodyView::Cancel(&Cancel { intent: LARGEST, session: None, control: control.clone() }));
+    let (verdict, used) = (Recovered::Unknown, amounts());
+    fits(BodyView::Recovery(&Recovery { intent: LARGEST, verdict, used, control }));
+    let event = SignedEvent { control: largest_control() };
+    for body in [
         BodyView::Key(&event),
         BodyView::Revoke(&event),
         BodyView::Freeze(&event),
@@ -231,10 +229,8 @@ fn largest_record_of_each_kind_fits() {
         BodyView::Config(&event),
         BodyView::Credit(&event),
         BodyView::Approval(&event),
-    ];
-    for body in all {
-        let bytes = len(body);
-        assert!(bytes <= RECORD_BYTES_MAX, "{:?}: {bytes}", body.kind());
+    ] {
+        fits(body);
     }
 }
 

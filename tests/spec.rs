@@ -255,7 +255,7 @@ fn dimensions_and_scope_types_have_their_numbers() {
     assert_eq!(rows, wanted.collect::<Vec<_>>());
     let head = "Type | Name | Value | Order, limit | Normal form | `a` is at most `b` if";
     let rows: Vec<String> = table(head).iter().map(|row| row[..2].join(" | ")).collect();
-    let wanted = ScopeType::ALL.into_iter().map(|scope| {
+    let wanted = ScopeType::ALL.iter().map(|scope| {
         let name = format!("{scope:?}").to_lowercase();
         format!("{} | {name}", scope.code())
     });

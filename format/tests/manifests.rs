@@ -40,10 +40,10 @@ fn nothing_else_is_taken_in_its_place() {
     let fault = |bytes: &[u8]| Manifest::from_bytes(bytes).unwrap_err().fault;
     // Null where it should be absent: the same would have two forms.
     assert_eq!(fault(&with(&old, 0xb0, &[0x10, 0xf6])), Fault::Type);
-    assert_eq!(fault(&with(&old, 0xb0, &[0x12, 0x61, b'a'])), Fault::Key, "another key");
+    assert_eq!(fault(&with(&old, 0xb0, &[0x14, 0x61, b'a'])), Fault::Key, "another key");
     assert_eq!(fault(&with(&old, 0xae, &[])), Fault::Key, "one too few");
     let two = [0x10, 0x61, b'a', 0x11, 0x61, b'b'];
-    assert_eq!(fault(&with(&old, 0xb2, &two)), Fault::Key, "three");
+    assert_eq!(fault(&with(&old, 0xb4, &two)), Fault::Key, "more than there are");
     let turned = [0x11, 0xa0, 0x10, 0x61, b'a'];
     assert_eq!(fault(&with(&old, 0xb1, &turned)), Fault::Key, "not in their order");
     let twice = [0x10, 0x61, b'a', 0x10, 0x61, b'a'];

@@ -29,10 +29,10 @@ impl Holding {
         let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
         // Nothing of this process compares what the manifest does not say how to compare.
         let fits = |manifest: &Manifest| {
-            let named = |declared: &Box<str>| {
-                manifest.argument_resources().any(|own| own.dimension == *declared)
+            let named = |declared: &str| {
+                manifest.argument_resources().any(|own| *own.dimension == *declared)
             };
-            manifest.dimensions.iter().all(named)
+            manifest.dimensions.iter().all(|declared| named(declared))
         };
         let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
         let new: Vec<Manifest> =

@@ -73,11 +73,12 @@ impl<'c, 'k> Call<'c, Resolved<'k>> {
 /// Holds the plan against what its tool declares: a token's scope in a declared dimension bounds
 /// nothing unless the plan names a resource there, or says that the call touches none.
 fn compared(manifest: &Manifest, demands: &[Demand], untouched: &[&str]) -> Result<(), Refused> {
-    let is_compared = |declared: &&Box<str>| {
-        untouched.contains(&&***declared)
+    let is_compared = |declared: &str| {
+        untouched.contains(&declared)
             || demands.iter().any(|d| ScopeDimension::compares(d.dimension, declared))
     };
-    match manifest.dimensions.iter().find(|declared| !is_compared(declared)) {
+    let mut declared = manifest.dimensions.iter().map(|declared| &**declared);
+    match declared.find(|declared| !is_compared(declared)) {
         None => Ok(()),
         Some(declared) => Err(Refused::new(Reason::NotCompared).field(declared)),
     }

@@ -98,7 +98,7 @@ impl Kernel {
         if proposal.inputs.len() > INPUTS_MAX {
             return Err(Refused::new(Reason::BadFact).field("inputs"));
         }
-        if !proposal.inputs.iter().all(|input| known(input)) {
+        if !proposal.inputs.iter().all(known) {
             return Err(Refused::new(Reason::UnknownReference).field("inputs"));
         }
         if proposal.inputs.iter().any(|input| *input > context.durable) {

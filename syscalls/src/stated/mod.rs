@@ -186,10 +186,9 @@ fn without(manifest: &Manifest) -> Result<Manifest, StatedError> {
     }
     if manifest.settings.is_some() {
         // Those that the tool's own arguments name were there before.
-        let own = |dimension: &Box<str>| {
-            manifest.argument_resources().any(|own| own.dimension == *dimension)
-        };
-        plain.dimensions.retain(own);
+        let own =
+            |dimension: &str| manifest.argument_resources().any(|own| *own.dimension == *dimension);
+        plain.dimensions.retain(|dimension| own(dimension));
     }
     plain.settings = None;
     Ok(plain)

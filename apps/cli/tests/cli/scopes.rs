@@ -36,23 +36,12 @@ fn draft(to: &str) -> Value {
 }
 
 fn documented() -> Vec<Documented> {
+    requests().into_iter().chain(others()).collect()
+}
+
+fn requests() -> Vec<Documented> {
     let get = |url: &str| json!({"url": url});
-    let git = |program: &str| json!({"argv": [program, "--version"]});
-    let sends = |route: &str, purpose: &str| {
-        let payload = "hello";
-        json!({"route": route, "purpose": purpose, "payload_ref": payload})
-    };
-    let note = |to: &str| json!({"recipients": [to], "kind": "task", "text": "find the hives"});
     vec![
-        Documented {
-            tools: &["email.draft"],
-            scopes: &["recipient=bob@example.com", "recipient_host=*.example.org"],
-            calls: vec![
-                ("email.draft", draft("bob@example.com"), Yes),
-                ("email.draft", draft("ann@mail.example.org"), Yes),
-                ("email.draft", draft("eve@example.com"), But("to")),
-            ],
-        },
         Documented {
             tools: &["http_request"],
             scopes: &["host=api.example.com"],
@@ -84,6 +73,35 @@ fn documented() -> Vec<Documented> {
                 ("http_request", get("http://127.0.0.1:8080/"), Yes),
                 ("http_request", get("http://localhost:8081/"), But("port")),
                 ("http_request", get("http://127.0.0.2:8080/"), But("url")),
+            ],
+        },
+        Documented {
+            tools: &["http_request"],
+            scopes: &["host=*.example.com", "port=8443", "address=10.1.0.0/16", "scheme=http"],
+            calls: vec![
+                ("http_request", get("https://api.example.com:8444/"), But("port")),
+                ("http_request", get("http://10.2.0.1:8443/"), But("url")),
+                ("http_request", get("http://10.1.0.1:8444/"), But("port")),
+            ],
+        },
+    ]
+}
+
+fn others() -> Vec<Documented> {
+    let git = |program: &str| json!({"argv": [program, "--version"]});
+    let sends = |route: &str, purpose: &str| {
+        let payload = "hello";
+        json!({"route": route, "purpose": purpose, "payload_ref": payload})
+    };
+    let note = |to: &str| json!({"recipients": [to], "kind": "task", "text": "find the hives"});
+    vec![
+        Documented {
+            tools: &["email.draft"],
+            scopes: &["recipient=bob@example.com", "recipient_host=*.example.org"],
+            calls: vec![
+                ("email.draft", draft("bob@example.com"), Yes),
+                ("email.draft", draft("ann@mail.example.org"), Yes),
+                ("email.draft", draft("eve@example.com"), But("to")),
             ],
         },
         Documented {
@@ -126,15 +144,6 @@ fn documented() -> Vec<Documented> {
                     json!({"collection": "acme/x", "embedding": [1.0]}),
                     But("collection"),
                 ),
-            ],
-        },
-        Documented {
-            tools: &["http_request"],
-            scopes: &["host=*.example.com", "port=8443", "address=10.1.0.0/16", "scheme=http"],
-            calls: vec![
-                ("http_request", get("https://api.example.com:8444/"), But("port")),
-                ("http_request", get("http://10.2.0.1:8443/"), But("url")),
-                ("http_request", get("http://10.1.0.1:8444/"), But("port")),
             ],
         },
     ]
