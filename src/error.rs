@@ -2,7 +2,11 @@
 
 use std::{io, path::PathBuf};
 
-use syscap_format::{envelope::ToolError, id::ToolId, reason::Refused};
+use syscap_format::{
+    envelope::ToolError,
+    id::{TokenId, ToolId},
+    reason::Refused,
+};
 use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store::StoreError};
 use syscap_syscalls::beneath::FsError;
 
@@ -92,6 +96,16 @@ pub enum Error {
         what: &'static str,
         /// The name.
         got: String,
+    },
+    /// A token that was derived from another can't be issued once more: it would be a root.
+    #[error(
+        "token {token} was attenuated from {parent}: issue that one once more, or attenuate it"
+    )]
+    Attenuated {
+        /// The token.
+        token: TokenId,
+        /// What it was derived from.
+        parent: TokenId,
     },
     /// A scope contradicts itself.
     #[error("the grant is not sound: {0}")]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{id::TokenId, label::Label, token::TokenBody};
+use syscap_format::{id::TokenId, label::Label};
 use syscap_kernel::{
     kernel::{Kernel, Tally},
     policy::PolicyEngine,
@@ -74,19 +74,19 @@ impl Inspection {
     /// what a person has let through under that one, and its idempotency keys, count on.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] where there is no such token.
+    /// [`Error::NoSuch`] where there is no such token. [`Error::Attenuated`] where it was derived from
+    /// another: what is issued is a root, which would spend no budget above it and outlive it.
     pub fn grant_like(&self, token: TokenId) -> Result<Grant, Error> {
         let no = || Error::NoSuch { what: "the token", got: token.to_string() };
         let view = self.kernel.token(&token).ok_or_else(no)?;
         let body = view.body;
-        let above = |body: &&TokenBody| {
-            body.parent.and_then(|parent| self.kernel.token(&parent)).map(|parent| parent.body)
-        };
-        let chain = std::iter::successors(Some(body), above).map(TokenBody::label);
+        if let Some(parent) = body.parent {
+            return Err(Error::Attenuated { token, parent });
+        }
         let sessions = self.kernel.sessions().filter(|session| session.token == token);
-        let labels = chain.chain(sessions.map(|session| session.label));
+        let labels = std::iter::once(body.label()).chain(sessions.map(|session| session.label));
         let grant = Grant::like(body).begins_with(labels.fold(Label::PUBLIC, Label::join));
-        let goes_on = body.parent.is_none() && !view.revoked && view.renew_by.is_none();
+        let goes_on = !view.revoked && view.renew_by.is_none();
         Ok(if goes_on { grant.renews(token) } else { grant })
     }
 

@@ -120,7 +120,8 @@ fn scoped(got: &str) -> Option<String> {
     // What is escaped, or cut, names another path than was asked for; and the machine is no root of
     // the home's.
     let plain = !path.contains(['\\', '"']) && path.is_ascii() && !path.ends_with("..");
-    if !plain || root == crate::host::MACHINE_ROOT {
+    // A whole root is more than one look at it, and may be one that nobody meant to grant.
+    if !plain || path == root || root == crate::host::MACHINE_ROOT {
         return None;
     }
     let path = shell_word(path);
@@ -143,6 +144,8 @@ mod tests {
             ("read shared/a of b", None),
             ("read docs/a", Some("--read docs/a")),
             ("write all below workspace/x", Some("--write workspace/x")),
+            ("read shared", None),
+            ("write all below workspace of me", None),
             ("read machine/etc/shadow", None),
             (r"read docs/a\u0007", None),
             ("curl", None),

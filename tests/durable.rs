@@ -174,6 +174,24 @@ fn what_is_not_synced_is_found() {
     assert_eq!(unsynced(&whole, |_| true), paths(&["/t/home/c", "/t/home/d"]));
 }
 
+/// A backup program keeps a transaction open: each command once waited 100 s for it, `freeze` too.
+#[test]
+fn reader_that_stays_does_not_hold_up_a_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let rt = Runtime::create(&home).unwrap();
+    let reader = rusqlite::Connection::open(home.join("home.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records;").unwrap();
+    rt.issue(Grant::to("a").tools(["echo"])).unwrap();
+    rt.close().unwrap();
+    let begun = std::time::Instant::now();
+    let rt = Runtime::open(&home).unwrap();
+    // Half a second, with room for a busy machine: SQLite's own patience is 5 s a try.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+    rt.close().unwrap();
+    drop(reader);
+}
+
 /// Somebody copies the database of a home in use, or of one that was killed, without its
 /// write-ahead log: the copy shows that the home was opened and not closed.
 #[test]

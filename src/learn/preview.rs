@@ -61,6 +61,8 @@ pub enum Was {
     Asked,
     /// A person denied it.
     Denied,
+    /// The policy in force then refused it.
+    Refused,
 }
 
 impl Was {
@@ -70,6 +72,7 @@ impl Was {
         match self {
             Self::Asked => "ask",
             Self::Denied => "denied by a person",
+            Self::Refused => "deny",
         }
     }
 }
@@ -169,10 +172,14 @@ impl Preview {
                 // As for a call that is made, the token comes first.
                 (Some(reason), _) => (&mut self.refused, WhyNot::Token(reason)),
                 (None, Verdict::Allow | Verdict::Degrade) => {
-                    if was.verdict == Verdict::Ask {
-                        let (agent, tool) = (agent.clone(), tool.clone());
-                        self.loosened.push(Loosened { seq, agent, tool, was: asked });
-                    }
+                    let loosened = match was.verdict {
+                        Verdict::Allow | Verdict::Degrade => None,
+                        Verdict::Ask => Some(asked),
+                        Verdict::Defer | Verdict::Deny => Some(Was::Refused),
+                    };
+                    let (agent, tool) = (agent.clone(), tool.clone());
+                    let of = |was| Loosened { seq, agent, tool, was };
+                    self.loosened.extend(loosened.map(of));
                     (&mut self.allowed, WhyNot::Policy(now.deciding))
                 }
                 (None, Verdict::Ask) => (&mut self.asked, WhyNot::Policy(now.deciding)),

@@ -2,8 +2,8 @@
 //!
 //! A deny of the policy in force is taken over as it is. An allow with a condition becomes a deny
 //! with the same `on_fail`, where no allow that overlaps with it grants: what asked still asks.
-//! What
-//! a person denied becomes a deny of that very call. An operator loosens each by its name.
+//! What no allow covers stays denied, and what an allow bounds stays bounded. What a person denied
+//! becomes a deny of that very call. An operator loosens each by its name.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +15,7 @@ use alloc::{
 use syscap_format::{
     cbor::{Canonical, Item, Kind, MapBuilder, Profile},
     id::{AgentId, Seq, ToolId},
+    obligation::ObligationKind,
 };
 use syscap_kernel::policy::PolicyEngine as _;
 use syscap_policy::{LoadError, Policy, limits::TEXT_CONSTANT_BYTES_MAX};
@@ -49,13 +50,21 @@ impl Denial {
     }
 }
 
-/// The constraints of the policy in force and the denials that can be loosened, by their names.
+/// What can be loosened, by name: the constraints of the policy in force, that it denies what none
+/// of them allows, and the denials.
 #[must_use]
-pub fn constraint_names(in_force: &Policy, denials: &[Denial]) -> BTreeSet<String> {
+pub fn constraint_names(
+    (proposed, in_force): (&Policy, &Policy),
+    denials: &[Denial],
+) -> BTreeSet<String> {
+    let (own, theirs) = (document(proposed), document(in_force));
+    let allows = allows_of(&theirs);
+    let defaults = allows_of(&own).into_iter().filter_map(|one| default_deny(one, &allows));
+    let defaults: Vec<String> = defaults.map(|(id, _)| id).collect();
     let written = in_force.written().constraints.iter().map(|one| one.id.to_string());
     // What stands for an agent's list goes with the whole list.
     let written = written.filter(|id| !id.starts_with("params.agents."));
-    written.chain(denials.iter().map(Denial::id)).collect()
+    written.chain(defaults).chain(denials.iter().map(Denial::id)).collect()
 }
 
 /// A proposed policy with what the policy in force restricts, and what people denied.
@@ -67,14 +76,28 @@ pub fn join(
     (in_force, denials): (&Policy, &[Denial]),
     loosened: &BTreeSet<String>,
 ) -> Result<Policy, LoadError> {
-    let (own, theirs) = (document(proposed), document(in_force));
-    let lists = [&own, &theirs].map(|list| list.item().get("constraints"));
+    let (own_document, theirs) = (document(proposed), document(in_force));
+    let lists = [&own_document, &theirs].map(|list| list.item().get("constraints"));
     let [Some(own), Some(constraints)] = lists else {
         return Policy::from_cbor(&proposed.document());
     };
-    let mut all: Vec<Canonical> = own.elements().map(Canonical::from).collect();
+    let allows = allows_of(&theirs);
+    let stands = |one: &&Item<'_>| id_of(**one).is_some_and(|id| !loosened.contains(id));
+    let noted: Vec<Item<'_>> = allows.iter().filter(stands).copied().collect();
+    let mut all: Vec<Canonical> = own.elements().map(|one| noticed(one, &noted)).collect();
     let mut taken: BTreeSet<String> = own.elements().filter_map(id_of).map(String::from).collect();
-    let allows: Vec<Item<'_>> = constraints.elements().filter(|one| is(*one, "allow")).collect();
+    for one in allows_of(&own_document) {
+        if let Some((id, deny)) = default_deny(one, &allows)
+            && !loosened.contains(&id)
+            && taken.insert(id)
+        {
+            all.push(deny);
+        }
+    }
+    for one in &noted {
+        let id = format!("{KEPT}{}", id_of(*one).unwrap_or_default());
+        all.extend(bounding(*one).map(|made| renamed(made.item(), &free(&mut taken, &id))));
+    }
     for one in constraints.elements() {
         let Some(id) = id_of(one).filter(|id| !loosened.contains(*id)) else { continue };
         let restricts = match is(one, "deny") {
@@ -201,9 +224,91 @@ fn kept(allow: Item<'_>, allows: &[Item<'_>]) -> Option<Canonical> {
     }
     let when = operation("not", Vec::from([operation("any", grants)]));
     let effect = Canonical::text("deny");
-    let others = allow.entries().filter(|(key, _)| !matches!(*key, "effect" | "when" | "examples"));
+    // What it asks of a run that it lets through is kept apart.
+    let left = |key: &str| matches!(key, "effect" | "when" | "examples" | "obligations");
+    let others = allow.entries().filter(|(key, _)| !left(key));
     let own = [("effect", effect.item()), ("when", when.item())];
     Some(Canonical::map(others.chain(own).collect()))
+}
+
+/// The allows of a document.
+fn allows_of(document: &Canonical) -> Vec<Item<'_>> {
+    let all = document.item().get("constraints").into_iter().flat_map(Item::elements);
+    all.filter(|one| is(*one, "allow")).collect()
+}
+
+/// The deny of what a proposed allow is about and no allow in force covers, with its name; `None`
+/// where one covers all of it.
+fn default_deny(proposed: Item<'_>, allows: &[Item<'_>]) -> Option<(String, Canonical)> {
+    let about = About::of(proposed);
+    let mut covered = Vec::new();
+    for theirs in allows.iter().map(|allow| About::of(*allow)) {
+        if theirs == About::All || theirs == about {
+            return None;
+        }
+        covered.extend(theirs.condition().filter(|_| about.overlaps(theirs)));
+    }
+    let when = match covered.is_empty() {
+        true => operation("all", Vec::new()),
+        false => operation("not", Vec::from([operation("any", covered)])),
+    };
+    let id = match about {
+        About::All => format!("{KEPT}default"),
+        About::Tool(name) | About::Class(name) => format!("{KEPT}default/{name}"),
+    };
+    let subject = proposed.get("subject").map_or_else(Canonical::null, Canonical::from);
+    let deny = MapBuilder::new()
+        .text("id", &id)
+        .text("effect", "deny")
+        .item("subject", subject.item())
+        .item("when", when.item())
+        .text("on_fail", "block")
+        .text("reason", "The policy in force allows nothing of this.")
+        .finish();
+    Some((id, deny))
+}
+
+/// What an allow asks of each run that it lets through.
+fn obligations(allow: Item<'_>) -> Vec<Item<'_>> {
+    allow.get("obligations").into_iter().flat_map(Item::elements).collect()
+}
+
+/// Whether an allow gives a run less than it asked for.
+fn takes_away(allow: Item<'_>) -> bool {
+    obligations(allow).iter().any(|asked| {
+        let kind = asked.get("type").and_then(Item::as_text);
+        let kind = ObligationKind::ALL.iter().find(|one| kind == Some(one.name()));
+        kind.is_some_and(|kind| kind.takes_away())
+    })
+}
+
+/// The deny that keeps what an allow takes away: where it let a call run with less, so it does.
+fn bounding(allow: Item<'_>) -> Option<Canonical> {
+    if !takes_away(allow) {
+        return None;
+    }
+    let (effect, on_fail) = (Canonical::text("deny"), Canonical::text("degrade"));
+    let others =
+        allow.entries().filter(|(key, _)| !matches!(*key, "effect" | "on_fail" | "examples"));
+    let own = [("effect", effect.item()), ("on_fail", on_fail.item())];
+    Some(Canonical::map(others.chain(own).collect()))
+}
+
+/// A proposed allow with what allows in force, which take nothing away, ask of the same calls.
+fn noticed(proposed: Item<'_>, allows: &[Item<'_>]) -> Canonical {
+    let about = About::of(proposed);
+    let theirs = allows.iter().filter(|allow| !takes_away(**allow));
+    let theirs = theirs.filter(|allow| about.overlaps(About::of(**allow)));
+    let more: Vec<Canonical> =
+        theirs.flat_map(|allow| obligations(*allow)).map(Canonical::from).collect();
+    if more.is_empty() || !is(proposed, "allow") {
+        return Canonical::from(proposed);
+    }
+    let mut all: Vec<Canonical> = obligations(proposed).into_iter().map(Canonical::from).collect();
+    all.extend(more);
+    let all = Canonical::list(all.into_iter());
+    let others = proposed.entries().filter(|(key, _)| *key != "obligations");
+    Canonical::map(others.chain([("obligations", all.item())]).collect())
 }
 
 /// The deny of what a person denied. What can't be compared is left out: then it denies more.

@@ -220,6 +220,7 @@ impl From<syscap::Error> for Failure {
             syscap::Error::Refused(refused) => Self::Refused(refused),
             error @ (syscap::Error::BadName { .. }
             | syscap::Error::NoSuch { .. }
+            | syscap::Error::Attenuated { .. }
             | syscap::Error::Scope(_)) => {
                 let advice = "see `syscap token issue --help`".to_owned();
                 Self::Usage { what: error.to_string(), advice }

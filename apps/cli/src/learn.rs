@@ -148,7 +148,7 @@ impl Learn {
             |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
         let in_force = Policy::from_cbor(&home.kernel().engine().document()).map_err(unsound)?;
         let denied = &recorded.denied;
-        let names = constraint_names(&in_force, denied);
+        let names = constraint_names((&proposal.policy, &in_force), denied);
         if let Some(name) = self.loosen.iter().find(|name| !names.contains(*name)) {
             let all: Vec<&str> = names.iter().map(String::as_str).collect();
             let advice = format!("is no constraint in force; there are {}", all.join(", "));

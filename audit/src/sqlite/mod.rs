@@ -243,8 +243,16 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Moves all of the WAL into the database, waiting a while for readers.
+    /// Moves all of the WAL into the database, waiting half a second at the most for readers: SQLite
+    /// itself would wait its own busy time at each try, and a reader may stay for hours.
     fn settle_all(&mut self) -> Result<Settled, StoreError> {
+        self.connection.busy_timeout(SETTLE_PAUSE).map_err(from_sqlite)?;
+        let settled = self.settle_tries();
+        self.connection.busy_timeout(schema::BUSY).map_err(from_sqlite)?;
+        settled
+    }
+
+    fn settle_tries(&mut self) -> Result<Settled, StoreError> {
         for _ in 0..SETTLE_TRIES_MAX {
             self.counts.checkpoints = self.counts.checkpoints.saturating_add(1);
             let done = self.connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
@@ -255,7 +263,8 @@ impl SqliteStore {
                     self.wal_bytes = 0;
                     return Ok(Settled::Whole);
                 }
-                Ok(false) | Err(StoreError::Locked) => std::thread::sleep(SETTLE_PAUSE),
+                // SQLite has waited for the reader.
+                Ok(false) | Err(StoreError::Locked) => {}
                 // What is committed is safe in the WAL.
                 Err(StoreError::Full) => break,
                 Err(error) => return Err(error),

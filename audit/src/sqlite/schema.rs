@@ -16,7 +16,7 @@ pub const FORMAT: i32 = 2;
 /// 3.51.2 and before can lose what was written when a WAL is reset (sqlite.org/wal.html).
 const SQLITE_MIN: i32 = 3_051_003;
 /// A reader may hold up the writer for as long as it takes to rebuild the WAL's index.
-const BUSY_MS: u64 = 5_000;
+pub(super) const BUSY: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Every table and trigger. Triggers guard against bugs, not against who owns the file.
 const TABLES: &str = "
@@ -165,7 +165,7 @@ fn check(connection: &Connection) -> Result<(), StoreError> {
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(std::time::Duration::from_millis(BUSY_MS))?;
+    connection.busy_timeout(BUSY)?;
     // What a file's schema says is not trusted, and can't be changed through SQL.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

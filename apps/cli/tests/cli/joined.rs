@@ -82,3 +82,44 @@ fn loosened_constraint_is_named_call_by_call() {
     let wrong = run(["learn", &home.path(), "--loosen", "write"]).failed(2);
     assert!(wrong.err.contains(&name) && wrong.err.contains("writes"), "{}", wrong.err);
 }
+
+/// Writes ran; then a policy was put in force that allows reads alone, and bounds them.
+#[test]
+fn learned_policy_keeps_a_default_denial_and_what_is_bounded() {
+    let home = TestHome::new();
+    let path = home.path();
+    let allow = |id: &str, tool: &str, more: &str| {
+        format!(
+            r#"{{"id": "{id}", "effect": "allow", "subject": {{"tool_id": "{tool}"}},
+                "when": {{"op": "all", "args": []}}, "on_fail": "block", "reason": "It may."{more}}}"#
+        )
+    };
+    let put = |name: &str, constraints: &[String]| {
+        let all = constraints.join(", ");
+        let file =
+            home.file(name, &format!(r#"{{"v": 1, "constraints": [{all}], "params": {{}}}}"#));
+        run(["policy", "set", &path, &file]).fine();
+    };
+    put("wide.json", &[allow("writes", "fs.write", ""), allow("reads", "fs.read", "")]);
+    let flags = ["--tool", "fs.write,fs.read", "--read", "workspace", "--write", "workspace"];
+    let token = home.token("a", &flags);
+    let text = "x".repeat(500);
+    assert_eq!(home.call("a", &token, write("a.txt", &text).as_bytes())[0]["status"], "ok");
+    let read = r#"{"tool_id": "fs.read", "args": {"path": "a.txt"}}"#;
+    assert_eq!(home.call("a", &token, read.as_bytes())[0]["status"], "ok");
+    let cap = r#", "obligations": [{"type": "result_cap", "bytes": 64}]"#;
+    put("tight.json", &[allow("reads", "fs.read", cap)]);
+    let proposal = learn(&home, &["--apply"]);
+    assert_eq!(proposal["preview"]["loosened"], json!([]), "{proposal}");
+    let token = proposal["applied"]["tokens"][0]["token_id"].as_str().unwrap().to_owned();
+    let call = |line: &str| home.call("a", &token, line.as_bytes()).remove(0);
+    assert_eq!(reason(&call(&write("a.txt", &text))), "denied");
+    let read = call(read);
+    assert!(read["result"]["text"].as_str().unwrap().len() <= 64, "{read}");
+    // The operator says its name to lift it, and sees that it was denied.
+    put("tight.json", &[allow("reads", "fs.read", cap)]);
+    let loosened = learn(&home, &["--loosen", "kept/default/fs.write"]);
+    let was = loosened["preview"]["loosened"].as_array().unwrap();
+    assert!(was.iter().all(|one| one["was"] == "deny"), "{loosened}");
+    assert_eq!(was.len(), 1, "{loosened}");
+}

@@ -131,6 +131,19 @@ fn what_a_token_may_lack_is_said() {
     assert_eq!(home.verify(), 0);
 }
 
+/// Issued once more it was a root, with a budget of its own, which outlived what it came from.
+#[test]
+fn attenuated_token_is_not_reissued_as_a_root() {
+    let home = TestHome::new();
+    let path = home.path();
+    let root = home.token("team", &["--tool", "echo", "--delegable", "1", "--budget", "calls=3"]);
+    let words = ["token", "attenuate", &path, "--from", &root, "--agent", "team/a"];
+    let part = run([&words[..], &["--tool", "echo"]].concat()).fine().out.trim().to_owned();
+    let refused = run(["token", "reissue", &path, &part]).failed(2).err;
+    assert!(refused.contains(&root), "{refused}");
+    assert_eq!(run(["token", "list", &path, "--json"]).fine().json().len(), 2);
+}
+
 /// A part of a token is handed on, what is wider is refused, and the tree shows who used what.
 #[test]
 fn a_token_is_handed_on() {
