@@ -10,10 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use syscap::format::{
-    cbor::{Canonical, Item},
-    json,
-};
+use syscap::format::{cbor::Item, json};
 
 /// The first version that knows `onFailure`.
 const FIRST: Version = Version([2, 1, 295]);
@@ -96,16 +93,29 @@ pub(crate) fn unblocked() -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .flat_map(|folder| SETTINGS.map(|name| folder.join(name)))
-        .filter(|file| read(file).is_some_and(|settings| lacks(settings.item())))
+        .filter(|file| read(file).is_some_and(|text| lets_run(&text)))
         .collect();
     files.dedup();
     files
 }
 
-fn read(file: &Path) -> Option<Canonical> {
+fn read(file: &Path) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     fs::File::open(file).ok()?.take(SETTINGS_BYTES_MAX).read_to_end(&mut text).ok()?;
-    json::to_data(&text).ok()
+    Some(text)
+}
+
+/// Whether settings name a hook of ours that does not block. Those that can't be read, for their
+/// length or their form, are taken to, if they name one at all.
+fn lets_run(text: &[u8]) -> bool {
+    match json::to_data(text) {
+        Ok(settings) => lacks(settings.item()),
+        Err(_) => is_ours(&String::from_utf8_lossy(text)),
+    }
+}
+
+fn is_ours(command: &str) -> bool {
+    command.contains(" hook ") && command.contains("--client claude-code")
 }
 
 /// Whether a hook of ours before a use has no `onFailure: "block"`.
@@ -116,9 +126,7 @@ fn lacks(settings: Item<'_>) -> bool {
     let text = |hook: Item<'_>, key: &str, is: &dyn Fn(&str) -> bool| {
         hook.get(key).and_then(Item::as_text).is_some_and(is)
     };
-    let ours =
-        |command: &str| command.contains(" hook ") && command.contains("--client claude-code");
-    let mut own = hooks.filter(|hook| text(*hook, "command", &ours));
+    let mut own = hooks.filter(|hook| text(*hook, "command", &is_ours));
     own.any(|hook| !text(hook, "onFailure", &|word| word == "block"))
 }
 

@@ -37,15 +37,20 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("undone by", tool.as_str());
     }
     say("label", &manifest.label.to_string());
-    let about = |text| if whole.is_some() { "" } else { text };
-    if whole.is_none() {
-        say("about", &manifest.description);
+    // What stands in the definition itself is shown there; what only the manifest says is shown here.
+    let about = |text: &'_ str| match whole {
+        Some(whole) if has_text(whole.item(), text) => String::new(),
+        _ => text.to_owned(),
+    };
+    match about(&manifest.description) {
+        text if text.is_empty() => {}
+        text => say("about", &text),
     }
     for param in &manifest.params {
         say("argument", &argument(param));
         match about(&param.description) {
-            "" => {}
-            text => say("", text),
+            text if text.is_empty() => {}
+            text => say("", &text),
         }
     }
     let others = match manifest.extra {
@@ -179,6 +184,16 @@ pub(super) fn between(old: &[String], new: &[String]) -> Difference {
         }
     }
     difference
+}
+
+/// Whether a text stands in it, whole, as a value.
+fn has_text(item: Item<'_>, text: &str) -> bool {
+    match item.kind() {
+        Kind::Text => item.as_text() == Some(text),
+        Kind::Array => item.elements().any(|one| has_text(one, text)),
+        Kind::Map => item.entries().any(|(_, one)| has_text(one, text)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -101,8 +101,12 @@ pub(crate) fn start(command: &ServerCommand) -> io::Result<Started> {
     let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let group = group.ok_or(io::ErrorKind::NotFound)?;
-    let exit = pidfd_open(group, PidfdFlags::NONBLOCK)?;
-    let exit = AsyncFd::with_interest(exit, Interest::READABLE)?;
+    let exit = pidfd_open(group, PidfdFlags::NONBLOCK).map_err(io::Error::from);
+    let exit = exit.and_then(|exit| AsyncFd::with_interest(exit, Interest::READABLE));
+    let exit = exit.inspect_err(|_| {
+        // Dropped, the child takes only itself away. What is gone already needs no end.
+        kill_process_group(group, Signal::KILL).unwrap_or_default();
+    })?;
     let watch = match watch(group) {
         Ok(watch) => Some(watch),
         Err(error) => {
