@@ -38,7 +38,7 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
     }
     say("label", &manifest.label.to_string());
     // What stands in the definition itself is shown there; what only the manifest says is shown here.
-    let about = |text: &'_ str| match whole {
+    let about = |text: &str| match &whole {
         Some(whole) if has_text(whole.item(), text) => String::new(),
         _ => text.to_owned(),
     };

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::json;
+use syscap::format::record::Record;
 
 use crate::support::{ECHO, TestHome, run};
 
@@ -140,5 +141,31 @@ fn a_changed_bit_in_an_export_is_found() {
     let objects = home.beside("out/objects");
     let object = fs::read_dir(&objects).unwrap().next().unwrap().unwrap().path();
     fs::remove_file(object).unwrap();
+    assert_eq!(run(["verify", &out]).code, 10);
+}
+
+/// A record that newer software wrote is no tampering; what was changed before it is.
+#[test]
+fn record_of_a_later_version_is_13_and_a_fault_before_it_10() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    home.call("a", &id, ECHO.as_bytes());
+    let out = home.text_beside("out");
+    run(["log", "export", &home.path(), "--out", &out]).fine();
+    let file = home.beside("out/records.cborseq");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = (0..bytes.len()).rev().find(|at| Record::decode(&bytes[*at..]).is_ok()).unwrap();
+    assert_eq!(bytes[last + 1..last + 3], [0, 2], "its version");
+    bytes[last + 2] = 3;
+    fs::write(&file, &bytes).unwrap();
+    let newer = run(["verify", &out, "--json"]);
+    assert_eq!(newer.code, 13, "{}", newer.err);
+    let seq = u64::try_from(home.log().len() - 1).unwrap();
+    let report = newer.one();
+    assert_eq!((&report["verdict"], &report["records"]), (&json!("newer"), &json!(seq)));
+    // Before what is not anchored, after what was changed.
+    assert_eq!(run(["verify", &out, "--require-anchor"]).code, 13);
+    bytes[last / 2] ^= 1;
+    fs::write(&file, &bytes).unwrap();
     assert_eq!(run(["verify", &out]).code, 10);
 }
